@@ -130,7 +130,7 @@ fn summarise(
         }
         Some(tool) => {
             let SummaryArgs { slab, page, caller, alloc, lines: limit, json, .. } = args;
-            let options = compat::Options { tool, slab, page, caller, alloc, limit, json };
+            let options = compat::CompatOptions { tool, slab, page, caller, alloc, limit, json };
             with(env, file, |session| compat::run(session, &options))
         }
     }

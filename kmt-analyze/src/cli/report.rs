@@ -8,7 +8,7 @@ use crate::env::Env;
 use crate::export::{self, ReportTable};
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
-use crate::reports::latency::{Latency, Options, live};
+use crate::reports::latency::{Latency, LatencyOptions, live};
 use crate::reports::output::{Output, Show};
 use crate::reports::registry::{Entry, REPORTS, named};
 use crate::reports::report::Report;
@@ -54,7 +54,7 @@ pub fn run(entry: &Entry, matches: &ArgMatches, show: Show, env: &Env) -> Result
         false => None,
     };
     if entry.name == Latency::NAME && matches.get_flag("follow") {
-        let options = Options::from_arg_matches(matches).map_err(wrong)?;
+        let options = LatencyOptions::from_arg_matches(matches).map_err(wrong)?;
         let threshold = options.threshold.unwrap_or(Span::Plain(0));
         let options = live::LiveOptions { threshold, pids: selection.pids, json: target.json };
         return live::run(&target.file, &options, env);

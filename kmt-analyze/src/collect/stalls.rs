@@ -103,7 +103,7 @@ pub struct TaskStalls {
 pub type ByOrder = BTreeMap<Option<u64>, u64>;
 
 /// Stalls of an allocation with their lengths, and the frames of the allocation.
-type Answered = (Vec<(Delayed, u64)>, std::ops::Range<u64>);
+type AnsweredStalls = (Vec<(Delayed, u64)>, std::ops::Range<u64>);
 
 /// Collects stalls, and the allocations that waited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -195,7 +195,7 @@ pub struct StallSums {
     /// Stalls of each task, until its allocation.
     waiting: HashMap<i32, Vec<(Stall, u64)>, IntHash>,
     /// Page allocation of each task that may be for a slab object, and its frames.
-    answered: HashMap<i32, Answered, IntHash>,
+    answered: HashMap<i32, AnsweredStalls, IntHash>,
     /// Base of the direct map, and log2 of the page size.
     map: Option<(DirectMap, u32)>,
     /// Tasks that compact for their own allocation.

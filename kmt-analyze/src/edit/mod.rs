@@ -6,7 +6,7 @@ mod recover;
 mod slice;
 mod verify;
 
-pub use anonymize::{Audience, Options as AnonymizeOptions, run as anonymize};
+pub use anonymize::{AnonymizeOptions, Audience, run as anonymize};
 pub use kmt_common::compress::Compress;
 pub use recover::run as recover;
 pub use slice::{SliceOptions, run as slice};

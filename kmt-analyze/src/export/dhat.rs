@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::ExportOptions;
 use super::objects::{ObjectLives, Resolver, lives};
 use super::output::Export;
-use super::points::{Place, Points, frames};
+use super::points::{PointKey, Points, frames};
 use crate::failure::{Outcome, Result};
 use crate::reports::common::basis::Input;
 use crate::trace::open::outcome;
@@ -90,7 +90,7 @@ impl FrameTable {
 
     /// Numbers of the frames of a place, innermost first. The outermost frame is the cache: one stack may allocate from
     /// several.
-    fn path(&mut self, place: &Place, lives: &ObjectLives, names: &Resolver<'_, '_>) -> Vec<usize> {
+    fn path(&mut self, place: &PointKey, lives: &ObjectLives, names: &Resolver<'_, '_>) -> Vec<usize> {
         let mut path = Vec::new();
         for address in frames(place, lives, names) {
             path.push(*self.addresses.entry(address).or_insert_with(|| {

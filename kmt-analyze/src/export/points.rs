@@ -8,7 +8,7 @@ use crate::reports::common::page_callers::of_users;
 use crate::stream::Api;
 
 /// Key of a sum: number of the stack, call site, interface, cache.
-pub type Place = (Option<u32>, u64, Api, String);
+pub type PointKey = (Option<u32>, u64, Api, String);
 
 /// Allocations of one place in the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub type PointChange = (u64, u32, i64);
 #[derive(Debug, Default)]
 pub struct Points {
     /// Sums by place.
-    pub points: Vec<(Place, Point)>,
+    pub points: Vec<(PointKey, Point)>,
     /// Births and ends in time order, ends first.
     pub changes: Vec<PointChange>,
 }
@@ -48,7 +48,7 @@ impl Points {
         last: u64,
         with_changes: bool,
     ) -> Result<Self> {
-        let mut numbers: BTreeMap<Place, u32> = BTreeMap::new();
+        let mut numbers: BTreeMap<PointKey, u32> = BTreeMap::new();
         let mut points: Vec<Point> = Vec::new();
         let mut changes = Vec::new();
         while let Some(object) = next(&mut lives.objects)? {
@@ -80,7 +80,7 @@ impl Points {
             }
         }
         changes.sort_unstable_by_key(|&(time, number, bytes)| (time, bytes, number));
-        let mut places: Vec<(Place, u32)> = numbers.into_iter().collect();
+        let mut places: Vec<(PointKey, u32)> = numbers.into_iter().collect();
         places.sort_by_key(|(_, number)| *number);
         let points = places.into_iter().map(|(place, _)| place).zip(points).collect();
         Ok(Self { points, changes })
@@ -89,7 +89,7 @@ impl Points {
 
 /// Frames of a place, innermost first, without those of the tracer and the allocator: the call site if there is no
 /// stack.
-pub fn frames(place: &Place, lives: &ObjectLives, names: &Resolver<'_, '_>) -> Vec<u64> {
+pub fn frames(place: &PointKey, lives: &ObjectLives, names: &Resolver<'_, '_>) -> Vec<u64> {
     let stack = place.0.and_then(|number| lives.result.interner.stacks.get(number));
     let frames: Vec<u64> = stack.map_or(Vec::new(), |stack| of_users(stack, |a| names.symbol(a)).collect());
     if frames.is_empty() { vec![place.1] } else { frames }

@@ -172,17 +172,17 @@ impl<R: Report> AnyReport for R {
         let handles = Report::collect(self, context, collectors);
         Box::new(move |context| match self.refuses(context) {
             Some(reason) => Err(reason),
-            None => Ok(Box::new(Answered { report: self, rows: self.compute(context, &handles) })),
+            None => Ok(Box::new(AnsweredReport { report: self, rows: self.compute(context, &handles) })),
         })
     }
 }
 
-struct Answered<'r, R: Report> {
+struct AnsweredReport<'r, R: Report> {
     report: &'r R,
     rows: R::Rows,
 }
 
-impl<R: Report> Answer for Answered<'_, R> {
+impl<R: Report> Answer for AnsweredReport<'_, R> {
     fn rows(&self) -> &dyn erased_serde::Serialize {
         &self.rows
     }

@@ -122,14 +122,14 @@ pub fn several(
 }
 
 /// A report, and its answer or why it has none.
-type Answered<'r> = (&'r dyn AnyReport, std::result::Result<Box<dyn Answer + 'r>, String>);
+type ReportAnswer<'r> = (&'r dyn AnyReport, std::result::Result<Box<dyn Answer + 'r>, String>);
 
 /// Answers of several reports.
-struct Answers<'r>(Vec<Answered<'r>>);
+struct Answers<'r>(Vec<ReportAnswer<'r>>);
 
 impl Answers<'_> {
     fn screens(&self, view: &View) -> Vec<(String, Screen)> {
-        let screen = |(report, answer): &Answered<'_>| {
+        let screen = |(report, answer): &ReportAnswer<'_>| {
             let screen = match answer {
                 Ok(answer) => answer.screen(view),
                 Err(reason) => Screen::new(format!("No answer: {reason}.")),

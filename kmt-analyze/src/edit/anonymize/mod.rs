@@ -54,7 +54,7 @@ pub enum Audience {
 
 /// Options of `anonymize`.
 #[derive(Debug)]
-pub struct Options {
+pub struct AnonymizeOptions {
     /// Output.
     pub target: Target,
     /// True to hide functions and modules.
@@ -72,7 +72,7 @@ pub struct Options {
 }
 
 /// Writes the trace without data that identifies its target.
-pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &AnonymizeOptions) -> Result<Outcome> {
     if options.json && options.target.path.as_os_str() == "-" {
         return Err(Failure::new("the file and the manifest cannot both go to standard output")
             .hint("with --json give -o a file"));
@@ -119,7 +119,7 @@ fn plans(session: &Session<'_>) -> Vec<Option<ClassMask>> {
 /// Reads all events once, and draws the new values.
 fn masks(
     session: &Session<'_>,
-    options: &Options,
+    options: &AnonymizeOptions,
     keys: SecretKeys,
     plans: &[Option<ClassMask>],
 ) -> Result<Masks> {
@@ -197,7 +197,7 @@ fn pids(survey: &Survey, keys: &SecretKeys) -> Option<HashMap<i32, i32>> {
 /// A file with these classes. Its UUID depends on the key, so that nothing links it to the original.
 fn begin(
     session: &Session<'_>,
-    options: &Options,
+    options: &AnonymizeOptions,
     keys: &SecretKeys,
     plans: &[Option<ClassMask>],
 ) -> Result<Copy> {

@@ -18,7 +18,7 @@ use crate::reports::report::Report;
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub struct CachesOptions {
     /// Only caches whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     cache: Option<String>,
@@ -36,7 +36,7 @@ pub struct Caches {
 }
 
 impl Report for Caches {
-    type Options = Options;
+    type Options = CachesOptions;
     type Handles = ();
     type Rows = CacheRows;
 
@@ -45,7 +45,7 @@ impl Report for Caches {
     const TITLE: &'static str = "caches";
     const ABOUT: &'static str = "Sums by cache and size class";
 
-    fn new(options: Options, selection: &Selection) -> Self {
+    fn new(options: CachesOptions, selection: &Selection) -> Self {
         Self { by: options.rows.by.keys(), sort: options.rows.sort.keys(selection), filter: options.cache }
     }
 

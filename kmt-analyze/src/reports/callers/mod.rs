@@ -17,7 +17,7 @@ use crate::reports::report::Report;
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub struct CallersOptions {
     /// Only call sites whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     call_site: Option<String>,
@@ -35,7 +35,7 @@ pub struct Callers {
 }
 
 impl Report for Callers {
-    type Options = Options;
+    type Options = CallersOptions;
     type Handles = ();
     type Rows = CallerRows;
 
@@ -44,7 +44,7 @@ impl Report for Callers {
     const TITLE: &'static str = "call sites";
     const ABOUT: &'static str = "Sums by call site";
 
-    fn new(options: Options, selection: &Selection) -> Self {
+    fn new(options: CallersOptions, selection: &Selection) -> Self {
         Self {
             by: options.rows.by.keys(),
             sort: options.rows.sort.keys(selection),

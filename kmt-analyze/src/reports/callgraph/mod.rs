@@ -34,7 +34,7 @@ pub struct CallGraph {
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub struct CallgraphOptions {
     /// Weight of branches; default: alloc, with --at live
     #[arg(long, value_enum)]
     by: Option<TreeWeight>,
@@ -58,7 +58,7 @@ fn with_stacks(pages: bool) -> &'static str {
 }
 
 impl Report for CallGraph {
-    type Options = Options;
+    type Options = CallgraphOptions;
     type Handles = (Option<Handle<Calls>>, Option<Handle<PageGroups>>);
     type Rows = CallGraphRows;
 
@@ -68,8 +68,8 @@ impl Report for CallGraph {
     const ABOUT: &'static str = "Slab memory, or pages, by call stack";
     const HAS_LINES: bool = false;
 
-    fn new(options: Options, selection: &Selection) -> Self {
-        let Options { by, top_down, pages, min } = options;
+    fn new(options: CallgraphOptions, selection: &Selection) -> Self {
+        let CallgraphOptions { by, top_down, pages, min } = options;
         // At a moment nothing is allocated.
         let weight = by.unwrap_or(if selection.at.is_some() { TreeWeight::Live } else { TreeWeight::Alloc });
         Self { weight, top_down, pages, min_percent: min }

@@ -34,7 +34,7 @@ pub enum Tool {
 
 /// Wanted parts of another tool's output.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct CompatOptions {
     /// The tool.
     pub tool: Tool,
     /// perf kmem: slab.
@@ -88,7 +88,7 @@ fn function(symbol: &[u8], address: u64) -> (u64, Vec<u8>) {
 }
 
 /// Prints what the tool prints.
-pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
     for (event, samples, events) in session.sampled() {
         tell!(
             "note: {event} was sampled, {samples} of about {events} events; like the tool's, these sums are not scaled"

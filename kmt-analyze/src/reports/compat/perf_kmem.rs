@@ -8,7 +8,7 @@ use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::read::{Event, LEVEL_FLAGS, StackJoiner};
 use kmt_format::schema::{Meaning, Role};
 
-use super::Options;
+use super::CompatOptions;
 use crate::failure::{Outcome, Result};
 use crate::render::out::Out;
 use crate::render::text::escaped;
@@ -25,7 +25,7 @@ const STACK_MAX: usize = 16;
 const LINE: &str = "---------------------------------------------------------------------------------------------------------";
 
 /// Prints it.
-pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
     let mut view = PerfView::new(session);
     let damages = view.read();
     let is_slab = options.slab || !options.page;

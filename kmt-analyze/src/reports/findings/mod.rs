@@ -40,7 +40,7 @@ pub struct Findings {
 
 /// Handles of the reports that findings come from.
 #[derive(Debug)]
-pub struct Handles {
+pub struct FindingsHandles {
     leaks: <Leaks as Report>::Handles,
     latency: <Latency as Report>::Handles,
     pages: <Pages as Report>::Handles,
@@ -61,7 +61,7 @@ struct Sources {
 
 impl Report for Findings {
     type Options = NoOptions;
-    type Handles = Handles;
+    type Handles = FindingsHandles;
     type Rows = FindingRows;
 
     const NAME: &'static str = "findings";
@@ -90,8 +90,8 @@ impl Report for Findings {
         self.pages.needs() | Summary.needs()
     }
 
-    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Handles {
-        Handles {
+    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> FindingsHandles {
+        FindingsHandles {
             leaks: self.leaks.collect(context, collectors),
             latency: self.latency.collect(context, collectors),
             pages: self.pages.collect(context, collectors),
@@ -99,7 +99,7 @@ impl Report for Findings {
         }
     }
 
-    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Handles) -> FindingRows {
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &FindingsHandles) -> FindingRows {
         let analysis = context.analysis;
         let own = handles.recorder.map(|sums| by_call_site(context, analysis.get(sums)));
         let recorder = own.unwrap_or_default();

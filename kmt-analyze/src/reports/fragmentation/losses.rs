@@ -9,7 +9,7 @@ use crate::reports::common::answer::MaybeRefused;
 
 /// Place of unused memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum UnusedIn {
     /// Bytes allocated beyond those requested.
     Objects,
     /// Bytes of slabs after the last object.
@@ -23,7 +23,7 @@ pub enum Place {
 /// Unused memory of one place; `None`: unknown.
 #[derive(Debug)]
 pub struct Loss {
-    pub place: Place,
+    pub place: UnusedIn,
     /// Unused bytes.
     pub bytes: Option<u64>,
     /// Bytes that they are a part of.
@@ -96,7 +96,7 @@ fn objects(internal: &InternalTables) -> Loss {
     let is_any = known().next().is_some();
     let bytes = sum(|waste| waste.bytes_wasted_live).filter(|_| is_any);
     Loss {
-        place: Place::Objects,
+        place: UnusedIn::Objects,
         of: sum(|waste| waste.bytes_live).filter(|_| is_any),
         largest: internal.largest.clone().filter(|_| bytes.is_some()),
         bytes,
@@ -106,7 +106,7 @@ fn objects(internal: &InternalTables) -> Loss {
 fn slabs(slabs: Option<&SlabTails>) -> Loss {
     let first = slabs.and_then(|slabs| slabs.caches.first());
     Loss {
-        place: Place::Slabs,
+        place: UnusedIn::Slabs,
         bytes: slabs.map(|slabs| slabs.tail_bytes),
         of: slabs.map(|slabs| slabs.bytes_held),
         largest: first.map(|cache| (cache.cache.clone(), cache.tail_bytes)),
@@ -115,10 +115,10 @@ fn slabs(slabs: Option<&SlabTails>) -> Loss {
 
 fn between_objects(occupancy: &MaybeRefused<Occupied>) -> Loss {
     let MaybeRefused::Found(rows) = occupancy else {
-        return Loss { place: Place::BetweenObjects, bytes: None, of: None, largest: None };
+        return Loss { place: UnusedIn::BetweenObjects, bytes: None, of: None, largest: None };
     };
     Loss {
-        place: Place::BetweenObjects,
+        place: UnusedIn::BetweenObjects,
         bytes: Some(rows.sums.bytes_held.saturating_sub(rows.sums.bytes_live)),
         of: Some(rows.sums.bytes_held),
         largest: rows.caches.first().map(|c| (c.cache.clone(), c.bytes_held.saturating_sub(c.bytes_live))),
@@ -134,7 +134,7 @@ fn between_pages(zones: Option<&[ZoneRow]>, requested: Requested, page_size: u64
     let unusable = |row: &ZoneRow| bytes(row.unusable_pages(requested.order));
     let largest = rows.iter().flatten().max_by_key(|row| unusable(row));
     Loss {
-        place: Place::BetweenPages,
+        place: UnusedIn::BetweenPages,
         bytes: sum(&unusable),
         of: sum(&|row| bytes(row.free_pages)),
         largest: largest.map(|row| (row.name(), unusable(row))),

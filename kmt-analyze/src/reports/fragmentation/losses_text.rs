@@ -1,6 +1,6 @@
 //! The answer of fragmentation, and the table of all places.
 
-use super::losses::{Loss, Place, Requested};
+use super::losses::{Loss, Requested, UnusedIn};
 use super::rows::FragmentationTables;
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::words::share;
@@ -44,10 +44,10 @@ pub fn of(rows: &FragmentationTables, view: &View) -> Screen {
 fn meaning(losses: &[Loss], requested: Requested) -> String {
     let known = losses.iter().filter(|loss| loss.bytes.is_some());
     let parts = known.map(|loss| match loss.place {
-        Place::Objects => "live objects of the trace".to_owned(),
-        Place::Slabs => "all slabs".to_owned(),
-        Place::BetweenObjects => "slabs allocated in the trace".to_owned(),
-        Place::BetweenPages => {
+        UnusedIn::Objects => "live objects of the trace".to_owned(),
+        UnusedIn::Slabs => "all slabs".to_owned(),
+        UnusedIn::BetweenObjects => "slabs allocated in the trace".to_owned(),
+        UnusedIn::BetweenPages => {
             let largest = if requested.is_traced { ", the largest requested" } else { "" };
             format!("free memory (unused: in blocks below order {}{largest})", requested.order)
         }
@@ -56,12 +56,12 @@ fn meaning(losses: &[Loss], requested: Requested) -> String {
 }
 
 /// Name of a place.
-fn name(place: Place) -> &'static str {
+fn name(place: UnusedIn) -> &'static str {
     match place {
-        Place::Objects => "inside objects",
-        Place::Slabs => "inside slabs",
-        Place::BetweenObjects => "between objects",
-        Place::BetweenPages => "between pages",
+        UnusedIn::Objects => "inside objects",
+        UnusedIn::Slabs => "inside slabs",
+        UnusedIn::BetweenObjects => "between objects",
+        UnusedIn::BetweenPages => "between pages",
     }
 }
 
@@ -89,15 +89,15 @@ fn answer(rows: &FragmentationTables, view: &View) -> String {
             .to_owned();
     }
     let of = match loss.place {
-        Place::Objects => "of the live objects of the trace".to_owned(),
-        Place::Slabs => "of all slab memory".to_owned(),
-        Place::BetweenObjects => "of the slabs allocated in the trace".to_owned(),
-        Place::BetweenPages => format!("of the free memory, in blocks below order {}", requested.order),
+        UnusedIn::Objects => "of the live objects of the trace".to_owned(),
+        UnusedIn::Slabs => "of all slab memory".to_owned(),
+        UnusedIn::BetweenObjects => "of the slabs allocated in the trace".to_owned(),
+        UnusedIn::BetweenPages => format!("of the free memory, in blocks below order {}", requested.order),
     };
     let part = loss.of.map_or(String::new(), |all| format!(" ({} {of})", share(bytes, all)));
     let largest = loss.largest.as_ref().filter(|(_, bytes)| *bytes > 0);
     let largest = largest.map_or(String::new(), |(name, part)| {
-        let preposition = if loss.place == Place::Objects { "at" } else { "in" };
+        let preposition = if loss.place == UnusedIn::Objects { "at" } else { "in" };
         let part = if *part == bytes { "all".to_owned() } else { view.bytes(*part) };
         format!(", {part} of it {preposition} {}", function_of(name))
     });
@@ -106,18 +106,18 @@ fn answer(rows: &FragmentationTables, view: &View) -> String {
 
 /// Reasons why the loss of a place is unknown.
 fn unknown(rows: &FragmentationTables) -> Vec<String> {
-    let of = |place: Place| rows.losses.iter().any(|loss| loss.place == place && loss.bytes.is_none());
+    let of = |place: UnusedIn| rows.losses.iter().any(|loss| loss.place == place && loss.bytes.is_none());
     let mut reasons = Vec::new();
-    if of(Place::Objects) {
+    if of(UnusedIn::Objects) {
         reasons.push("inside objects: unknown at the end; it needs allocations and frees.".to_owned());
     }
-    if of(Place::Slabs) {
+    if of(UnusedIn::Slabs) {
         reasons.push("inside slabs: unknown; the file has no /proc/slabinfo.".to_owned());
     }
     if let MaybeRefused::Refused { refused } = &rows.occupancy {
         reasons.push(format!("between objects: unknown; {refused}."));
     }
-    if of(Place::BetweenPages) {
+    if of(UnusedIn::BetweenPages) {
         reasons.push("between pages: unknown; the file has no /proc/buddyinfo.".to_owned());
     }
     reasons

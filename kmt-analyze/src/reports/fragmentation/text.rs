@@ -1,6 +1,6 @@
 //! The screen of unused memory: the answer, all places side by side, and each place, the largest first.
 
-use super::losses::Place;
+use super::losses::UnusedIn;
 use super::rows::FragmentationRows;
 use super::{internal_text, losses_text, occupancy_text, pages_text, pinned_text, slabs_text};
 use crate::render::screen::Screen;
@@ -12,13 +12,13 @@ pub fn of(rows: &FragmentationRows, view: &View) -> Screen {
     let mut screen = losses_text::of(rows, view);
     for loss in &rows.losses {
         match loss.place {
-            Place::Objects => internal_text::add(&mut screen, &rows.internal, view),
-            Place::Slabs => slabs_text::add(&mut screen, rows.slabs.as_ref(), view),
-            Place::BetweenObjects => {
+            UnusedIn::Objects => internal_text::add(&mut screen, &rows.internal, view),
+            UnusedIn::Slabs => slabs_text::add(&mut screen, rows.slabs.as_ref(), view),
+            UnusedIn::BetweenObjects => {
                 occupancy_text::add(&mut screen, &rows.occupancy, view);
                 pinned_text::add(&mut screen, &rows.occupancy, view);
             }
-            Place::BetweenPages => pages_text::add(&mut screen, &rows.pages, view),
+            UnusedIn::BetweenPages => pages_text::add(&mut screen, &rows.pages, view),
         }
     }
     screen.next("fragmentation -l 0 --wide", "all rows, slabs over time, all indices");

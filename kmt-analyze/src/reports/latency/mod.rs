@@ -39,7 +39,7 @@ pub struct Latency {
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub struct LatencyOptions {
     /// Show only stalls of at least this length, nested, with the events of their tasks
     #[arg(long, value_name = "TIME", value_parser = Span::parse)]
     pub threshold: Option<Span>,
@@ -56,7 +56,7 @@ impl Latency {
 }
 
 impl Report for Latency {
-    type Options = Options;
+    type Options = LatencyOptions;
     /// With the threshold in the clock's unit.
     type Handles = (Handle<Stalls>, Option<u64>);
     type Rows = LatencyRows;
@@ -66,7 +66,7 @@ impl Report for Latency {
     const TITLE: &'static str = "latency";
     const ABOUT: &'static str = "Time that tasks waited for memory";
 
-    fn new(options: Options, _: &Selection) -> Self {
+    fn new(options: LatencyOptions, _: &Selection) -> Self {
         Self { threshold: options.threshold }
     }
 

@@ -29,7 +29,7 @@ use crate::reports::report::Report;
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub struct LeaksOptions {
     /// Hide findings that match a pattern in FILE
     ///
     /// FILE has one pattern per line, with * and ?; lines that begin with # are comments. A pattern matches a call site
@@ -48,7 +48,7 @@ pub struct Leaks {
 
 /// Results of the pass.
 #[derive(Debug)]
-pub struct Handles {
+pub struct LeaksHandles {
     growth: Handle<Growth>,
     kin: Handle<Kin>,
     calls: Option<Handle<Calls>>,
@@ -59,8 +59,8 @@ pub struct Handles {
 const LOST_PERCENT_MAX: f64 = 10.0;
 
 impl Report for Leaks {
-    type Options = Options;
-    type Handles = Handles;
+    type Options = LeaksOptions;
+    type Handles = LeaksHandles;
     type Rows = LeakRows;
 
     const NAME: &'static str = "leaks";
@@ -68,7 +68,7 @@ impl Report for Leaks {
     const TITLE: &'static str = "leak report";
     const ABOUT: &'static str = "Memory that grows: who allocates it, and where";
 
-    fn new(options: Options, _: &Selection) -> Self {
+    fn new(options: LeaksOptions, _: &Selection) -> Self {
         Self { ignore: options.ignore }
     }
 
@@ -99,7 +99,7 @@ impl Report for Leaks {
         let (first, last) = selection.span(session);
         let until = until::command_exit(session, selection);
         let growth = Growth::new(first, last, until).without(until::of_recorder(session));
-        Handles {
+        LeaksHandles {
             growth: collectors.add(growth),
             kin: collectors.add(Kin),
             calls: stacks::may_exist(session).then(|| collectors.add(Calls { until })),

@@ -25,7 +25,7 @@ use sorting::LifetimeKey;
 
 /// Options of `lifetimes`.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub struct LifetimesOptions {
     /// Sort by these keys, the most important first; keys of temporary objects need the report `temporary`
     #[arg(short, long, value_enum, value_delimiter = ',', default_value = "frees")]
     sort: Vec<LifetimeKey>,
@@ -48,7 +48,7 @@ impl Lifetimes {
 }
 
 impl Report for Lifetimes {
-    type Options = Options;
+    type Options = LifetimesOptions;
     type Handles = (Handle<collect::Lifetimes>, Option<Handle<LifeGroups>>);
     type Rows = LifetimeRows;
 
@@ -57,7 +57,7 @@ impl Report for Lifetimes {
     const TITLE: &'static str = "lifetimes";
     const ABOUT: &'static str = "Lifetimes of objects by call site, and where they are freed";
 
-    fn new(options: Options, _: &Selection) -> Self {
+    fn new(options: LifetimesOptions, _: &Selection) -> Self {
         Self { by: options.by.keys(), sort: options.sort }
     }
 

@@ -23,7 +23,7 @@ use crate::reports::report::Report;
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub struct PagesOptions {
     #[command(flatten)]
     by: PageGroupOptions,
     /// Sort by these columns, the most important first [default: pages; with --at: live_pages]
@@ -39,7 +39,7 @@ pub struct Pages {
 }
 
 impl Report for Pages {
-    type Options = Options;
+    type Options = PagesOptions;
     type Handles = (Handle<PageStacks>, Option<Handle<PageGroups>>);
     type Rows = PageRows;
 
@@ -48,7 +48,7 @@ impl Report for Pages {
     const TITLE: &'static str = "pages";
     const ABOUT: &'static str = "Pages by call site, order, migrate type and flags";
 
-    fn new(options: Options, selection: &Selection) -> Self {
+    fn new(options: PagesOptions, selection: &Selection) -> Self {
         let by_live = options.sort.is_empty() && selection.at.is_some();
         let sort = if by_live { vec![PageKey::Live] } else { options.sort };
         Self { by: options.by.keys(), sort }

@@ -21,7 +21,7 @@ use crate::reports::report::Report;
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub struct TimelineOptions {
     /// Key of the lines
     #[arg(long, value_enum, default_value = "kind")]
     by: TimelineKey,
@@ -45,7 +45,7 @@ pub struct TimelineReport {
 }
 
 impl Report for TimelineReport {
-    type Options = Options;
+    type Options = TimelineOptions;
     type Handles = Handle<Timeline>;
     type Rows = TimelineRows;
 
@@ -55,7 +55,7 @@ impl Report for TimelineReport {
     const ABOUT: &'static str = "Live memory over time";
     const HAS_LINES: bool = false;
 
-    fn new(options: Options, _: &Selection) -> Self {
+    fn new(options: TimelineOptions, _: &Selection) -> Self {
         Self { by: options.by, steps: options.steps as usize, lines: options.lines }
     }
 

@@ -24,12 +24,12 @@ use crate::reports::report::Report;
 #[derive(Debug, Default)]
 pub struct WhatIf {
     /// Layouts to simulate; `None`: those that need no other pass over the trace first.
-    options: Option<Options>,
+    options: Option<WhatIfOptions>,
 }
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub struct WhatIfOptions {
     /// Add size classes, up to 1M
     #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = class_size)]
     add: Vec<u64>,
@@ -51,7 +51,7 @@ fn class_size(text: &str) -> std::result::Result<u64, String> {
 }
 
 impl Report for WhatIf {
-    type Options = Options;
+    type Options = WhatIfOptions;
     type Handles = (Handle<Replay>, Option<FoundLayout>);
     type Rows = WhatIfRows;
 
@@ -60,7 +60,7 @@ impl Report for WhatIf {
     const TITLE: &'static str = "size class simulation";
     const ABOUT: &'static str = "Slab memory with other kmalloc size classes (simulation)";
 
-    fn new(options: Options, _: &Selection) -> Self {
+    fn new(options: WhatIfOptions, _: &Selection) -> Self {
         Self { options: Some(options) }
     }
 

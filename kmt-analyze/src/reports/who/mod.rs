@@ -16,7 +16,7 @@ use crate::reports::report::Report;
 
 /// Options of the report.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub struct WhoOptions {
     /// The address, hexadecimal
     #[arg(value_parser = address_of)]
     address: u64,
@@ -36,7 +36,7 @@ pub struct WhoReport {
 }
 
 impl Report for WhoReport {
-    type Options = Options;
+    type Options = WhoOptions;
     type Handles = Handle<Who>;
     type Rows = WhoRows;
 
@@ -45,7 +45,7 @@ impl Report for WhoReport {
     const TITLE: &'static str = "objects at an address";
     const ABOUT: &'static str = "Objects that held an address, and their neighbours";
 
-    fn new(options: Options, _: &Selection) -> Self {
+    fn new(options: WhoOptions, _: &Selection) -> Self {
         Self { address: options.address }
     }
 

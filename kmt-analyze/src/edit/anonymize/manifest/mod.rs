@@ -6,7 +6,7 @@ mod text;
 #[cfg(test)]
 pub use rows::AnonymizeRows;
 
-use super::Options;
+use super::AnonymizeOptions;
 use super::fields::ClassMask;
 use super::record::Masks;
 use super::treatment::Treatment;
@@ -43,7 +43,7 @@ pub struct Manifest {
 
 impl Manifest {
     /// Nothing written yet.
-    pub fn new(session: &Session<'_>, plans: &[Option<ClassMask>], options: &Options) -> Self {
+    pub fn new(session: &Session<'_>, plans: &[Option<ClassMask>], options: &AnonymizeOptions) -> Self {
         let hidden = plans.iter().flatten().filter(|plan| plan.is_hidden()).count();
         let zeroed = |plan: &ClassMask| plan.treatments.iter().filter(|t| **t == Treatment::Zero).count();
         Self {

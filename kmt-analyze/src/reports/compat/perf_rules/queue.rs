@@ -23,7 +23,7 @@ pub enum Waiting {
 }
 
 /// CPU and level of an event.
-pub type Place = (u32, u64);
+pub type CpuAndLevel = (u32, u64);
 
 /// Events in their order.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ pub struct PageQueue {
     /// Number of the first of them.
     first: u64,
     /// By place, the number of the event whose stack may still come there: one at a time.
-    waiting: BTreeMap<Place, u64>,
+    waiting: BTreeMap<CpuAndLevel, u64>,
 }
 
 /// More than any CPU's worth of events between an event and its stack.
@@ -41,7 +41,7 @@ const WAITING_MAX: usize = 65_536;
 
 impl PageQueue {
     /// An event happened there: nothing of that place waits any longer.
-    pub fn happened(&mut self, place: Place) {
+    pub fn happened(&mut self, place: CpuAndLevel) {
         if let Some(number) = self.waiting.remove(&place) {
             self.has_all(number);
         }
@@ -72,7 +72,7 @@ impl PageQueue {
     }
 
     /// Adds a page event; with a place if a stack may follow there.
-    pub fn push(&mut self, event: Waiting, place: Option<Place>) {
+    pub fn push(&mut self, event: Waiting, place: Option<CpuAndLevel>) {
         if let Some(place) = place {
             self.happened(place);
             self.waiting.insert(place, self.next_number());

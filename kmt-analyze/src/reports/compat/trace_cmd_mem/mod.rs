@@ -6,14 +6,14 @@ mod text;
 #[cfg(test)]
 pub use rows::TraceCmdMemRows;
 
-use super::{Options, others};
+use super::{CompatOptions, others};
 use crate::failure::{Outcome, Result};
 use crate::render::out::{Out, Schema, print_json};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
 /// Prints the output of trace-cmd mem.
-pub fn run(session: &Session<'_>, options: &Options) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
     let others = others(session);
     let rows = rows::of(session, &others, options.limit.unwrap_or(usize::MAX));
     if options.json {

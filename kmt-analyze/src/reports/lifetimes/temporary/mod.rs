@@ -19,7 +19,7 @@ use crate::reports::report::Report;
 
 /// Options of `temporary`.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub struct TemporaryOptions {
     /// Longest lifetime of a temporary object
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "100us")]
     within: Span,
@@ -37,7 +37,7 @@ pub struct Temporary {
 }
 
 impl Report for Temporary {
-    type Options = Options;
+    type Options = TemporaryOptions;
     /// With the longest lifetime in the clock's unit.
     type Handles = (Handle<collect::Lifetimes>, u64);
     type Rows = TemporaryRows;
@@ -47,7 +47,7 @@ impl Report for Temporary {
     const TITLE: &'static str = "temporary objects";
     const ABOUT: &'static str = "Objects that are freed soon after their allocation";
 
-    fn new(options: Options, _: &Selection) -> Self {
+    fn new(options: TemporaryOptions, _: &Selection) -> Self {
         Self { sort: options.sort, bound: options.within }
     }
 
