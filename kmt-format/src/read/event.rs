@@ -203,7 +203,7 @@ impl<'t> Event<'t> {
         bytes.split(|&b| b == 0).next()
     }
 
-    /// The event as a record of the kernel, the common fields first: what [`Writer::event`](crate::write::Writer::event)
+    /// The event as a record of the kernel, the common fields first: what [`Writer::add_event`](crate::write::Writer::add_event)
     /// takes, for tools that write another file of it. `record` is cleared first.
     ///
     /// Every field is where and what it was. Dynamic arrays follow the others in the order of their fields, as the
