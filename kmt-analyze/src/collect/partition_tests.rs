@@ -289,7 +289,7 @@ fn log_of(numbers: &[Numbers], lives: bool) -> Vec<Logged> {
     let rules = if lives { rules } else { Rules { window: (0, u64::MAX), ..rules } };
     let plain = Interests::PLAIN_LIVES | Interests::UNMATCHED;
     let interests = if lives { Interests::all() } else { plain };
-    let mut ledger = Ledger::new(rules, &losses, Choice::ALL, (interests, Log::default()), None);
+    let mut ledger = Ledger::new(rules, &losses, Choice::ALL, interests, Log::default(), None);
     ledger.learn(&news);
     ops.chunks(16).for_each(|ops| ledger.enter(ops));
     ledger.finish().1.0

@@ -134,7 +134,8 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         rules: Rules,
         losses: &'l Losses,
         choice: Choice<'l>,
-        (interests, receiver): (Interests, R),
+        interests: Interests,
+        receiver: R,
         election: Option<Election>,
     ) -> Self {
         let needs_each = Interests::CHANGES | Interests::LIVES | Interests::SLAB_ALLOCS;

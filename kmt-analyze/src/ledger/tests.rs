@@ -341,7 +341,7 @@ fn blocks_larger_than_any_kernel_has_take_no_time() {
     let rules = Rules { page_size: 1 << 30, ..rules((0, u64::MAX)) };
     let losses = Losses::default();
     let interests = Interests::FRAMES | Interests::SLAB_FRAMES;
-    let mut bench = Bench::new(Ledger::new(rules, &losses, SHORT_WAY, (interests, SlabFrames), None));
+    let mut bench = Bench::new(Ledger::new(rules, &losses, SHORT_WAY, interests, SlabFrames, None));
     let largest = bench.interner.pages.number(&PageSite { order: 15, ..PageSite::default() });
     bench.alloc(SMALL, BASE + 64, 1).alloc(SMALL, BASE + (1 << 44), 2);
     for n in 0..100 {

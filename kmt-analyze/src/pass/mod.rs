@@ -179,7 +179,7 @@ fn pass(
     let loader = Loader::new(trace, last);
     let threads = selection.threads.unwrap_or_else(cores);
     let election = has_pages(trace).then(|| Election::new(rules.page_size.trailing_zeros()));
-    let mut ledger = Ledger::new(rules, losses, choice, (interests, parts), election);
+    let mut ledger = Ledger::new(rules, losses, choice, interests, parts, election);
     let (mut done, all, progress) = (0u64, loader.event_count(), Progress::new(&session.env));
     let mut kept = (needs.contains(Needs::RANGES) && losses.any()).then(|| OpSample::new(all, &rules));
     let names_tasks = needs.contains(Needs::TASK_NAMES) || selection.is_about_names();

@@ -11,6 +11,7 @@ mod ftrace;
 mod pointer;
 mod printer;
 mod printf;
+mod syscalls;
 mod template;
 
 pub use crate::print_fmt::PrintLimits;

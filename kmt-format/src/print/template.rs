@@ -3,7 +3,7 @@
 use super::conversion::{TEXT_MAX, conversion};
 use super::env::PrintEnv;
 use super::eval::{Evaluated, Evaluator};
-use super::ftrace;
+use super::{ftrace, syscalls};
 use crate::print_fmt::{Expr, Extent, Piece, PrintLimits, Scope, argument, format_and_arguments, tokens};
 use crate::read::Event;
 use crate::schema::EventClass;
@@ -32,9 +32,9 @@ pub struct EventText {
     named: Vec<Option<usize>>,
 }
 
-/// Events of the kernel's own `ftrace` system, which it prints in C and not by their `print fmt`.
+/// Events that the kernel prints in C and not by their `print fmt`: those of its own `ftrace` system, and system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Template,
     KernelStack,
     UserStack,
@@ -42,6 +42,8 @@ enum Kind {
     BinaryPrint,
     Puts,
     RawData,
+    SyscallEnter,
+    SyscallExit,
 }
 
 impl EventText {
@@ -54,6 +56,7 @@ impl EventText {
             ("ftrace", "bprint") => Kind::BinaryPrint,
             ("ftrace", "bputs") => Kind::Puts,
             ("ftrace", "raw_data") => Kind::RawData,
+            ("syscalls", name) => syscalls::kind(name, class),
             _ => Kind::Template,
         };
         let mut text = Self {
@@ -63,7 +66,7 @@ impl EventText {
             arguments: Vec::new(),
             named: vec![None; class.fields.len()],
         };
-        if kind != Kind::Template {
+        if !matches!(kind, Kind::Template | Kind::SyscallEnter | Kind::SyscallExit) {
             return text;
         }
         let print_fmt = class.print_fmt();
@@ -105,6 +108,8 @@ impl EventText {
                 self.write_fields(out, event, env);
                 out.push(b'\n');
             }
+            Kind::SyscallEnter => syscalls::enter(out, &self.name, event, env),
+            Kind::SyscallExit => syscalls::exit(out, &self.name, event, env),
             Kind::KernelStack => ftrace::kernel_stack(out, event, env),
             Kind::UserStack => ftrace::user_stack(out, event, env),
             Kind::Print => {

@@ -79,7 +79,7 @@ pub(super) fn bench_in<'l>(losses: &'l Losses, window: (u64, u64), choice: &Choi
 }
 
 pub(super) fn bench_by<'l>(rules: Rules, losses: &'l Losses, choice: &Choice<'l>) -> Bench<'l> {
-    Bench::new(Ledger::new(rules, losses, *choice, (Interests::empty(), ()), None))
+    Bench::new(Ledger::new(rules, losses, *choice, Interests::empty(), (), None))
 }
 
 /// CPU and task.

@@ -88,7 +88,7 @@ pub fn ranges(material: &Material<'_>, observed: &[Figure]) -> Option<Ranges> {
 /// Runs the ledger over a thinned trace; returns the share kept and the figures.
 fn replay(material: &Material<'_>, plan: &thin::Plan, thinned: &Thinned) -> (f64, Vec<Figure>) {
     let no_losses = Losses::default();
-    let mut ledger = Ledger::new(material.rules, &no_losses, material.choice, (Interests::empty(), ()), None);
+    let mut ledger = Ledger::new(material.rules, &no_losses, material.choice, Interests::empty(), (), None);
     ledger.learn(&News::all(material.interner));
     let kept = plan.replay(material.ops, thinned, BATCH, |ops| ledger.enter(ops));
     let (balance, ()) = ledger.finish();

@@ -71,7 +71,9 @@ pub fn wasted_in_all(internal: &InternalTables) -> Option<(u64, u64)> {
 /// Losses of all places, the largest first, unknown ones last.
 pub fn of(
     traced: &Traced<'_, '_, '_>,
-    (internal, slabs, occupancy): (&InternalTables, Option<&SlabTails>, &MaybeRefused<Occupied>),
+    internal: &InternalTables,
+    slabs: Option<&SlabTails>,
+    occupancy: &MaybeRefused<Occupied>,
     (zones, requested): (Option<&[ZoneRow]>, Requested),
 ) -> Vec<Loss> {
     let page_size = traced.context.analysis.page_size.0;

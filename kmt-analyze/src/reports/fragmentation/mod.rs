@@ -85,8 +85,8 @@ impl Report for Fragmentation {
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> FragmentationRows {
         let analysis = context.analysis;
-        let collected = (analysis.get(handles.0), analysis.get(handles.1), analysis.get(handles.2));
-        rows::of(context, collected)
+        let (occupancy, mixing) = (analysis.get(handles.0), analysis.get(handles.1));
+        rows::of(context, occupancy, mixing, analysis.get(handles.2))
     }
 
     fn screen(&self, rows: &FragmentationRows, view: &View) -> Screen {

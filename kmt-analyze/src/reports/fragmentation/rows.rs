@@ -68,7 +68,9 @@ pub struct PageFragmentation {
 /// Rows of a trace.
 pub fn of(
     context: &ReportContext<'_, '_>,
-    (occupancy, mixing, fallbacks): (&OccupancySums, &MixingSums, &HashMap<Fallback, u64>),
+    occupancy: &OccupancySums,
+    mixing: &MixingSums,
+    fallbacks: &HashMap<Fallback, u64>,
 ) -> FragmentationRows {
     let analysis = context.analysis;
     let caches = cache_names(analysis);
@@ -80,7 +82,7 @@ pub fn of(
     let (occupancy, zones) = (occupancy::of(&traced, occupancy), zones::of(&traced));
     let of_pages = (zones.as_deref(), requested);
     let tables = FragmentationTables {
-        losses: losses::of(&traced, (&internal, slabs.as_ref(), &occupancy), of_pages),
+        losses: losses::of(&traced, &internal, slabs.as_ref(), &occupancy, of_pages),
         wasted_in_all: losses::wasted_in_all(&internal),
         internal,
         slabs,

@@ -67,7 +67,8 @@ pub(super) fn has_exits(context: &ReportContext<'_, '_>) -> bool {
 /// Makers of a family; `exits`: the recording has exits of tasks.
 pub(super) fn makers(
     family: &Family<'_>,
-    (kin, exits): (&TaskEvents, bool),
+    kin: &TaskEvents,
+    exits: bool,
     labels: &Labels<'_, '_>,
 ) -> MakersRow {
     let Some(survival) = family.rows.first().map(|row| row.survival) else { return MakersRow::default() };
@@ -95,7 +96,8 @@ pub(super) fn makers(
 pub(super) fn tasks(
     family: &Family<'_>,
     tasks: &Survival,
-    (kin, exits): (&TaskEvents, bool),
+    kin: &TaskEvents,
+    exits: bool,
 ) -> Option<TasksRow> {
     family.rows.first().filter(|row| row.is_of_tasks)?;
     let live = tasks.survivors.sum();

@@ -95,8 +95,8 @@ pub fn of(context: &ReportContext<'_, '_>, collected: LeakSums<'_>, ignore: Opti
     let rows = |judged: &[Judged<'_>]| judged.iter().take(context.limit).map(|r| maker.row(r)).collect();
     let exits = makers::has_exits(context);
     let family = |family: &Family<'_>| FamilyRow {
-        makers: makers::makers(family, (kin, exits), labels),
-        tasks: makers::tasks(family, &tasks, (kin, exits)),
+        makers: makers::makers(family, kin, exits, labels),
+        tasks: makers::tasks(family, &tasks, kin, exits),
         call_sites: family.rows.len(),
         leader: family.rows.first().map(|row| row.name.clone()),
         old_bytes: family.bytes,
@@ -120,7 +120,7 @@ pub fn of(context: &ReportContext<'_, '_>, collected: LeakSums<'_>, ignore: Opti
             has_slab: basis.allocs(None),
             has_pages: basis.page_ends(),
             of_recorder: growth.of_recorder,
-            ..text_parts(&maker, [&judged, &callers, &pages], (&families, &found), context.limit)
+            ..text_parts(&maker, [&judged, &callers, &pages], &families, &found, context.limit)
         },
     };
     LeakRows { leaks: MaybeRefused::Found(Box::new(tables)) }

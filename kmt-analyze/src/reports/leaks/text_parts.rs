@@ -106,7 +106,8 @@ const WINDOW_OF_LIFETIMES: u64 = 4;
 pub(super) fn text_parts(
     maker: &RowMaker<'_, '_, '_>,
     [slab, page_callers, pages]: [&[Judged<'_>]; 3],
-    (families, found): (&[Family<'_>], &[FamilyRow]),
+    families: &[Family<'_>],
+    found: &[FamilyRow],
     limit: usize,
 ) -> TextParts {
     let count_of = |verdict| slab.iter().filter(|r| r.evidence.verdict == verdict).count() as u64;
@@ -128,7 +129,7 @@ pub(super) fn text_parts(
     page_growth.retain(|row| row.grows_with.is_none());
     page_growth.sort_by_key(|row| std::cmp::Reverse(row.evidence.old_amount));
     TextParts {
-        families: family_parts(maker, (families, found), &of_families, limit),
+        families: family_parts(maker, families, found, &of_families, limit),
         other_families: families
             .iter()
             .skip(1)
@@ -157,7 +158,8 @@ pub(super) fn text_parts(
 /// Families with the first call sites of each: all get alike many rows.
 fn family_parts(
     maker: &RowMaker<'_, '_, '_>,
-    (families, found): (&[Family<'_>], &[FamilyRow]),
+    families: &[Family<'_>],
+    found: &[FamilyRow],
     pages: &[&Judged<'_>],
     limit: usize,
 ) -> Vec<FamilyPart> {

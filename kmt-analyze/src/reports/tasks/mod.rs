@@ -57,7 +57,7 @@ impl Report for TaskReport {
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> TaskRows {
         let analysis = context.analysis;
-        rows::of(context, (analysis.get(handles.0), analysis.get(handles.1)), &self.sort)
+        rows::of(context, analysis.get(handles.0), analysis.get(handles.1), &self.sort)
     }
 
     fn screen(&self, rows: &TaskRows, view: &View) -> Screen {

@@ -209,7 +209,8 @@ fn candidates(
 /// Rows of all tasks.
 pub fn of(
     context: &ReportContext<'_, '_>,
-    (tasks, page_use): (&TaskSums, &HashMap<i32, Use, IntHash>),
+    tasks: &TaskSums,
+    page_use: &HashMap<i32, Use, IntHash>,
     sort: &[SortKey],
 ) -> TaskRows {
     let analysis = context.analysis;
