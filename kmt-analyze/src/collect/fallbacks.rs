@@ -91,7 +91,7 @@ impl Receiver for FallbackSums {
         if event.kind != SideEventKind::Fallback {
             return;
         }
-        let pid = event.place.pid;
+        let pid = event.origin.pid;
         self.settle(pid);
         let [pfn, alloc_order, fallback_order, alloc_type, fallback_type, change_ownership] = event.numbers;
         let order = |order: Option<u64>| order.and_then(|o| u32::try_from(o).ok());
@@ -112,7 +112,7 @@ impl Receiver for FallbackSums {
     /// Matches the page allocation of a fallback by its migrate type. Its page may be another one, since fallbacks fill
     /// per-CPU lists.
     fn page_alloc(&mut self, event: &PageEvent<'_>) {
-        let pid = event.place.pid;
+        let pid = event.origin.pid;
         let Some((fallback, frames)) = self.open.get_mut(&pid) else { return };
         if fallback.page_site.is_some() || fallback.alloc_migratetype != Some(event.site.migratetype) {
             return self.settle(pid);
@@ -126,16 +126,16 @@ impl Receiver for FallbackSums {
     }
 
     /// Matches the slab allocation: the first object on a new slab page is what the page was for.
-    fn slab_alloc(&mut self, op: &Op, place: Origin, _: bool) {
+    fn slab_alloc(&mut self, op: &Op, origin: Origin, _: bool) {
         if self.open.is_empty() {
             return;
         }
         let map = self.map;
-        if let Some((fallback, frames)) = self.open.get_mut(&place.pid) {
+        if let Some((fallback, frames)) = self.open.get_mut(&origin.pid) {
             if map.is_none_or(|(map, shift)| frames.contains(&map.frame(op.value, shift))) {
                 fallback.slab_site = fallback.page_site.map(|_| op.code.number());
             }
-            self.settle(place.pid);
+            self.settle(origin.pid);
         }
     }
 }

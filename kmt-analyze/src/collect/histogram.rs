@@ -26,54 +26,54 @@ impl Histogram {
     /// Counts a number.
     #[inline]
     pub fn add(&mut self, value: u64) {
-        let place = place(value);
-        match self.buckets.get_mut(place) {
+        let number = bucket_of(value);
+        match self.buckets.get_mut(number) {
             Some(bucket) => *bucket += 1,
-            None => self.add_to(place, 1),
+            None => self.add_to(number, 1),
         }
         self.sum += u128::from(value);
         self.max = self.max.max(value);
     }
 
     /// Adds `count` to a bucket.
-    fn add_to(&mut self, place: usize, count: u64) {
+    fn add_to(&mut self, number: usize, count: u64) {
         if self.buckets.is_empty() {
-            match self.few.binary_search_by_key(&place, |&(place, _)| place.into()) {
+            match self.few.binary_search_by_key(&number, |&(number, _)| number.into()) {
                 Ok(at) => {
                     if let Some((_, stored)) = self.few.get_mut(at) {
                         *stored += count;
                     }
                     return;
                 }
-                Err(at) if self.few.len() < FEW => return self.few.insert(at, (place as u16, count)),
+                Err(at) if self.few.len() < FEW => return self.few.insert(at, (number as u16, count)),
                 Err(_) => {}
             }
-            for (place, count) in std::mem::take(&mut self.few) {
-                self.add_to_all(place.into(), count);
+            for (number, count) in std::mem::take(&mut self.few) {
+                self.add_to_all(number.into(), count);
             }
         }
-        self.add_to_all(place, count);
+        self.add_to_all(number, count);
     }
 
-    fn add_to_all(&mut self, place: usize, count: u64) {
-        if self.buckets.len() <= place {
-            self.buckets.resize((place / PARTS + 1) * PARTS, 0);
+    fn add_to_all(&mut self, number: usize, count: u64) {
+        if self.buckets.len() <= number {
+            self.buckets.resize((number / PARTS + 1) * PARTS, 0);
         }
-        if let Some(bucket) = self.buckets.get_mut(place) {
+        if let Some(bucket) = self.buckets.get_mut(number) {
             *bucket += count;
         }
     }
 
     /// Indices and counts, sorted by index.
     fn counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let few = self.few.iter().map(|&(place, count)| (usize::from(place), count));
+        let few = self.few.iter().map(|&(number, count)| (usize::from(number), count));
         few.chain(self.buckets.iter().copied().enumerate())
     }
 
     /// Adds another histogram.
     pub fn merge(&mut self, other: &Self) {
-        for (place, count) in other.counts().filter(|(_, count)| *count > 0) {
-            self.add_to(place, count);
+        for (number, count) in other.counts().filter(|(_, count)| *count > 0) {
+            self.add_to(number, count);
         }
         self.sum += other.sum;
         self.max = self.max.max(other.max);
@@ -114,8 +114,8 @@ impl Histogram {
 
     /// Buckets that are not empty: lowest number, width, count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.counts().filter(|(_, count)| *count > 0).map(|(place, count)| {
-            let (low, width) = bounds(place);
+        self.counts().filter(|(_, count)| *count > 0).map(|(number, count)| {
+            let (low, width) = bounds(number);
             (low, width, count)
         })
     }
@@ -144,7 +144,7 @@ impl Sums for Histogram {
 
 /// Bucket index of a number: first those below 32, then 32 for each power of two.
 #[inline]
-fn place(value: u64) -> usize {
+fn bucket_of(value: u64) -> usize {
     let bits = 64 - value.leading_zeros();
     let octave = bits.saturating_sub(PARTS_LOG2);
     let part = (value >> octave.saturating_sub(1)) & (PARTS as u64 - 1);
@@ -152,9 +152,9 @@ fn place(value: u64) -> usize {
 }
 
 /// Lowest number and width of a bucket.
-fn bounds(place: usize) -> (u64, u64) {
-    let part = (place % PARTS) as u64;
-    match (place / PARTS).checked_sub(1) {
+fn bounds(number: usize) -> (u64, u64) {
+    let part = (number % PARTS) as u64;
+    match (number / PARTS).checked_sub(1) {
         None => (part, 1),
         Some(shift) => ((part | PARTS as u64) << shift, 1 << shift),
     }
@@ -169,7 +169,7 @@ mod tests {
         for shift in 0..64 {
             for value in [1u64 << shift, (1 << shift) + 1, (1u64 << shift).wrapping_sub(1), 0xdead_beef << 3]
             {
-                let (low, width) = bounds(place(value));
+                let (low, width) = bounds(bucket_of(value));
                 assert!(low <= value && value - low < width, "{value}: {low} {width}");
                 assert!(width <= low.max(32) / 32, "{value}: {low} {width}");
             }

@@ -59,8 +59,11 @@ impl Receiver for TaskEvents {
         match event.kind {
             SideEventKind::NewTask => {
                 let flags = event.numbers.get(1).copied().flatten().unwrap_or(0);
-                let start =
-                    Start { time: event.time, parent: event.place.pid, is_thread: flags & CLONE_THREAD != 0 };
+                let start = Start {
+                    time: event.time,
+                    parent: event.origin.pid,
+                    is_thread: flags & CLONE_THREAD != 0,
+                };
                 self.started += 1;
                 self.starts.entry(pid).or_default().absorb(start);
             }
@@ -127,8 +130,8 @@ mod tests {
         let mut see = |kind, time, parent, numbers: [Option<u64>; 2]| {
             let mut all = [None; crate::stream::side_events::FIELDS];
             all[..2].copy_from_slice(&numbers);
-            let place = Origin { pid: parent, ..Origin::default() };
-            events.side_event(&SideEvent { kind, numbers: all, time, place });
+            let origin = Origin { pid: parent, ..Origin::default() };
+            events.side_event(&SideEvent { kind, numbers: all, time, origin });
         };
         see(SideEventKind::NewTask, 1, 50, [Some(51), Some(0)]);
         see(SideEventKind::NewTask, 2, 51, [Some(52), Some(CLONE_THREAD)]);

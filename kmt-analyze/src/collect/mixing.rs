@@ -86,8 +86,8 @@ impl Receiver for MixingPart {
             return;
         }
         let pfn = event.op.value;
-        if self.fallback.get(&event.place.cpu) == Some(&pfn) {
-            self.fallback.remove(&event.place.cpu);
+        if self.fallback.get(&event.origin.cpu) == Some(&pfn) {
+            self.fallback.remove(&event.origin.cpu);
             return;
         }
         let block = pfn >> self.sums.pageblock_order;
@@ -110,7 +110,7 @@ impl Receiver for MixingPart {
         let Some(pfn) = pfn else { return };
         let new_type = alloc_type.filter(|_| change_ownership.is_some_and(|c| c != 0));
         let Some(new_type) = new_type else {
-            self.fallback.insert(event.place.cpu, pfn);
+            self.fallback.insert(event.origin.cpu, pfn);
             return;
         };
         let mut votes = [0; TYPES];

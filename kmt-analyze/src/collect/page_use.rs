@@ -113,18 +113,18 @@ impl PageUseSums {
 impl Receiver for PageUseSums {
     fn page_alloc(&mut self, event: &PageEvent<'_>) {
         if event.counted {
-            self.at(event.place.pid, PageRun::None).allocs += 1;
+            self.at(event.origin.pid, PageRun::None).allocs += 1;
         }
     }
 
     fn page_free(&mut self, event: &PageEvent<'_>) {
         if event.counted {
-            self.at(event.place.pid, PageRun::None).frees_direct += 1;
+            self.at(event.origin.pid, PageRun::None).frees_direct += 1;
         }
     }
 
     fn side_event(&mut self, event: &SideEvent) {
-        let pid = event.place.pid;
+        let pid = event.origin.pid;
         match event.kind {
             SideEventKind::PcpuDrain => self.at(pid, PageRun::Drain).pages_drained += 1,
             SideEventKind::ZoneLocked => self.at(pid, PageRun::Refill).allocs_under_lock += 1,
@@ -186,8 +186,8 @@ mod tests {
         let share = Share::whole(crate::collect::tests::rules(), false);
         let mut sink = PageUse { pageblock_order: 9 }.partition(&share);
         let mut event = |kind, pid, numbers| {
-            let place = Origin { cpu: 0, pid, level: 0, name: 0 };
-            sink.side_event(&SideEvent { kind, numbers, time: 0, place });
+            let origin = Origin { cpu: 0, pid, level: 0, name: 0 };
+            sink.side_event(&SideEvent { kind, numbers, time: 0, origin });
         };
         for _ in 0..3 {
             event(SideEventKind::ZoneLocked, 1, [None; 6]);

@@ -40,7 +40,7 @@ enum Logged {
     Pages {
         op: Op,
         site: PageSite,
-        place: Origin,
+        origin: Origin,
         failed: bool,
         counted: bool,
         is_free: bool,
@@ -76,8 +76,8 @@ impl Receiver for Log {
         let (life, site) = (*change.life, *change.site);
         self.0.push(Logged::Changed { address, life, site, time, is_birth, is_deferred, order });
     }
-    fn slab_alloc(&mut self, op: &Op, place: Origin, counted: bool) {
-        self.0.push(Logged::SlabAlloc(*op, place, counted));
+    fn slab_alloc(&mut self, op: &Op, origin: Origin, counted: bool) {
+        self.0.push(Logged::SlabAlloc(*op, origin, counted));
     }
     fn page_alloc(&mut self, event: &PageEvent<'_>) {
         self.pages(event, false);
@@ -92,8 +92,8 @@ impl Receiver for Log {
 
 impl Log {
     fn pages(&mut self, event: &PageEvent<'_>, is_free: bool) {
-        let PageEvent { op, site, place, failed, counted } = *event;
-        self.0.push(Logged::Pages { op: *op, site, place, failed, counted, is_free });
+        let PageEvent { op, site, origin, failed, counted } = *event;
+        self.0.push(Logged::Pages { op: *op, site, origin, failed, counted, is_free });
     }
 }
 
@@ -128,9 +128,10 @@ impl Logged {
                     Change { address, life, site, selected: true, time, is_birth, is_deferred, order };
                 part.changed(&change);
             }
-            Self::SlabAlloc(op, place, counted) => part.slab_alloc(op, *place, *counted),
-            Self::Pages { op, site, place, failed, counted, is_free } => {
-                let event = PageEvent { op, site: *site, place: *place, failed: *failed, counted: *counted };
+            Self::SlabAlloc(op, origin, counted) => part.slab_alloc(op, *origin, *counted),
+            Self::Pages { op, site, origin, failed, counted, is_free } => {
+                let event =
+                    PageEvent { op, site: *site, origin: *origin, failed: *failed, counted: *counted };
                 if *is_free { part.page_free(&event) } else { part.page_alloc(&event) }
             }
             Self::Side(event) => part.side_event(event),
@@ -145,10 +146,10 @@ impl Logged {
             (Route::Any, Self::Changed { address, .. }) => Some(part_of(*address, of)),
             // Any part: not even by address.
             (Route::Any, _) => Some(part_of(number as u64, of)),
-            (Route::Task, Self::SlabAlloc(_, place, _) | Self::Pages { place, .. }) => {
-                Some(part_of(place.pid as u64, of))
+            (Route::Task, Self::SlabAlloc(_, origin, _) | Self::Pages { origin, .. }) => {
+                Some(part_of(origin.pid as u64, of))
             }
-            (Route::Task, Self::Side(event)) => Some(part_of(event.place.pid as u64, of)),
+            (Route::Task, Self::Side(event)) => Some(part_of(event.origin.pid as u64, of)),
             (Route::Task, event) => panic!("{event:?} has no task"),
         }
     }

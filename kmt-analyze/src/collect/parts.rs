@@ -24,7 +24,7 @@ impl Parts {
     /// Parts with their events.
     pub(super) fn new(parts: impl Iterator<Item = (Interests, Box<dyn AnyPart>)>) -> Self {
         let mut out = Self::default();
-        for (place, (interests, part)) in parts.enumerate() {
+        for (origin, (interests, part)) in parts.enumerate() {
             let lists = [
                 (&mut out.lives, interests.intersects(Interests::ANY_LIVES)),
                 (&mut out.plain_lives, interests.contains(Interests::PLAIN_LIVES)),
@@ -35,7 +35,7 @@ impl Parts {
                 (&mut out.frames, interests.contains(Interests::FRAMES)),
                 (&mut out.side_events, interests.intersects(Interests::ANY_SIDE_EVENTS)),
             ];
-            lists.into_iter().filter(|(_, wanted)| *wanted).for_each(|(list, _)| list.push(place));
+            lists.into_iter().filter(|(_, wanted)| *wanted).for_each(|(list, _)| list.push(origin));
             out.parts.push(part);
         }
         out
@@ -60,8 +60,8 @@ impl<R: Receiver + 'static> AnyPart for R {
 /// Passes an event to the parts of a list.
 macro_rules! hand {
     ($self:ident, $list:ident, $($call:tt)+) => {
-        for &place in &$self.$list {
-            if let Some(part) = $self.parts.get_mut(place) {
+        for &origin in &$self.$list {
+            if let Some(part) = $self.parts.get_mut(origin) {
                 part.$($call)+;
             }
         }
@@ -100,8 +100,8 @@ impl Receiver for Parts {
         hand!(self, changes, changed(change));
     }
 
-    fn slab_alloc(&mut self, op: &Op, place: Origin, counted: bool) {
-        hand!(self, slab_allocs, slab_alloc(op, place, counted));
+    fn slab_alloc(&mut self, op: &Op, origin: Origin, counted: bool) {
+        hand!(self, slab_allocs, slab_alloc(op, origin, counted));
     }
 
     fn page_alloc(&mut self, event: &PageEvent<'_>) {

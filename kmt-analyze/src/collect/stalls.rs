@@ -206,8 +206,8 @@ pub struct StallSums {
 const WAITING_MAX: usize = 64;
 
 /// Key of the function stack of an event: its task, or its CPU for the idle task.
-fn stack_of(place: Origin) -> i32 {
-    if place.pid == 0 { -1 - i32::try_from(place.cpu).unwrap_or(0) } else { place.pid }
+fn stack_of(origin: Origin) -> i32 {
+    if origin.pid == 0 { -1 - i32::try_from(origin.cpu).unwrap_or(0) } else { origin.pid }
 }
 
 /// Largest number of recorded intervals.
@@ -254,34 +254,34 @@ impl StallSums {
 
     fn begin(&mut self, stall: Stall, event: &SideEvent) {
         // A stall cannot begin twice: the end of an open one was lost.
-        self.open.entry(event.place.pid).or_default().insert(stall, event.time);
+        self.open.entry(event.origin.pid).or_default().insert(stall, event.time);
     }
 
     fn end(&mut self, stall: Stall, event: &SideEvent) -> Option<u64> {
-        let Some(begin) = self.open.entry(event.place.pid).or_default().remove(&stall) else {
+        let Some(begin) = self.open.entry(event.origin.pid).or_default().remove(&stall) else {
             self.ends_without_begin += 1;
             return None;
         };
-        self.add(stall, event.place, begin, event.time);
+        self.add(stall, event.origin, begin, event.time);
         Some(event.time.saturating_sub(begin))
     }
 
-    fn add(&mut self, stall: Stall, place: Origin, begin: u64, end: u64) {
+    fn add(&mut self, stall: Stall, origin: Origin, begin: u64, end: u64) {
         let length = end.saturating_sub(begin);
         self.kinds.entry(stall).or_default().add(length);
-        self.by_task.entry((stall, place.pid)).or_default().add(length);
+        self.by_task.entry((stall, origin.pid)).or_default().add(length);
         if stall.delays() {
-            let task = self.tasks.entry(place.pid).or_default();
+            let task = self.tasks.entry(origin.pid).or_default();
             task.waited_time = task.waited_time.saturating_add(length);
             if matches!(stall, Stall::Memcg | Stall::SoftLimit) {
                 task.memcg += 1;
                 task.memcg_time = task.memcg_time.saturating_add(length);
             }
-            let waiting = self.waiting.entry(place.pid).or_default();
+            let waiting = self.waiting.entry(origin.pid).or_default();
             if waiting.len() < WAITING_MAX { waiting.push((stall, length)) } else { self.dropped_stalls += 1 }
         }
         if self.threshold.is_some_and(|t| length >= t) {
-            self.keep(Interval { stall, pid: place.pid, cpu: place.cpu, begin, end });
+            self.keep(Interval { stall, pid: origin.pid, cpu: origin.cpu, begin, end });
         }
     }
 
@@ -305,7 +305,7 @@ impl StallSums {
     /// Adds a side event.
     fn event(&mut self, event: &SideEvent) {
         let n = event.numbers;
-        let pid = event.place.pid;
+        let pid = event.origin.pid;
         match event.kind {
             SideEventKind::NewTask | SideEventKind::TaskExit => {}
             SideEventKind::DirectBegin => {
@@ -359,7 +359,7 @@ impl StallSums {
             SideEventKind::CompactEnd => drop(self.end(self.compaction(pid), event)),
             SideEventKind::GraphEntry => {
                 let (Some(func), Some(depth)) = (n[0], n[1]) else { return };
-                let open = self.graph.entry(stack_of(event.place)).or_default();
+                let open = self.graph.entry(stack_of(event.origin)).or_default();
                 // Functions at this depth or deeper have ended, and their exits were lost.
                 while open.last().is_some_and(|(_, other, _)| *other >= depth) {
                     open.pop();
@@ -403,7 +403,7 @@ impl StallSums {
             return;
         };
         let times = call.zip(ret).filter(|&(call, ret)| call != 0 && ret >= call);
-        let open = self.graph.entry(stack_of(event.place)).or_default();
+        let open = self.graph.entry(stack_of(event.origin)).or_default();
         let entered = open.binary_search_by_key(&depth, |e| e.1).ok();
         let entered = entered.filter(|&at| open.get(at).is_some_and(|e| e.0 == func));
         let entered = entered.and_then(|at| open.drain(at..).next());
@@ -411,12 +411,12 @@ impl StallSums {
             self.ends_without_begin += 1;
             return;
         };
-        self.add(Stall::Function(func), event.place, begin, end);
+        self.add(Stall::Function(func), event.origin, begin, end);
     }
 
     /// Adds a page allocation, or its failure: the task may have waited for it.
     fn delayed_pages(&mut self, event: &PageEvent<'_>) {
-        let pid = event.place.pid;
+        let pid = event.origin.pid;
         self.compacting.remove(&pid);
         self.settle(pid);
         let Some(waiting) = self.waiting.get_mut(&pid).filter(|w| !w.is_empty()) else { return };
@@ -434,16 +434,16 @@ impl StallSums {
     }
 
     /// Adds a slab allocation: the first object on a page is what the page was for.
-    fn delayed_slab(&mut self, op: &Op, place: Origin) {
+    fn delayed_slab(&mut self, op: &Op, origin: Origin) {
         if self.answered.is_empty() {
             return;
         }
         let map = self.map;
-        if let Some((answered, frames)) = self.answered.get_mut(&place.pid) {
+        if let Some((answered, frames)) = self.answered.get_mut(&origin.pid) {
             if map.is_none_or(|(map, shift)| frames.contains(&map.frame(op.value, shift))) {
                 answered.iter_mut().for_each(|(d, _)| d.slab_site = Some(op.code.number()));
             }
-            self.settle(place.pid);
+            self.settle(origin.pid);
         }
     }
 
@@ -476,9 +476,9 @@ impl Receiver for StallSums {
         }
     }
 
-    fn slab_alloc(&mut self, op: &Op, place: Origin, counted: bool) {
+    fn slab_alloc(&mut self, op: &Op, origin: Origin, counted: bool) {
         if counted {
-            self.delayed_slab(op, place);
+            self.delayed_slab(op, origin);
         }
     }
 }

@@ -19,30 +19,30 @@ impl<S> Default for Row<S> {
 impl<S: Sums + Copy + Default + PartialEq> Row<S> {
     /// The step with that number, of `width`.
     #[inline]
-    pub fn at(&mut self, place: usize, width: usize) -> Option<&mut S> {
+    pub fn at(&mut self, number: usize, width: usize) -> Option<&mut S> {
         if self.all.is_empty() {
-            return self.at_few(place, width);
+            return self.at_few(number, width);
         }
-        self.all.get_mut(place)
+        self.all.get_mut(number)
     }
 
-    fn at_few(&mut self, place: usize, width: usize) -> Option<&mut S> {
-        let found = self.few.binary_search_by_key(&place, |&(place, _)| place as usize);
+    fn at_few(&mut self, number: usize, width: usize) -> Option<&mut S> {
+        let found = self.few.binary_search_by_key(&number, |&(number, _)| number as usize);
         if found.is_err() && self.few.len() >= width / 4 {
             self.all.resize(width, S::default());
-            for (place, step) in std::mem::take(&mut self.few) {
-                if let Some(slot) = self.all.get_mut(place as usize) {
+            for (number, step) in std::mem::take(&mut self.few) {
+                if let Some(slot) = self.all.get_mut(number as usize) {
                     *slot = step;
                 }
             }
-            return self.all.get_mut(place);
+            return self.all.get_mut(number);
         }
         let at = found.unwrap_or_else(|at| {
             // Many have one step only.
             if self.few.is_empty() {
                 self.few.reserve_exact(1);
             }
-            self.few.insert(at, (place as u32, S::default()));
+            self.few.insert(at, (number as u32, S::default()));
             at
         });
         self.few.get_mut(at).map(|(_, step)| step)
@@ -50,8 +50,8 @@ impl<S: Sums + Copy + Default + PartialEq> Row<S> {
 
     /// Adds another row with as many steps.
     pub fn add_all(&mut self, other: &Self, width: usize) {
-        for (place, step) in other.iter() {
-            if let Some(own) = self.at(place, width) {
+        for (number, step) in other.iter() {
+            if let Some(own) = self.at(number, width) {
                 own.absorb(*step);
             }
         }
@@ -64,8 +64,8 @@ impl<S: Sums + Copy + Default + PartialEq> Row<S> {
 
     /// Makes each two steps one.
     pub fn halve(&mut self) {
-        for (place, _) in &mut self.few {
-            *place /= 2;
+        for (number, _) in &mut self.few {
+            *number /= 2;
         }
         self.few.dedup_by(|(later, change), (earlier, sum)| {
             let is_same = later == earlier;
@@ -89,7 +89,7 @@ impl<S: Sums + Copy + Default + PartialEq> Row<S> {
 
     /// Steps with their numbers, in order; steps without changes may be left out.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &S)> {
-        let few = self.few.iter().map(|(place, step)| (*place as usize, step));
+        let few = self.few.iter().map(|(number, step)| (*number as usize, step));
         few.chain(self.all.iter().enumerate())
     }
 }
@@ -100,7 +100,7 @@ impl<S: Sums + Copy + Default + PartialEq> PartialEq for Row<S> {
         let happened = |row: &Self| -> Vec<(usize, S)> {
             row.iter()
                 .filter(|(_, step)| **step != S::default())
-                .map(|(place, step)| (place, *step))
+                .map(|(number, step)| (number, *step))
                 .collect()
         };
         happened(self) == happened(other)

@@ -32,19 +32,19 @@ fn part<C: Collector>(collector: &C) -> C::Part {
     collector.partition(&Share::whole(rules(), true))
 }
 
-fn place(pid: i32) -> Origin {
+fn origin(pid: i32) -> Origin {
     Origin { cpu: 0, pid, level: 0, name: 0 }
 }
 
 fn noted(kind: SideEventKind, pid: i32, time: u64, numbers: &[u64]) -> SideEvent {
     let mut all = SideNumbers::default();
     all.iter_mut().zip(numbers).for_each(|(to, from)| *to = Some(*from));
-    SideEvent { kind, numbers: all, time, place: place(pid) }
+    SideEvent { kind, numbers: all, time, origin: origin(pid) }
 }
 
 fn page(op: &Op, pid: i32, order: u8, migratetype: i32) -> PageEvent<'_> {
     let site = PageSite { order, migratetype, ..PageSite::default() };
-    PageEvent { op, site, place: place(pid), failed: false, counted: true }
+    PageEvent { op, site, origin: origin(pid), failed: false, counted: true }
 }
 
 fn page_op(pfn: u64, site: u32, time: u64) -> Op {
@@ -114,13 +114,13 @@ fn a_stall_is_charged_to_the_allocation_behind_it() {
     stalls.side_event(&noted(SideEventKind::DirectEnd, 1, 100, &[32]));
     let op = page_op(0x100, 4, 110);
     stalls.page_alloc(&page(&op, 1, 3, 0));
-    stalls.slab_alloc(&slab_op(BASE + (0x103 << 12) + 64, 6), place(1), true);
+    stalls.slab_alloc(&slab_op(BASE + (0x103 << 12) + 64, 6), origin(1), true);
     // The next page is not for a slab object: the object is on another page.
     stalls.side_event(&noted(SideEventKind::DirectBegin, 1, 200, &[0]));
     stalls.side_event(&noted(SideEventKind::DirectEnd, 1, 201, &[1]));
     let op = page_op(0x200, 5, 210);
     stalls.page_alloc(&page(&op, 1, 0, 0));
-    stalls.slab_alloc(&slab_op(BASE + (0x999 << 12), 7), place(1), true);
+    stalls.slab_alloc(&slab_op(BASE + (0x999 << 12), 7), origin(1), true);
     let stalls = Stalls::default().merge(stalls, Vec::new());
     assert_eq!(
         (stalls.begins_without_end, stalls.without_allocation),
@@ -169,7 +169,7 @@ fn functions_without_times_of_their_own_are_timed_by_their_events() {
     assert_eq!((sums(0xb), sums(0xa)), ((1, 20), (2, 210)));
     // The idle task runs on every CPU at once.
     let idle = |kind, cpu, time, numbers: &[u64]| SideEvent {
-        place: Origin { cpu, pid: 0, level: 0, name: 0 },
+        origin: Origin { cpu, pid: 0, level: 0, name: 0 },
         ..noted(kind, 0, time, numbers)
     };
     stalls.side_event(&idle(SideEventKind::GraphEntry, 0, 1_000, &[0xc, 0]));
@@ -186,12 +186,12 @@ fn a_fallback_has_its_page_and_its_object() {
     fallbacks.side_event(&noted(SideEventKind::Fallback, 1, 10, &[0x100, 0, 4, 0, 1, 0]));
     let op = page_op(0x103, 7, 11);
     fallbacks.page_alloc(&page(&op, 1, 0, 0));
-    fallbacks.slab_alloc(&slab_op(BASE + (0x103 << 12), 5), place(1), true);
+    fallbacks.slab_alloc(&slab_op(BASE + (0x103 << 12), 5), origin(1), true);
     // One whose page is not for slab, and one after which the task requests another type.
     fallbacks.side_event(&noted(SideEventKind::Fallback, 1, 15, &[0x180, 0, 4, 0, 2, 0]));
     let op = page_op(0x700, 8, 16);
     fallbacks.page_alloc(&page(&op, 1, 0, 0));
-    fallbacks.slab_alloc(&slab_op(BASE, 6), place(1), true);
+    fallbacks.slab_alloc(&slab_op(BASE, 6), origin(1), true);
     fallbacks.side_event(&noted(SideEventKind::Fallback, 1, 20, &[0x200, 0, 9, 0, 1, 1]));
     let op = page_op(0x900, 7, 21);
     fallbacks.page_alloc(&page(&op, 1, 0, 1));
@@ -295,7 +295,7 @@ fn slab_pages_come_and_go_and_survivors_pin_them() {
         api: Api::Cache,
         bytes_req: 500,
         bytes_alloc: 512,
-        born_at: place(1),
+        born_at: origin(1),
         freed_at: None,
         is_born: true,
         is_freed: false,

@@ -141,7 +141,7 @@ impl<R: Receiver> Ledger<'_, R> {
         counts.mixed_api_frees += u64::from(free.api != site.api);
         if free.origin != life.origin {
             let (there, here) =
-                (self.tables.origin(life.origin).place, self.tables.origin(free.origin).place);
+                (self.tables.origin(life.origin).origin, self.tables.origin(free.origin).origin);
             counts.cross_cpu_frees += u64::from(there.cpu != here.cpu);
         }
         if self.interests.intersects(Interests::ANY_LIVES) {
@@ -195,9 +195,9 @@ impl<R: Receiver> Ledger<'_, R> {
                 // A late free may be logged in the window although the life ended before it.
                 is_freed = self.in_window(free.time);
                 is_waiting = free.is_deferred && self.rules.is_waiting(free.time);
-                let freed_at = self.tables.origin(free.origin).place;
+                let freed_at = self.tables.origin(free.origin).origin;
                 let counts = &mut self.counts[site.api as usize];
-                counts.cross_cpu_frees += u64::from(is_freed && freed_at.cpu != born_at.place.cpu);
+                counts.cross_cpu_frees += u64::from(is_freed && freed_at.cpu != born_at.origin.cpu);
                 counts.mixed_api_frees += u64::from(is_freed && free.api != site.api);
                 counts.late_frees += u64::from(is_freed && late.is_some());
             }
@@ -235,9 +235,9 @@ impl<R: Receiver> Ledger<'_, R> {
                 api: site.api,
                 bytes_req: site.bytes_req,
                 bytes_alloc: site.bytes_alloc,
-                born_at: born_at.place,
+                born_at: born_at.origin,
                 freed_at: match end {
-                    End::Freed { free, .. } => Some(self.tables.origin(free.origin).place),
+                    End::Freed { free, .. } => Some(self.tables.origin(free.origin).origin),
                     End::ImpliedFree { .. } | End::Live => None,
                 },
                 is_born,

@@ -77,7 +77,7 @@ impl Election {
         &mut self,
         ops: &[Op],
         no_frame: u64,
-        place: impl Fn(u32) -> Origin,
+        origin: impl Fn(u32) -> Origin,
         page_site: impl Fn(u32) -> PageSite,
     ) {
         for op in ops {
@@ -85,12 +85,12 @@ impl Election {
                 continue;
             }
             match op.code.kind() {
-                Kind::Alloc => self.slab_event(Some(op.value).filter(|&p| p != 0), place(op.origin)),
-                Kind::Kfree | Kind::CacheFree => self.slab_event(None, place(op.origin)),
+                Kind::Alloc => self.slab_event(Some(op.value).filter(|&p| p != 0), origin(op.origin)),
+                Kind::Kfree | Kind::CacheFree => self.slab_event(None, origin(op.origin)),
                 Kind::PageAlloc if op.value != no_frame => {
                     let site = page_site(op.code.number());
                     if !site.is_movable() {
-                        self.page_alloc(op.value, site.order, place(op.origin));
+                        self.page_alloc(op.value, site.order, origin(op.origin));
                     }
                 }
                 _ => {}
@@ -99,15 +99,15 @@ impl Election {
     }
 
     /// Adds a page allocation that is not MOVABLE and did not fail.
-    fn page_alloc(&mut self, pfn: u64, order: u8, place: Origin) {
+    fn page_alloc(&mut self, pfn: u64, order: u8, origin: Origin) {
         // Only the last of several can be the slab page.
-        self.pending.insert(place.cpu, (place.pid, pfn, order));
+        self.pending.insert(origin.cpu, (origin.pid, pfn, order));
     }
 
     /// Adds the next slab event; `ptr` is the address of a successful allocation.
-    fn slab_event(&mut self, ptr: Option<u64>, place: Origin) {
-        let Some((pid, pfn, order)) = self.pending.remove(&place.cpu) else { return };
-        let Some(ptr) = ptr.filter(|_| pid == place.pid) else { return };
+    fn slab_event(&mut self, ptr: Option<u64>, origin: Origin) {
+        let Some((pid, pfn, order)) = self.pending.remove(&origin.cpu) else { return };
+        let Some(ptr) = ptr.filter(|_| pid == origin.pid) else { return };
         let block = 1u64 << (self.page_shift + u32::from(order)).min(63);
         let base_address = (ptr & !(block - 1)).wrapping_sub(pfn << self.page_shift);
         let base = base_address & ADDRESS_BITS;
@@ -173,11 +173,11 @@ mod tests {
 
     #[test]
     fn a_base_far_ahead_of_all_others_needs_no_majority() {
-        let place = Origin { cpu: 0, pid: 7, level: 0, name: 0 };
+        let origin = Origin { cpu: 0, pid: 7, level: 0, name: 0 };
         let mut election = Election::new(12);
         let mut vote = |base: u64| {
-            election.page_alloc(1000, 0, place);
-            election.slab_event(Some(base + (1000 << 12)), place);
+            election.page_alloc(1000, 0, origin);
+            election.slab_event(Some(base + (1000 << 12)), origin);
             election.result().map(|map| map.base_address)
         };
         let (base, others) = (0xffff_8880_0000_0000, 0xffff_9000_0000_0000);

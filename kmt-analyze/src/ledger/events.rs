@@ -146,7 +146,7 @@ pub struct PageEvent<'p> {
     /// Order; for an allocation also its other properties.
     pub site: PageSite,
     /// CPU and task.
-    pub place: Origin,
+    pub origin: Origin,
     /// True if the allocation failed.
     pub failed: bool,
     /// True if selected and in the window.
@@ -163,5 +163,5 @@ pub struct SideEvent {
     /// Time.
     pub time: u64,
     /// CPU and task.
-    pub place: Origin,
+    pub origin: Origin,
 }

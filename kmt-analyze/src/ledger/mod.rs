@@ -107,7 +107,7 @@ pub struct Ledger<'l, R> {
     has_losses: bool,
     loss_cursor: LossCursor,
     table: LifeTable,
-    places: Vec<SlotLocation>,
+    slots: Vec<SlotLocation>,
     /// Lives that ended in this batch, to be added up.
     ended: Vec<(Life, Free)>,
     ended_count: usize,
@@ -150,7 +150,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             has_losses: losses.has_spans(),
             loss_cursor: losses.cursor(),
             table: LifeTable::default(),
-            places: Vec::new(),
+            slots: Vec::new(),
             ended: Vec::new(),
             ended_count: 0,
             frames: Frames::new(rules, interests),
@@ -186,7 +186,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             election.add(
                 ops,
                 self.rules.no_frame,
-                |number| self.tables.origin(number).place,
+                |number| self.tables.origin(number).origin,
                 |number| self.tables.page_site(number).site,
             );
         }
@@ -201,12 +201,12 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         for (index, op) in ops.iter().enumerate() {
             self.entered += 1;
             let kind = op.code.kind();
-            let mut place = self.places.get(index).copied().unwrap_or(SlotLocation::NONE);
+            let mut slot = self.slots.get(index).copied().unwrap_or(SlotLocation::NONE);
             if op.code.is_slab() {
                 if self.table.generation() != generation {
-                    place = self.table.locate(op.value);
+                    slot = self.table.locate(op.value);
                 }
-                if self.is_plain && self.exchange(op, place) {
+                if self.is_plain && self.exchange(op, slot) {
                     continue;
                 }
             }
@@ -214,9 +214,9 @@ impl<'l, R: Receiver> Ledger<'l, R> {
                 self.hand_alloc(op);
             }
             match kind {
-                Kind::Alloc => self.alloc(op, place),
-                Kind::Kfree => self.free(op, Api::Kmalloc, place),
-                Kind::CacheFree => self.free(op, Api::Cache, place),
+                Kind::Alloc => self.alloc(op, slot),
+                Kind::Kfree => self.free(op, Api::Kmalloc, slot),
+                Kind::CacheFree => self.free(op, Api::Cache, slot),
                 Kind::PageAlloc => self.page_alloc(op),
                 Kind::PageFree => self.page_free(op),
                 Kind::Stack => self.stack(op),
@@ -230,17 +230,17 @@ impl<'l, R: Receiver> Ledger<'l, R> {
 
     /// Fast path for the common case: see [`LifeTable::exchange`].
     #[inline]
-    fn exchange(&mut self, op: &Op, place: SlotLocation) -> bool {
+    fn exchange(&mut self, op: &Op, slot: SlotLocation) -> bool {
         let is_free = op.code.is_slab_free();
         let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
         if op.value & ADDRESS_BITS <= ZERO_SIZE_PTR {
             return false;
         }
-        let Some(old) = self.table.exchange(place, is_free, new) else { return false };
+        let Some(old) = self.table.exchange(slot, is_free, new) else { return false };
         let api = if op.code.is_cache_free() { Api::Cache } else { Api::Kmalloc };
         let free = Free { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: false };
-        if let Some(place) = self.ended.get_mut(self.ended_count) {
-            *place = (old, free);
+        if let Some(slot) = self.ended.get_mut(self.ended_count) {
+            *slot = (old, free);
         }
         self.ended_count += usize::from(is_free);
         true
@@ -259,14 +259,14 @@ impl<'l, R: Receiver> Ledger<'l, R> {
 
     /// Loads slots and pending decisions of the whole batch early, so that cache misses overlap.
     fn locate(&mut self, ops: &[Op]) {
-        if self.places.len() < ops.len() {
-            self.places.resize(ops.len(), SlotLocation::NONE);
+        if self.slots.len() < ops.len() {
+            self.slots.resize(ops.len(), SlotLocation::NONE);
         }
         let mut touched = 0;
-        for (place, op) in self.places.iter_mut().zip(ops) {
+        for (slot, op) in self.slots.iter_mut().zip(ops) {
             if op.code.is_slab() {
-                *place = self.table.locate(op.value);
-                touched ^= self.table.touch_pending(*place);
+                *slot = self.table.locate(op.value);
+                touched ^= self.table.touch_pending(*slot);
             }
         }
         std::hint::black_box(touched);
@@ -285,7 +285,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         if self.interests.contains(Interests::SLAB_ALLOCS) {
             let origin = self.tables.origin(op.origin);
             let counted = origin.selected && self.in_window(op.time);
-            self.receiver.slab_alloc(op, origin.place, counted);
+            self.receiver.slab_alloc(op, origin.origin, counted);
         }
     }
 
@@ -307,7 +307,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         let origin = *self.tables.origin(op.origin);
         if self.interests.intersects(Interests::ANY_SIDE_EVENTS) && origin.selected && self.in_window(op.time)
         {
-            self.receiver.side_event(&SideEvent { kind, numbers, time: op.time, place: origin.place });
+            self.receiver.side_event(&SideEvent { kind, numbers, time: op.time, origin: origin.origin });
         }
     }
 
@@ -325,7 +325,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             self.receiver.page_alloc(&PageEvent {
                 op,
                 site: site.site,
-                place: origin.place,
+                origin: origin.origin,
                 failed,
                 counted,
             });
@@ -342,7 +342,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         if self.interests.contains(Interests::PAGES) {
             let site = PageSite { order: order.min(frames::ORDER_MAX), ..PageSite::default() };
             let counted = selected && self.in_window(op.time);
-            self.receiver.page_free(&PageEvent { op, site, place: origin.place, failed: false, counted });
+            self.receiver.page_free(&PageEvent { op, site, origin: origin.origin, failed: false, counted });
         }
         self.frames.free(op, order, selected, self.losses, &mut self.receiver);
     }

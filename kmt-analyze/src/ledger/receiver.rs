@@ -32,7 +32,7 @@ pub trait Receiver {
     fn changed(&mut self, _change: &Change<'_>) {}
 
     /// A slab object is about to be allocated, or the allocation failed. `counted`: selected, and in the window.
-    fn slab_alloc(&mut self, _op: &Op, _place: Origin, _counted: bool) {}
+    fn slab_alloc(&mut self, _op: &Op, _origin: Origin, _counted: bool) {}
 
     /// Pages were allocated, or the allocation failed.
     fn page_alloc(&mut self, _event: &PageEvent<'_>) {}

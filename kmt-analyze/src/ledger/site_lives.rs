@@ -54,7 +54,7 @@ pub struct SiteLives {
     first: Lives,
     others: Vec<(Option<NameId>, Lives)>,
     /// Index in `others` of a cache, if there are many.
-    places: HashMap<Option<NameId>, usize, IntHash>,
+    indices: HashMap<Option<NameId>, usize, IntHash>,
     /// Failed allocations.
     pub failures: u64,
 }
@@ -72,7 +72,7 @@ impl SiteLives {
             cache: site.cache,
             first: Lives::default(),
             others: Vec::new(),
-            places: HashMap::default(),
+            indices: HashMap::default(),
             failures: 0,
         }
     }
@@ -88,10 +88,10 @@ impl SiteLives {
         }
         let found = match self.others.len() {
             0..=FEW => self.others.iter().position(|(c, _)| *c == cache),
-            _ => self.places.get(&cache).copied(),
+            _ => self.indices.get(&cache).copied(),
         };
-        let place = found.unwrap_or_else(|| self.add(cache));
-        match self.others.get_mut(place) {
+        let index = found.unwrap_or_else(|| self.add(cache));
+        match self.others.get_mut(index) {
             Some((_, lives)) => lives,
             None => &mut self.first,
         }
@@ -101,9 +101,9 @@ impl SiteLives {
     fn add(&mut self, cache: Option<NameId>) -> usize {
         self.others.push((cache, Lives::default()));
         if self.others.len() > FEW {
-            let indexed = self.places.len();
+            let indexed = self.indices.len();
             let new = self.others.iter().enumerate().skip(indexed);
-            self.places.extend(new.map(|(place, (cache, _))| (*cache, place)));
+            self.indices.extend(new.map(|(index, (cache, _))| (*cache, index)));
         }
         self.others.len() - 1
     }

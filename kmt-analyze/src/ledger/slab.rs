@@ -12,12 +12,12 @@ use crate::stream::{Api, Op};
 impl<R: Receiver> Ledger<'_, R> {
     /// Enters an allocation event.
     #[inline(never)]
-    pub(super) fn alloc(&mut self, op: &Op, place: SlotLocation) {
+    pub(super) fn alloc(&mut self, op: &Op, slot: SlotLocation) {
         let address = op.value & ADDRESS_BITS;
         if address == 0 {
             return self.failed(op);
         }
-        let at = if place == SlotLocation::NONE { self.table.add(address) } else { place };
+        let at = if slot == SlotLocation::NONE { self.table.add(address) } else { slot };
         let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
         let Some(slot) = self.table.slot_mut(at) else { return };
         if slot.is_live || !slot.is_plain() {
@@ -78,7 +78,7 @@ impl<R: Receiver> Ledger<'_, R> {
             return false;
         }
         let first = self.tables.site(life.site);
-        let (here, there) = (self.tables.origin(op.origin).place, self.tables.origin(life.origin).place);
+        let (here, there) = (self.tables.origin(op.origin).origin, self.tables.origin(life.origin).origin);
         let pending = self.table.slot_mut(at).copied().and_then(|s| self.table.pending(&s));
         let last_report = match pending {
             Some(PendingLife::Folded(time)) | Some(PendingLife::Replaced { last_report: time, .. }) => time,

@@ -183,8 +183,8 @@ impl LifeTable {
                 slots_log2: FIRST_LOG2,
                 offset_shift: zeros,
             });
-            if let Some(place) = self.index.get_mut(at) {
-                *place = number;
+            if let Some(entry) = self.index.get_mut(at) {
+                *entry = number;
             }
             if self.heads.len() * SPARSE > self.index.len() {
                 self.grow();
@@ -218,8 +218,8 @@ impl LifeTable {
         while self.slots.get(first + at).is_some_and(|s| s.offset != UNUSED) {
             at = (at + 1) & mask;
         }
-        if let Some(place) = self.slots.get_mut(first + at) {
-            *place = slot;
+        if let Some(entry) = self.slots.get_mut(first + at) {
+            *entry = slot;
         }
         first + at
     }
@@ -262,8 +262,8 @@ impl LifeTable {
             while self.index.get(at).is_some_and(|n| *n != NONE) {
                 at = (at + 1) & mask;
             }
-            if let Some(place) = self.index.get_mut(at) {
-                *place = number as u32;
+            if let Some(entry) = self.index.get_mut(at) {
+                *entry = number as u32;
             }
         }
     }

@@ -52,7 +52,7 @@ pub struct PageSiteInfo {
 #[derive(Debug, Clone, Copy)]
 pub struct OriginInfo {
     /// CPU, task and level.
-    pub place: Origin,
+    pub origin: Origin,
     /// True if it counts.
     pub selected: bool,
 }
@@ -81,7 +81,7 @@ const NO_FREE: FreeSite = FreeSite { api: Api::Kmalloc, class: 0, call_site: 0, 
 const NO_PAGE_SITE: PageSiteInfo =
     PageSiteInfo { site: PageSite { order: 0, migratetype: 0, gfp_flags: 0, class: 0 }, selected: false };
 const NO_ORIGIN: OriginInfo =
-    OriginInfo { place: Origin { cpu: 0, pid: 0, level: 0, name: 0 }, selected: false };
+    OriginInfo { origin: Origin { cpu: 0, pid: 0, level: 0, name: 0 }, selected: false };
 
 macro_rules! look_up {
     ($name:ident, $table:ident, $item:ty, $none:ident) => {
@@ -130,6 +130,6 @@ impl Tables {
         }
         self.frees.extend_from_slice(&news.frees);
         self.page_sites.extend(news.pages.iter().map(|&(site, selected)| PageSiteInfo { site, selected }));
-        self.origins.extend(news.origins.iter().map(|&(place, selected)| OriginInfo { place, selected }));
+        self.origins.extend(news.origins.iter().map(|&(origin, selected)| OriginInfo { origin, selected }));
     }
 }

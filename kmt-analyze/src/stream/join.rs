@@ -42,14 +42,14 @@ impl StackJoin {
     }
 
     /// Adds an event of any kind. For a stack: the kind of allocation that it belongs to, if any.
-    pub fn see(&mut self, code: OpCode, place: Origin) -> Option<StackOf> {
+    pub fn see(&mut self, code: OpCode, origin: Origin) -> Option<StackOf> {
         let kind = code.kind();
         let of = match kind {
             Kind::Alloc => Some(StackOf::Slab),
             Kind::PageAlloc => Some(StackOf::Pages),
             _ => None,
         };
-        self.0.see_at(place.cpu, place.pid, place.level.into(), kind == Kind::Stack, of).flatten()
+        self.0.see_at(origin.cpu, origin.pid, origin.level.into(), kind == Kind::Stack, of).flatten()
     }
 }
 
@@ -60,32 +60,32 @@ mod tests {
     #[test]
     fn a_stack_belongs_to_the_last_event_of_its_cpu_task_and_level() {
         let mut join = StackJoin::default();
-        let place = |cpu, pid, level| Origin { cpu, pid, level, name: 0 };
+        let origin = |cpu, pid, level| Origin { cpu, pid, level, name: 0 };
         let (slab, pages, free) =
             (OpCode::new(Kind::Alloc, 1), OpCode::new(Kind::PageAlloc, 1), OpCode::new(Kind::Kfree, 1));
         let stack = OpCode::new(Kind::Stack, 1);
-        let mut see = |code, place| join.see(code, place);
-        see(slab, place(1, 7, 0));
-        assert_eq!(see(stack, place(1, 7, 0)), Some(StackOf::Slab));
-        assert_eq!(see(stack, place(1, 7, 0)), None, "one stack for one event");
+        let mut see = |code, origin| join.see(code, origin);
+        see(slab, origin(1, 7, 0));
+        assert_eq!(see(stack, origin(1, 7, 0)), Some(StackOf::Slab));
+        assert_eq!(see(stack, origin(1, 7, 0)), None, "one stack for one event");
         // An interrupt between an event and its stack, with its own stack.
-        see(pages, place(1, 7, 0));
-        see(free, place(1, 7, 8));
-        assert_eq!(see(stack, place(1, 7, 8)), None, "it is the free's");
-        assert_eq!(see(stack, place(1, 7, 0)), Some(StackOf::Pages));
+        see(pages, origin(1, 7, 0));
+        see(free, origin(1, 7, 8));
+        assert_eq!(see(stack, origin(1, 7, 8)), None, "it is the free's");
+        assert_eq!(see(stack, origin(1, 7, 0)), Some(StackOf::Pages));
         // Other events, also those that no report needs.
         for other in [free, OpCode::OTHER, OpCode::new(Kind::SideEvent, 3)] {
-            see(slab, place(1, 7, 0));
-            see(other, place(1, 7, 0));
-            assert_eq!(see(stack, place(1, 7, 0)), None, "{other:?}");
+            see(slab, origin(1, 7, 0));
+            see(other, origin(1, 7, 0));
+            assert_eq!(see(stack, origin(1, 7, 0)), None, "{other:?}");
         }
-        see(slab, place(1, 7, 0));
-        assert_eq!(see(stack, place(2, 7, 0)), None, "another CPU");
-        assert_eq!(see(stack, place(1, 8, 0)), None, "another task");
-        see(slab, place(1, 8, 0));
-        assert_eq!(see(stack, place(1, 7, 0)), None, "its task had been switched away from");
-        see(slab, place(1, 7, 0));
+        see(slab, origin(1, 7, 0));
+        assert_eq!(see(stack, origin(2, 7, 0)), None, "another CPU");
+        assert_eq!(see(stack, origin(1, 8, 0)), None, "another task");
+        see(slab, origin(1, 8, 0));
+        assert_eq!(see(stack, origin(1, 7, 0)), None, "its task had been switched away from");
+        see(slab, origin(1, 7, 0));
         join.gap(1);
-        assert_eq!(join.see(stack, place(1, 7, 0)), None, "a loss stands between");
+        assert_eq!(join.see(stack, origin(1, 7, 0)), None, "a loss stands between");
     }
 }

@@ -32,6 +32,27 @@ use crate::schema::{EventClass, Meaning, Place, Role, Shape, Transform};
 /// # assert_eq!(waste(&file)?, 30);
 /// # Ok::<(), kmt_format::Error>(())
 /// ```
+///
+/// An event stays on its thread; its chunk may go to another one, with all of its events:
+///
+/// ```
+/// use kmt_format::read::{Event, Trace};
+///
+/// fn pids(file: &[u8]) -> kmt_format::Result<Vec<i32>> {
+///     let trace = Trace::open(file)?;
+///     let chunks: Vec<_> = trace.streams().values().flat_map(|stream| &stream.chunks).collect();
+///     let chunks = chunks.into_iter().map(|(chunk, _)| trace.read(chunk)).collect::<kmt_format::Result<Vec<_>>>()?;
+///     let schema = trace.schema();
+///     Ok(std::thread::scope(|scope| {
+///         let pids = move |chunk| (0..).map_while(|i| Some(Event::new(schema, &chunk, i)?.pid())).collect();
+///         let threads: Vec<_> = chunks.into_iter().map(|chunk| scope.spawn(move || pids(chunk))).collect();
+///         threads.into_iter().flat_map(|thread| -> Vec<i32> { thread.join().unwrap_or_default() }).collect()
+///     }))
+/// }
+/// # let file = kmt_format::example()?;
+/// # assert!(!pids(&file)?.is_empty());
+/// # Ok::<(), kmt_format::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Event<'t> {
     chunk: Held<'t>,

@@ -77,37 +77,37 @@ pub fn places(rows: &InfoRows, view: &View) -> (Table, usize) {
     let mut table = Table::new("Gaps", columns);
     let cpus = rows.head.trace.per_cpu.iter();
     let mut places: Vec<(u32, &LossRow)> =
-        cpus.flat_map(|cpu| cpu.losses.iter().map(|place| (cpu.head.cpu, place))).collect();
-    places.sort_by_key(|(_, place)| {
-        (Reverse(place.uncounted), Reverse(place.lost_events.unwrap_or(0).max(place.events_missing)))
+        cpus.flat_map(|cpu| cpu.losses.iter().map(|loss| (cpu.head.cpu, loss))).collect();
+    places.sort_by_key(|(_, loss)| {
+        (Reverse(loss.uncounted), Reverse(loss.lost_events.unwrap_or(0).max(loss.events_missing)))
     });
     let left = places.len().saturating_sub(view.limit);
-    for (cpu, place) in places.into_iter().take(view.limit) {
+    for (cpu, loss) in places.into_iter().take(view.limit) {
         let at = |time: Option<u64>, end| time.map_or(Cell::text(end), |time| Cell::text(view.time(time)));
         table.row([
             Cell::Count(cpu.into()),
-            at(place.after, "start"),
-            at(place.before, "end"),
-            lost(place),
-            Cell::Count(place.events_missing),
-            Cell::text(remark(place)),
+            at(loss.after, "start"),
+            at(loss.before, "end"),
+            lost(loss),
+            Cell::Count(loss.events_missing),
+            Cell::text(remark(loss)),
         ]);
     }
     (table, left)
 }
 
 /// Events lost in a gap, as far as the kernel counted them.
-fn lost(place: &LossRow) -> Cell {
-    match place.lost_events.filter(|lost| *lost > 0) {
+fn lost(loss: &LossRow) -> Cell {
+    match loss.lost_events.filter(|lost| *lost > 0) {
         None => Cell::Empty,
-        Some(lost) if place.uncounted => Cell::text(format!(">= {}", count(lost))),
+        Some(lost) if loss.uncounted => Cell::text(format!(">= {}", count(lost))),
         Some(lost) => Cell::Count(lost),
     }
 }
 
 /// Reasons why the number of lost events is not exact.
-fn remark(place: &LossRow) -> &'static str {
-    match (place.uncounted, place.damaged_input) {
+fn remark(loss: &LossRow) -> &'static str {
+    match (loss.uncounted, loss.damaged_input) {
         (true, true) => "not counted by the kernel; input damaged",
         (true, false) => "not counted by the kernel",
         (false, true) => "input damaged",

@@ -105,15 +105,15 @@ impl Sink for LiveStalls<'_> {
         let start = *self.start.get_or_insert(event.time());
         let plan = self.plans.entry(event.class_index()).or_insert_with(|| SideEventPlan::of(event.class()));
         let Some(plan) = plan else { return Ok(true) };
-        let place = Origin { cpu: event.cpu(), pid: event.pid(), ..Origin::default() };
-        let side = SideEvent { kind: plan.kind, numbers: plan.read(event), time: event.time(), place };
-        let is_selected = self.options.pids.is_empty() || self.options.pids.contains(&place.pid);
+        let origin = Origin { cpu: event.cpu(), pid: event.pid(), ..Origin::default() };
+        let side = SideEvent { kind: plan.kind, numbers: plan.read(event), time: event.time(), origin };
+        let is_selected = self.options.pids.is_empty() || self.options.pids.contains(&origin.pid);
         for interval in self.sums.ended_by(&side).into_iter().filter(|_| is_selected) {
             let number = self.shrinkers.number(interval.stall);
             let names = names.get_or_insert_with(|| LiveNames::of(source, start));
             let line = match self.options.json {
                 true => names.json(&interval, number),
-                false => names.line(&interval, number, self.sums.open_stalls(place.pid)),
+                false => names.line(&interval, number, self.sums.open_stalls(origin.pid)),
             };
             if !self.out.write(line.as_bytes())? {
                 return Ok(false);
