@@ -2,7 +2,6 @@
 //! `sys_dup2 -> 0x1` (kernel/trace/trace_syscalls.c).
 
 use super::env::PrintEnv;
-use super::template::Kind;
 use crate::kernel::{FieldKind, KernelVersion, unused_bits};
 use crate::read::Event;
 use crate::schema::EventClass;
@@ -10,16 +9,11 @@ use crate::schema::EventClass;
 /// First kernel that prints `0x`, and numbers below ten without it.
 const PREFIXES: KernelVersion = KernelVersion::new(6, 18);
 
-/// Kind of an event of the system `syscalls`. Kernels since 6.19 add the text of arguments in user space, by rules of each
-/// call: these print by their `print fmt`.
-pub(super) fn kind(name: &str, class: &EventClass) -> Kind {
-    let is_plain = class.fields.iter().all(|field| field.kind == FieldKind::Scalar);
-    match () {
-        () if !is_plain => Kind::Template,
-        () if name.starts_with("sys_enter_") => Kind::SyscallEnter,
-        () if name.starts_with("sys_exit_") => Kind::SyscallExit,
-        () => Kind::Template,
-    }
+/// True for an event of a system call that the kernel prints so. Kernels since 6.19 add the text of arguments in user
+/// space, by rules of each call: these print by their `print fmt`.
+pub(super) fn is_plain(class: &EventClass, start: &str) -> bool {
+    let has_texts = class.fields.iter().any(|field| field.kind != FieldKind::Scalar);
+    class.system == "syscalls" && class.name.starts_with(start) && !has_texts
 }
 
 /// `print_syscall_enter`.

@@ -34,7 +34,7 @@ pub struct EventText {
 
 /// Events that the kernel prints in C and not by their `print fmt`: those of its own `ftrace` system, and system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+enum Kind {
     Template,
     KernelStack,
     UserStack,
@@ -56,7 +56,8 @@ impl EventText {
             ("ftrace", "bprint") => Kind::BinaryPrint,
             ("ftrace", "bputs") => Kind::Puts,
             ("ftrace", "raw_data") => Kind::RawData,
-            ("syscalls", name) => syscalls::kind(name, class),
+            _ if syscalls::is_plain(class, "sys_enter_") => Kind::SyscallEnter,
+            _ if syscalls::is_plain(class, "sys_exit_") => Kind::SyscallExit,
             _ => Kind::Template,
         };
         let mut text = Self {
