@@ -16,6 +16,7 @@ pub mod kernel_text;
 pub mod library;
 pub mod look;
 pub mod made;
+pub mod made_numbers;
 pub mod made_texts;
 pub mod open;
 pub mod open_repaired;

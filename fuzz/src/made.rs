@@ -1,6 +1,7 @@
 //! A file as a recorder makes it, of any bytes: classes as kernels have them, events on few addresses, losses, stacks,
 //! several CPUs, statistics, tasks, symbols, snapshots. Numbers are plausible mostly, and at an edge sometimes.
 
+use crate::made_numbers::{edge, small};
 use arbitrary::{Result, Unstructured};
 use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, ClockUnit, CpuStats, TraceClock, parse_kallsyms, parse_modules};
@@ -127,13 +128,6 @@ struct Making {
     long: usize,
     time: u64,
     record: Vec<u8>,
-}
-
-/// A number where arithmetic ends.
-pub fn edge(u: &mut Unstructured<'_>) -> Result<u64> {
-    let bit = 1u64 << u.int_in_range(0..=63)?;
-    u.choose(&[0, 1, bit, bit - 1, bit.wrapping_neg(), u64::MAX, u64::MAX - 1, i64::MAX as u64, 0x7fff_ffff])
-        .copied()
 }
 
 impl Making {
@@ -309,10 +303,6 @@ impl Making {
         out.resize(out.len().next_multiple_of(4), 0);
         Ok(())
     }
-}
-
-fn small(u: &mut Unstructured<'_>) -> Result<u64> {
-    if u.ratio(1, 12)? { edge(u) } else { Ok(u.arbitrary::<u8>()?.into()) }
 }
 
 fn pid(u: &mut Unstructured<'_>) -> Result<i32> {

@@ -2,6 +2,8 @@
 
 use arbitrary::{Result, Unstructured};
 
+use crate::made_numbers::edge;
+
 /// Two symbols a page, so that call sites have names; one module.
 pub const KALLSYMS: &[u8] =
     b"ffffffff81000000 T _stext\nffffffff81000080 T do_fork\nffffffff81000100 t alloc_inode\n\
@@ -66,7 +68,7 @@ pub fn snapshot(u: &mut Unstructured<'_>) -> Result<(String, Vec<u8>)> {
     for _ in 0..u.int_in_range(0..=4)? {
         let at = u.choose_index(words.len())?;
         match u.int_in_range(0..=4)? {
-            0 => words[at] = format!("{} ", super::made::edge(u)?),
+            0 => words[at] = format!("{} ", edge(u)?),
             1 => words[at].clear(),
             2 => words[at] = u.choose(&words)?.clone(),
             3 => words[at].push_str("-1 99999999999999999999999 "),
