@@ -1,7 +1,7 @@
 //! A file as a recorder makes it, of any bytes: classes as kernels have them, events on few addresses, losses, stacks,
 //! several CPUs, statistics, tasks, symbols, snapshots. Numbers are plausible mostly, and at an edge sometimes.
 
-use crate::made_numbers::{edge, small};
+use super::made_numbers::{edge, small};
 use arbitrary::{Result, Unstructured};
 use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, ClockUnit, CpuStats, TraceClock, parse_kallsyms, parse_modules};

@@ -2,7 +2,7 @@
 
 use arbitrary::{Result, Unstructured};
 
-use crate::made_numbers::edge;
+use super::made_numbers::edge;
 
 /// Two symbols a page, so that call sites have names; one module.
 pub const KALLSYMS: &[u8] =

@@ -14,6 +14,8 @@ mod inputs;
 #[allow(dead_code)]
 #[path = "../../../fuzz/src/made.rs"]
 mod made;
+#[path = "../../../fuzz/src/made_numbers.rs"]
+mod made_numbers;
 #[path = "../../../fuzz/src/made_texts.rs"]
 mod made_texts;
 mod mutation;

@@ -12,6 +12,8 @@ mod counted;
 pub mod library;
 #[path = "../../../fuzz/src/made.rs"]
 mod made;
+#[path = "../../../fuzz/src/made_numbers.rs"]
+mod made_numbers;
 #[path = "../../../fuzz/src/made_texts.rs"]
 mod made_texts;
 #[path = "../../../fuzz/src/repair.rs"]
