@@ -2,6 +2,7 @@
 
 pub(crate) mod command;
 mod console;
+mod constants;
 mod cost;
 mod cpus;
 mod description;

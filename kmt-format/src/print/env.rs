@@ -7,6 +7,9 @@ use crate::kernel::{ByteOrder, KernelVersion};
 use crate::print_fmt::PrintLimits;
 use crate::read::{Header, Metadata, SymbolTable};
 
+/// Largest number of names without a value.
+const UNKNOWN_NAMES_MAX: usize = 4_096;
+
 /// References that the file cannot resolve, by their text in the `print fmt`; reported once, not per event.
 pub type Unresolved = BTreeSet<String>;
 
@@ -23,6 +26,8 @@ pub struct PrintEnv<'a> {
     symbol_options: (bool, bool),
     cache: RefCell<HashMap<(u64, SymbolForm), Vec<u8>>>,
     unresolved: RefCell<Unresolved>,
+    /// Names in print fmts that have no value here.
+    unknown_names: RefCell<BTreeSet<String>>,
     /// Bytes of the print fmts that were parsed.
     parsed: Cell<usize>,
     pub(super) limits: PrintLimits,
@@ -56,6 +61,7 @@ impl<'a> PrintEnv<'a> {
             symbol_options: (false, false),
             cache: RefCell::default(),
             unresolved: RefCell::default(),
+            unknown_names: RefCell::default(),
             parsed: Cell::new(0),
             limits: PrintLimits::default(),
         }
@@ -70,10 +76,31 @@ impl<'a> PrintEnv<'a> {
             .with_printk_formats(metadata.attachment("printk_formats").unwrap_or_default())
             .with_version(metadata.kernel_version())
             .with_symbol_options(option("sym-offset"), option("sym-addr"));
-        match metadata.pageblock_order() {
+        let env = match metadata.pageblock_order() {
             Some(order) => env.with_constant("pageblock_order", order),
             None => env,
+        };
+        let constants = metadata.text("constants").unwrap_or_default().split_ascii_whitespace();
+        let pairs = constants.filter_map(|pair| pair.split_once('='));
+        pairs
+            .filter_map(|(name, value)| Some((name, value.parse().ok()?)))
+            .fold(env, |env, (name, value)| env.with_constant(name, value))
+    }
+
+    /// The value of a name in a print fmt.
+    pub(super) fn constant(&self, name: &str) -> Option<i64> {
+        let value = self.constants.get(name).copied();
+        let mut unknown = self.unknown_names.borrow_mut();
+        if value.is_none() && unknown.len() < UNKNOWN_NAMES_MAX && !unknown.contains(name) {
+            unknown.insert(name.to_owned());
         }
+        value
+    }
+
+    /// Names in the print fmts that were parsed with it and that have no value, such as enumerators: a recorder looks them
+    /// up, and keeps them under the key `constants`.
+    pub fn unknown_names(&self) -> BTreeSet<String> {
+        self.unknown_names.borrow().clone()
     }
 
     /// True if a `print fmt` of `len` bytes may be parsed; it is counted then.

@@ -86,7 +86,7 @@ impl EventText {
             env.add_unresolved(&format!("print fmt of {}", class.name));
             return text;
         };
-        let constant = |name: &str| env.constants.get(name).copied();
+        let constant = |name: &str| env.constant(name);
         let scope = Scope { class, long_size: env.long_size as u8, constant: &constant };
         text.pieces = pieces;
         text.arguments = arguments.into_iter().map(|tokens| argument(tokens, &scope)).collect();

@@ -1,6 +1,7 @@
 //! One event at a time, through a whole file: the evaluator sees what a reader would give it.
 
 mod built_in;
+mod constants;
 mod system_calls;
 
 use super::{EventText, PrintEnv, PrintLimits};

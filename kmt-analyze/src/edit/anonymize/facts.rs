@@ -96,6 +96,7 @@ fn pair(key: &str, text: &str, masks: &Masks) -> Option<String> {
         "page_size.source" => when(text == "sysconf"),
         "pointers" => when(matches!(text, "real" | "hashed")),
         "slice" => Some("yes".to_owned()),
+        "constants" => Some(words(text, is_constant)),
         "recorder.pid" => Some(masks.pid(text.parse().ok()?).to_string()),
         "sub_buffer_size"
         | "recorder.cpu_ns"
@@ -153,6 +154,12 @@ fn is_option(word: &str) -> bool {
 fn words(text: &str, is_allowed: impl Fn(&str) -> bool) -> String {
     let allowed = text.split_ascii_whitespace().filter(|w| is_allowed(w.trim_matches(['[', ']'])));
     allowed.collect::<Vec<_>>().join(" ")
+}
+
+/// True for a name of the kernel with its number.
+fn is_constant(pair: &str) -> bool {
+    pair.split_once('=')
+        .is_some_and(|(name, value)| mainline::has_format_word(name) && value.parse::<i64>().is_ok())
 }
 
 fn lines(text: &str, change: impl Fn(&str) -> Option<String>) -> String {

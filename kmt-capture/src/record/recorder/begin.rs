@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use kmt_format::kernel::TraceClock;
+use kmt_format::kernel::{ByteOrder, TraceClock};
+use kmt_format::print::PrintEnv;
 
 use super::Recorder;
 use super::cpu::Cpu;
@@ -11,7 +12,7 @@ use crate::record::cpus::online;
 use crate::record::ring::Ring;
 use crate::record::snapshot::{self, When};
 use crate::record::symbols::{self, Symbols, kallsyms_has_addresses};
-use crate::record::{RecordOptions, console, description};
+use crate::record::{RecordOptions, console, constants, description};
 use kmt_common::text::count;
 
 impl Recorder {
@@ -71,11 +72,14 @@ impl Recorder {
 
     /// Makes the formats known of what can occur: the events asked for, and what ftrace writes by itself.
     pub(super) fn formats(&mut self) -> Result<()> {
-        let mut ids = Vec::new();
+        let (mut ids, long_size) = (Vec::new(), self.layout.long_size());
+        let env = PrintEnv::new(ByteOrder::NATIVE, long_size);
         for event in self.plan.events.keys() {
             let name = event.file("format");
             let text = self.setup.dir.read(&name).or_else(|| self.setup.top.read(&name));
-            let id = text.and_then(|text| self.writer.add_format(self.plan.system(event), &text).ok());
+            let system = self.plan.system(event);
+            text.iter().for_each(|text| constants::note(&env, system, text, long_size));
+            let id = text.and_then(|text| self.writer.add_format(system, &text).ok());
             match id {
                 Some(id) => ids.push(id),
                 None => {
@@ -93,6 +97,9 @@ impl Recorder {
                 // Those that cannot be read hardly ever occur, and are damage if they do.
                 let _ = self.writer.add_format("ftrace", &text);
             }
+        }
+        if let Some(constants) = constants::found(&env.unknown_names()) {
+            self.writer.add_metadata(&[("constants", constants.as_bytes())])?;
         }
         let declared = ids.into_iter().try_for_each(|id| self.writer.declare(id));
         Ok(declared?)
