@@ -12,6 +12,8 @@ mod limits;
 mod metadata;
 mod raw;
 mod recover;
+mod recover_codecs;
+mod recover_heads;
 mod refused;
 mod schema;
 
@@ -74,6 +76,8 @@ pub fn vectors() -> Vec<Vector> {
             copies::copies,
             limits::limits,
             recover::recover,
+            recover_codecs::codecs,
+            recover_heads::heads,
             events::events,
             epochs::epochs,
             raw::raw,
