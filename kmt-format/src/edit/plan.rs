@@ -20,8 +20,8 @@ impl Rewrite<'_> {
         for piece in self.scan.pieces() {
             let chunk = match piece {
                 ScannedPiece::Chunk(chunk) => chunk,
-                ScannedPiece::LossOf(chunk) => {
-                    self.plan_loss(&chunk);
+                ScannedPiece::Head(chunk) => {
+                    self.plan_head(&chunk);
                     continue;
                 }
             };
@@ -59,19 +59,18 @@ impl Rewrite<'_> {
             }
             Err(error) => {
                 self.scan.contents.add_damage(Damage { offset: chunk.offset, len: chunk.total_len, error });
-                self.plan_loss(&chunk);
+                self.plan_head(&chunk);
             }
         }
     }
 
-    /// Keeps the loss of a chunk whose events cannot be used.
-    fn plan_loss(&mut self, chunk: &ChunkRef) {
+    /// Counts the events of a chunk that cannot be used, and keeps its loss.
+    fn plan_head(&mut self, chunk: &ChunkRef) {
         let start = usize::try_from(chunk.body_offset()).unwrap_or(usize::MAX);
         let stored = self.data.get(start..).unwrap_or_default();
         let contents = &mut self.scan.contents;
-        if let (Some(cpu), Ok(info)) = (chunk.cpu, contents.head(chunk, stored)) {
-            contents.add_missing(cpu, &info);
-        }
+        let Ok(info) = contents.head_alone(chunk, stored) else { return };
+        contents.add_missing(chunk, &info);
         if let Some((chunk, body, info)) = loss_alone(contents, chunk, stored) {
             self.todo.push_back(Job::Salvaged(chunk, body, info));
         }
@@ -91,7 +90,7 @@ impl Rewrite<'_> {
             self.recovery.events_unverified = self.recovery.events_unverified.saturating_add(count);
             self.todo.push_back(Job::Salvaged(chunk, body, *events.info()));
         } else {
-            self.plan_loss(&chunk);
+            self.plan_head(&chunk);
         }
     }
 

@@ -18,6 +18,8 @@ pub(super) fn salvage(
 ) -> Option<(Vec<u8>, EventChunk<'static>)> {
     let layout = with_order!(contents.header.order, O => SalvageLayout::of::<O>(stored)?);
     let stride = contents.header.long_size.saturating_add(8);
+    // The tables stand in front of the records: then what holds for some records does not depend on those behind them.
+    without_records(contents, chunk, stored, &layout)?;
     let there = stored.len().checked_sub(layout.records_at)?.checked_div(stride).unwrap_or(0);
     // Records are checked in their order, so what is good is a beginning of them.
     let (mut good, mut bad) = (0usize, there.min(layout.record_count).saturating_add(1));
@@ -50,6 +52,20 @@ impl SalvageLayout {
             t_base: head.t_base.get(),
         })
     }
+}
+
+/// Checks all that stands in front of the records.
+fn without_records(
+    contents: &Contents<'_>,
+    chunk: &ChunkRef,
+    stored: &[u8],
+    layout: &SalvageLayout,
+) -> Option<()> {
+    let header = &contents.header;
+    let mut body = stored.get(..layout.records_at)?.to_vec();
+    with_order!(header.order, O => cut::<O>(&mut body, 0, layout.t_base))?;
+    let (schema, limits) = (Some(&contents.schema), &contents.limits);
+    EventChunk::parse(Cow::Borrowed(&body), chunk, header, schema, limits, 0).ok().map(|_| ())
 }
 
 /// The first `count` records as a chunk of their own.

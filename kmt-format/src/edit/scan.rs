@@ -17,8 +17,8 @@ pub(super) struct Scan<'d> {
     pub chunks: Vec<ChunkRef>,
     /// The last event chunk, if its end is missing and its prefix is there.
     pub torn: Option<ChunkRef>,
-    /// Event chunks that cannot be used, with a loss in their heads.
-    lossy: Vec<ChunkRef>,
+    /// Event chunks that are not whole, but whose heads can be used.
+    heads: Vec<ChunkRef>,
     /// Offsets of the chunks whose padding is missing or wrong.
     unpadded: BTreeSet<u64>,
 }
@@ -27,8 +27,8 @@ pub(super) struct Scan<'d> {
 pub(super) enum ScannedPiece {
     /// A chunk.
     Chunk(ChunkRef),
-    /// The loss in the head of a chunk that cannot be used.
-    LossOf(ChunkRef),
+    /// The head of a chunk that cannot be used.
+    Head(ChunkRef),
 }
 
 impl<'d> Scan<'d> {
@@ -43,7 +43,7 @@ impl<'d> Scan<'d> {
             contents: Contents::new(header, damage, limits, true),
             chunks: Vec::new(),
             torn: None,
-            lossy: Vec::new(),
+            heads: Vec::new(),
             unpadded: BTreeSet::new(),
         };
         let mut at = header.header_len.min(data.len());
@@ -104,13 +104,13 @@ impl<'d> Scan<'d> {
         if !matches!(chunk.kind, ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS) {
             return;
         }
-        let Ok(info) = self.contents.head(chunk, rest) else { return };
+        if self.contents.head_alone(chunk, rest).is_err() {
+            return;
+        }
         if is_torn {
             self.torn = Some(*chunk);
         }
-        if !info.loss.is_none() {
-            self.lossy.push(*chunk);
-        }
+        self.heads.push(*chunk);
     }
 
     /// Passes over bytes from `from` on that are no chunk; returns where the next one starts, at `at` or after it.
@@ -143,11 +143,11 @@ impl<'d> Scan<'d> {
         let mut pieces: Vec<(u64, ScannedPiece)> =
             chunks.into_iter().map(|c| (c.offset, ScannedPiece::Chunk(c))).collect();
         let mut last = BTreeMap::new();
-        for chunk in core::mem::take(&mut self.lossy) {
+        for chunk in core::mem::take(&mut self.heads) {
             let Some(cpu) = chunk.cpu.filter(|_| self.is_between(&chunk)) else { continue };
             if last.get(&cpu).is_none_or(|&last| last < chunk.sequence) {
                 last.insert(cpu, chunk.sequence);
-                pieces.push((chunk.offset, ScannedPiece::LossOf(chunk)));
+                pieces.push((chunk.offset, ScannedPiece::Head(chunk)));
             }
         }
         pieces.sort_by_key(|&(offset, _)| offset);

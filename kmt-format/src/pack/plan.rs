@@ -209,7 +209,10 @@ impl RecordPlan {
             let is_stack = plan.class.roles.get(i) == Some(&Role::STACK)
                 && matches!(field.kind, FieldKind::Array { .. } | FieldKind::Tail);
             let is_fixed = !is_stack && !matches!(field.kind, FieldKind::Opaque(_));
-            let end = if is_fixed { field.offset as usize + field.size as usize } else { 0 };
+            // A locator has 4 bytes, whatever its size is said to be.
+            let is_locator = matches!(field.kind, FieldKind::DataLoc | FieldKind::RelLoc);
+            let size = if is_locator { 4 } else { field.size as usize };
+            let end = if is_fixed { field.offset as usize + size } else { 0 };
             plan.record_len_min = plan.record_len_min.max(end);
             let is_scalar = field.kind == FieldKind::Scalar;
             match (slot.place, slot.transform) {

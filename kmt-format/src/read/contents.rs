@@ -208,26 +208,33 @@ impl<'d> Contents<'d> {
         EventChunk::head(chunk.prefix(stored)?, chunk, self.header.order)
     }
 
-    fn add_events(&mut self, chunk: &ChunkRef, info: EventsInfo) -> Result<()> {
-        self.event_bytes = self.event_bytes.saturating_add(chunk.total_len);
+    /// The same of a chunk that is not whole, or whose events cannot be read, after all checks for opening it but that of
+    /// its sequence.
+    pub fn head_alone(&self, chunk: &ChunkRef, stored: &[u8]) -> Result<EventsInfo> {
+        let info = self.head(chunk, stored)?;
+        self.check_event_chunk(chunk)?;
+        Ok(info)
+    }
+
+    /// Checks the CPU and the lengths of an event chunk; returns the CPU.
+    fn check_event_chunk(&self, chunk: &ChunkRef) -> Result<u32> {
         let bad = |what| Error::at(chunk.offset, ErrorKind::Malformed(what));
         let cpu = chunk.cpu.ok_or_else(|| bad("an event chunk belongs to no CPU"))?;
         let limited = |name, what, found, limit| within_at(chunk.offset, name, what, found, limit);
         let body_len = chunk.body_len.max(chunk.raw_len);
-        limited(
-            "event_body_len",
-            "the length of an event chunk's body",
-            body_len,
-            self.limits.event_body_len,
-        )?;
+        let what = "the length of an event chunk's body";
+        limited("event_body_len", what, body_len, self.limits.event_body_len)?;
         if !self.streams.contains_key(&cpu) {
-            limited(
-                "streams",
-                "the number of CPUs",
-                (self.streams.len() as u64).saturating_add(1),
-                self.limits.streams.into(),
-            )?;
+            let count = (self.streams.len() as u64).saturating_add(1);
+            limited("streams", "the number of CPUs", count, self.limits.streams.into())?;
         }
+        Ok(cpu)
+    }
+
+    fn add_events(&mut self, chunk: &ChunkRef, info: EventsInfo) -> Result<()> {
+        self.event_bytes = self.event_bytes.saturating_add(chunk.total_len);
+        let bad = |what| Error::at(chunk.offset, ErrorKind::Malformed(what));
+        let cpu = self.check_event_chunk(chunk)?;
         let stream = self.streams.entry(cpu).or_default();
         if !stream.add(chunk, &info) {
             return Err(bad("an event chunk is a duplicate or out of order"));
@@ -248,13 +255,14 @@ impl<'d> Contents<'d> {
 
     /// Takes in the head of a torn chunk; says whether it belongs into its stream.
     pub fn add_torn(&mut self, chunk: &ChunkRef, stored: &[u8]) -> Result<bool> {
-        let info = self.head(chunk, stored)?;
+        let info = self.head_alone(chunk, stored)?;
         let Some(cpu) = chunk.cpu else { return Ok(false) };
         Ok(self.streams.entry(cpu).or_default().add(chunk, &info))
     }
 
     /// Counts the events of a chunk that cannot be used among those that are missing.
-    pub fn add_missing(&mut self, cpu: u32, info: &EventsInfo) {
+    pub fn add_missing(&mut self, chunk: &ChunkRef, info: &EventsInfo) {
+        let Some(cpu) = chunk.cpu else { return };
         let stream = self.streams.entry(cpu).or_default();
         let end = info.first_event.saturating_add(info.event_count.into());
         stream.next_event = stream.next_event.max(end);

@@ -38,7 +38,7 @@ impl<'d> Trace<'d> {
         for (chunk, info) in &index {
             let is_events = matches!(chunk.kind, ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS);
             let is_there = is_events || at(data, chunk.offset, &header).as_ref() == Some(chunk);
-            if !is_there || chunk.total_len > limits.chunk_len {
+            if !is_there || chunk.check_lengths(&limits).is_err() {
                 return Ok(None);
             }
             if is_events {

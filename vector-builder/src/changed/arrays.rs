@@ -40,6 +40,24 @@ pub fn cut_arrays(m: Maker, layout: Layout) -> Changed {
     (file, expected)
 }
 
+/// A locator has 4 bytes, whatever the size of its field is: the record ends behind that of `words`.
+pub fn locator_sizes(layout: Layout) -> Changed {
+    let event = |time, text: &[u8]| Event {
+        time,
+        class: &DYNAMIC,
+        context: [1, 0, 42],
+        values: vec![Value::Array(text.to_vec()), Value::Array(vec![])],
+    };
+    let ops = [Op::SubBuffer(0, vec![event(10, b""), event(20, b"abcd")], Loss::default())];
+    let mut file = Broken::new(&ops, Layout { index: false, ..layout });
+    let mut expected = json::expected(&ops, &file.file, &layout);
+    for (field, size) in [(4, 0), (5, 8)] {
+        file.set_field((0, field), 20, size, 4);
+        expected["classes"][0]["fields"][field][3] = size.into();
+    }
+    (file, expected)
+}
+
 /// A fixed array of plain `char` that a writer stored with a NUL inside: the stored bytes are its value.
 pub fn nul_inside(m: Maker, layout: Layout) -> Changed {
     let ops = [Op::Event(0, m.arrays(10, "ab cd", &[1])), Op::Event(0, m.arrays(20, "ab_cd", &[2]))];

@@ -80,6 +80,28 @@ pub fn stack_elements(m: Maker, layout: Layout) -> Changed {
     (file, expected)
 }
 
+/// Records of 4 bytes: the kind of common_pid is not known, and the record need not hold it.
+pub fn record_of_4(m: Maker, layout: Layout) -> Changed {
+    let ops = [Op::SubBuffer(0, vec![m.empty(10), m.empty(11)], Loss::default())];
+    let mut file = Broken::new(&ops, Layout { index: false, ..layout });
+    let mut expected = json::expected(&ops, &file.file, &layout);
+    file.set_field((0, 3), 24, 0x77, 1);
+    expected["classes"][0]["fields"][3][4] = json!(0x77);
+    for event in expected["events"].as_array_mut().into_iter().flatten() {
+        event["fields"]["common_pid"] = json!(null);
+    }
+    // A word and 4 bytes, twice; the head of the body, the time and the commit word are in front of them.
+    let (commit, data) = (72 + 8, 72 + 8 + m.long);
+    let (offset, _) = file.chunk(b"RAWP", 0);
+    let record = file.number(offset + 64 + data + 4, 4);
+    let word = |delta: u64| if m.big { 1 << 27 | delta } else { delta << 5 | 1 };
+    for (at, value) in [(0, word(0)), (8, word(1)), (12, record)] {
+        file.body(b"RAWP", 0, data + at, value, 4);
+    }
+    file.body(b"RAWP", 0, commit, 16, m.long);
+    (file, expected)
+}
+
 /// OVERWRITTEN alone is a loss: also a stack behind it belongs to no event.
 pub fn overwritten_alone(m: Maker, layout: Layout) -> Changed {
     let overwritten = Loss { overwritten: true, ..Loss::default() };

@@ -64,6 +64,9 @@ pub fn vectors() -> Vec<Vector> {
             cases.push(("steps", scalars::steps(m, layout)));
             cases.push(("long-numbers", symbols::long_numbers(m, layout)));
             cases.push(("nul-inside", arrays::nul_inside(m, layout)));
+            cases.push(("locator-sizes", arrays::locator_sizes(layout)));
+            cases.push(("record-of-4", edges::record_of_4(m, layout)));
+            cases.push(("depth-unknown", roles::depth_unknown(layout)));
         }
         for (name, (file, expected)) in cases {
             let name = format!("{name}-{suffix}");

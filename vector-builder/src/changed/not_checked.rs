@@ -48,14 +48,14 @@ pub fn not_checked(m: Maker, layout: Layout) -> Changed {
     file.set_slot((free, 0, 6), (2, 4, 1, 0, at));
     file.set_slot((page, 0, 6), (0x77, 0, 2, 99, 1 << 30));
     let mut expected = expected;
-    // The size of a field with a locator.
+    // The size of a field with a locator, which is below that of its slots.
     for nth in 0..file.file.chunks.iter().filter(|c| c.kind == *b"SCHM").count() {
         let (offset, _) = file.chunk(b"SCHM", nth);
         let classes = file.number(offset + 64 + 12, 4) as usize;
         let first = file.number(offset + 64 + 40 + 44 * free + 8, 4) as usize;
-        file.body(b"SCHM", nth, 40 + 44 * classes + 32 * (first + 6) + 20, 8, 4);
+        file.body(b"SCHM", nth, 40 + 44 * classes + 32 * (first + 6) + 20, 2, 4);
     }
-    expected["classes"][free]["fields"][6][3] = 8.into();
+    expected["classes"][free]["fields"][6][3] = 2.into();
     for event in expected["events"].as_array_mut().into_iter().flatten() {
         if event["class"] == "kmem:mm_page_alloc" {
             event["fields"]["gfp_flags"] = Json::Null;

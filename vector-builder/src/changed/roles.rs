@@ -74,6 +74,22 @@ pub fn roles_in_sub_buffers(m: Maker, layout: Layout) -> Changed {
     (file, expected)
 }
 
+/// The number of addresses is of an unknown kind: stacks are arrays like others.
+pub fn depth_unknown(layout: Layout) -> Changed {
+    let array = |bytes: &[u8]| Value::Array(bytes.to_vec());
+    let (one, text) = (Value::Number(1), b"a\0cdefghijklmnop");
+    let values = vec![one.clone(), one, array(&[7; 16]), array(text), array(&[9; 16])];
+    let ops = [Op::SubBuffer(0, vec![of(10, &TWO_DEPTHS, values)], Loss::default())];
+    let mut file = Broken::new(&ops, Layout { index: false, ..layout });
+    let mut expected = json::expected(&ops, &file.file, &layout);
+    file.set_field((0, 4), 24, 0x77, 1);
+    expected["classes"][0]["fields"][4][4] = json!(0x77);
+    let fields = &mut expected["events"][0]["fields"];
+    fields["depth"] = Json::Null;
+    fields["text"] = json::hex(b"a");
+    (file, expected)
+}
+
 /// A common field of an unknown kind, decoded and verbatim.
 pub fn common_unknown(m: Maker, layout: Layout) -> Changed {
     let ops = [

@@ -32,7 +32,25 @@ pub fn codecs(m: Maker, layout: Layout) -> Vec<Defect> {
     let offset = empty.header(b"META", 0, 13, 1, 1) + 64;
     out.push(("codec-empty", empty, Expect::Damage(vec![("codec", offset)])));
     out.push(offset_of_none(layout));
+    out.extend(filters_alone(layout));
     out
+}
+
+/// A filter without a codec: not stored as it is, so the two lengths may differ, and the lengths are checked first.
+fn filters_alone(layout: Layout) -> Vec<Defect> {
+    let cases = [
+        ("filter-alone-length", 0, 77, "unknown-codec", 13),
+        ("filter-alone-too-long", 0, 1 << 30, "limit-exceeded", 0),
+        ("filter-alone-below-prefix", 4, 3, "malformed", 0),
+    ];
+    let defect = |(name, prefix_len, raw_len, code, at)| {
+        let mut file = Broken::new(&[Op::Meta(vec![("key", b"value")])], layout);
+        file.header(b"META", 0, 52, prefix_len, 4);
+        file.header(b"META", 0, 32, raw_len, 8);
+        let offset = file.header(b"META", 0, 13, 0x10, 1) + at;
+        (name, file, Expect::Damage(vec![(code, offset)]))
+    };
+    cases.map(defect).into()
 }
 
 /// A block of LZ4 with a match at offset 0: a literal, 4 bytes from where they are written, and 5 literals.

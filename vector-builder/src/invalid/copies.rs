@@ -34,6 +34,21 @@ pub fn copies(m: Maker, layout: Layout) -> Vec<Defect> {
         b.stamp(64, 192);
         Vec::new()
     });
+    // The header fails another check: its copy is used all the same.
+    let mut other = |name, at: usize, value, len, code| {
+        let mut broken = Broken::new(&cases::two_cpus(m), layout);
+        broken.put(at, value, len);
+        out.push((name, broken, Expect::Damage(vec![(code, at as u64)])));
+    };
+    other("header-copy-magic", 0, 0, 8, "not-kmt");
+    other("header-copy-byte-order", 8, 0, 4, "byte-order-mark");
+    other("header-copy-version", 12, 2, 2, "major-version");
+    other("header-copy-length", 16, 100, 4, "malformed");
+    let mut add = |name, change: &dyn Fn(&mut Broken) -> Vec<(&'static str, u64)>| {
+        let mut broken = two_copies(m, layout);
+        let damages = [vec![("checksum", 0)], change(&mut broken)].concat();
+        out.push((name, broken, Expect::Damage(damages)));
+    };
     // A copy is found by its sync and kind alone; the walk does not take its chunk.
     add("header-copy-not-sound", &|b| {
         b.file.bytes[64 + 4] ^= 1;

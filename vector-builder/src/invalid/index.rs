@@ -42,6 +42,21 @@ pub fn index(m: Maker, layout: Layout) -> Vec<Defect> {
         let errors = vec![("index", chunk)];
         out.push((name, broken, Expect::ByIndex { errors, unreadable: vec![], used: true }));
     }
+    // A counted loss of none is none, as in the head.
+    let mut broken = base(m, layout);
+    row(&mut broken, b"EVNT", 44, 1, 4);
+    let expect = Expect::ByIndex { errors: vec![], unreadable: vec![], used: true };
+    out.push(("index-loss-alike", broken, expect));
+    // Lengths that a walk refuses: those of an event chunk and of its row, and that of the trailer.
+    let mut broken = base(m, layout);
+    let chunk = broken.header(b"EVNT", 0, 24, 1 << 30, 8);
+    row(&mut broken, b"EVNT", 56 + 24, 1 << 30, 8);
+    out.push(("index-chunk-lengths", broken, Expect::NoIndex(vec![("malformed", chunk)])));
+    let mut broken = base(m, layout);
+    let (trailer, _) = broken.chunk(b"TRLR", 0);
+    broken.put(trailer + 16, 104, 8);
+    broken.stamp(trailer, trailer + 104);
+    out.push(("index-trailer-length", broken, Expect::NoIndex(vec![("malformed", trailer as u64)])));
     // The row is compared before the checksum of the body.
     let mut broken = base(m, layout);
     let chunk = row(&mut broken, b"EVNT", 8, 7, 8);

@@ -62,6 +62,16 @@ pub fn metadata(m: Maker, layout: Layout) -> Vec<Defect> {
         let offset = broken.chunk(b"KSYM", 0).0 as u64 + 64;
         out.push((name, broken, Expect::Damage(vec![("malformed", offset)])));
     }
+    // No contents: the bytes that fill up behind the name are missing.
+    let mut empty = Broken::new(&[Op::File("name", b"", None)], layout);
+    let offset = empty.resize(b"FILE", 0, 40 + 4) + 64;
+    out.push(("file-no-contents", empty, Expect::Damage(vec![("malformed", offset)])));
+    // The second of two symbols is behind the last address: the head, a block, 6 bytes of the first symbol.
+    let last = |address, name| (address, 1, b't', 0, name);
+    let rows = vec![last(u64::MAX - 4, "a"), last(u64::MAX - 2, "b")];
+    let mut symbols = Broken::new(&[Op::Symbols(vec![], rows, (0, 0))], layout);
+    let offset = symbols.body(b"KSYM", 0, 48 + 16 + 6 + 1, 5, 1);
+    out.push(("symbol-address-wraps", symbols, Expect::Damage(vec![("malformed", offset)])));
     let mut ops = base_ops(m);
     ops.push(Op::Clock("local", false, false));
     let clocks = Broken::new(&ops, layout);

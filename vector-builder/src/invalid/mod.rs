@@ -10,8 +10,11 @@ mod events;
 mod index;
 mod limits;
 mod metadata;
+mod order;
 mod raw;
 mod recover;
+mod recover_codecs;
+mod recover_heads;
 mod refused;
 mod schema;
 
@@ -43,6 +46,8 @@ enum Expect {
     Both(Vec<(&'static str, u64)>, Vec<(&'static str, u64)>),
     /// The same, and which stack belongs to which of the events that can be read.
     Stacks(&'static str, u64, serde_json::Value),
+    /// Damage, and the index may not be used.
+    NoIndex(Vec<(&'static str, u64)>),
     /// Damage, and whether the file is finished.
     Ended(Vec<(&'static str, u64)>, bool),
 }
@@ -74,10 +79,13 @@ pub fn vectors() -> Vec<Vector> {
             copies::copies,
             limits::limits,
             recover::recover,
+            recover_codecs::codecs,
+            recover_heads::heads,
             events::events,
             epochs::epochs,
             raw::raw,
             index::index,
+            order::order,
         ];
         for (name, broken, expect) in groups.into_iter().flat_map(|group| group(m, layout)) {
             out.push(vector(name, suffix, &broken, &expect));
@@ -110,6 +118,7 @@ fn vector(name: &str, suffix: &str, broken: &Broken, expect: &Expect) -> Vector 
         Expect::Stacks(code, offset, stacks) => {
             json!({"damages": [], "unreadable": list(&[(code, *offset)]), "stacks": stacks})
         }
+        Expect::NoIndex(damages) => json!({"damages": list(damages), "index_used": false}),
         Expect::Ended(damages, finished) => json!({"damages": list(damages), "finished": finished}),
         Expect::Recovered(damages, unreadable, made) => {
             json!({"damages": list(damages), "unreadable": list(unreadable), "recovered": made})

@@ -3,7 +3,8 @@
 use super::{Defect, Expect};
 use crate::broken::Broken;
 use crate::cases::{self, Maker};
-use crate::model::{How, Layout, Loss, Op};
+use crate::model::{Event, How, Layout, Loss, Op, Value};
+use crate::odd_classes::DYNAMIC;
 
 /// Length of a SubBuffersHead.
 const RAW_HEAD: usize = 72;
@@ -110,6 +111,23 @@ pub fn raw(m: Maker, layout: Layout) -> Vec<Defect> {
         let offset = change(&mut broken);
         out.push((name, broken, Expect::Unreadable(code, offset)));
     };
+    let dynamic = Event {
+        time: 10,
+        class: &DYNAMIC,
+        context: [1, 0, 42],
+        values: vec![Value::Array(vec![]), Value::Array(vec![])],
+    };
+    // A locator has 4 bytes, whatever its size is: of 16 bytes of the record it has the last 2.
+    small(
+        "raw-locator-short",
+        &[Op::SubBuffer(0, vec![dynamic], Loss::default())],
+        &|b| {
+            b.set_field((0, 5), 16, 14, 4);
+            b.set_field((0, 5), 20, 0, 4);
+            b.chunk(b"RAWP", 0).0 as u64 + 64 + data as u64
+        },
+        "sub-buffer",
+    );
     let two = |time: u64| vec![m.empty(time), m.empty(time + 1)];
     let discards = How { discards: true, ..How::default() };
     small(

@@ -7,14 +7,14 @@ use crate::broken::Broken;
 use crate::cases::Maker;
 use crate::model::{Layout, Loss, Op};
 
-type Errors = Vec<(&'static str, u64)>;
+pub(super) type Errors = Vec<(&'static str, u64)>;
 
 /// What a recovery makes: kinds of chunks, heads of event chunks, time of each event, and the missing events.
-struct Made {
-    kinds: Vec<&'static str>,
-    heads: Vec<Json>,
-    events: Vec<(u32, u64)>,
-    missing: (u64, bool),
+pub(super) struct Made {
+    pub kinds: Vec<&'static str>,
+    pub heads: Vec<Json>,
+    pub events: Vec<(u32, u64)>,
+    pub missing: (u64, bool),
 }
 
 /// CPU, sequence, flags, first_event, record_count, t_base, t_last, loss_flags, lost_events.
@@ -27,7 +27,7 @@ const HEADS: [[u64; 9]; 4] = [
 const EVENTS: [&[(u32, u64)]; 4] = [&[(0, 10)], &[(0, 20), (0, 21)], &[(0, 30), (0, 31)], &[(1, 15)]];
 
 /// HDRC, META, xNEW, cNEW, SCHM, EVNT, EVNT, SCHM, EVNT, EVNT, SCHM, TRLR: rows of an index hold sound chunk headers.
-fn ops(m: Maker) -> Vec<Op> {
+pub(super) fn ops(m: Maker) -> Vec<Op> {
     let counted = |counted| Loss { counted, ..Loss::default() };
     vec![
         Op::Meta(vec![("key", b"value")]),
@@ -50,7 +50,12 @@ fn ops(m: Maker) -> Vec<Op> {
 
 impl Made {
     /// All event chunks but some; of these the heads that take their place are given.
-    fn of(schemas: usize, without: &[usize], instead: &[(usize, [u64; 9])], missing: (u64, bool)) -> Self {
+    pub fn of(
+        schemas: usize,
+        without: &[usize],
+        instead: &[(usize, [u64; 9])],
+        missing: (u64, bool),
+    ) -> Self {
         let mut kinds = vec!["HDRC", "META", "cNEW"];
         kinds.extend(vec!["SCHM"; schemas]);
         let (mut heads, mut events) = (Vec::new(), Vec::new());
@@ -66,13 +71,19 @@ impl Made {
         Self { kinds, heads, events, missing }
     }
 
-    fn json(&self) -> Json {
+    /// The same of a file without damage: no pair about the recovery.
+    pub fn of_sound_file(mut self) -> Self {
+        self.kinds.remove(self.kinds.len() - 3);
+        self
+    }
+
+    pub fn json(&self) -> Json {
         json!({"chunks": self.kinds, "heads": self.heads, "events": self.events, "missing": [self.missing.0, self.missing.1]})
     }
 }
 
 /// A head that keeps only a loss, at the time of the last event before.
-fn loss_alone(of: usize, time: u64) -> (usize, [u64; 9]) {
+pub(super) fn loss_alone(of: usize, time: u64) -> (usize, [u64; 9]) {
     let [cpu, sequence, flags, first_event, _, _, _, loss, lost] = HEADS[of];
     (of, [cpu, sequence, flags | 8, first_event, 0, time, time, loss, lost])
 }

@@ -18,6 +18,8 @@ pub fn refused() -> Vec<Defect> {
     add("text-mode", &|b| drop(b.file.bytes.splice(4..6, [b'\n'])), "magic-damaged", 0);
     add("seven-bit", &|b| drop(b.file.bytes.splice(..192, *b"\x09KMT\r\n\x1a\n")), "magic-damaged", 0);
     add("byte-order", &|b| drop(b.file.bytes.splice(8..192, [3, 4, 1, 2])), "byte-order-mark", 8);
+    add("magic-cut", &|b| b.file.bytes.truncate(3), "truncated", 0);
+    add("magic-first-byte", &|b| drop(b.file.bytes.splice(.., *b"xKMT")), "magic-damaged", 0);
     add("short-header", &|b| b.file.bytes.truncate(40), "truncated", 0);
     add(
         "header-checksum",

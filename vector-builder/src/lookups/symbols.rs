@@ -22,8 +22,10 @@ pub fn nothing(address: u64) -> Json {
 /// Sizes, gaps, owners, several at one address; both bounds of the image are known.
 pub fn symbols(m: Maker) -> Case {
     let b = base(m);
-    let (nfs, bpf, half) = (Some("nfs"), Some("bpf"), Some("half"));
-    let owners = vec![("nfs", b + 0x9000, 0x1000), ("bpf", 0, 0), ("half", b + 0x2_0000, 0)];
+    let (nfs, bpf, half, zero) = (Some("nfs"), Some("bpf"), Some("half"), Some("zero"));
+    // A base of 0 is not known, also if the size is.
+    let owners =
+        vec![("nfs", b + 0x9000, 0x1000), ("bpf", 0, 0), ("half", b + 0x2_0000, 0), ("zero", 0, 0x100)];
     let rows: Vec<Symbol> = vec![
         (0x1000, 0x10, b'A', 0, "cpu_area"),
         (b - 0x10, 0x10, b't', 0, "before"),
@@ -41,6 +43,8 @@ pub fn symbols(m: Maker) -> Case {
         (b + 0x9040, 0, b't', 1, "nfs_last"),
         (b + 0x2_0000, 0, b't', 3, "half_known"),
         (b + 0x20_0000, 0, b't', 2, "program"),
+        (b + 0x40_0000, 0x10, b't', 4, "of_zero"),
+        (b + 0x40_0100, 0, b't', 4, "last_of_zero"),
     ];
     let asked = vec![
         nothing(0),
@@ -71,6 +75,9 @@ pub fn symbols(m: Maker) -> Case {
         nothing(b + 0x12_0000),
         found(b + 0x2f_ffff, "program", 0xf_ffff, bpf),
         nothing(b + 0x30_0000),
+        found(b + 0x40_0008, "of_zero", 8, zero),
+        found(b + 0x50_00ff, "last_of_zero", 0xf_ffff, zero),
+        nothing(b + 0x50_0100),
     ];
     (vec![Op::Symbols(owners, rows, (b, b + 0x800))], json!({"symbols": asked}))
 }

@@ -7,6 +7,12 @@ use super::naive_events::events;
 use super::naive_metadata;
 use super::naive_raw::sub_buffers;
 
+/// Kinds of chunks that the text describes.
+pub const KNOWN: [&[u8]; 15] = [
+    b"HDRC", b"SCHM", b"EVNT", b"RAWP", b"CLOK", b"META", b"FILE", b"KSYM", b"TASK", b"STAT", b"LINE",
+    b"CGRP", b"SUMS", b"INDX", b"TRLR",
+];
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     Number(u64),
@@ -177,7 +183,10 @@ pub fn read(data: &[u8]) -> File {
         let body_len = header.number(24, 8) as usize;
         assert_eq!(total % 64, 0);
         assert_eq!(header.u32(48) as u32, crc32(&data[at + 64..at + total]));
-        let stored = decoded(header, &data[at + 64..at + 64 + body_len], file.long);
+        let stored = &data[at + 64..at + 64 + body_len];
+        // Of an unknown kind nothing but the checksum is looked at.
+        let is_known = KNOWN.contains(&&header.data[8..12]);
+        let stored = if is_known { decoded(header, stored, file.long) } else { stored.to_vec() };
         let body = Bytes { data: &stored, big };
         let kind = String::from_utf8_lossy(&header.data[8..12]).into_owned();
         if kind == "EVNT" || kind == "RAWP" {
@@ -228,7 +237,7 @@ fn number(header: Bytes<'_>, body: Bytes<'_>, file: &mut File) {
     }
 }
 
-fn schema(body: Bytes<'_>, classes: &mut BTreeMap<usize, Class>, shapes: &mut BTreeMap<usize, Shape>) {
+pub fn schema(body: Bytes<'_>, classes: &mut BTreeMap<usize, Class>, shapes: &mut BTreeMap<usize, Shape>) {
     let [head_len, first_class, first_shape, class_count, field_count, shape_count, slot_count, heap_len] =
         [0, 4, 8, 12, 16, 20, 24, 28].map(|at| body.u32(at));
     let [class_len, field_len, shape_len, slot_len] = [32, 34, 36, 38].map(|at| body.number(at, 2) as usize);

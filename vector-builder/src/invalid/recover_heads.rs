@@ -1,0 +1,98 @@
+//! Recovery of the heads of chunks that cannot be used, and of files without damage.
+
+use super::recover::{Errors, Made, loss_alone, ops};
+use super::{Defect, Expect};
+use crate::broken::Broken;
+use crate::bytes::crc32;
+use crate::cases::Maker;
+use crate::model::Layout;
+
+pub fn heads(m: Maker, layout: Layout) -> Vec<Defect> {
+    let layout = Layout { index: false, ..layout };
+    let mut out = Vec::new();
+    let mut add = |name, layout, change: &dyn Fn(&mut Broken) -> (Errors, Errors), made: Made| {
+        let mut broken = Broken::new(&ops(m), layout);
+        let (damages, unreadable) = change(&mut broken);
+        out.push((name, broken, Expect::Recovered(damages, unreadable, made.json())));
+    };
+    // Step 14: nothing is damaged, and the trailer is there, or missing.
+    add("recover-sound", layout, &|_| (vec![], vec![]), Made::of(3, &[], &[], (0, true)).of_sound_file());
+    let unfinished = |b: &mut Broken| {
+        let (trailer, _) = b.chunk(b"TRLR", 0);
+        b.file.bytes.truncate(trailer);
+        (vec![], vec![])
+    };
+    add("recover-unfinished", layout, &unfinished, Made::of(3, &[], &[], (0, false)));
+    // Step 13: the chunk before is that of the old file, also if its events cannot be read.
+    let before = |b: &mut Broken| {
+        let unreadable = b.body(b"EVNT", 0, 80, 99, 2);
+        (vec![], vec![("malformed", unreadable), damage_record(b, 1)])
+    };
+    let made = Made::of(3, &[0, 1], &[loss_alone(1, 10)], (3, true));
+    add("recover-loss-behind-unreadable", layout, &before, made);
+    // So is the one behind: the sequence of the head is not below it.
+    let behind = |b: &mut Broken| {
+        let (start, _) = b.chunk(b"EVNT", 1);
+        set_header(b, start, 44, 3, 4);
+        let checksum = damage_record(b, 1);
+        let unreadable = b.body(b"EVNT", 2, 80, 99, 2);
+        (vec![("malformed", unreadable - 64)], vec![checksum])
+    };
+    let made = Made::of(3, &[1, 2], &[loss_alone(2, 10)], (4, true));
+    add("recover-loss-before-unreadable", layout, &behind, made);
+    // A head without a loss counts among the missing events.
+    let head = |b: &mut Broken| {
+        let checksum = damage_record(b, 0);
+        let (_, end) = b.chunk(b"EVNT", 0);
+        b.file.bytes.truncate(end);
+        (vec![], vec![checksum])
+    };
+    add("recover-head-alone", layout, &head, Made::of(1, &[0, 1, 2, 3], &[], (1, false)));
+    // Step 5: a chunk of no CPU is not the torn one. It stands within the torn chunk, in place of a record.
+    let no_cpu = |b: &mut Broken| {
+        let (start, end) = b.chunk(b"EVNT", 2);
+        let record = start + 64 + b.place(2, 68) + 8 + m.long;
+        set_header(b, start, 16, (end - start) as u64 + 4_096, 8);
+        let (other, other_end) = b.chunk(b"EVNT", 3);
+        let chunk = b.file.bytes[other..other_end].to_vec();
+        b.file.bytes.truncate(record);
+        b.file.bytes.extend(chunk);
+        set_header(b, record, 40, 0xffff_ffff, 4);
+        set_header(b, record, 16, (other_end - other) as u64 + 64, 8);
+        (vec![("truncated", start as u64)], vec![])
+    };
+    let one = [0, 2, 9, 3, 1, 30, 30, 1, 7];
+    add("recover-torn-of-no-cpu", layout, &no_cpu, Made::of(2, &[2, 3], &[(2, one)], (1, false)));
+    // Step 12: the tables stand behind the records, and are cut.
+    let tables = |b: &mut Broken| {
+        let (start, _) = b.chunk(b"EVNT", 2);
+        let records = start + 64 + b.place(2, 68);
+        b.file.bytes.truncate(records + 2 * (8 + m.long));
+        (vec![("truncated", start as u64)], vec![])
+    };
+    let made = Made::of(2, &[2, 3], &[loss_alone(2, 21)], (2, false));
+    add("recover-torn-tables", Layout { records_first: true, ..layout }, &tables, made);
+    // Step 7: more events than a file of this length may have.
+    let mut broken = Broken::new(&ops(m), layout);
+    let offsets = [0, 1].map(|nth| {
+        broken.header(b"EVNT", nth, 13, 1, 1);
+        broken.header(b"EVNT", nth, 32, 40 << 20, 8)
+    });
+    out.push(("recover-memory", broken, Expect::NotRecovered("limit-exceeded", offsets[1])));
+    out
+}
+
+/// Changes a field of a chunk header; of the checksums only that of the header is made right.
+fn set_header(b: &mut Broken, start: usize, at: usize, value: u64, len: usize) {
+    b.put(start + at, value, len);
+    let crc = crc32(&b.file.bytes[start..start + 60]);
+    b.put(start + 60, crc.into(), 4);
+}
+
+/// Damages the first record of an event chunk.
+fn damage_record(b: &mut Broken, nth: usize) -> (&'static str, u64) {
+    let body = b.chunk(b"EVNT", nth).0 + 64;
+    let record = body + b.place(nth, 68);
+    b.file.bytes[record + 8] ^= 1;
+    ("checksum", body as u64)
+}
