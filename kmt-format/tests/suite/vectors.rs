@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::support::{found, lookups, naive, recovered, stride, written};
+use crate::support::{found, lookups, naive, naive_recovery, recovered, stride, written};
 use kmt_format::Limits;
 use kmt_format::read::{Arrived, Incremental, Trace};
 use serde_json::{Value as Json, json};
@@ -230,6 +230,19 @@ fn defects_give_the_incremental_reader_the_same_errors() {
 fn naive_reader() {
     for (name, file, json) in sound() {
         found::compare(&name, &found::of_naive(&naive::read(&file), &json), &json);
+    }
+}
+
+#[test]
+fn a_second_recovery_makes_the_same_files() {
+    let all: Vec<_> = invalid().into_iter().filter(|v| v.2.get("recovered").is_some()).collect();
+    assert!(all.len() > 50, "{}", all.len());
+    for (name, file, expected) in all {
+        assert_eq!(
+            naive_recovery::recovered(&file, limits_of(&expected).streams as usize),
+            expected["recovered"],
+            "{name}"
+        );
     }
 }
 
