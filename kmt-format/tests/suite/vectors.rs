@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::support::{found, lookups, naive, recovered, stride, written};
+use crate::support::{found, lookups, naive, naive_recovery, recovered, stride, written};
 use kmt_format::Limits;
 use kmt_format::read::{Arrived, Incremental, Trace};
 use serde_json::{Value as Json, json};
@@ -115,6 +115,15 @@ fn invalid() -> Vec<(String, Vec<u8>, Json)> {
     all.collect()
 }
 
+/// The limits that a vector states, and the defaults of all others.
+fn limits_of(expected: &Json) -> Limits {
+    let mut limits = Limits::default();
+    for (name, value) in expected.get("limits").and_then(Json::as_object).into_iter().flatten() {
+        assert!(limits.set(name, value.as_u64().unwrap()), "{name}");
+    }
+    limits
+}
+
 fn brief(error: &kmt_format::Error) -> Json {
     json!({"code": error.code(), "offset": error.offset()})
 }
@@ -133,7 +142,8 @@ fn defects_give_their_errors_at_their_offsets() {
     assert!(all.len() > 120, "{}", all.len());
     let mut wrong = Vec::new();
     for (name, file, expected) in all.iter().step_by(stride()) {
-        let got = match Trace::open(file) {
+        let limits = limits_of(expected);
+        let got = match Trace::builder().limits(limits).open(file) {
             Err(error) => json!({"error": brief(&error)}),
             Ok(trace) => {
                 let damages: Vec<Json> = trace.damages().iter().map(|d| brief(&d.error)).collect();
@@ -162,7 +172,10 @@ fn defects_give_their_errors_at_their_offsets() {
         };
         let mut got = got;
         if expected.get("recovered").is_some() {
-            got["recovered"] = recovered::of(file);
+            got["recovered"] = recovered::of(file, limits);
+        }
+        if let Some(limits) = expected.get("limits") {
+            got["limits"] = limits.clone();
         }
         if got != *expected {
             wrong.push(format!("{name}: {got} instead of {expected}"));
@@ -174,7 +187,7 @@ fn defects_give_their_errors_at_their_offsets() {
 #[test]
 fn defects_give_the_incremental_reader_the_same_errors() {
     for (name, file, expected) in invalid().iter().step_by(stride()) {
-        let mut reader = Incremental::new();
+        let mut reader = Incremental::with_limits(limits_of(expected));
         let mut found = Vec::new();
         let mut refused = None;
         let mut take = |reader: &mut Incremental| {
@@ -217,6 +230,19 @@ fn defects_give_the_incremental_reader_the_same_errors() {
 fn naive_reader() {
     for (name, file, json) in sound() {
         found::compare(&name, &found::of_naive(&naive::read(&file), &json), &json);
+    }
+}
+
+#[test]
+fn a_second_recovery_makes_the_same_files() {
+    let all: Vec<_> = invalid().into_iter().filter(|v| v.2.get("recovered").is_some()).collect();
+    assert!(all.len() > 50, "{}", all.len());
+    for (name, file, expected) in all {
+        assert_eq!(
+            naive_recovery::recovered(&file, limits_of(&expected).streams as usize),
+            expected["recovered"],
+            "{name}"
+        );
     }
 }
 

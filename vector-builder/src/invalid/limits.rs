@@ -4,6 +4,7 @@ use super::{Defect, Expect, base_ops};
 use crate::broken::Broken;
 use crate::cases::{self, Maker};
 use crate::model::{Layout, Op};
+use serde_json::json;
 
 /// Counts of an event chunk: one above the limit is an error of its own; at the limit the table ends behind the body.
 pub fn limits(m: Maker, layout: Layout) -> Vec<Defect> {
@@ -30,7 +31,22 @@ pub fn limits(m: Maker, layout: Layout) -> Vec<Defect> {
     let offset = broken.header(b"EVNT", 1, 32, 40 << 20, 8);
     out.push(("memory-of-events", broken, Expect::Refused("limit-exceeded", offset)));
     out.extend(metadata(layout));
+    out.extend(cpus(m, layout));
     out
+}
+
+/// Three CPUs, where two are the limit: those of chunks that are damaged at open do not count.
+fn cpus(m: Maker, layout: Layout) -> Vec<Defect> {
+    let within = |expect| Expect::Within(json!({"streams": 2}), Box::new(expect));
+    let broken = Broken::new(&cases::two_cpus(m), layout);
+    let offset = broken.chunk(b"EVNT", 3).0 as u64;
+    let above = ("cpus-above-limit", broken, within(Expect::Damage(vec![("limit-exceeded", offset)])));
+    let mut broken = Broken::new(&cases::two_cpus(m), layout);
+    let (start, _) = broken.chunk(b"EVNT", 2);
+    assert_eq!((broken.number(start + 40, 4), broken.number(start + 44, 4)), (1, 0), "all of CPU 1");
+    broken.file.bytes[start + 70] ^= 1;
+    let damaged = within(Expect::Damage(vec![("checksum", start as u64 + 64)]));
+    vec![above, ("cpus-at-limit", broken, damaged)]
 }
 
 /// A chunk without events that claims more memory than there is; one that claims less does not decode.

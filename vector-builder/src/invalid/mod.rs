@@ -48,6 +48,8 @@ enum Expect {
     Stacks(&'static str, u64, serde_json::Value),
     /// Damage, and the index may not be used.
     NoIndex(Vec<(&'static str, u64)>),
+    /// The same as the other one, for a reader with these limits.
+    Within(serde_json::Value, Box<Expect>),
     /// Damage, and whether the file is finished.
     Ended(Vec<(&'static str, u64)>, bool),
 }
@@ -104,33 +106,44 @@ pub fn vectors() -> Vec<Vector> {
     out
 }
 
+fn list(damages: &[(&str, u64)]) -> Vec<serde_json::Value> {
+    damages.iter().map(|(code, offset)| json!({"code": code, "offset": offset})).collect()
+}
+
+impl Expect {
+    fn json(&self) -> serde_json::Value {
+        match self {
+            Self::Refused(code, offset) => json!({"error": {"code": code, "offset": offset}}),
+            Self::Damage(damages) => json!({"damages": list(damages)}),
+            Self::ByIndex { errors, unreadable, used } => {
+                json!({"damages": [], "unreadable": list(unreadable), "unreadable_by_index": list(errors), "index_used": used})
+            }
+            Self::Missing => json!({"damages": [], "unreadable": []}),
+            Self::Stacks(code, offset, stacks) => {
+                json!({"damages": [], "unreadable": list(&[(code, *offset)]), "stacks": stacks})
+            }
+            Self::NoIndex(damages) => json!({"damages": list(damages), "index_used": false}),
+            Self::Ended(damages, finished) => json!({"damages": list(damages), "finished": finished}),
+            Self::Recovered(damages, unreadable, made) => {
+                json!({"damages": list(damages), "unreadable": list(unreadable), "recovered": made})
+            }
+            Self::NotRecovered(code, offset) => {
+                json!({"error": {"code": code, "offset": offset}, "recovered": null})
+            }
+            Self::Both(damages, unreadable) => {
+                json!({"damages": list(damages), "unreadable": list(unreadable)})
+            }
+            Self::Unreadable(code, offset) => json!({"damages": [], "unreadable": list(&[(code, *offset)])}),
+            Self::Within(limits, expect) => {
+                let mut json = expect.json();
+                json["limits"] = limits.clone();
+                json
+            }
+        }
+    }
+}
+
 fn vector(name: &str, suffix: &str, broken: &Broken, expect: &Expect) -> Vector {
-    let list = |damages: &[(&str, u64)]| -> Vec<serde_json::Value> {
-        damages.iter().map(|(code, offset)| json!({"code": code, "offset": offset})).collect()
-    };
-    let json = match expect {
-        Expect::Refused(code, offset) => json!({"error": {"code": code, "offset": offset}}),
-        Expect::Damage(damages) => json!({"damages": list(damages)}),
-        Expect::ByIndex { errors, unreadable, used } => {
-            json!({"damages": [], "unreadable": list(unreadable), "unreadable_by_index": list(errors), "index_used": used})
-        }
-        Expect::Missing => json!({"damages": [], "unreadable": []}),
-        Expect::Stacks(code, offset, stacks) => {
-            json!({"damages": [], "unreadable": list(&[(code, *offset)]), "stacks": stacks})
-        }
-        Expect::NoIndex(damages) => json!({"damages": list(damages), "index_used": false}),
-        Expect::Ended(damages, finished) => json!({"damages": list(damages), "finished": finished}),
-        Expect::Recovered(damages, unreadable, made) => {
-            json!({"damages": list(damages), "unreadable": list(unreadable), "recovered": made})
-        }
-        Expect::NotRecovered(code, offset) => {
-            json!({"error": {"code": code, "offset": offset}, "recovered": null})
-        }
-        Expect::Both(damages, unreadable) => {
-            json!({"damages": list(damages), "unreadable": list(unreadable)})
-        }
-        Expect::Unreadable(code, offset) => json!({"damages": [], "unreadable": list(&[(code, *offset)])}),
-    };
     let name = format!("invalid-{name}-{suffix}");
-    Vector { name, bytes: broken.file.bytes.clone(), json: format!("{json}\n"), script: None }
+    Vector { name, bytes: broken.file.bytes.clone(), json: format!("{}\n", expect.json()), script: None }
 }

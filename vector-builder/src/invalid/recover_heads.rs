@@ -6,6 +6,7 @@ use crate::broken::Broken;
 use crate::bytes::crc32;
 use crate::cases::Maker;
 use crate::model::Layout;
+use serde_json::json;
 
 pub fn heads(m: Maker, layout: Layout) -> Vec<Defect> {
     let layout = Layout { index: false, ..layout };
@@ -23,6 +24,11 @@ pub fn heads(m: Maker, layout: Layout) -> Vec<Defect> {
         (vec![], vec![])
     };
     add("recover-unfinished", layout, &unfinished, Made::of(3, &[], &[], (0, false)));
+    let counted = |b: &mut Broken| {
+        b.body(b"TRLR", 0, 16, 7, 8);
+        (vec![], vec![])
+    };
+    add("recover-missing-alone", layout, &counted, Made::of(3, &[], &[], (1, true)));
     // Step 13: the chunk before is that of the old file, also if its events cannot be read.
     let before = |b: &mut Broken| {
         let unreadable = b.body(b"EVNT", 0, 80, 99, 2);
@@ -72,6 +78,13 @@ pub fn heads(m: Maker, layout: Layout) -> Vec<Defect> {
     };
     let made = Made::of(2, &[2, 3], &[loss_alone(2, 21)], (2, false));
     add("recover-torn-tables", Layout { records_first: true, ..layout }, &tables, made);
+    // Step 5: the head of a CPU above the limit.
+    let mut broken = Broken::new(&ops(m), layout);
+    damage_record(&mut broken, 3);
+    let damages = vec![("limit-exceeded", broken.chunk(b"EVNT", 3).0 as u64)];
+    let made = Made::of(3, &[3], &[], (1, true)).json();
+    let expect = Expect::Within(json!({"streams": 1}), Box::new(Expect::Recovered(damages, vec![], made)));
+    out.push(("recover-cpus", broken, expect));
     // Step 7: more events than a file of this length may have.
     let mut broken = Broken::new(&ops(m), layout);
     let offsets = [0, 1].map(|nth| {

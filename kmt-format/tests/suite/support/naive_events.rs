@@ -13,8 +13,8 @@ pub fn events(
 ) {
     let [
         records,
-        _descriptors,
-        _contexts,
+        descriptors,
+        contexts,
         epochs,
         epochs_at,
         descriptors_at,
@@ -25,6 +25,7 @@ pub fn events(
     ] = [40, 44, 48, 52, 56, 60, 64, 68, 72, 76].map(|at| body.u32(at));
     let t_base = body.number(16, 8);
     let (stride, context_stride) = (body.number(80, 2) as usize, body.number(82, 2) as usize);
+    assert_eq!(stride, 8 + file.long);
     let heap = body.from(heap_at, heap_len);
     let list = file.events.entry(cpu).or_default();
     for i in 0..records {
@@ -35,6 +36,8 @@ pub fn events(
             .map(|e| body.number(e + 4, 4))
             .unwrap_or(0);
         let time = t_base.wrapping_add(upper << 32 | body.number(at, 4));
+        assert!((body.number(at + 4, 2) as usize) < descriptors);
+        assert!((body.number(at + 6, 2) as usize) < contexts);
         let descriptor = body.u32(descriptors_at + body.number(at + 4, 2) as usize * 4);
         let shape = &shapes[&(body.number(descriptor, 2) as usize)];
         let context = contexts_at + body.number(at + 6, 2) as usize * context_stride;

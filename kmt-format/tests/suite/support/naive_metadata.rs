@@ -25,6 +25,7 @@ pub fn chunk(kind: &str, body: Bytes<'_>, out: &mut Map<String, Json>) {
     match kind {
         "META" => {
             let [mut at, pair_len, count] = [0, 4, 8].map(|at| body.u32(at));
+            assert!(pair_len >= 8);
             for _ in 0..count {
                 let (key_len, value_len) = (body.u32(at), body.u32(at + 4));
                 let value_at = at + pair_len + key_len;

@@ -6,8 +6,8 @@ use kmt_format::read::Trace;
 use serde_json::{Value as Json, json};
 
 /// The file that a recovery makes, which must be sound and finished; `null` if it refuses the file.
-pub fn of(file: &[u8]) -> Json {
-    let Ok(mut rewrite) = Rewrite::new(file, Limits::default(), RewriteOptions::new()) else {
+pub fn of(file: &[u8], limits: Limits) -> Json {
+    let Ok(mut rewrite) = Rewrite::new(file, limits, RewriteOptions::new()) else {
         return Json::Null;
     };
     let mut new = Vec::new();
@@ -15,7 +15,7 @@ pub fn of(file: &[u8]) -> Json {
         new.extend(bytes);
     }
     let recovery = rewrite.recovery();
-    let trace = Trace::open(&new).unwrap();
+    let trace = Trace::builder().limits(limits).open(&new).unwrap();
     assert!(trace.damages().is_empty() && trace.is_finished());
     let kinds: Json = trace.chunks().map(|c| json!(c.kind.to_string())).collect();
     let mut chunks: Vec<_> = trace.streams().values().flat_map(|s| &s.chunks).collect();
