@@ -18,7 +18,7 @@ pub struct Env {
     pub shows_progress: bool,
 }
 
-/// Files by name, and what is written to standard output.
+/// Files by name, and the output.
 #[derive(Debug, Default)]
 pub struct InMemory {
     files: Vec<(String, Vec<u8>)>,

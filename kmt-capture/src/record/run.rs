@@ -32,8 +32,8 @@ pub fn measure(options: &RecordOptions) -> Result<(Outcome, Cost)> {
         announcement.iter().for_each(|text| console.say(format_args!("{text}")));
         run(&mut recorder, &mut console, options)
     });
-    let (ended, ending) = recorder.finish(options, ended);
     console.clear();
+    let (ended, ending) = recorder.finish(options, ended);
     ended.notices.iter().for_each(|notice| console.print(format_args!("{notice}")));
     let outcome = match (report(&mut console, &path, options, &ended, ending?), ended.status) {
         (Outcome::Done, Some(status)) => Outcome::Command(status),

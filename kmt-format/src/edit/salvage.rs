@@ -18,7 +18,7 @@ pub(super) fn salvage(
 ) -> Option<(Vec<u8>, EventChunk<'static>)> {
     let layout = with_order!(contents.header.order, O => SalvageLayout::of::<O>(stored)?);
     let stride = contents.header.long_size.saturating_add(8);
-    // The tables stand in front of the records: then what holds for some records does not depend on those behind them.
+    // The tables come before the records: then the first records do not depend on later ones.
     without_records(contents, chunk, stored, &layout)?;
     let there = stored.len().checked_sub(layout.records_at)?.checked_div(stride).unwrap_or(0);
     // Records are checked in their order, so what is good is a beginning of them.

@@ -209,7 +209,7 @@ impl RecordPlan {
             let is_stack = plan.class.roles.get(i) == Some(&Role::STACK)
                 && matches!(field.kind, FieldKind::Array { .. } | FieldKind::Tail);
             let is_fixed = !is_stack && !matches!(field.kind, FieldKind::Opaque(_));
-            // A locator has 4 bytes, whatever its size is said to be.
+            // A locator has 4 bytes, for any `size`.
             let is_locator = matches!(field.kind, FieldKind::DataLoc | FieldKind::RelLoc);
             let size = if is_locator { 4 } else { field.size as usize };
             let end = if is_fixed { field.offset as usize + size } else { 0 };

@@ -7,8 +7,9 @@ use crate::kernel::{ByteOrder, KernelVersion};
 use crate::print_fmt::PrintLimits;
 use crate::read::{Header, Metadata, SymbolTable};
 
-/// Largest number of names without a value.
-const UNKNOWN_NAMES_MAX: usize = 4_096;
+/// Largest number of names in print fmts that are looked up, and of values that a file may give for them: a file of
+/// megabytes could hold millions.
+const NAMES_MAX: usize = 4_096;
 
 /// References that the file cannot resolve, by their text in the `print fmt`; reported once, not per event.
 pub type Unresolved = BTreeSet<String>;
@@ -81,6 +82,7 @@ impl<'a> PrintEnv<'a> {
             None => env,
         };
         let constants = metadata.text("constants").unwrap_or_default().split_ascii_whitespace();
+        let constants = constants.take(NAMES_MAX);
         let pairs = constants.filter_map(|pair| pair.split_once('='));
         pairs
             .filter_map(|(name, value)| Some((name, value.parse().ok()?)))
@@ -91,7 +93,7 @@ impl<'a> PrintEnv<'a> {
     pub(super) fn constant(&self, name: &str) -> Option<i64> {
         let value = self.constants.get(name).copied();
         let mut unknown = self.unknown_names.borrow_mut();
-        if value.is_none() && unknown.len() < UNKNOWN_NAMES_MAX && !unknown.contains(name) {
+        if value.is_none() && unknown.len() < NAMES_MAX && !unknown.contains(name) {
             unknown.insert(name.to_owned());
         }
         value

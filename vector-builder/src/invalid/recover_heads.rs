@@ -69,7 +69,7 @@ pub fn heads(m: Maker, layout: Layout) -> Vec<Defect> {
     };
     let one = [0, 2, 9, 3, 1, 30, 30, 1, 7];
     add("recover-torn-of-no-cpu", layout, &no_cpu, Made::of(2, &[2, 3], &[(2, one)], (1, false)));
-    // Step 12: the tables stand behind the records, and are cut.
+    // Step 12: the tables come after the records, and are cut.
     let tables = |b: &mut Broken| {
         let (start, _) = b.chunk(b"EVNT", 2);
         let records = start + 64 + b.place(2, 68);

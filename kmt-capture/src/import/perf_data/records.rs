@@ -68,7 +68,7 @@ impl<'d> Records<'d> {
     ///
     /// # Errors
     ///
-    /// Returns an error where a record does not end within the bytes; there is no way to go on after it.
+    /// Returns an error where a record does not end within the bytes; reading cannot go on after it.
     pub fn next_record(&mut self) -> Result<Option<Record<'d>>> {
         if self.cursor.rest().is_empty() {
             return Ok(None);

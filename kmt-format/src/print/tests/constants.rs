@@ -31,6 +31,17 @@ fn names_have_the_values_that_the_file_keeps() {
     assert_eq!(printed("I_NEW=1", 3), "ev: NEW|0x2 0x3\n", "what has no value stays a number");
 }
 
+/// A file cannot make a reader keep millions of names.
+#[test]
+fn a_reader_takes_4096_names_and_no_more() {
+    let many = |before: usize| {
+        let others: String = (0..before).map(|i| format!("N{i}=7 ")).collect();
+        printed(&format!("{others}I_NEW=1"), 1)
+    };
+    assert!(many(4_095).starts_with("ev: NEW "));
+    assert!(many(4_096).starts_with("ev: 0x1 "));
+}
+
 #[test]
 fn names_without_values_are_known_to_a_recorder() {
     let mut writer = Writer::new(WriterOptions::new(ByteOrder::Big, 8).trace_uuid([0; 16])).unwrap();

@@ -48,6 +48,16 @@ fn system_calls_print_as_the_kernels_code_prints_them() {
     assert_eq!(line("sys_exit_dup2", &[("long ret", 1)], (8, (6, 18))), "sys_dup2 -> 0x1\n");
 }
 
+/// The line ends after the argument with which it gets too long; it is a line.
+#[test]
+fn long_names_of_arguments_do_not_make_lines_without_end() {
+    let fields: Vec<(String, u64)> =
+        (0..100).map(|i| (format!("int {}{i}", "a".repeat(10_000)), 11)).collect();
+    let fields: Vec<(&str, u64)> = fields.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    let text = line("sys_enter_long", &fields, (8, (6, 18)));
+    assert!((128 << 10..160 << 10).contains(&text.len()) && text.ends_with(")\n"), "{}", text.len());
+}
+
 /// Arguments with texts from user space, since 6.19, have rules of each call.
 #[test]
 fn calls_with_texts_print_by_their_print_fmt() {

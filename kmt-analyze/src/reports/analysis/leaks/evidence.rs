@@ -1,6 +1,6 @@
 //! Evidence for a verdict: numbers of one survival.
 //!
-//! An object that is live at the end of a trace is no leak by itself: most are young, or belong to a cache that fills,
+//! An object that is live at the end of a trace is not a leak by itself: most are young, or belong to a cache that fills,
 //! or were freed without an event. A leak leaves objects that are older than others of their kind ever get, that were
 //! allocated all through the window, and as many late in it as early. Each of these is a number here, and the verdict
 //! follows from them by fixed rules ([`rules`](super::rules)); so it can be checked, and be wrong for a reason.

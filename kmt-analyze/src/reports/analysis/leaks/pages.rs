@@ -33,7 +33,7 @@ impl Started<'_> {
         }
     }
 
-    /// Verdict on pages; `case` has what is known of them besides their course.
+    /// Verdict on pages; `case` has the facts on them besides their course.
     fn judge(&self, survival: &Survival, case: PageCase) -> Evidence {
         let evidence = judge(survival, self.step);
         let verdict = evidence.verdict;
