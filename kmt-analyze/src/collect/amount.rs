@@ -1,6 +1,6 @@
 //! Sums of numbers that some events lack: then the sum is unknown, not too small.
 
-use super::sums::Sums;
+use super::sums::sums;
 
 /// A sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,12 +45,7 @@ impl Split {
     }
 }
 
-impl Sums for Amount {
-    fn absorb(&mut self, other: Self) {
-        self.sum.absorb(other.sum);
-        self.missing.absorb(other.missing);
-    }
-}
+sums!(Amount: sum, missing);
 
 #[cfg(test)]
 mod tests {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::collector::{Collector, Share};
-use super::sums::{Sums, merged};
+use super::collector::SumCollector;
+use super::sums::{Sums, sums};
 use crate::ledger::lives::{End, Free, NoLife, Replacement};
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -11,20 +11,11 @@ use crate::ledger::{Closed, Interests, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anomalies;
 
-impl Collector for Anomalies {
-    type Part = AnomalySums;
-    type Output = AnomalySums;
+impl SumCollector for Anomalies {
+    type Sums = AnomalySums;
 
     fn interests(&self) -> Interests {
         Interests::LIVES | Interests::UNMATCHED
-    }
-
-    fn partition(&self, _: &Share) -> AnomalySums {
-        AnomalySums::default()
-    }
-
-    fn merge(&self, first: AnomalySums, others: Vec<AnomalySums>) -> AnomalySums {
-        merged(first, others)
     }
 }
 
@@ -62,16 +53,7 @@ impl Sums for LateFrees {
     }
 }
 
-impl Sums for AnomalySums {
-    fn absorb(&mut self, other: Self) {
-        self.mixed.absorb(other.mixed);
-        self.late.absorb(other.late);
-        self.ambiguous.absorb(other.ambiguous);
-        self.implied_frees.absorb(other.implied_frees);
-        self.unmatched.absorb(other.unmatched);
-        self.inverted.absorb(other.inverted);
-    }
-}
+sums!(AnomalySums: mixed, late, ambiguous, implied_frees, unmatched, inverted);
 
 impl Receiver for AnomalySums {
     #[inline]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::collector::{Collector, Share};
-use super::sums::{Sums, merged};
+use super::sums::{Sums, merged, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -91,9 +91,4 @@ impl Sums for StackSums {
     }
 }
 
-impl Sums for CallSums {
-    fn absorb(&mut self, other: Self) {
-        self.stacks.absorb(other.stacks);
-        self.without.absorb(other.without);
-    }
-}
+sums!(CallSums: stacks, without);

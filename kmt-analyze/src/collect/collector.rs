@@ -1,5 +1,6 @@
 //! Collectors gather more than sums by site, in one part for each partition of the events.
 
+use super::sums::{Sums, merged};
 use crate::ledger::{Interests, Receiver, Rules};
 
 /// Description of data to collect in a pass.
@@ -25,6 +26,37 @@ pub trait Collector: PartialEq + 'static {
 
     /// Merges the parts, at least one, to the result.
     fn merge(&self, first: Self::Part, others: Vec<Self::Part>) -> Self::Output;
+}
+
+/// A collector whose parts are sums, and whose result is the sum of its parts.
+pub trait SumCollector: PartialEq + 'static {
+    /// Sums of the events of one partition, and of all.
+    type Sums: Receiver + Sums + Default + 'static;
+
+    /// Events that its parts receive.
+    fn interests(&self) -> Interests;
+
+    /// An empty part.
+    fn partition(&self, _share: &Share) -> Self::Sums {
+        Self::Sums::default()
+    }
+}
+
+impl<C: SumCollector> Collector for C {
+    type Part = C::Sums;
+    type Output = C::Sums;
+
+    fn interests(&self) -> Interests {
+        SumCollector::interests(self)
+    }
+
+    fn partition(&self, share: &Share) -> C::Sums {
+        SumCollector::partition(self, share)
+    }
+
+    fn merge(&self, first: C::Sums, others: Vec<C::Sums>) -> C::Sums {
+        merged(first, others)
+    }
 }
 
 /// Distribution of events to partitions.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::collector::{Collector, Share};
-use super::counts::Counts;
+use super::collector::SumCollector;
 use super::histogram::Histogram;
-use super::sums::{Sums, grown, merged};
+use super::sorted::Sorted;
+use super::sums::{grown, sums};
 use crate::ledger::lives::End;
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -13,22 +13,11 @@ use crate::ledger::{Closed, Interests, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CrossCpu;
 
-impl Collector for CrossCpu {
-    type Part = CrossCpuSums;
-    type Output = CrossCpuSums;
+impl SumCollector for CrossCpu {
+    type Sums = CrossCpuSums;
 
     fn interests(&self) -> Interests {
         Interests::LIVES
-    }
-
-    fn partition(&self, _: &Share) -> CrossCpuSums {
-        CrossCpuSums::default()
-    }
-
-    fn merge(&self, first: CrossCpuSums, others: Vec<CrossCpuSums>) -> CrossCpuSums {
-        let mut out = merged(first, others);
-        out.callers.iter_mut().for_each(|caller| caller.freed_by.sort());
-        out
     }
 }
 
@@ -51,24 +40,12 @@ pub struct CallerCrossCpu {
     /// Bytes of those.
     pub bytes: u64,
     /// Objects by number of the freeing site.
-    pub freed_by: Counts<u64>,
+    pub freed_by: Sorted<u64>,
 }
 
-impl Sums for CrossCpuSums {
-    fn absorb(&mut self, other: Self) {
-        self.matrix.absorb(other.matrix);
-        self.callers.absorb(other.callers);
-    }
-}
+sums!(CrossCpuSums: matrix, callers);
 
-impl Sums for CallerCrossCpu {
-    fn absorb(&mut self, other: Self) {
-        self.freed.absorb(other.freed);
-        Sums::absorb(&mut self.delay, other.delay);
-        self.bytes.absorb(other.bytes);
-        self.freed_by.absorb(other.freed_by);
-    }
-}
+sums!(CallerCrossCpu: freed, delay, bytes, freed_by);
 
 impl Receiver for CrossCpuSums {
     #[inline]

@@ -1,6 +1,6 @@
 //! Objects that came and went in one step of time.
 
-use super::sums::Sums;
+use super::sums::sums;
 
 /// Flows of one kind of objects, all of one size, in one step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -78,26 +78,10 @@ impl Flows {
     }
 }
 
-impl Sums for Flow {
-    fn absorb(&mut self, other: Self) {
-        self.allocs.absorb(other.allocs);
-        self.frees.absorb(other.frees);
-        self.unseen.absorb(other.unseen);
-        self.live_change = self.live_change.saturating_add(other.live_change);
-    }
-}
+sums!(Flow: allocs, frees, unseen, live_change);
 
-impl Sums for Flows {
-    fn absorb(&mut self, other: Self) {
-        self.allocs.absorb(other.allocs);
-        self.bytes_req.absorb(other.bytes_req);
-        self.bytes_alloc.absorb(other.bytes_alloc);
-        self.frees.absorb(other.frees);
-        self.bytes_freed.absorb(other.bytes_freed);
-        self.unseen.absorb(other.unseen);
-        self.bytes_unseen.absorb(other.bytes_unseen);
-        self.live_change.absorb(other.live_change);
-        self.bytes_live_change.absorb(other.bytes_live_change);
-        self.bytes_req_live_change.absorb(other.bytes_req_live_change);
-    }
-}
+sums!(
+    Flows:
+    allocs, bytes_req, bytes_alloc, frees, bytes_freed, unseen, bytes_unseen, live_change,
+    bytes_live_change, bytes_req_live_change
+);

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Share};
-use super::sums::{Sums, merged};
+use super::collector::SumCollector;
+use super::sums::sums;
 use crate::int_hash::IntHash;
 use crate::ledger::totals::Totals;
 use crate::ledger::{Closed, Interests, Receiver};
@@ -13,20 +13,11 @@ use crate::stream::NameId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Groups;
 
-impl Collector for Groups {
-    type Part = GroupSums;
-    type Output = GroupSums;
+impl SumCollector for Groups {
+    type Sums = GroupSums;
 
     fn interests(&self) -> Interests {
         Interests::LIVES
-    }
-
-    fn partition(&self, _: &Share) -> GroupSums {
-        GroupSums::default()
-    }
-
-    fn merge(&self, first: GroupSums, others: Vec<GroupSums>) -> GroupSums {
-        merged(first, others)
     }
 }
 
@@ -45,13 +36,7 @@ pub struct Group {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct GroupSums(pub HashMap<Group, Totals, IntHash>);
 
-impl Sums for GroupSums {
-    fn absorb(&mut self, other: Self) {
-        for (group, totals) in other.0 {
-            *self.0.entry(group).or_default() += &totals;
-        }
-    }
-}
+sums!(GroupSums: 0);
 
 impl Receiver for GroupSums {
     #[inline]

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Share};
+use super::collector::{Share, SumCollector};
 use super::histogram::Histogram;
-use super::sums::{Sums, grown, merged};
+use super::sorted::Sorted;
+use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
 use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
@@ -13,7 +14,7 @@ use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 pub const STEPS: usize = 32;
 
 /// Collects births and survivors over a window of time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Growth {
     start: u64,
     /// Time from which nothing counts, if before the end of the selection: what is freed later survives.
@@ -47,32 +48,20 @@ impl Growth {
     }
 }
 
-impl Collector for Growth {
-    type Part = GrowthSums;
-    type Output = GrowthSums;
+impl SumCollector for Growth {
+    type Sums = GrowthSums;
 
     fn interests(&self) -> Interests {
         Interests::LIVES | Interests::FRAMES | Interests::SLAB_FRAMES | Interests::PAGE_STACKS
     }
 
     fn partition(&self, _: &Share) -> GrowthSums {
-        GrowthSums {
-            window: self.clone(),
-            callers: Vec::new(),
-            pages: Vec::new(),
-            slab_pages: 0,
-            of_recorder: 0,
-            page_stacks: HashMap::default(),
-        }
-    }
-
-    fn merge(&self, first: GrowthSums, others: Vec<GrowthSums>) -> GrowthSums {
-        merged(first, others)
+        GrowthSums { window: self.clone(), ..GrowthSums::default() }
     }
 }
 
 /// Births and survivors by call site, kind of pages and stack.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct GrowthSums {
     window: Growth,
     /// Slab objects by number of the call site and interface.
@@ -91,45 +80,22 @@ pub struct GrowthSums {
 pub type Numbers = [u64; STEPS];
 
 /// The same, with only non-zero steps stored: most call sites and tasks have few.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StepCounts(Vec<(u8, u64)>);
+pub type StepCounts = Sorted<u64>;
 
 impl StepCounts {
     /// Adds to the number of a step.
     #[inline]
     pub fn add(&mut self, step: usize, number: u64) {
-        if number == 0 {
-            return;
+        if number > 0 {
+            self.of(step as u32).absorb(number);
         }
-        let at = match self.0.get(step) {
-            // If all steps are stored, the index is the step.
-            Some((stored, _)) if usize::from(*stored) == step => step,
-            _ => {
-                self.0.binary_search_by_key(&step, |(stored, _)| usize::from(*stored)).unwrap_or_else(|at| {
-                    // Many have one step only.
-                    if self.0.is_empty() {
-                        self.0.reserve_exact(1);
-                    }
-                    self.0.insert(at, (step as u8, 0));
-                    at
-                })
-            }
-        };
-        if let Some((_, stored)) = self.0.get_mut(at) {
-            *stored = stored.saturating_add(number);
-        }
-    }
-
-    /// Adds the numbers of another.
-    pub fn add_all(&mut self, other: &Self) {
-        other.0.iter().for_each(|&(step, number)| self.add(step.into(), number));
     }
 
     /// The numbers of all steps.
     pub fn all(&self) -> Numbers {
         let mut out = [0; STEPS];
-        for &(step, number) in &self.0 {
-            if let Some(slot) = out.get_mut(usize::from(step)) {
+        for (step, &number) in self.iter() {
+            if let Some(slot) = out.get_mut(step as usize) {
                 *slot = number;
             }
         }
@@ -138,7 +104,7 @@ impl StepCounts {
 
     /// The sum of all steps.
     pub fn sum(&self) -> u64 {
-        self.0.iter().fold(0, |sum, (_, number)| sum.saturating_add(*number))
+        self.iter().fold(0, |sum, (_, number)| sum.saturating_add(*number))
     }
 }
 
@@ -260,39 +226,10 @@ impl Survival {
     }
 }
 
-impl std::ops::AddAssign<&Survival> for Survival {
-    fn add_assign(&mut self, other: &Survival) {
-        self.births.add_all(&other.births);
-        self.survivors.add_all(&other.survivors);
-        self.survivor_amount.add_all(&other.survivor_amount);
-        self.lifetimes.merge(&other.lifetimes);
-        self.implied_frees = self.implied_frees.saturating_add(other.implied_frees);
-        self.implied_free_ages.merge(&other.implied_free_ages);
-        for (pid, steps) in &other.holders {
-            self.holders.entry(*pid).or_default().add_all(steps);
-        }
-        for (origin, steps) in &other.page_holders {
-            self.page_holders.entry(*origin).or_default().add_all(steps);
-        }
-        self.uncertain = self.uncertain.saturating_add(other.uncertain);
-        for (site, survivors) in &other.sites {
-            *self.sites.entry(*site).or_default() += survivors;
-        }
-    }
-}
+sums!(GrowthSums: callers, pages, slab_pages, of_recorder, page_stacks);
 
-impl Sums for GrowthSums {
-    fn absorb(&mut self, other: Self) {
-        self.callers.absorb(other.callers);
-        self.pages.absorb(other.pages);
-        self.slab_pages.absorb(other.slab_pages);
-        self.of_recorder.absorb(other.of_recorder);
-        self.page_stacks.absorb(other.page_stacks);
-    }
-}
-
-impl Sums for Survival {
-    fn absorb(&mut self, other: Self) {
-        *self += &other;
-    }
-}
+sums!(
+    Survival:
+    births, survivors, survivor_amount, lifetimes, implied_frees, implied_free_ages, holders,
+    page_holders, uncertain, sites
+);

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Share};
-use super::sums::{Sums, merged};
+use super::collector::SumCollector;
+use super::sums::Sums;
 use crate::int_hash::IntHash;
 use crate::ledger::{Interests, Receiver, SideEvent};
 use crate::stream::SideEventKind;
@@ -15,20 +15,11 @@ const CLONE_THREAD: u64 = 0x0001_0000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kin;
 
-impl Collector for Kin {
-    type Part = TaskEvents;
-    type Output = TaskEvents;
+impl SumCollector for Kin {
+    type Sums = TaskEvents;
 
     fn interests(&self) -> Interests {
         Interests::TASKS
-    }
-
-    fn partition(&self, _: &Share) -> TaskEvents {
-        TaskEvents::default()
-    }
-
-    fn merge(&self, first: TaskEvents, others: Vec<TaskEvents>) -> TaskEvents {
-        merged(first, others)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Share};
+use super::collector::SumCollector;
 use super::groups::Group;
 use super::lifetimes::CallerLives;
-use super::sums::{Sums, merged};
+use super::sums::sums;
 use crate::int_hash::IntHash;
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -13,22 +13,11 @@ use crate::ledger::{Closed, Interests, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LifeGroups;
 
-impl Collector for LifeGroups {
-    type Part = LifeGroupSums;
-    type Output = LifeGroupSums;
+impl SumCollector for LifeGroups {
+    type Sums = LifeGroupSums;
 
     fn interests(&self) -> Interests {
         Interests::LIVES
-    }
-
-    fn partition(&self, _: &Share) -> LifeGroupSums {
-        LifeGroupSums::default()
-    }
-
-    fn merge(&self, first: LifeGroupSums, others: Vec<LifeGroupSums>) -> LifeGroupSums {
-        let mut out = merged(first, others);
-        out.0.values_mut().for_each(|lives| lives.freed_by.sort());
-        out
     }
 }
 
@@ -36,13 +25,7 @@ impl Collector for LifeGroups {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LifeGroupSums(pub HashMap<Group, CallerLives, IntHash>);
 
-impl Sums for LifeGroupSums {
-    fn absorb(&mut self, other: Self) {
-        for (group, lives) in other.0 {
-            self.0.entry(group).or_default().absorb(lives);
-        }
-    }
-}
+sums!(LifeGroupSums: 0);
 
 impl Receiver for LifeGroupSums {
     #[inline]

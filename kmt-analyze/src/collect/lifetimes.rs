@@ -1,9 +1,9 @@
 //! Lifetimes of objects by call site, with the sites of their frees.
 
-use super::collector::{Collector, Share};
-use super::counts::Counts;
+use super::collector::{Share, SumCollector};
 use super::histogram::Histogram;
-use super::sums::{Sums, grown, merged};
+use super::sorted::Sorted;
+use super::sums::{grown, sums};
 use crate::ledger::lives::{End, Free, Life, NoLife};
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -14,9 +14,8 @@ pub struct Lifetimes {
     pub temporary_bound: Option<u64>,
 }
 
-impl Collector for Lifetimes {
-    type Part = LifetimeSums;
-    type Output = LifetimeSums;
+impl SumCollector for Lifetimes {
+    type Sums = LifetimeSums;
 
     fn interests(&self) -> Interests {
         Interests::PLAIN_LIVES | Interests::UNMATCHED
@@ -24,12 +23,6 @@ impl Collector for Lifetimes {
 
     fn partition(&self, _: &Share) -> LifetimeSums {
         LifetimeSums { temporary_bound: self.temporary_bound, ..LifetimeSums::default() }
-    }
-
-    fn merge(&self, first: LifetimeSums, others: Vec<LifetimeSums>) -> LifetimeSums {
-        let mut out = merged(first, others);
-        out.callers.iter_mut().for_each(|caller| caller.freed_by.sort());
-        out
     }
 }
 
@@ -65,15 +58,10 @@ pub struct CallerLives {
     /// Sum of bytes x lifetime of the freed objects, in bytes x the clock's unit.
     pub byte_time: u128,
     /// By number of the freeing site: frees, sum of lifetimes.
-    pub freed_by: Counts<(u64, u128)>,
+    pub freed_by: Sorted<(u64, u128)>,
 }
 
-impl Sums for LifetimeSums {
-    fn absorb(&mut self, other: Self) {
-        self.callers.absorb(other.callers);
-        self.unmatched.absorb(other.unmatched);
-    }
-}
+sums!(LifetimeSums: callers, unmatched);
 
 impl Receiver for LifetimeSums {
     #[inline]
@@ -154,17 +142,8 @@ impl CallerLives {
     }
 }
 
-impl Sums for CallerLives {
-    fn absorb(&mut self, other: Self) {
-        Sums::absorb(&mut self.freed, other.freed);
-        self.censored.absorb(other.censored);
-        self.implied_frees.absorb(other.implied_frees);
-        self.uncertain.absorb(other.uncertain);
-        self.bytes_freed.absorb(other.bytes_freed);
-        self.temporary.absorb(other.temporary);
-        self.bytes_temporary.absorb(other.bytes_temporary);
-        self.temporary_elsewhere.absorb(other.temporary_elsewhere);
-        self.byte_time.absorb(other.byte_time);
-        self.freed_by.absorb(other.freed_by);
-    }
-}
+sums!(
+    CallerLives:
+    freed, censored, implied_frees, uncertain, bytes_freed, temporary, bytes_temporary,
+    temporary_elsewhere, byte_time, freed_by
+);

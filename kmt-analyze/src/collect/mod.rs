@@ -7,7 +7,6 @@ pub(crate) mod amount;
 pub(crate) mod anomalies;
 pub(crate) mod calls;
 mod collector;
-pub(crate) mod counts;
 pub(crate) mod crosscpu;
 pub(crate) mod fallbacks;
 pub(crate) mod flows;

@@ -1,8 +1,8 @@
 //! Number of live objects of each site at given times.
 
-use super::collector::{Collector, Share};
+use super::collector::{Share, SumCollector};
 use super::sorted::Sorted;
-use super::sums::{Sums, grown, merged};
+use super::sums::{grown, sums};
 use crate::ledger::lives::End;
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -28,9 +28,8 @@ pub struct Moments {
     pub times: Vec<u64>,
 }
 
-impl Collector for Moments {
-    type Part = MomentSums;
-    type Output = MomentSums;
+impl SumCollector for Moments {
+    type Sums = MomentSums;
 
     fn interests(&self) -> Interests {
         Interests::LIVES
@@ -38,10 +37,6 @@ impl Collector for Moments {
 
     fn partition(&self, share: &Share) -> MomentSums {
         MomentSums { times: self.times.clone(), sites: Vec::new(), deferred_max: share.rules.deferred_max }
-    }
-
-    fn merge(&self, first: MomentSums, others: Vec<MomentSums>) -> MomentSums {
-        merged(first, others)
     }
 }
 
@@ -55,21 +50,9 @@ pub struct MomentSums {
     deferred_max: u64,
 }
 
-impl Sums for MomentSums {
-    fn absorb(&mut self, other: Self) {
-        self.sites.absorb(other.sites);
-    }
-}
+sums!(MomentSums: sites);
 
-impl Sums for Between {
-    fn absorb(&mut self, other: Self) {
-        self.born.absorb(other.born);
-        self.freed.absorb(other.freed);
-        self.gone.absorb(other.gone);
-        self.deferred.absorb(other.deferred);
-        self.released.absorb(other.released);
-    }
-}
+sums!(Between: born, freed, gone, deferred, released);
 
 impl MomentSums {
     fn place(&self, time: u64) -> u32 {

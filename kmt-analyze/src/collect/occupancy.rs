@@ -52,7 +52,7 @@ impl Collector for Occupancy {
         for part in others {
             let part = part.finish();
             out.pages.extend(part.pages);
-            out.steps.iter_mut().zip(part.steps).for_each(|(own, other)| own.add(&other));
+            out.steps.absorb(part.steps);
             out.turnover.absorb(part.turnover);
             out.turnover_by_free.absorb(part.turnover_by_free);
             out.object_time.absorb(part.object_time);

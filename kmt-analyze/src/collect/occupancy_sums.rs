@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::sums::Sums;
+use super::sums::sums;
 
 /// A page is sparse if its live bytes are at most its highest live bytes divided by this.
 pub const SPARSE: u64 = 4;
@@ -55,16 +55,7 @@ pub struct Turnover {
     pub old_frames_died: u64,
 }
 
-impl std::ops::AddAssign<&Turnover> for Turnover {
-    fn add_assign(&mut self, other: &Turnover) {
-        self.slabs_born += other.slabs_born;
-        self.frames_born = self.frames_born.saturating_add(other.frames_born);
-        self.slabs_died += other.slabs_died;
-        self.frames_died = self.frames_died.saturating_add(other.frames_died);
-        self.old_slabs_died += other.old_slabs_died;
-        self.old_frames_died = self.old_frames_died.saturating_add(other.old_frames_died);
-    }
-}
+sums!(Turnover: slabs_born, frames_born, slabs_died, frames_died, old_slabs_died, old_frames_died);
 
 /// Memory pinned by the survivors of one call site.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -91,23 +82,9 @@ struct SharedPages {
     sparse_objects: u64,
 }
 
-impl Sums for SharedPages {
-    fn absorb(&mut self, other: Self) {
-        self.unused.absorb(other.unused);
-        self.sparse_unused.absorb(other.sparse_unused);
-        self.sparse_objects.absorb(other.sparse_objects);
-    }
-}
+sums!(SharedPages: unused, sparse_unused, sparse_objects);
 
-impl Sums for Pins {
-    fn absorb(&mut self, other: Self) {
-        self.objects.absorb(other.objects);
-        self.bytes.absorb(other.bytes);
-        self.pages.absorb(other.pages);
-        self.sparse_age.absorb(other.sparse_age);
-        self.sparse_objects.absorb(other.sparse_objects);
-    }
-}
+sums!(Pins: objects, bytes, pages, sparse_age, sparse_objects);
 
 impl Pins {
     /// Adds a survivor of this age, on a page with `unused` bytes.
@@ -153,18 +130,7 @@ pub struct StepChange {
     pub live: i64,
 }
 
-impl StepChange {
-    pub(super) fn add(&mut self, other: &Self) {
-        self.held = self.held.saturating_add(other.held);
-        self.live = self.live.saturating_add(other.live);
-    }
-}
-
-impl Sums for Turnover {
-    fn absorb(&mut self, other: Self) {
-        *self += &other;
-    }
-}
+sums!(StepChange: held, live);
 
 /// Slab pages and their occupancy.
 #[derive(Debug, PartialEq, Eq)]

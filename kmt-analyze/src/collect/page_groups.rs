@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Share};
-use super::sums::{Sums, merged};
+use super::collector::SumCollector;
+use super::sums::sums;
 use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
 use crate::ledger::page_totals::FrameTotals;
@@ -13,20 +13,11 @@ use crate::ledger::{ClosedFrames, Interests, PageEvent, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageGroups;
 
-impl Collector for PageGroups {
-    type Part = PageGroupSums;
-    type Output = PageGroupSums;
+impl SumCollector for PageGroups {
+    type Sums = PageGroupSums;
 
     fn interests(&self) -> Interests {
         Interests::FRAMES | Interests::PAGE_STACKS | Interests::PAGES
-    }
-
-    fn partition(&self, _: &Share) -> PageGroupSums {
-        PageGroupSums::default()
-    }
-
-    fn merge(&self, first: PageGroupSums, others: Vec<PageGroupSums>) -> PageGroupSums {
-        merged(first, others)
     }
 }
 
@@ -45,13 +36,7 @@ pub struct PageGroup {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PageGroupSums(pub HashMap<PageGroup, FrameTotals, IntHash>);
 
-impl Sums for PageGroupSums {
-    fn absorb(&mut self, other: Self) {
-        for (group, totals) in other.0 {
-            *self.0.entry(group).or_default() += &totals;
-        }
-    }
-}
+sums!(PageGroupSums: 0);
 
 impl Receiver for PageGroupSums {
     fn closed_frames(&mut self, closed: &ClosedFrames) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::collector::{Collector, Share};
-use super::sums::{Sums, merged};
+use super::sums::merged;
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::{ClosedFrames, Interests, Receiver};
@@ -44,11 +44,5 @@ impl Receiver for PageStackSums {
             *sums += &closed.sums;
             sums.frames_alloc += if closed.is_born { closed.frames } else { 0 };
         }
-    }
-}
-
-impl Sums for FrameTotals {
-    fn absorb(&mut self, other: Self) {
-        *self += &other;
     }
 }

@@ -1,7 +1,7 @@
 //! Ends of lives other than by a plain free, by evidence.
 
-use super::collector::{Collector, Share};
-use super::sums::{Sums, merged};
+use super::collector::SumCollector;
+use super::sums::sums;
 use crate::ledger::lives::{End, Replacement};
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -12,20 +12,11 @@ pub type ReasonSum = (u64, u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reasons;
 
-impl Collector for Reasons {
-    type Part = ReasonSums;
-    type Output = ReasonSums;
+impl SumCollector for Reasons {
+    type Sums = ReasonSums;
 
     fn interests(&self) -> Interests {
         Interests::LIVES
-    }
-
-    fn partition(&self, _: &Share) -> ReasonSums {
-        ReasonSums::default()
-    }
-
-    fn merge(&self, first: ReasonSums, others: Vec<ReasonSums>) -> ReasonSums {
-        merged(first, others)
     }
 }
 
@@ -42,14 +33,7 @@ pub struct ReasonSums {
     pub late: ReasonSum,
 }
 
-impl Sums for ReasonSums {
-    fn absorb(&mut self, other: Self) {
-        self.replaced.absorb(other.replaced);
-        self.page_gone.absorb(other.page_gone);
-        self.page_gone_then_freed.absorb(other.page_gone_then_freed);
-        self.late.absorb(other.late);
-    }
-}
+sums!(ReasonSums: replaced, page_gone, page_gone_then_freed, late);
 
 impl Receiver for ReasonSums {
     fn closed(&mut self, closed: &Closed) {

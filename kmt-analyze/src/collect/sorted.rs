@@ -15,7 +15,7 @@ pub struct Sorted<T> {
 }
 
 /// Longest list.
-const FEW: usize = 16;
+const FEW: usize = 32;
 
 impl<T> Default for Sorted<T> {
     fn default() -> Self {
@@ -25,8 +25,14 @@ impl<T> Default for Sorted<T> {
 
 impl<T: Default> Sorted<T> {
     /// Sum of a number.
+    #[inline]
     pub fn of(&mut self, number: u32) -> &mut T {
         if self.many.is_empty() {
+            // If all numbers are stored, the index is the number.
+            let index = number as usize;
+            if self.few.get(index).is_some_and(|(stored, _)| *stored == number) {
+                return &mut self.few[index].1;
+            }
             let at = self.few.partition_point(|(other, _)| *other < number);
             if self.few.get(at).is_some_and(|(other, _)| *other == number) {
                 return &mut self.few[at].1;

@@ -5,17 +5,17 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Share};
+use super::collector::{Share, SumCollector};
 use super::flows::{Flow, Flows};
 use super::step_row::Row;
-use super::sums::{Sums, grown, merged};
+use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::lives::End;
 use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 use crate::stream::NameId;
 
 /// Collects flows in equal steps of time. Where so much would be kept that it fits no page, two steps become one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Steps {
     /// Time of the first step.
     pub start: u64,
@@ -40,34 +40,20 @@ impl Steps {
     }
 }
 
-impl Collector for Steps {
-    type Part = StepSums;
-    type Output = StepSums;
+impl SumCollector for Steps {
+    type Sums = StepSums;
 
     fn interests(&self) -> Interests {
         Interests::LIVES | Interests::FRAMES | Interests::SLAB_STACKS
     }
 
     fn partition(&self, _: &Share) -> StepSums {
-        StepSums {
-            steps: *self,
-            kept: 0,
-            objects: HashMap::default(),
-            lifetimes: HashMap::default(),
-            holders: HashMap::default(),
-            origins: Vec::new(),
-            page_origins: Vec::new(),
-            page_kinds: Vec::new(),
-        }
-    }
-
-    fn merge(&self, first: StepSums, others: Vec<StepSums>) -> StepSums {
-        merged(first, others)
+        StepSums { steps: *self, ..StepSums::default() }
     }
 }
 
 /// Flows in all steps.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct StepSums {
     pub steps: Steps,
     /// Changes that are kept, of all rows.
@@ -106,12 +92,7 @@ pub struct Holder {
     pub bytes_live: u64,
 }
 
-impl Sums for Holder {
-    fn absorb(&mut self, other: Self) {
-        self.bytes_alloc.absorb(other.bytes_alloc);
-        self.bytes_live.absorb(other.bytes_live);
-    }
-}
+sums!(Holder: bytes_alloc, bytes_live);
 
 /// Number of binary digits: 0 for 0, n for 2^(n-1) up to 2^n - 1.
 pub fn log2(length: u64) -> u32 {

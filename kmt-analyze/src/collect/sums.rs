@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
 
+use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::totals::Totals;
+
 /// A sum, or a collection of sums.
 pub trait Sums {
     /// Adds the sums of another part.
@@ -15,29 +18,42 @@ pub fn merged<S: Sums>(mut first: S, others: Vec<S>) -> S {
     first
 }
 
-impl Sums for u32 {
-    fn absorb(&mut self, other: Self) {
-        *self = self.saturating_add(other);
-    }
+/// Types with `+=` for references.
+macro_rules! added {
+    ($($sums:ty)+) => {
+        $(impl Sums for $sums {
+            fn absorb(&mut self, other: Self) {
+                *self += &other;
+            }
+        })+
+    };
 }
 
-impl Sums for u64 {
-    fn absorb(&mut self, other: Self) {
-        *self = self.saturating_add(other);
-    }
+added!(Totals FrameTotals);
+
+macro_rules! saturating {
+    ($($number:ty)+) => {
+        $(impl Sums for $number {
+            fn absorb(&mut self, other: Self) {
+                *self = self.saturating_add(other);
+            }
+        })+
+    };
 }
 
-impl Sums for i64 {
-    fn absorb(&mut self, other: Self) {
-        *self = self.saturating_add(other);
-    }
-}
+saturating!(u32 u64 i32 i64 u128);
 
-impl Sums for u128 {
-    fn absorb(&mut self, other: Self) {
-        *self = self.saturating_add(other);
-    }
+/// Sums that are the sums of these fields; other fields are settings, the same in all parts.
+macro_rules! sums {
+    ($sums:ty: $($field:tt),+) => {
+        impl $crate::collect::sums::Sums for $sums {
+            fn absorb(&mut self, other: Self) {
+                $($crate::collect::sums::Sums::absorb(&mut self.$field, other.$field);)+
+            }
+        }
+    };
 }
+pub(crate) use sums;
 
 impl<A: Sums, B: Sums> Sums for (A, B) {
     fn absorb(&mut self, other: Self) {

@@ -1,7 +1,7 @@
 //! kmalloc by one task, by call site.
 
 use super::collector::{Collector, Share};
-use super::sums::{Sums, grown, merged};
+use super::sums::{Sums, grown, merged, sums};
 use crate::ledger::{Closed, Interests, Receiver};
 use crate::stream::Api;
 
@@ -53,9 +53,4 @@ impl Receiver for TaskKmallocSums {
     }
 }
 
-impl Sums for Kmalloc {
-    fn absorb(&mut self, other: Self) {
-        self.alloc = self.alloc.saturating_add(other.alloc);
-        self.wasted = self.wasted.saturating_add(other.wasted);
-    }
-}
+sums!(Kmalloc: alloc, wasted);

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Share};
-use super::sums::{Sums, grown, merged};
+use super::collector::SumCollector;
+use super::sums::{grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::lives::{End, Free, NoLife};
 use crate::ledger::page_totals::FrameTotals;
@@ -14,20 +14,11 @@ use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tasks;
 
-impl Collector for Tasks {
-    type Part = TaskSums;
-    type Output = TaskSums;
+impl SumCollector for Tasks {
+    type Sums = TaskSums;
 
     fn interests(&self) -> Interests {
         Interests::LIVES | Interests::FRAMES | Interests::UNMATCHED
-    }
-
-    fn partition(&self, _: &Share) -> TaskSums {
-        TaskSums::default()
-    }
-
-    fn merge(&self, first: TaskSums, others: Vec<TaskSums>) -> TaskSums {
-        merged(first, others)
     }
 }
 
@@ -53,21 +44,9 @@ pub struct OriginSums {
     pub bytes_freed_here: u64,
 }
 
-impl Sums for TaskSums {
-    fn absorb(&mut self, other: Self) {
-        self.origins.absorb(other.origins);
-        self.handed.absorb(other.handed);
-    }
-}
+sums!(TaskSums: origins, handed);
 
-impl Sums for OriginSums {
-    fn absorb(&mut self, other: Self) {
-        self.slab += &other.slab;
-        self.pages += &other.pages;
-        self.freed_here.absorb(other.freed_here);
-        self.bytes_freed_here.absorb(other.bytes_freed_here);
-    }
-}
+sums!(OriginSums: slab, pages, freed_here, bytes_freed_here);
 
 impl Receiver for TaskSums {
     #[inline]

@@ -1,12 +1,12 @@
 //! Live bytes and rates over time, by site or by origin; reports choose the key.
 
-use super::collector::{Collector, Share};
+use super::collector::{Share, SumCollector};
 use super::step_row::Row;
-use super::sums::{Sums, grown, merged};
+use super::sums::{Sums, grown, sums};
 use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 
 /// Collects changes in equal time steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Timeline {
     /// Time of the first step.
     pub start: u64,
@@ -20,9 +20,8 @@ pub struct Timeline {
     pub keeps_before: bool,
 }
 
-impl Collector for Timeline {
-    type Part = TimelineSums;
-    type Output = TimelineSums;
+impl SumCollector for Timeline {
+    type Sums = TimelineSums;
 
     fn interests(&self) -> Interests {
         Interests::LIVES | Interests::FRAMES
@@ -30,16 +29,12 @@ impl Collector for Timeline {
 
     fn partition(&self, share: &Share) -> TimelineSums {
         let deferred_max = share.rules.deferred_max;
-        TimelineSums { steps: *self, slab: Vec::new(), pages: Vec::new(), deferred_max }
-    }
-
-    fn merge(&self, first: TimelineSums, others: Vec<TimelineSums>) -> TimelineSums {
-        merged(first, others)
+        TimelineSums { steps: *self, deferred_max, ..TimelineSums::default() }
     }
 }
 
 /// Changes in all steps.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct TimelineSums {
     pub steps: Timeline,
     /// Slab, by number of the site or origin.
@@ -66,16 +61,7 @@ pub struct Step {
     pub waiting_change: i64,
 }
 
-impl Sums for Step {
-    fn absorb(&mut self, other: Self) {
-        self.live_change.absorb(other.live_change);
-        self.allocs.absorb(other.allocs);
-        self.bytes_alloc.absorb(other.bytes_alloc);
-        self.frees.absorb(other.frees);
-        self.bytes_freed.absorb(other.bytes_freed);
-        self.waiting_change.absorb(other.waiting_change);
-    }
-}
+sums!(Step: live_change, allocs, bytes_alloc, frees, bytes_freed, waiting_change);
 
 impl Timeline {
     /// A timeline of `steps` steps from `first` to `last`.

@@ -10,7 +10,7 @@ mod pool;
 use std::collections::HashMap;
 
 use super::collector::{Collector, Route, Share};
-use super::sums::{Sums, grown};
+use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::{Change, Interests, Receiver};
 use crate::stream::Api;
@@ -195,13 +195,7 @@ pub struct Requests {
     pub held: u128,
 }
 
-impl Sums for Requests {
-    fn absorb(&mut self, other: Self) {
-        self.allocs.absorb(other.allocs);
-        self.live.absorb(other.live);
-        self.held.absorb(other.held);
-    }
-}
+sums!(Requests: allocs, live, held);
 
 impl Receiver for ReplayPart {
     fn changed(&mut self, change: &Change<'_>) {

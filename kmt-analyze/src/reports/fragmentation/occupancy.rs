@@ -6,6 +6,7 @@ use super::occupancy_rows::{AllSlabs, Filling, Occupied, OccupiedCache, Occupied
 use super::pinned;
 use super::traced::Traced;
 use crate::collect::occupancy::{Holds, OccupancySums, SPARSE, SlabPage, Turnover};
+use crate::collect::sums::Sums;
 use crate::pass::coverage::{Coverage, FreeEvents};
 use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::basis::Input;
@@ -89,10 +90,10 @@ fn sums<'t>(
     }
     let is_any = |turnover: &&Turnover| **turnover != Turnover::default();
     for (site, turnover) in (0u32..).zip(&occupancy.turnover).filter(|(_, t)| is_any(t)) {
-        caches.entry(traced.cache(site)).or_default().turnover += turnover;
+        caches.entry(traced.cache(site)).or_default().turnover.absorb(*turnover);
     }
     for (site, turnover) in (0u32..).zip(&occupancy.turnover_by_free).filter(|(_, t)| is_any(t)) {
-        caches.entry(free_cache(traced, site)).or_default().turnover += turnover;
+        caches.entry(free_cache(traced, site)).or_default().turnover.absorb(*turnover);
     }
     (caches, fillings)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::collect::growth::{Numbers, StepCounts, Survival};
 use crate::collect::kin::TaskEvents;
+use crate::collect::sums::Sums;
 
 /// The maker of a call site's live objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +56,11 @@ impl Maker {
             Self::Many | Self::Unknown => true,
         };
         let mut sum = StepCounts::default();
-        survival.holders.iter().filter(|(pid, _)| is_its(**pid)).for_each(|(_, steps)| sum.add_all(steps));
+        survival
+            .holders
+            .iter()
+            .filter(|(pid, _)| is_its(**pid))
+            .for_each(|(_, steps)| sum.absorb(steps.clone()));
         sum.all()
     }
 }
@@ -97,8 +102,8 @@ pub fn in_common(one: &Made<'_>, other: &Made<'_>) -> Option<(Numbers, Numbers)>
     let (mut a, mut b) = (StepCounts::default(), StepCounts::default());
     for (pid, steps) in &other.holders {
         if let Some(own) = one.holders.get(pid) {
-            a.add_all(own);
-            b.add_all(steps);
+            a.absorb(own.clone());
+            b.absorb(steps.clone());
         }
     }
     let is_most = |part: &StepCounts, all: &Survival| part.sum().saturating_mul(2) >= all.survivors.sum();

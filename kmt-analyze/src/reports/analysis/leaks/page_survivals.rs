@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::kernel_names::SLAB_PAGES;
 use super::until::of_recorder;
 use crate::collect::growth::{GrowthSums, StepCounts, Survival};
+use crate::collect::sums::Sums;
 use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::{caller, is_allocator};
@@ -39,7 +40,7 @@ fn with_tasks(survival: &Survival, result: &Analysis, recorder: &[i32]) -> Survi
     for (&origin, steps) in &survival.page_holders {
         let pid = result.interner.origins.get(origin).map_or(0, |origin| origin.pid);
         if recorder.binary_search(&pid).is_err() {
-            out.holders.entry(pid).or_default().add_all(steps);
+            out.holders.entry(pid).or_default().absorb(steps.clone());
             continue;
         }
         for (own, (left, amount)) in steps.all().iter().zip(left.iter_mut().zip(&mut left_amount)) {
@@ -63,7 +64,7 @@ fn by_caller(context: &ReportContext<'_, '_>, growth: &GrowthSums) -> BTreeMap<(
         let addresses = result.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
         let caller = caller(addresses, |a| is_allocator(&env.symbol_with_offset(a)));
         let is_slab = addresses.iter().any(|&address| is_slab(address));
-        *out.entry((caller, is_slab)).or_default() += survival;
+        out.entry((caller, is_slab)).or_default().absorb(survival.clone());
     }
     out
 }

@@ -8,6 +8,7 @@ use super::kernel_names::{ONLY_MARKED, PINS, RECLAIMABLE};
 use super::rules::judge;
 use super::verdict::Verdict;
 use crate::collect::growth::Survival;
+use crate::collect::sums::Sums;
 use crate::reports::analysis::leaks::together::goes_with;
 use crate::stream::Api;
 use crate::trace::session::Session;
@@ -64,7 +65,7 @@ pub fn follow(rows: &mut [Judged<'_>], step: u64) {
     let mut inodes = Survival::default();
     rows.iter()
         .filter(|row| row.cache.contains("inode") && !is_blob(row) && !row.evidence.verdict.is_growth())
-        .for_each(|row| inodes += row.survival);
+        .for_each(|row| inodes.absorb(row.survival.clone()));
     let hosts: Vec<(Verdict, &Survival)> =
         rows.iter().filter(|r| !is_blob(r)).map(|r| (r.evidence.verdict, r.survival)).collect();
     let mut of_hosts = Vec::new();
@@ -114,7 +115,7 @@ fn follow_file_systems(rows: &mut [Judged<'_>]) {
     let mut hosts: HashMap<String, Survival> = HashMap::new();
     for row in rows.iter().filter(|row| row.is_reclaimable) {
         if let Some((file_system, _)) = row.cache.split_once("_inode") {
-            *hosts.entry(format!("{file_system}_")).or_default() += row.survival;
+            hosts.entry(format!("{file_system}_")).or_default().absorb(row.survival.clone());
         }
     }
     for row in rows.iter_mut().filter(|row| may_follow(row) && !row.is_reclaimable) {

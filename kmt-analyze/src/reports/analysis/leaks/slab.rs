@@ -10,6 +10,7 @@ use super::verdict::Verdict;
 use crate::collect::calls::CallSums;
 use crate::collect::growth::{GrowthSums, Survival};
 use crate::collect::kin::TaskEvents;
+use crate::collect::sums::Sums;
 use crate::reports::analysis::leaks::tasks::{belong_to_tasks, grow_with_tasks};
 use crate::reports::analysis::leaks::together::{FamilyCandidate, families};
 use crate::reports::common::ReportContext;
@@ -121,7 +122,7 @@ fn lead(rows: &mut [Judged<'_>], kin: &TaskEvents) {
 /// Tasks that started in the window and still run, or were not reaped, by their task_struct.
 pub fn tasks_started(rows: &[Judged<'_>]) -> Survival {
     let mut tasks = Survival::default();
-    rows.iter().filter(|row| row.is_task()).for_each(|row| tasks += row.survival);
+    rows.iter().filter(|row| row.is_task()).for_each(|row| tasks.absorb(row.survival.clone()));
     tasks
 }
 
