@@ -1,6 +1,6 @@
 //! All reports, one line each.
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Command};
 
 use super::anomalies::AnomalyReport;
 use super::caches::Caches;
@@ -127,11 +127,8 @@ impl Entry {
             version: R::VERSION,
             has_lines: R::HAS_LINES,
             accounts: R::ACCOUNTS,
-            with_options: |command| R::Options::augment_args(command),
-            parse: |matches, selection| {
-                let options = R::Options::from_arg_matches(matches)?;
-                Ok(Box::new(R::new(options, selection)))
-            },
+            with_options: R::augment_args,
+            parse: |matches, selection| Ok(Box::new(R::from_arg_matches(matches)?.for_selection(selection))),
             with_defaults: || R::with_defaults().map(|report| Box::new(report) as Box<dyn AnyReport>),
             #[cfg(test)]
             schema: || schemars::SchemaGenerator::default().into_root_schema_for::<R::Rows>(),

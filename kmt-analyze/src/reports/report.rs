@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use clap::Command;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -15,13 +16,11 @@ use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 
-/// A report: computes rows from a trace, and prints them.
+/// A report: computes rows from a trace, and prints them. Its fields are its options on the command line.
 ///
 /// Numbers are computed by [`Report::compute`] alone. JSON is the rows as they are serialized; CSV is made of the same;
 /// text is made by [`Report::screen`] of rows and a [`View`], which hold no trace.
-pub trait Report: Sized + 'static {
-    /// Options of this report alone.
-    type Options: clap::Args;
+pub trait Report: clap::Args + 'static {
     /// Handles of its collectors.
     type Handles: 'static;
     /// Rows: plain numbers and texts. Field names are JSON keys.
@@ -30,9 +29,9 @@ pub trait Report: Sized + 'static {
     /// The command: `what-if`.
     const NAME: &'static str;
     /// Key in the JSON of `all`.
-    const KEY: &'static str;
+    const KEY: &'static str = Self::NAME;
     /// Heading in the text of `all`.
-    const TITLE: &'static str;
+    const TITLE: &'static str = Self::NAME;
     /// Description in the list of commands.
     const ABOUT: &'static str;
     /// Version of the rows; raised when the meaning of a key changes.
@@ -42,11 +41,18 @@ pub trait Report: Sized + 'static {
     /// True if it accounts for memory: refused where the file has fields of a later version of the format.
     const ACCOUNTS: bool = true;
 
-    /// Report with the options of the command line.
-    fn new(options: Self::Options, selection: &Selection) -> Self;
+    /// The report with the defaults of a selection for options that are not given.
+    fn for_selection(self, _selection: &Selection) -> Self {
+        self
+    }
 
     /// Report with default options; `None`: it needs options.
-    fn with_defaults() -> Option<Self>;
+    fn with_defaults() -> Option<Self> {
+        let command = Self::augment_args(Command::new(Self::NAME).no_binary_name(true));
+        let matches = command.try_get_matches_from([""; 0]).ok()?;
+        let report = Self::from_arg_matches(&matches).ok()?;
+        Some(report.for_selection(&Selection::default()))
+    }
 
     /// Events that it needs.
     fn rests_on(&self) -> Input;
@@ -94,10 +100,6 @@ pub trait Described {}
 
 #[cfg(not(test))]
 impl<T> Described for T {}
-
-/// Options of a report without options.
-#[derive(Debug, Default, clap::Args)]
-pub struct NoOptions {}
 
 /// A report of any type.
 pub trait AnyReport {

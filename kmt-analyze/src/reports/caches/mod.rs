@@ -11,14 +11,13 @@ use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
-use crate::reports::common::sorting::SortKey;
 use crate::reports::common::{Context, View};
-use crate::reports::grouped::{GroupKey, Groupable, Grouping, Only, RowOptions};
+use crate::reports::grouped::{Groupable, Only, RowOptions};
 use crate::reports::report::Report;
 
-/// Options of the report.
+/// Sums by cache and size class.
 #[derive(Debug, clap::Args)]
-pub struct CachesOptions {
+pub struct Caches {
     /// Only caches whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     cache: Option<String>,
@@ -26,31 +25,15 @@ pub struct CachesOptions {
     rows: RowOptions,
 }
 
-/// Sums by cache and size class.
-#[derive(Debug)]
-pub struct Caches {
-    by: Vec<&'static GroupKey>,
-    sort: Vec<SortKey>,
-    /// Text that the names of shown caches contain.
-    filter: Option<String>,
-}
-
 impl Report for Caches {
-    type Options = CachesOptions;
     type Handles = ();
     type Rows = CacheRows;
 
     const NAME: &'static str = "caches";
-    const KEY: &'static str = "caches";
-    const TITLE: &'static str = "caches";
     const ABOUT: &'static str = "Sums by cache and size class";
 
-    fn new(options: CachesOptions, selection: &Selection) -> Self {
-        Self { by: options.rows.by.keys(), sort: options.rows.sort.keys(selection), filter: options.cache }
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self { by: Vec::new(), sort: vec![SortKey::Alloc], filter: None })
+    fn for_selection(self, selection: &Selection) -> Self {
+        Self { rows: self.rows.for_selection(selection), ..self }
     }
 
     fn needs(&self) -> Needs {
@@ -64,17 +47,20 @@ impl Report for Caches {
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> CacheRows {
-        rows::of(context, &self.sort, self.filter.as_deref())
+        rows::of(context, &self.rows.sort, self.cache.as_deref())
     }
 
     fn screen(&self, rows: &CacheRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::of(rows, self.rows.sort.first().copied(), view)
     }
 }
 
 impl Groupable for Caches {
-    fn grouping(&self) -> Grouping<'_> {
-        let only = self.filter.as_deref().map_or(Only::All, Only::Cache);
-        Grouping { by: &self.by, sort: &self.sort, only }
+    fn row_options(&self) -> &RowOptions {
+        &self.rows
+    }
+
+    fn only(&self) -> Only<'_> {
+        self.cache.as_deref().map_or(Only::All, Only::Cache)
     }
 }

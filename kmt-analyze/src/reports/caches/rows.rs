@@ -30,9 +30,6 @@ pub struct CacheRows {
     /// Sums over all caches.
     #[serde(skip)]
     pub all: SlabSums,
-    /// Key that sorts the rows.
-    #[serde(skip)]
-    pub sort: Option<SortKey>,
     /// Any cache, shown or not, has frees without events.
     #[serde(skip)]
     pub has_doubts: bool,
@@ -126,7 +123,6 @@ pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str
         caches_total: all.len(),
         all: SlabSums::of(&sum, RecordedSums::slab(basis, None)),
         others: if all.is_empty() { names } else { Vec::new() },
-        sort: sort.first().copied(),
         has_doubts: all.iter().any(|(_, cache)| is_doubtful(&cache.totals)),
         nameless: all
             .iter()

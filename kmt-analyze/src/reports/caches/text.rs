@@ -7,19 +7,20 @@ use crate::render::words::listed;
 use crate::reports::common::View;
 use crate::reports::common::cells::{LIVE_RANGE, live_range_cells, slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
+use crate::reports::common::sorting::SortKey;
 
 const NOUNS: Nouns = Nouns { one: "cache", several: "caches" };
 
 /// The largest caches, and the meaning of their names.
-pub fn of(rows: &CacheRows, view: &View) -> Screen {
+pub fn of(rows: &CacheRows, sort: Option<SortKey>, view: &View) -> Screen {
     let first = rows.caches.first().map(|row| (row.name.as_str(), &row.sums));
     if !rows.others.is_empty() {
         return nothing::screen(vec![format!("caches: {}", some(rows.others.clone()))]);
     }
     let total = rows.caches_total;
-    let mut screen = Screen::new(lead(rows.sort, total as u64, NOUNS, &rows.all, first, view));
+    let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &rows.all, first, view));
     let mut columns = vec![Column::name("cache"), Column::number("size").leaves(5)];
-    columns.extend(slab_columns(rows.sort, view.is_lossy));
+    columns.extend(slab_columns(sort, view.is_lossy));
     columns.extend(LIVE_RANGE.into_iter().filter(|_| rows.has_doubts));
     let mut table = Table::new("", columns).of("cache", "caches", total);
     for row in &rows.caches {

@@ -10,14 +10,13 @@ use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
-use crate::reports::common::sorting::SortKey;
 use crate::reports::common::{Context, View};
-use crate::reports::grouped::{GroupKey, Groupable, Grouping, Only, RowOptions};
+use crate::reports::grouped::{Groupable, Only, RowOptions};
 use crate::reports::report::Report;
 
-/// Options of the report.
+/// Sums by call site and interface.
 #[derive(Debug, clap::Args)]
-pub struct CallersOptions {
+pub struct Callers {
     /// Only call sites whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     call_site: Option<String>,
@@ -25,17 +24,7 @@ pub struct CallersOptions {
     rows: RowOptions,
 }
 
-/// Sums by call site and interface.
-#[derive(Debug)]
-pub struct Callers {
-    by: Vec<&'static GroupKey>,
-    sort: Vec<SortKey>,
-    /// Text that the names of shown call sites contain.
-    filter: Option<String>,
-}
-
 impl Report for Callers {
-    type Options = CallersOptions;
     type Handles = ();
     type Rows = CallerRows;
 
@@ -44,16 +33,8 @@ impl Report for Callers {
     const TITLE: &'static str = "call sites";
     const ABOUT: &'static str = "Sums by call site";
 
-    fn new(options: CallersOptions, selection: &Selection) -> Self {
-        Self {
-            by: options.rows.by.keys(),
-            sort: options.rows.sort.keys(selection),
-            filter: options.call_site,
-        }
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self { by: Vec::new(), sort: vec![SortKey::Alloc], filter: None })
+    fn for_selection(self, selection: &Selection) -> Self {
+        Self { rows: self.rows.for_selection(selection), ..self }
     }
 
     fn rests_on(&self) -> Input {
@@ -63,17 +44,20 @@ impl Report for Callers {
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> CallerRows {
-        rows::of(context, &self.sort, self.filter.as_deref())
+        rows::of(context, &self.rows.sort, self.call_site.as_deref())
     }
 
     fn screen(&self, rows: &CallerRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::of(rows, self.rows.sort.first().copied(), view)
     }
 }
 
 impl Groupable for Callers {
-    fn grouping(&self) -> Grouping<'_> {
-        let only = self.filter.as_deref().map_or(Only::All, Only::CallSite);
-        Grouping { by: &self.by, sort: &self.sort, only }
+    fn row_options(&self) -> &RowOptions {
+        &self.rows
+    }
+
+    fn only(&self) -> Only<'_> {
+        self.call_site.as_deref().map_or(Only::All, Only::CallSite)
     }
 }

@@ -32,9 +32,6 @@ pub struct CallerRows {
     /// Sums over all call sites.
     #[serde(skip)]
     pub all: SlabSums,
-    /// Key that sorts the rows.
-    #[serde(skip)]
-    pub sort: Option<SortKey>,
     /// Any call site, shown or not, has allocations that failed.
     #[serde(skip)]
     pub has_failures: bool,
@@ -143,7 +140,6 @@ pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str
         callers_total: all.len(),
         others: if all.is_empty() { names } else { Vec::new() },
         all: SlabSums::of(&sum, RecordedSums::slab(basis, None)),
-        sort: sort.first().copied(),
         has_failures: all.iter().any(|c| c.failures > 0),
         has_doubts: all.iter().any(|c| is_doubtful(&c.totals)),
         bounds_legend: bounds.legend(),

@@ -6,19 +6,20 @@ use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::reports::common::View;
 use crate::reports::common::cells::{LIVE_RANGE, live_range_cells, slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
+use crate::reports::common::sorting::SortKey;
 
 const NOUNS: Nouns = Nouns { one: "call site", several: "call sites" };
 
 /// The largest call sites, and the share of the first.
-pub fn of(rows: &CallerRows, view: &View) -> Screen {
+pub fn of(rows: &CallerRows, sort: Option<SortKey>, view: &View) -> Screen {
     if !rows.others.is_empty() {
         return nothing::screen(vec![format!("call sites: {}", some(rows.others.clone()))]);
     }
     let first = rows.callers.first().map(|row| (row.symbol.as_str(), &row.sums));
     let total = rows.callers_total;
-    let mut screen = Screen::new(lead(rows.sort, total as u64, NOUNS, &rows.all, first, view));
+    let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &rows.all, first, view));
     let mut columns = vec![Column::name("call site"), Column::whole("api").leaves(5)];
-    columns.extend(slab_columns(rows.sort, view.is_lossy));
+    columns.extend(slab_columns(sort, view.is_lossy));
     columns.extend(rows.has_failures.then_some(Column::number("failed").leaves(6)));
     columns.extend(LIVE_RANGE.into_iter().filter(|_| rows.has_doubts));
     let mut table = Table::new("", columns).of("call site", "call sites", total);

@@ -20,21 +20,8 @@ use crate::reports::report::Report;
 use tree::TreeWeight;
 
 /// Slab bytes, or pages, by call stack.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, clap::Args)]
 pub struct CallGraph {
-    /// Weight of branches.
-    weight: TreeWeight,
-    /// Start at the outermost caller, not at the allocating function.
-    top_down: bool,
-    /// Pages, not slab objects.
-    pages: bool,
-    /// Branches of less than this many percent are left out.
-    min_percent: f64,
-}
-
-/// Options of the report.
-#[derive(Debug, clap::Args)]
-pub struct CallgraphOptions {
     /// Weight of branches; default: alloc, with --at live
     #[arg(long, value_enum)]
     by: Option<TreeWeight>,
@@ -58,25 +45,22 @@ fn with_stacks(pages: bool) -> &'static str {
 }
 
 impl Report for CallGraph {
-    type Options = CallgraphOptions;
     type Handles = (Option<Handle<Calls>>, Option<Handle<PageGroups>>);
     type Rows = CallGraphRows;
 
     const NAME: &'static str = "callgraph";
-    const KEY: &'static str = "callgraph";
     const TITLE: &'static str = "call graph";
     const ABOUT: &'static str = "Slab memory, or pages, by call stack";
     const HAS_LINES: bool = false;
 
-    fn new(options: CallgraphOptions, selection: &Selection) -> Self {
-        let CallgraphOptions { by, top_down, pages, min } = options;
+    fn for_selection(self, selection: &Selection) -> Self {
         // At a moment nothing is allocated.
-        let weight = by.unwrap_or(if selection.at.is_some() { TreeWeight::Live } else { TreeWeight::Alloc });
-        Self { weight, top_down, pages, min_percent: min }
+        let by = if selection.at.is_some() { TreeWeight::Live } else { TreeWeight::Alloc };
+        Self { by: self.by.or(Some(by)), ..self }
     }
 
     fn with_defaults() -> Option<Self> {
-        Some(Self { min_percent: 5.0, ..Self::default() })
+        Some(Self { min: 5.0, ..Self::default() })
     }
 
     fn rests_on(&self) -> Input {

@@ -98,8 +98,8 @@ pub fn of(context: &ReportContext<'_, '_>, calls: &CallSums, options: &CallGraph
         }
         root.add(sums, &mut path.into_iter());
     }
-    let weight = options.weight;
-    let min = (weight.of(&root.sums) as f64 * options.min_percent / 100.0).ceil() as u64;
+    let weight = options.by.unwrap_or_default();
+    let min = (weight.of(&root.sums) as f64 * options.min / 100.0).ceil() as u64;
     let tree = CallTree {
         weight: weight.key(),
         pages: options.pages,

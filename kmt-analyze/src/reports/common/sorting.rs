@@ -1,7 +1,6 @@
 //! Orders of rows.
 
 use crate::ledger::totals::Totals;
-use crate::pass::selection::Selection;
 
 /// Key of the order of a table of sums, named as the heading of its column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -51,25 +50,6 @@ impl SortKey {
             Self::Name => 0,
         };
         number(b.0).cmp(&number(a.0))
-    }
-}
-
-/// Order of the rows.
-#[derive(Debug, clap::Args)]
-pub struct SortOptions {
-    /// Sort by these columns, the most important first [default: allocated; with --at: live]
-    #[arg(short, long, value_enum, value_name = "KEY", value_delimiter = ',')]
-    sort: Vec<SortKey>,
-}
-
-impl SortOptions {
-    /// The given keys, or the defaults of the selection.
-    pub fn keys(self, selection: &Selection) -> Vec<SortKey> {
-        match (self.sort.is_empty(), selection.at.is_some()) {
-            (false, _) => self.sort,
-            (true, true) => vec![SortKey::Live],
-            (true, false) => vec![SortKey::Alloc],
-        }
     }
 }
 

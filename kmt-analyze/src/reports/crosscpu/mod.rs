@@ -6,34 +6,23 @@ mod text;
 pub use rows::CrossCpuRows;
 
 use crate::collect::{Collectors, CrossCpu, Handle};
-use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
-use crate::reports::report::{NoOptions, Report};
+use crate::reports::report::Report;
 
 /// Frees on another CPU or node.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, clap::Args)]
 pub struct CrossCpuReport;
 
 impl Report for CrossCpuReport {
-    type Options = NoOptions;
     type Handles = Handle<CrossCpu>;
     type Rows = CrossCpuRows;
 
     const NAME: &'static str = "crosscpu";
-    const KEY: &'static str = "crosscpu";
     const TITLE: &'static str = "cross-CPU frees";
     const ABOUT: &'static str = "Objects freed on another CPU or node";
-
-    fn new(_: NoOptions, _: &Selection) -> Self {
-        Self
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self)
-    }
 
     fn rests_on(&self) -> Input {
         Input::SlabLives

@@ -8,36 +8,24 @@ pub use rows::EventRows;
 
 use crate::collect::Collectors;
 use crate::pass::Needs;
-use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
-use crate::reports::report::{NoOptions, Report};
+use crate::reports::report::Report;
 
 /// The report.
-#[derive(Debug)]
+#[derive(Debug, clap::Args)]
 pub struct Events;
 
 impl Report for Events {
-    type Options = NoOptions;
     type Handles = ();
     type Rows = EventRows;
 
     const NAME: &'static str = "events";
-    const KEY: &'static str = "events";
-    const TITLE: &'static str = "events";
     const ABOUT: &'static str = "Counts and rates of events, by event, task and CPU";
     const ACCOUNTS: bool = false;
-
-    fn new(_: NoOptions, _: &Selection) -> Self {
-        Self
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self)
-    }
 
     fn rests_on(&self) -> Input {
         Input::Nothing

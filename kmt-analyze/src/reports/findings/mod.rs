@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use crate::collect::task_kmalloc::Kmalloc;
 use crate::collect::{Collectors, Handle, TaskKmalloc};
 use crate::pass::Needs;
-use crate::pass::selection::{Selection, recorder};
+use crate::pass::selection::recorder;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
@@ -27,14 +27,17 @@ use crate::reports::common::{Context, View};
 use crate::reports::latency::{Latency, LatencyRows};
 use crate::reports::leaks::{LeakRows, Leaks};
 use crate::reports::pages::{PageRows, Pages};
-use crate::reports::report::{NoOptions, Report};
+use crate::reports::report::Report;
 use crate::reports::summary::{Summary, SummaryRows};
 
 /// The first screen: findings from the numbers of other reports.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, clap::Args)]
 pub struct Findings {
+    #[arg(skip)]
     leaks: Leaks,
+    #[arg(skip)]
     latency: Latency,
+    #[arg(skip)]
     pages: Pages,
 }
 
@@ -60,23 +63,12 @@ struct Sources {
 }
 
 impl Report for Findings {
-    type Options = NoOptions;
     type Handles = FindingsHandles;
     type Rows = FindingRows;
 
     const NAME: &'static str = "findings";
-    const KEY: &'static str = "findings";
-    const TITLE: &'static str = "findings";
     const ABOUT: &'static str = "The most important facts, ranked; the same as without a command";
     const HAS_LINES: bool = false;
-
-    fn new(_: NoOptions, _: &Selection) -> Self {
-        Self::default()
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self::default())
-    }
 
     fn rests_on(&self) -> Input {
         Input::Nothing

@@ -27,38 +27,26 @@ pub use rows::FragmentationRows;
 
 use crate::collect::{Collectors, Fallbacks, Handle, Mixing, Occupancy};
 use crate::pass::Needs;
-use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
-use crate::reports::report::{NoOptions, Report};
+use crate::reports::report::Report;
 
 /// Unused memory by place.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, clap::Args)]
 pub struct Fragmentation;
 
 /// Number of time steps of the occupancy.
 const STEPS: usize = 10;
 
 impl Report for Fragmentation {
-    type Options = NoOptions;
     type Handles = (Handle<Occupancy>, Handle<Mixing>, Handle<Fallbacks>);
     type Rows = FragmentationRows;
 
     const NAME: &'static str = "fragmentation";
-    const KEY: &'static str = "fragmentation";
-    const TITLE: &'static str = "fragmentation";
     const ABOUT: &'static str = "Unused memory inside and between objects, slabs and pages";
-
-    fn new(_: NoOptions, _: &Selection) -> Self {
-        Self
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self)
-    }
 
     fn rests_on(&self) -> Input {
         Input::Allocs

@@ -22,7 +22,7 @@ use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
-use crate::reports::common::sorting::{SortKey, SortOptions};
+use crate::reports::common::sorting::SortKey;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
@@ -33,40 +33,7 @@ pub struct GroupOptions {
     /// Group by these keys: call_site, function, module, cache, size, task, comm, cpu, node, gfp. Several keys: a row for
     /// each combination
     #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = GroupKey::parse_slab)]
-    by: Vec<&'static GroupKey>,
-}
-
-/// Keys of groups of pages.
-#[derive(Debug, clap::Args)]
-pub struct PageGroupOptions {
-    /// Group by these keys: order, migratetype, gfp, task, comm, cpu, and where stacks were recorded call_site, function,
-    /// module. Several keys: a row for each combination
-    #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = GroupKey::parse_pages)]
-    by: Vec<&'static GroupKey>,
-}
-
-impl GroupOptions {
-    /// The keys, each once.
-    pub fn keys(self) -> Vec<&'static GroupKey> {
-        once(self.by)
-    }
-}
-
-impl PageGroupOptions {
-    /// The keys, each once.
-    pub fn keys(self) -> Vec<&'static GroupKey> {
-        once(self.by)
-    }
-}
-
-fn once(by: Vec<&'static GroupKey>) -> Vec<&'static GroupKey> {
-    let mut keys: Vec<&'static GroupKey> = Vec::new();
-    for key in by {
-        if !keys.iter().any(|known| known.name == key.name) {
-            keys.push(key);
-        }
-    }
-    keys
+    pub by: Vec<&'static GroupKey>,
 }
 
 /// Groups and order of the rows of a table of slab objects.
@@ -74,10 +41,20 @@ fn once(by: Vec<&'static GroupKey>) -> Vec<&'static GroupKey> {
 pub struct RowOptions {
     /// Groups.
     #[command(flatten)]
-    pub by: GroupOptions,
-    /// Order.
-    #[command(flatten)]
-    pub sort: SortOptions,
+    pub groups: GroupOptions,
+    /// Sort by these columns, the most important first [default: allocated; with --at: live]
+    #[arg(short, long, value_enum, value_name = "KEY", value_delimiter = ',')]
+    pub sort: Vec<SortKey>,
+}
+
+impl RowOptions {
+    /// The same with the default order of a selection, if no order is given.
+    pub fn for_selection(mut self, selection: &Selection) -> Self {
+        if self.sort.is_empty() {
+            self.sort.push(if selection.at.is_some() { SortKey::Live } else { SortKey::Alloc });
+        }
+        self
+    }
 }
 
 /// Objects of a report.
@@ -101,26 +78,23 @@ impl Only<'_> {
     }
 }
 
-/// Keys, order and objects of groups.
-#[derive(Debug, Clone, Copy)]
-pub struct Grouping<'g> {
-    /// Keys; none: the report's own rows.
-    pub by: &'g [&'static GroupKey],
-    /// Order.
-    pub sort: &'g [SortKey],
-    /// Objects.
-    pub only: Only<'g>,
-}
-
 /// A report with `--by`.
 pub trait Groupable: Report {
-    /// Its groups.
-    fn grouping(&self) -> Grouping<'_>;
+    /// Groups and order.
+    fn row_options(&self) -> &RowOptions;
+
+    /// Objects of its groups.
+    fn only(&self) -> Only<'_> {
+        Only::All
+    }
 }
 
 /// A report, or its groups if `--by` is given.
-#[derive(Debug)]
-pub struct Grouped<R>(R);
+#[derive(Debug, clap::Args)]
+pub struct Grouped<R: Groupable> {
+    #[command(flatten)]
+    report: R,
+}
 
 /// Rows of a report, with its groups.
 #[derive(Debug, Serialize)]
@@ -135,7 +109,6 @@ pub struct GroupedRows<T> {
 }
 
 impl<R: Groupable> Report for Grouped<R> {
-    type Options = R::Options;
     type Handles = (R::Handles, Option<Handle<Groups>>);
     type Rows = GroupedRows<R::Rows>;
 
@@ -147,49 +120,45 @@ impl<R: Groupable> Report for Grouped<R> {
     const HAS_LINES: bool = R::HAS_LINES;
     const ACCOUNTS: bool = R::ACCOUNTS;
 
-    fn new(options: R::Options, selection: &Selection) -> Self {
-        Self(R::new(options, selection))
-    }
-
-    fn with_defaults() -> Option<Self> {
-        R::with_defaults().map(Self)
+    fn for_selection(self, selection: &Selection) -> Self {
+        Self { report: self.report.for_selection(selection) }
     }
 
     fn rests_on(&self) -> Input {
-        self.0.rests_on()
+        self.report.rests_on()
     }
 
     fn keys(&self) -> Keys {
-        Report::keys(&self.0)
+        Report::keys(&self.report)
     }
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
-        Report::check(&self.0, context)
+        Report::check(&self.report, context)
     }
 
     fn needs(&self) -> Needs {
-        self.0.needs() | self.0.grouping().by.iter().map(|key| key.needs()).collect()
+        self.report.needs() | self.report.row_options().groups.by.iter().map(|key| key.needs()).collect()
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        let own = Report::collect(&self.0, context, collectors);
-        (own, (!self.0.grouping().by.is_empty()).then(|| collectors.add(Groups)))
+        let own = Report::collect(&self.report, context, collectors);
+        (own, (!self.report.row_options().groups.by.is_empty()).then(|| collectors.add(Groups)))
     }
 
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
-        Report::refuses(&self.0, context)
+        Report::refuses(&self.report, context)
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, (own, groups): &Self::Handles) -> Self::Rows {
         let analysis = context.analysis;
-        let groups = groups.map(|handle| rows::of(context, analysis.get(handle), &self.0.grouping()));
-        GroupedRows { rows: self.0.compute(context, own), groups }
+        let groups = groups.map(|handle| rows::of(context, analysis.get(handle), &self.report));
+        GroupedRows { rows: self.report.compute(context, own), groups }
     }
 
     fn screen(&self, rows: &Self::Rows, view: &View) -> Screen {
         match &rows.groups {
-            Some(groups) => text::of(R::NAME, groups, view),
-            None => Report::screen(&self.0, &rows.rows, view),
+            Some(groups) => text::of(R::NAME, groups, self.report.row_options().sort.first().copied(), view),
+            None => Report::screen(&self.report, &rows.rows, view),
         }
     }
 }

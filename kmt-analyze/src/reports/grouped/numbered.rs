@@ -1,6 +1,6 @@
 //! Groups of allocations with equal values of some keys.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::keys::{GroupKey, KeySource};
 use super::values::{GroupValue, Values};
@@ -101,9 +101,11 @@ pub struct Numbered<'r, 'd> {
 }
 
 impl<'r, 'd> Numbered<'r, 'd> {
-    /// No values yet.
+    /// No values yet; each key once.
     pub fn new(keys: &[&'static GroupKey], values: &'r Values<'r, 'd>, analysis: &'r Analysis) -> Self {
-        Self { keys: keys.iter().map(|key| KeyValues::new(key)).collect(), values, analysis }
+        let mut names = HashSet::new();
+        let keys = keys.iter().filter(|key| names.insert(key.name)).map(|key| KeyValues::new(key)).collect();
+        Self { keys, values, analysis }
     }
 
     pub fn keys(&self) -> impl Iterator<Item = &'static GroupKey> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::numbered::{GroupPart, Numbered};
 use super::table::GroupTable;
 use super::values::Values;
-use super::{Grouping, Only};
+use super::{Groupable, Only};
 use crate::collect::groups::{Group, GroupSums};
 use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
@@ -15,7 +15,7 @@ use crate::pass::weights::{Estimate, in_order};
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Estimated, SlabSums};
-use crate::reports::common::sorting::{SortKey, sort_rows};
+use crate::reports::common::sorting::sort_rows;
 use crate::stream::Api;
 
 /// Groups of slab objects.
@@ -28,9 +28,6 @@ pub struct GroupRows {
     /// Sums over all groups.
     #[serde(skip)]
     pub all: SlabSums,
-    /// Key that sorts the rows.
-    #[serde(skip)]
-    pub sort: Option<SortKey>,
 }
 
 /// Slab objects of one group.
@@ -98,13 +95,14 @@ fn candidates(
 }
 
 /// Rows of all groups.
-pub fn of(context: &ReportContext<'_, '_>, sums: &GroupSums, grouping: &Grouping<'_>) -> GroupRows {
+pub fn of(context: &ReportContext<'_, '_>, sums: &GroupSums, report: &impl Groupable) -> GroupRows {
     let analysis = context.analysis;
+    let options = report.row_options();
     let values = Values::new(context);
-    let mut keys = Numbered::new(grouping.by, &values, analysis);
-    let mut names = Numbered::new(&[grouping.only.key()], &values, analysis);
-    let mut all = candidates(analysis, sums, grouping.only, &mut keys, &mut names);
-    sort_rows(&mut all, grouping.sort, |c| (in_order(c.estimate, c.totals), &c.name));
+    let mut keys = Numbered::new(&options.groups.by, &values, analysis);
+    let mut names = Numbered::new(&[report.only().key()], &values, analysis);
+    let mut all = candidates(analysis, sums, report.only(), &mut keys, &mut names);
+    sort_rows(&mut all, &options.sort, |c| (in_order(c.estimate, c.totals), &c.name));
     let basis = context.basis();
     let recorded = |apis: [bool; 2]| match apis {
         [true, false] => RecordedSums::slab(basis, Some(Api::Kmalloc)),
@@ -123,6 +121,5 @@ pub fn of(context: &ReportContext<'_, '_>, sums: &GroupSums, grouping: &Grouping
     GroupRows {
         table: GroupTable::of(&keys, &all, context.limit, |c| &c.values, row),
         all: SlabSums::of(&sum, recorded(apis)),
-        sort: grouping.sort.first().copied(),
     }
 }

@@ -5,15 +5,16 @@ use crate::render::screen::Screen;
 use crate::reports::common::View;
 use crate::reports::common::cells::{slab_cells, slab_columns};
 use crate::reports::common::lead::lead;
+use crate::reports::common::sorting::SortKey;
 
 /// The largest groups, and the share of the first.
-pub fn of(report: &str, rows: &GroupRows, view: &View) -> Screen {
-    let GroupRows { table, all, sort } = rows;
+pub fn of(report: &str, rows: &GroupRows, sort: Option<SortKey>, view: &View) -> Screen {
+    let GroupRows { table, all } = rows;
     let first = table.first();
     let first = first.as_ref().map(|(name, row)| (name.as_str(), &row.sums));
-    let answer = lead(*sort, table.groups_total as u64, table.nouns(), all, first, view);
+    let answer = lead(sort, table.groups_total as u64, table.nouns(), all, first, view);
     let mut screen = Screen::new(answer);
-    screen.table(table.table(slab_columns(*sort, view.is_lossy), |row| {
+    screen.table(table.table(slab_columns(sort, view.is_lossy), |row| {
         slab_cells(&row.sums, row.estimated.as_ref(), view.is_lossy).into_iter().collect()
     }));
     if table.by.iter().any(|key| ["call_site", "function"].contains(key)) {

@@ -22,7 +22,6 @@ use kmt_common::quantity::Span;
 use crate::collect::{Collectors, Handle, Stalls};
 use crate::failure::Result;
 use crate::pass::Needs;
-use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
@@ -31,14 +30,14 @@ use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
 
 /// Times that tasks waited for memory.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, clap::Args)]
 pub struct Latency {
-    /// Show only stalls of at least this length.
-    threshold: Option<Span>,
+    #[command(flatten)]
+    options: LatencyOptions,
 }
 
 /// Options of the report.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct LatencyOptions {
     /// Show only stalls of at least this length, nested, with the events of their tasks
     #[arg(long, value_name = "TIME", value_parser = Span::parse)]
@@ -51,24 +50,17 @@ pub struct LatencyOptions {
 impl Latency {
     /// With all stalls, however short.
     pub fn with_all_stalls() -> Self {
-        Self { threshold: Span::parse("0").ok() }
+        Self { options: LatencyOptions { threshold: Span::parse("0").ok(), follow: false } }
     }
 }
 
 impl Report for Latency {
-    type Options = LatencyOptions;
     /// With the threshold in the clock's unit.
     type Handles = (Handle<Stalls>, Option<u64>);
     type Rows = LatencyRows;
 
     const NAME: &'static str = "latency";
-    const KEY: &'static str = "latency";
-    const TITLE: &'static str = "latency";
     const ABOUT: &'static str = "Time that tasks waited for memory";
-
-    fn new(options: LatencyOptions, _: &Selection) -> Self {
-        Self { threshold: options.threshold }
-    }
 
     fn with_defaults() -> Option<Self> {
         Some(Self::default())
@@ -87,12 +79,13 @@ impl Report for Latency {
     }
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
-        self.threshold.map_or(Ok(()), |threshold| context.session.clock().units(threshold).map(drop))
+        self.options.threshold.map_or(Ok(()), |threshold| context.session.clock().units(threshold).map(drop))
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         // Checked before.
-        let threshold = self.threshold.and_then(|threshold| context.session.clock().units(threshold).ok());
+        let threshold =
+            self.options.threshold.and_then(|threshold| context.session.clock().units(threshold).ok());
         (collectors.add(Stalls { threshold }), threshold)
     }
 

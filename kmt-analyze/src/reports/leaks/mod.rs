@@ -17,7 +17,6 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use crate::collect::{Calls, Collectors, Growth, Handle, Kin};
 use crate::pass::Needs;
-use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::analysis::leaks::ignore::Ignore;
 use crate::reports::analysis::leaks::{slab, stacks, until};
@@ -27,9 +26,9 @@ use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
 
-/// Options of the report.
-#[derive(Debug, clap::Args)]
-pub struct LeaksOptions {
+/// Objects and pages that are still allocated.
+#[derive(Debug, Default, clap::Args)]
+pub struct Leaks {
     /// Hide findings that match a pattern in FILE
     ///
     /// FILE has one pattern per line, with * and ?; lines that begin with # are comments. A pattern matches a call site
@@ -37,12 +36,6 @@ pub struct LeaksOptions {
     /// least half of the memory (python3-*). A group of call sites that grow together is hidden if its largest call
     /// site matches. The number of hidden findings is reported.
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(Ignore::read))]
-    ignore: Option<Ignore>,
-}
-
-/// Objects and pages that are still allocated.
-#[derive(Debug, Default)]
-pub struct Leaks {
     ignore: Option<Ignore>,
 }
 
@@ -59,7 +52,6 @@ pub struct LeaksHandles {
 const LOST_PERCENT_MAX: f64 = 10.0;
 
 impl Report for Leaks {
-    type Options = LeaksOptions;
     type Handles = LeaksHandles;
     type Rows = LeakRows;
 
@@ -67,14 +59,6 @@ impl Report for Leaks {
     const KEY: &'static str = "not_seen_freed";
     const TITLE: &'static str = "leak report";
     const ABOUT: &'static str = "Memory that grows: who allocates it, and where";
-
-    fn new(options: LeaksOptions, _: &Selection) -> Self {
-        Self { ignore: options.ignore }
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self::default())
-    }
 
     fn needs(&self) -> Needs {
         Needs::FLAG_NAMES

@@ -14,7 +14,6 @@ pub use temporary::Temporary;
 
 use crate::collect::{self, Collectors, Handle, LifeGroups};
 use crate::pass::Needs;
-use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
@@ -23,65 +22,49 @@ use crate::reports::grouped::{GroupKey, GroupOptions};
 use crate::reports::report::Report;
 use sorting::LifetimeKey;
 
-/// Options of `lifetimes`.
+/// Lifetimes by call site.
 #[derive(Debug, clap::Args)]
-pub struct LifetimesOptions {
+pub struct Lifetimes {
     /// Sort by these keys, the most important first; keys of temporary objects need the report `temporary`
     #[arg(short, long, value_enum, value_delimiter = ',', default_value = "frees")]
     sort: Vec<LifetimeKey>,
     #[command(flatten)]
-    by: GroupOptions,
-}
-
-/// Lifetimes by call site.
-#[derive(Debug)]
-pub struct Lifetimes {
-    by: Vec<&'static GroupKey>,
-    sort: Vec<LifetimeKey>,
+    groups: GroupOptions,
 }
 
 impl Lifetimes {
     /// Grouped by bytes allocated.
     pub fn by_size() -> Self {
-        Self { by: GroupKey::parse_slab("size").into_iter().collect(), sort: vec![LifetimeKey::Count] }
+        let by = GroupKey::parse_slab("size").into_iter().collect();
+        Self { groups: GroupOptions { by }, sort: vec![LifetimeKey::Count] }
     }
 }
 
 impl Report for Lifetimes {
-    type Options = LifetimesOptions;
     type Handles = (Handle<collect::Lifetimes>, Option<Handle<LifeGroups>>);
     type Rows = LifetimeRows;
 
     const NAME: &'static str = "lifetimes";
-    const KEY: &'static str = "lifetimes";
-    const TITLE: &'static str = "lifetimes";
     const ABOUT: &'static str = "Lifetimes of objects by call site, and where they are freed";
-
-    fn new(options: LifetimesOptions, _: &Selection) -> Self {
-        Self { by: options.by.keys(), sort: options.sort }
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self { by: Vec::new(), sort: vec![LifetimeKey::Count] })
-    }
 
     fn rests_on(&self) -> Input {
         Input::SlabLives
     }
 
     fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        let groups = (!self.by.is_empty()).then(|| collectors.add(LifeGroups));
+        let groups = (!self.groups.by.is_empty()).then(|| collectors.add(LifeGroups));
         (collectors.add(collect::Lifetimes::default()), groups)
     }
 
     fn needs(&self) -> Needs {
-        self.by.iter().map(|key| key.needs()).collect()
+        self.groups.by.iter().map(|key| key.needs()).collect()
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> LifetimeRows {
         let analysis = context.analysis;
         let own = rows::of(context, analysis.get(handles.0), &self.sort);
-        let groups = handles.1.map(|groups| groups::of(context, analysis.get(groups), &self.by, &self.sort));
+        let groups =
+            handles.1.map(|groups| groups::of(context, analysis.get(groups), &self.groups.by, &self.sort));
         LifetimeRows { groups, ..own }
     }
 

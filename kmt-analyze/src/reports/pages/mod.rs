@@ -18,44 +18,33 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
-use crate::reports::grouped::{GroupKey, PageGroupOptions};
+use crate::reports::grouped::GroupKey;
 use crate::reports::report::Report;
 
-/// Options of the report.
-#[derive(Debug, clap::Args)]
-pub struct PagesOptions {
-    #[command(flatten)]
-    by: PageGroupOptions,
+/// Page allocations by their properties and by call site.
+#[derive(Debug, Default, clap::Args)]
+pub struct Pages {
+    /// Group by these keys: order, migratetype, gfp, task, comm, cpu, and where stacks were recorded call_site, function,
+    /// module. Several keys: a row for each combination
+    #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = GroupKey::parse_pages)]
+    by: Vec<&'static GroupKey>,
     /// Sort by these columns, the most important first [default: pages; with --at: live_pages]
     #[arg(short, long, value_enum, value_name = "KEY", value_delimiter = ',')]
     sort: Vec<PageKey>,
 }
 
-/// Page allocations by their properties and by call site.
-#[derive(Debug, Default)]
-pub struct Pages {
-    by: Vec<&'static GroupKey>,
-    sort: Vec<PageKey>,
-}
-
 impl Report for Pages {
-    type Options = PagesOptions;
     type Handles = (Handle<PageStacks>, Option<Handle<PageGroups>>);
     type Rows = PageRows;
 
     const NAME: &'static str = "pages";
-    const KEY: &'static str = "pages";
-    const TITLE: &'static str = "pages";
     const ABOUT: &'static str = "Pages by call site, order, migrate type and flags";
 
-    fn new(options: PagesOptions, selection: &Selection) -> Self {
-        let by_live = options.sort.is_empty() && selection.at.is_some();
-        let sort = if by_live { vec![PageKey::Live] } else { options.sort };
-        Self { by: options.by.keys(), sort }
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self::default())
+    fn for_selection(mut self, selection: &Selection) -> Self {
+        if self.sort.is_empty() && selection.at.is_some() {
+            self.sort.push(PageKey::Live);
+        }
+        self
     }
 
     fn rests_on(&self) -> Input {

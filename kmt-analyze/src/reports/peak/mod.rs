@@ -8,37 +8,25 @@ pub use rows::PeakRows;
 use crate::collect::{Collectors, Handle, Peak};
 use crate::failure::{Failure, Result};
 use crate::pass::condition::Key;
-use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::{Input, too_lossy};
 use crate::reports::common::{Context, View};
-use crate::reports::report::{NoOptions, Report};
+use crate::reports::report::Report;
 
 /// Share of lost events above which the report does not answer.
 const LOST_PERCENT_MAX: f64 = 1.0;
 
 /// The report.
-#[derive(Debug)]
+#[derive(Debug, clap::Args)]
 pub struct PeakReport;
 
 impl Report for PeakReport {
-    type Options = NoOptions;
     type Handles = Handle<Peak>;
     type Rows = PeakRows;
 
     const NAME: &'static str = "peak";
-    const KEY: &'static str = "peak";
-    const TITLE: &'static str = "peak";
     const ABOUT: &'static str = "Time of most live slab memory, and its call sites";
-
-    fn new(_: NoOptions, _: &Selection) -> Self {
-        Self
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self)
-    }
 
     fn rests_on(&self) -> Input {
         Input::SlabLives

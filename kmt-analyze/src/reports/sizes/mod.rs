@@ -10,34 +10,26 @@ use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
-use crate::reports::common::sorting::SortKey;
 use crate::reports::common::{Context, View};
-use crate::reports::grouped::{GroupKey, Groupable, Grouping, Only, RowOptions};
+use crate::reports::grouped::{Groupable, Only, RowOptions};
 use crate::reports::report::Report;
 
 /// Sums by size class, and by requested size in it.
-#[derive(Debug)]
+#[derive(Debug, clap::Args)]
 pub struct Sizes {
-    by: Vec<&'static GroupKey>,
-    sort: Vec<SortKey>,
+    #[command(flatten)]
+    rows: RowOptions,
 }
 
 impl Report for Sizes {
-    type Options = RowOptions;
     type Handles = ();
     type Rows = SizeRows;
 
     const NAME: &'static str = "sizes";
-    const KEY: &'static str = "sizes";
-    const TITLE: &'static str = "sizes";
     const ABOUT: &'static str = "Sizes asked of kmalloc against its size classes";
 
-    fn new(options: RowOptions, selection: &Selection) -> Self {
-        Self { by: options.by.keys(), sort: options.sort.keys(selection) }
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self { by: Vec::new(), sort: vec![SortKey::Alloc] })
+    fn for_selection(self, selection: &Selection) -> Self {
+        Self { rows: self.rows.for_selection(selection) }
     }
 
     fn rests_on(&self) -> Input {
@@ -47,16 +39,20 @@ impl Report for Sizes {
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> SizeRows {
-        rows::of(context, &self.sort)
+        rows::of(context, &self.rows.sort)
     }
 
     fn screen(&self, rows: &SizeRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::of(rows, self.rows.sort.first().copied(), view)
     }
 }
 
 impl Groupable for Sizes {
-    fn grouping(&self) -> Grouping<'_> {
-        Grouping { by: &self.by, sort: &self.sort, only: Only::Kmalloc }
+    fn row_options(&self) -> &RowOptions {
+        &self.rows
+    }
+
+    fn only(&self) -> Only<'_> {
+        Only::Kmalloc
     }
 }

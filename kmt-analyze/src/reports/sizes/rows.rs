@@ -25,9 +25,6 @@ pub struct SizeRows {
     /// Sums over all size classes.
     #[serde(skip)]
     pub all: SlabSums,
-    /// Key that sorts the rows.
-    #[serde(skip)]
-    pub sort: Option<SortKey>,
 }
 
 /// Sums of one size class.
@@ -86,7 +83,6 @@ pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey]) -> SizeRows {
     SizeRows {
         sizes_total: all.len(),
         all: SlabSums::of(&sum, recorded),
-        sort: sort.first().copied(),
         sizes: all.iter().take(shown).map(row).collect(),
     }
 }

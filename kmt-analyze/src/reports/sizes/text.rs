@@ -6,6 +6,7 @@ use crate::render::text::{count, percent};
 use crate::reports::common::View;
 use crate::reports::common::cells::{slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
+use crate::reports::common::sorting::SortKey;
 
 /// Requested sizes that are named for each class.
 const REQUESTS: usize = 3;
@@ -13,13 +14,13 @@ const REQUESTS: usize = 3;
 const NOUNS: Nouns = Nouns { one: "kmalloc size class", several: "kmalloc size classes" };
 
 /// The largest size classes, and the requests that waste most in them.
-pub fn of(rows: &SizeRows, view: &View) -> Screen {
+pub fn of(rows: &SizeRows, sort: Option<SortKey>, view: &View) -> Screen {
     let name = rows.sizes.first().map(|row| format!("kmalloc of {} bytes", count(row.size_class)));
     let first = name.as_deref().zip(rows.sizes.first().map(|row| &row.sums));
     let total = rows.sizes_total;
-    let mut screen = Screen::new(lead(rows.sort, total as u64, NOUNS, &rows.all, first, view));
+    let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &rows.all, first, view));
     let mut columns = vec![Column::number("size class"), Column::number("sizes").leaves(4)];
-    columns.extend(slab_columns(rows.sort, view.is_lossy));
+    columns.extend(slab_columns(sort, view.is_lossy));
     columns.push(Column::text("most waste: size x count").leaves(5));
     let mut table = Table::new("", columns).of("size class", "size classes", total);
     for row in &rows.sizes {

@@ -10,34 +10,22 @@ pub use rows::SlabInfoRows;
 use crate::collect::{Collectors, Handle, Moments, Unmatched};
 use crate::pass::Needs;
 use crate::pass::coverage::history::times;
-use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
-use crate::reports::report::{NoOptions, Report};
+use crate::reports::report::Report;
 
 /// Live objects against /proc/slabinfo.
-#[derive(Debug)]
+#[derive(Debug, clap::Args)]
 pub struct SlabInfo;
 
 impl Report for SlabInfo {
-    type Options = NoOptions;
     type Handles = (Handle<Moments>, Handle<Unmatched>);
     type Rows = SlabInfoRows;
 
     const NAME: &'static str = "slabinfo";
-    const KEY: &'static str = "slabinfo";
-    const TITLE: &'static str = "slabinfo";
     const ABOUT: &'static str = "Live objects against /proc/slabinfo: frees without events";
-
-    fn new(_: NoOptions, _: &Selection) -> Self {
-        Self
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self)
-    }
 
     fn needs(&self) -> Needs {
         Needs::CACHE_NAMES

@@ -11,36 +11,24 @@ pub use rows::SummaryRows;
 
 use crate::collect::Collectors;
 use crate::pass::Needs;
-use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
-use crate::reports::report::{NoOptions, Report};
+use crate::reports::report::Report;
 
 /// Totals of slab objects and pages.
-#[derive(Debug)]
+#[derive(Debug, clap::Args)]
 pub struct Summary;
 
 impl Report for Summary {
-    type Options = NoOptions;
     type Handles = ();
     type Rows = SummaryRows;
 
     const NAME: &'static str = "summary";
-    const KEY: &'static str = "summary";
-    const TITLE: &'static str = "summary";
     const ABOUT: &'static str = "Slab and page memory: allocated, freed, live";
     const HAS_LINES: bool = false;
-
-    fn new(_: NoOptions, _: &Selection) -> Self {
-        Self
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self)
-    }
 
     fn rests_on(&self) -> Input {
         Input::Nothing

@@ -11,35 +11,27 @@ use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
-use crate::reports::common::sorting::SortKey;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
-use crate::reports::grouped::{GroupKey, Groupable, Grouping, Only, RowOptions};
+use crate::reports::grouped::{Groupable, RowOptions};
 use crate::reports::report::Report;
 
 /// Sums by the task that allocated.
-#[derive(Debug)]
+#[derive(Debug, clap::Args)]
 pub struct TaskReport {
-    by: Vec<&'static GroupKey>,
-    sort: Vec<SortKey>,
+    #[command(flatten)]
+    rows: RowOptions,
 }
 
 impl Report for TaskReport {
-    type Options = RowOptions;
     type Handles = (Handle<Tasks>, Handle<PageUse>);
     type Rows = TaskRows;
 
     const NAME: &'static str = "tasks";
-    const KEY: &'static str = "tasks";
-    const TITLE: &'static str = "tasks";
     const ABOUT: &'static str = "Slab and page memory by task";
 
-    fn new(options: RowOptions, selection: &Selection) -> Self {
-        Self { by: options.by.keys(), sort: options.sort.keys(selection) }
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self { by: Vec::new(), sort: vec![SortKey::Alloc] })
+    fn for_selection(self, selection: &Selection) -> Self {
+        Self { rows: self.rows.for_selection(selection) }
     }
 
     fn rests_on(&self) -> Input {
@@ -57,16 +49,16 @@ impl Report for TaskReport {
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> TaskRows {
         let analysis = context.analysis;
-        rows::of(context, analysis.get(handles.0), analysis.get(handles.1), &self.sort)
+        rows::of(context, analysis.get(handles.0), analysis.get(handles.1), &self.rows.sort)
     }
 
     fn screen(&self, rows: &TaskRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::of(rows, self.rows.sort.first().copied(), view)
     }
 }
 
 impl Groupable for TaskReport {
-    fn grouping(&self) -> Grouping<'_> {
-        Grouping { by: &self.by, sort: &self.sort, only: Only::All }
+    fn row_options(&self) -> &RowOptions {
+        &self.rows
     }
 }

@@ -25,9 +25,6 @@ pub struct TaskRows {
     pub tasks_total: usize,
     /// Tasks.
     pub tasks: Vec<TaskRow>,
-    /// Key that sorts the rows.
-    #[serde(skip)]
-    pub sort: Option<SortKey>,
     /// Sums of the slab objects of all tasks.
     #[serde(skip)]
     pub slab: SlabSums,
@@ -232,7 +229,6 @@ pub fn of(
     TaskRows {
         tasks_total: all.len(),
         tasks: rows,
-        sort: sort.first().copied(),
         slab: SlabSums::of(&slab, recorded.slab),
         slab_users_total: all.iter().filter(|c| c.sums.slab.alloc_events > 0).count() as u64,
         pages: FrameSums::of(&pages, page_size, recorded.pages),

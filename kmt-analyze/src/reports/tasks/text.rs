@@ -12,14 +12,14 @@ use crate::reports::common::sorting::SortKey;
 const NOUNS: Nouns = Nouns { one: "task", several: "tasks" };
 
 /// The largest tasks, and their events of the page allocator.
-pub fn of(rows: &TaskRows, view: &View) -> Screen {
+pub fn of(rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Screen {
     let mut screen = Screen::default();
-    screen.answer.extend(slab(rows, view));
+    screen.answer.extend(slab(rows, sort, view));
     screen.answer.extend(pages(rows, view));
     if screen.answer.is_empty() {
         screen.answer("No task allocated memory, or the selection leaves none.");
     }
-    screen.table(load(rows, view));
+    screen.table(load(rows, sort, view));
     screen.table(page_allocator::of(rows));
     if !rows.tasks.is_empty() {
         screen.note("Objects and pages count for the task that allocated them, in interrupts for the interrupted task. Slab objects lie in pages: do not add the two.");
@@ -32,10 +32,10 @@ pub fn of(rows: &TaskRows, view: &View) -> Screen {
 }
 
 /// Slab objects of all tasks, and the share of the first.
-fn slab(rows: &TaskRows, view: &View) -> Option<String> {
+fn slab(rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Option<String> {
     rows.slab.alloc_events.filter(|allocs| *allocs > 0)?;
     let first = rows.tasks.first().map(|row| (row.name.as_str(), &row.slab));
-    Some(format!("Slab: {}", lead(rows.sort, rows.slab_users_total, NOUNS, &rows.slab, first, view)))
+    Some(format!("Slab: {}", lead(sort, rows.slab_users_total, NOUNS, &rows.slab, first, view)))
 }
 
 /// Pages of all tasks, and the share of the largest.
@@ -46,20 +46,19 @@ fn pages(rows: &TaskRows, view: &View) -> Option<String> {
 }
 
 /// Columns of slab objects; waste matters less for tasks, unless it sorts them.
-fn columns_of_slab(rows: &TaskRows, view: &View) -> impl Iterator<Item = Column> {
-    let sort = rows.sort;
+fn columns_of_slab(sort: Option<SortKey>, view: &View) -> impl Iterator<Item = Column> {
     let column = move |column: Column| match column.heading {
         "wasted" if sort != Some(SortKey::Waste) => column.leaves(6),
         "waste %" if sort != Some(SortKey::Frag) => column.leaves(6),
         _ => column,
     };
-    slab_columns(rows.sort, view.is_lossy).map(column)
+    slab_columns(sort, view.is_lossy).map(column)
 }
 
 /// Slab objects and pages by task.
-fn load(rows: &TaskRows, view: &View) -> Table {
+fn load(rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Table {
     let mut columns = vec![Column::name("task")];
-    columns.extend(columns_of_slab(rows, view));
+    columns.extend(columns_of_slab(sort, view));
     columns.extend([
         Column::number("frees").leaves(5),
         Column::number("freed by others").leaves(6),

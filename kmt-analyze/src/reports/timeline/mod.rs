@@ -9,9 +9,10 @@ mod text;
 pub use names::TimelineKey;
 pub use rows::{LineRow, TimelineRow, TimelineRows};
 
+use clap::builder::TypedValueParser;
+
 use crate::collect::{Collectors, Handle, Timeline};
 use crate::pass::Needs;
-use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
@@ -19,49 +20,27 @@ use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
 
-/// Options of the report.
+/// The report.
 #[derive(Debug, clap::Args)]
-pub struct TimelineOptions {
+pub struct TimelineReport {
     /// Key of the lines
     #[arg(long, value_enum, default_value = "kind")]
-    by: TimelineKey,
+    pub by: TimelineKey,
     /// Number of steps
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    steps: u32,
+    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=1_000).map(|n| n as usize))]
+    pub steps: usize,
     /// Show at most N lines, and the sum of the others
     #[arg(short, long = "lines", value_name = "N", default_value_t = 8)]
-    lines: usize,
-}
-
-/// The report.
-#[derive(Debug)]
-pub struct TimelineReport {
-    /// Key of the lines.
-    pub by: TimelineKey,
-    /// Number of steps.
-    pub steps: usize,
-    /// Largest number of lines besides the sum of the others and that of pages.
     pub lines: usize,
 }
 
 impl Report for TimelineReport {
-    type Options = TimelineOptions;
     type Handles = Handle<Timeline>;
     type Rows = TimelineRows;
 
     const NAME: &'static str = "timeline";
-    const KEY: &'static str = "timeline";
-    const TITLE: &'static str = "timeline";
     const ABOUT: &'static str = "Live memory over time";
     const HAS_LINES: bool = false;
-
-    fn new(options: TimelineOptions, _: &Selection) -> Self {
-        Self { by: options.by, steps: options.steps as usize, lines: options.lines }
-    }
-
-    fn with_defaults() -> Option<Self> {
-        Some(Self { by: TimelineKey::Kind, steps: 20, lines: 8 })
-    }
 
     fn rests_on(&self) -> Input {
         Input::Lives

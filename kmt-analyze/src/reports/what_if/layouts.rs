@@ -1,6 +1,6 @@
 //! Layouts to simulate: those of the command line, and those that a first pass over the trace suggests.
 
-use super::WhatIfOptions;
+use super::WhatIf;
 use crate::collect::replay::{Layout, best_classes};
 use crate::collect::{Collectors, Replay};
 use crate::pass::{self, Request};
@@ -34,7 +34,7 @@ pub fn defaults() -> Vec<Layout> {
 }
 
 /// Layouts of the command line, and those that a first pass over the trace suggests.
-pub fn asked(context: &Context<'_, '_>, options: &WhatIfOptions) -> (Vec<Layout>, FoundLayout) {
+pub fn asked(context: &Context<'_, '_>, options: &WhatIf) -> (Vec<Layout>, FoundLayout) {
     let (first, last) = context.selection.span(context.session);
     let mut collectors = Collectors::default();
     let replay = collectors.add(Replay { layouts: Vec::new(), end: last });

@@ -13,7 +13,6 @@ use crate::collect::replay::Layout;
 use crate::collect::{Collectors, Handle, Replay};
 use crate::failure::{Failure, Result};
 use crate::pass::condition::Key;
-use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
@@ -21,15 +20,11 @@ use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
 
 /// Simulation of kmalloc with other size classes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, clap::Args)]
 pub struct WhatIf {
-    /// Layouts to simulate; `None`: those that need no other pass over the trace first.
-    options: Option<WhatIfOptions>,
-}
-
-/// Options of the report.
-#[derive(Debug, clap::Args)]
-pub struct WhatIfOptions {
+    /// False: only layouts that need no other pass over the trace first.
+    #[arg(skip = true)]
+    looks_first: bool,
     /// Add size classes, up to 1M
     #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = class_size)]
     add: Vec<u64>,
@@ -51,7 +46,6 @@ fn class_size(text: &str) -> std::result::Result<u64, String> {
 }
 
 impl Report for WhatIf {
-    type Options = WhatIfOptions;
     type Handles = (Handle<Replay>, Option<FoundLayout>);
     type Rows = WhatIfRows;
 
@@ -60,12 +54,8 @@ impl Report for WhatIf {
     const TITLE: &'static str = "size class simulation";
     const ABOUT: &'static str = "Slab memory with other kmalloc size classes (simulation)";
 
-    fn new(options: WhatIfOptions, _: &Selection) -> Self {
-        Self { options: Some(options) }
-    }
-
     fn with_defaults() -> Option<Self> {
-        Some(Self { options: None })
+        Some(Self::default())
     }
 
     fn rests_on(&self) -> Input {
@@ -81,12 +71,12 @@ impl Report for WhatIf {
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        let (others, found) = match &self.options {
-            Some(options) => {
-                let (others, found) = layouts::asked(context, options);
+        let (others, found) = match self.looks_first {
+            true => {
+                let (others, found) = layouts::asked(context, self);
                 (others, Some(found))
             }
-            None => (layouts::defaults(), None),
+            false => (layouts::defaults(), None),
         };
         let own = Layout { name: "as the kernel did".to_owned(), ..Layout::default() };
         let layouts = std::iter::once(own).chain(others).collect();

@@ -7,16 +7,15 @@ pub use rows::WhoRows;
 
 use crate::collect::{Collectors, Handle, Who};
 use crate::failure::{Failure, Result};
-use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
 
-/// Options of the report.
+/// Lives of the objects that held an address.
 #[derive(Debug, clap::Args)]
-pub struct WhoOptions {
+pub struct WhoReport {
     /// The address, hexadecimal
     #[arg(value_parser = address_of)]
     address: u64,
@@ -29,29 +28,13 @@ fn address_of(text: &str) -> std::result::Result<u64, String> {
         .map_err(|_| format!("`{text}` is not an address: expected hexadecimal digits"))
 }
 
-/// Lives of the objects that held an address.
-#[derive(Debug)]
-pub struct WhoReport {
-    address: u64,
-}
-
 impl Report for WhoReport {
-    type Options = WhoOptions;
     type Handles = Handle<Who>;
     type Rows = WhoRows;
 
     const NAME: &'static str = "who";
-    const KEY: &'static str = "who";
     const TITLE: &'static str = "objects at an address";
     const ABOUT: &'static str = "Objects that held an address, and their neighbours";
-
-    fn new(options: WhoOptions, _: &Selection) -> Self {
-        Self { address: options.address }
-    }
-
-    fn with_defaults() -> Option<Self> {
-        None
-    }
 
     fn rests_on(&self) -> Input {
         Input::SlabAllocs

@@ -10,16 +10,15 @@ use kmt_common::quantity::Span;
 use super::sorting::LifetimeKey;
 use crate::collect::{self, Collectors, Handle};
 use crate::failure::{Failure, Result};
-use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
 
-/// Options of `temporary`.
+/// Objects freed soon after their allocation, by call site.
 #[derive(Debug, clap::Args)]
-pub struct TemporaryOptions {
+pub struct Temporary {
     /// Longest lifetime of a temporary object
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "100us")]
     within: Span,
@@ -28,28 +27,14 @@ pub struct TemporaryOptions {
     sort: Vec<LifetimeKey>,
 }
 
-/// Objects freed soon after their allocation, by call site.
-#[derive(Debug)]
-pub struct Temporary {
-    sort: Vec<LifetimeKey>,
-    /// Longest lifetime of a temporary object, as given.
-    bound: Span,
-}
-
 impl Report for Temporary {
-    type Options = TemporaryOptions;
     /// With the longest lifetime in the clock's unit.
     type Handles = (Handle<collect::Lifetimes>, u64);
     type Rows = TemporaryRows;
 
     const NAME: &'static str = "temporary";
-    const KEY: &'static str = "temporary";
     const TITLE: &'static str = "temporary objects";
     const ABOUT: &'static str = "Objects that are freed soon after their allocation";
-
-    fn new(options: TemporaryOptions, _: &Selection) -> Self {
-        Self { sort: options.sort, bound: options.within }
-    }
 
     fn with_defaults() -> Option<Self> {
         None
@@ -61,12 +46,12 @@ impl Report for Temporary {
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
         let refused = |failure: Failure| failure.hint("--within N gives the longest lifetime in ticks");
-        context.session.clock().units(self.bound).map(drop).map_err(refused)
+        context.session.clock().units(self.within).map(drop).map_err(refused)
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         // Checked before.
-        let bound = context.session.clock().units(self.bound).unwrap_or(0);
+        let bound = context.session.clock().units(self.within).unwrap_or(0);
         (collectors.add(collect::Lifetimes { temporary_bound: Some(bound) }), bound)
     }
 
