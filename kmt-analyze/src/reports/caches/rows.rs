@@ -7,7 +7,6 @@ use crate::ledger::totals::Totals;
 use crate::pass::caches::{CacheKey, CacheTotals, by_cache, name_of};
 use crate::pass::coverage::bounds::LiveSpan;
 use crate::pass::weights::in_order;
-use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Basis;
 use crate::reports::common::live_bounds::is_doubtful;
@@ -71,12 +70,6 @@ pub struct CacheRow {
     pub object_size_max: u64,
     /// Allocations whose cache is known only from other objects of their call site.
     pub alloc_events_inferred: u64,
-    /// Name in the text, on one line.
-    #[serde(skip)]
-    pub name: String,
-    /// Aliases in the text, on one line.
-    #[serde(skip)]
-    pub alias_names: Option<Vec<String>>,
 }
 
 /// Aliases of caches from /sys/kernel/slab, if it was recorded.
@@ -158,11 +151,9 @@ fn row(
         live_range: LiveRange::of(&cache.totals, live, recorded.lives),
         cache: exact_name,
         kind,
-        alias_names: same.as_ref().map(|names| names.iter().map(|name| escaped(name)).collect()),
         aliases: same.map(|names| names.into_iter().map(text).collect()),
         object_size_min: cache.object_size.0,
         object_size_max: cache.object_size.1,
         alloc_events_inferred: cache.inferred,
-        name: name.to_owned(),
     }
 }

@@ -3,6 +3,7 @@
 use super::rows::{CacheRow, CacheRows};
 use crate::render::nothing::{self, some};
 use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::text::escaped;
 use crate::render::words::listed;
 use crate::reports::common::View;
 use crate::reports::common::cells::{LIVE_RANGE, live_range_cells, slab_cells, slab_columns};
@@ -13,7 +14,8 @@ const NOUNS: Nouns = Nouns { one: "cache", several: "caches" };
 
 /// The largest caches, and the meaning of their names.
 pub fn of(rows: &CacheRows, sort: Option<SortKey>, view: &View) -> Screen {
-    let first = rows.caches.first().map(|row| (row.name.as_str(), &row.sums));
+    let largest = rows.caches.first().map(name);
+    let first = largest.as_deref().zip(rows.caches.first().map(|row| &row.sums));
     if !rows.others.is_empty() {
         return nothing::screen(vec![format!("caches: {}", some(rows.others.clone()))]);
     }
@@ -24,7 +26,7 @@ pub fn of(rows: &CacheRows, sort: Option<SortKey>, view: &View) -> Screen {
     columns.extend(LIVE_RANGE.into_iter().filter(|_| rows.has_doubts));
     let mut table = Table::new("", columns).of("cache", "caches", total);
     for row in &rows.caches {
-        let mut cells = vec![Cell::text(&row.name), Cell::text(size(row))];
+        let mut cells = vec![Cell::text(name(row)), Cell::text(size(row))];
         cells.extend(slab_cells(&row.sums, row.estimated.as_ref(), view.is_lossy));
         cells.extend(rows.has_doubts.then(|| live_range_cells(&row.live_range)).into_iter().flatten());
         table.row(cells);
@@ -42,6 +44,11 @@ pub fn of(rows: &CacheRows, sort: Option<SortKey>, view: &View) -> Screen {
     screen
 }
 
+/// Name of a cache on one line.
+fn name(row: &CacheRow) -> String {
+    escaped(row.cache.as_bytes())
+}
+
 /// Size of an object, or the range of sizes.
 fn size(row: &CacheRow) -> String {
     let (low, high) = (row.object_size_min, row.object_size_max);
@@ -57,8 +64,9 @@ fn aliases(rows: &CacheRows) -> Vec<String> {
         ];
     }
     let named = rows.caches.iter().filter_map(|row| {
-        let names = row.alias_names.as_deref().filter(|names| !names.is_empty())?;
-        Some(format!("{} also stands for {}.", row.name, listed(names)))
+        let names = row.aliases.as_ref().filter(|names| !names.is_empty())?;
+        let names: Vec<String> = names.iter().map(|name| escaped(name.as_bytes())).collect();
+        Some(format!("{} also stands for {}.", name(row), listed(&names)))
     });
     named.collect()
 }

@@ -86,12 +86,10 @@ impl Report for CallGraph {
         let analysis = context.analysis;
         let pages = handles.1.map(|pages| pages::calls(analysis.get(pages), analysis.page_size.0));
         let calls = handles.0.map(|calls| analysis.get(calls)).or(pages.as_ref());
-        calls.map_or(CallGraphRows { callgraph: None, pages: self.pages }, |calls| {
-            rows::of(context, calls, self)
-        })
+        calls.map_or(CallGraphRows { callgraph: None }, |calls| rows::of(context, calls, self))
     }
 
     fn screen(&self, rows: &CallGraphRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::of(rows, self.pages, view)
     }
 }

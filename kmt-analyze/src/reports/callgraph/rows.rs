@@ -16,9 +16,6 @@ use crate::reports::common::rows::Address;
 pub struct CallGraphRows {
     /// The call graph; `null`: no allocation has a stack.
     pub callgraph: Option<CallTree>,
-    /// True if it is one of pages.
-    #[serde(skip)]
-    pub pages: bool,
 }
 
 /// The call graph.
@@ -35,6 +32,17 @@ pub struct CallTree {
     pub without_stack: CallSumsRow,
     /// All stacks.
     pub root: CallNode,
+}
+
+impl CallTree {
+    /// Weight of a function.
+    pub fn weight_of(&self, node: &CallNode) -> u64 {
+        match self.weight {
+            "bytes_live" => node.sums.bytes_live,
+            "bytes_alloc" => node.sums.bytes_alloc,
+            _ => node.sums.alloc_events,
+        }
+    }
 }
 
 /// Sums of slab objects, or of pages.
@@ -72,9 +80,6 @@ pub struct CallNode {
     /// Function and offset, or the address; the root has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
-    /// Its weight.
-    #[serde(skip)]
-    pub weight: u64,
     /// Number of next functions that are left out.
     #[serde(skip)]
     pub light_children: usize,
@@ -84,7 +89,7 @@ pub struct CallNode {
 pub fn of(context: &ReportContext<'_, '_>, calls: &CallSums, options: &CallGraph) -> CallGraphRows {
     let analysis = context.analysis;
     if calls.stacks.is_empty() {
-        return CallGraphRows { callgraph: None, pages: options.pages };
+        return CallGraphRows { callgraph: None };
     }
     let labels = Labels::new(context.session);
     let mut root = Node::default();
@@ -107,7 +112,7 @@ pub fn of(context: &ReportContext<'_, '_>, calls: &CallSums, options: &CallGraph
         without_stack: (&calls.without).into(),
         root: node(&root, None, &labels, weight, min.max(1)),
     };
-    CallGraphRows { callgraph: Some(tree), pages: options.pages }
+    CallGraphRows { callgraph: Some(tree) }
 }
 
 fn node(
@@ -127,6 +132,5 @@ fn node(
             .collect(),
         address: address.map(Address),
         symbol: address.map(|address| labels.symbol(address)),
-        weight: weight.of(&from.sums),
     }
 }

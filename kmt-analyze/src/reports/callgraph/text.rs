@@ -9,10 +9,10 @@ use crate::reports::common::View;
 const INDENT_MAX: usize = 12;
 
 /// The call graph, and its heaviest branch.
-pub fn of(rows: &CallGraphRows, view: &View) -> Screen {
+pub fn of(rows: &CallGraphRows, pages: bool, view: &View) -> Screen {
     let Some(graph) = &rows.callgraph else {
-        let what = if rows.pages { "page" } else { "slab" };
-        return Screen::new(format!("No {what} allocation has a stack: {}.", super::with_stacks(rows.pages)));
+        let what = if pages { "page" } else { "slab" };
+        return Screen::new(format!("No {what} allocation has a stack: {}.", super::with_stacks(pages)));
     };
     let mut screen = Screen::new(answer(graph, view));
     screen.table(tree(graph));
@@ -45,7 +45,7 @@ fn answer(graph: &CallTree, view: &View) -> String {
     let first = graph.root.children.first().map_or(String::new(), |child| {
         let place = if graph.top_down { "through" } else { "at" };
         let name = function_of(child.symbol.as_deref().unwrap_or_default());
-        format!(", {} {place} {name}", share(child.weight, graph.root.weight))
+        format!(", {} {place} {name}", share(graph.weight_of(child), graph.weight_of(&graph.root)))
     });
     format!("{whole}{first}.")
 }
@@ -64,8 +64,7 @@ fn tree(graph: &CallTree) -> Table {
         Column::name(function),
     ];
     let mut table = Table::new("", columns);
-    let tree = Tree { all: graph.root.weight, is_bytes: graph.weight != "alloc_events" };
-    tree.branches(&graph.root, 0, &mut table);
+    branches(graph, &graph.root, 0, &mut table);
     let order = if graph.top_down {
         "below each function the functions that it calls"
     } else {
@@ -75,35 +74,28 @@ fn tree(graph: &CallTree) -> Table {
     table
 }
 
-/// Weights of a tree.
-struct Tree {
-    /// Weight of the root.
-    all: u64,
-    is_bytes: bool,
-}
-
-impl Tree {
-    fn branches(&self, node: &CallNode, depth: usize, table: &mut Table) {
-        let indent = "  ".repeat(depth.min(INDENT_MAX));
-        for child in &node.children {
-            let weight = if self.is_bytes { Cell::Bytes(child.weight) } else { Cell::Count(child.weight) };
-            let [share, bar] = [Cell::share(child.weight, self.all), Cell::bar(child.weight, self.all)];
-            table.row([share, bar, weight, name(&indent, child)]);
-            // A chain without branches needs no steps to the right.
-            let mut last = child;
-            while let [only] = last.children.as_slice() {
-                if only.weight != last.weight {
-                    break;
-                }
-                table.row([Cell::Empty, Cell::Empty, Cell::Empty, name(&format!("{indent}| "), only)]);
-                last = only;
+/// Rows of the functions below a node.
+fn branches(graph: &CallTree, node: &CallNode, depth: usize, table: &mut Table) {
+    let indent = "  ".repeat(depth.min(INDENT_MAX));
+    let all = graph.weight_of(&graph.root);
+    for child in &node.children {
+        let weight = graph.weight_of(child);
+        let cell = if graph.weight == "alloc_events" { Cell::Count(weight) } else { Cell::Bytes(weight) };
+        table.row([Cell::share(weight, all), Cell::bar(weight, all), cell, name(&indent, child)]);
+        // A chain without branches needs no steps to the right.
+        let mut last = child;
+        while let [only] = last.children.as_slice() {
+            if graph.weight_of(only) != weight {
+                break;
             }
-            self.branches(last, depth + 1, table);
+            table.row([Cell::Empty, Cell::Empty, Cell::Empty, name(&format!("{indent}| "), only)]);
+            last = only;
         }
-        if node.light_children > 0 && !node.children.is_empty() {
-            let smaller = counted(node.light_children as u64, "smaller branch", "smaller branches");
-            table.row([Cell::Empty, Cell::Empty, Cell::Empty, Cell::text(format!("{indent}… {smaller}"))]);
-        }
+        branches(graph, last, depth + 1, table);
+    }
+    if node.light_children > 0 && !node.children.is_empty() {
+        let smaller = counted(node.light_children as u64, "smaller branch", "smaller branches");
+        table.row([Cell::Empty, Cell::Empty, Cell::Empty, Cell::text(format!("{indent}… {smaller}"))]);
     }
 }
 

@@ -38,15 +38,9 @@ pub struct PageSums {
     /// Bytes of a page.
     #[serde(skip)]
     pub page_size: u64,
-    /// Live pages of allocations that cross a loss.
-    #[serde(skip)]
-    pub pages_live_uncertain: Option<u64>,
     /// Pages freed, by plain sum.
     #[serde(skip)]
     pub raw_pages_freed: Option<u64>,
-    /// True if no number is `null`.
-    #[serde(skip)]
-    pub all_recorded: bool,
     /// True if no page was allocated or freed.
     #[serde(skip)]
     pub is_empty: bool,
@@ -69,6 +63,11 @@ pub struct RawPageSums {
 }
 
 impl PageSums {
+    /// Live pages of allocations that cross a loss.
+    pub fn pages_live_uncertain(&self) -> Option<u64> {
+        self.sums.bytes_live_uncertain.map(|bytes| bytes / self.page_size.max(1))
+    }
+
     /// Sums of a pass; `null` where events were not recorded.
     pub fn of(analysis: &Analysis, recorded: RecordedSums) -> Self {
         let (counts, page_size) = (&analysis.balance.frames.counts, analysis.page_size.0);
@@ -97,9 +96,7 @@ impl PageSums {
             bytes_wasted_live: life(0),
             internal_fragmentation_percent: recorded.allocs.then_some(0.0),
             page_size,
-            pages_live_uncertain: life(all.frames_live_uncertain),
             raw_pages_freed: free(counts.raw_frames_freed),
-            all_recorded: recorded.all(),
             is_empty: all == FrameTotals::default() && *counts == Default::default(),
         }
     }

@@ -32,9 +32,4 @@ impl RecordedSums {
     pub fn pages(basis: &Basis) -> Self {
         Self { allocs: basis.page_allocs, frees: basis.page_frees, lives: basis.page_ends() }
     }
-
-    /// True if all sums are complete.
-    pub fn all(self) -> bool {
-        self.allocs && self.frees && self.lives
-    }
 }

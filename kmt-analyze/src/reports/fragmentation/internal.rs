@@ -59,9 +59,6 @@ pub struct Waste {
     pub percent_of_live: Option<f64>,
     /// 100 x byte_time_wasted / byte_time.
     pub percent_of_byte_time: Option<f64>,
-    /// Wasted bytes x time, in bytes x the clock's unit.
-    #[serde(skip)]
-    pub waste_time: Option<u128>,
     /// Bytes wasted on average over the window.
     #[serde(skip)]
     pub wasted_on_average: Option<u64>,
@@ -142,7 +139,6 @@ impl InternalSums {
             percent_of_alloc: percent(self.wasted().into(), self.alloc.into()),
             percent_of_live: recorded.lives.then(|| percent(self.wasted_live().into(), self.live.into())),
             percent_of_byte_time: recorded.lives.then(|| percent(self.waste_time, self.byte_time)),
-            waste_time: recorded.lives.then_some(self.waste_time),
             wasted_on_average: recorded.lives.then(|| u64::try_from(on_average).unwrap_or(u64::MAX)),
         }
     }

@@ -43,7 +43,8 @@ pub fn add(screen: &mut Screen, rows: &InternalTables, view: &View) {
     let mut all: Vec<(Cell, &Waste)> = Vec::new();
     all.extend(rows.kmalloc_callers.iter().map(|row| (Cell::symbol(&row.symbol), &row.waste)));
     all.extend(rows.cache_rounding.iter().map(|row| (Cell::text(&row.cache), &row.waste)));
-    all.sort_by_key(|(_, waste)| std::cmp::Reverse((waste.waste_time, waste.bytes_wasted)));
+    let time = |waste: &Waste| waste.byte_time_wasted.as_ref().and_then(|time| time.parse::<u128>().ok());
+    all.sort_by_key(|(_, waste)| std::cmp::Reverse((time(waste), waste.bytes_wasted)));
     let total = rows.kmalloc_callers_total.unwrap_or(0) + rows.cache_rounding_total.unwrap_or(0);
     let columns = std::iter::once(Column::name("kmalloc call site or cache")).chain(columns());
     let mut table = Table::new("", columns).of("call site or cache", "call sites and caches", total);

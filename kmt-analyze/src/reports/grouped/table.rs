@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::keys::GroupKey;
 use super::numbered::{GroupPart, Numbered};
@@ -19,15 +19,18 @@ const COMBINATIONS: Nouns = Nouns { one: "combination", several: "combinations" 
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GroupTable<R> {
     /// With --by: its keys.
-    pub by: Vec<&'static str>,
+    #[serde(serialize_with = "names")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub by: Vec<&'static GroupKey>,
     /// With --by: number of groups.
     pub groups_total: usize,
     /// With --by: groups; each has its value of every key, under the key's name: a number (size, order, cpu, node; node -1:
     /// any), a text, or `null` (unknown: the call site of pages without a stack, such as failed allocations).
     pub groups: Vec<GroupRow<R>>,
-    /// Keys of the rows.
-    #[serde(skip)]
-    keys: Vec<&'static GroupKey>,
+}
+
+fn names<S: Serializer>(keys: &[&GroupKey], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(keys.iter().map(|key| key.name))
 }
 
 /// One group.
@@ -63,16 +66,15 @@ impl<R> GroupTable<R> {
     ) -> Self {
         let make = |sums: &S| GroupRow { values: keys.values(group(sums)), row: row(sums) };
         Self {
-            by: keys.keys().map(|key| key.name).collect(),
+            by: keys.keys().collect(),
             groups_total: sorted.len(),
             groups: sorted.iter().take(shown(Some(limit), sorted.len())).map(make).collect(),
-            keys: keys.keys().collect(),
         }
     }
 
     /// Names of groups in sentences.
     pub fn nouns(&self) -> Nouns {
-        match self.keys.as_slice() {
+        match self.by.as_slice() {
             [key] => key.nouns,
             _ => COMBINATIONS,
         }
@@ -82,18 +84,18 @@ impl<R> GroupTable<R> {
     pub fn first(&self) -> Option<(String, &R)> {
         let first = self.groups.first()?;
         let phrase = |key: &&GroupKey| first.values.get(key.name).map(|value| key.phrase(value));
-        let phrases: Vec<String> = self.keys.iter().filter_map(phrase).collect();
+        let phrases: Vec<String> = self.by.iter().filter_map(phrase).collect();
         Some((phrases.join(" / "), &first.row))
     }
 
     /// A column for each key, and then those of the report.
     pub fn table(&self, columns: impl IntoIterator<Item = Column>, cells: impl Fn(&R) -> Vec<Cell>) -> Table {
         let nouns = self.nouns();
-        let columns: Vec<Column> = self.keys.iter().map(|key| key.column.clone()).chain(columns).collect();
+        let columns: Vec<Column> = self.by.iter().map(|key| key.column.clone()).chain(columns).collect();
         let mut table = Table::new("", columns).of(nouns.one, nouns.several, self.groups_total);
         for group in &self.groups {
             let value = |key: &&GroupKey| group.values.get(key.name).map(|value| key.cell(value));
-            table.row(self.keys.iter().filter_map(value).chain(cells(&group.row)));
+            table.row(self.by.iter().filter_map(value).chain(cells(&group.row)));
         }
         table
     }

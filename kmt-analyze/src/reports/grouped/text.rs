@@ -17,10 +17,11 @@ pub fn of(report: &str, rows: &GroupRows, sort: Option<SortKey>, view: &View) ->
     screen.table(table.table(slab_columns(sort, view.is_lossy), |row| {
         slab_cells(&row.sums, row.estimated.as_ref(), view.is_lossy).into_iter().collect()
     }));
-    if table.by.iter().any(|key| ["call_site", "function"].contains(key)) {
+    if table.by.iter().any(|key| ["call_site", "function"].contains(&key.name)) {
         screen.next("lifetimes", "how long objects live, and where they are freed");
     } else {
-        screen.next(format!("{report} --by {},call_site", table.by.join(",")), "call sites of each");
+        let keys: String = table.by.iter().map(|key| format!("{},", key.name)).collect();
+        screen.next(format!("{report} --by {keys}call_site"), "call sites of each");
     }
     screen
 }

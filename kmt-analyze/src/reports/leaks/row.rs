@@ -21,7 +21,8 @@ pub struct LeakRow {
     /// reclaimable cache), `with_tasks` (allocated when tasks started that still run), `with_slabs` (slab pages, and the
     /// allocator's own data for each slab), `warming`, `burst`, `lazy` (freed all at once after a delay, by design),
     /// `frees_unseen` (frees have no event), `window_too_short`, `uncertain` (most cross a loss), `young`, `few`.
-    pub verdict: &'static str,
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub verdict: Verdict,
     /// `kmalloc` or `cache`; `null`: pages.
     pub api: Option<&'static str>,
     /// Address of the call site; `null`: unknown.
@@ -75,9 +76,6 @@ pub struct LeakRow {
     pub holders: Vec<HolderRow>,
     /// Stacks with most survivors, where stacks were recorded.
     pub stacks: Vec<StackRow>,
-    /// The verdict.
-    #[serde(skip)]
-    pub kind: Verdict,
     /// Time of `began_step`.
     #[serde(skip)]
     pub since: Option<u64>,
@@ -190,7 +188,7 @@ impl RowMaker<'_, '_, '_> {
         let bytes = |amount: u64| self.bytes(r, amount);
         let growth = per_second(r, self.length);
         LeakRow {
-            verdict: e.verdict.name(),
+            verdict: e.verdict,
             api: r.api.map(|api| api.name()),
             call_site: (r.address != 0).then_some(Address(r.address)),
             symbol: r.name.clone(),
@@ -217,7 +215,6 @@ impl RowMaker<'_, '_, '_> {
             family: self.families.of_row(r).or(r.grows_with),
             holders: self.holders(r),
             stacks: self.stacks(r),
-            kind: e.verdict,
             holders_total: r.survival.holders.len(),
             since: e.began.map(|step| self.start.saturating_add(until(step, self.length))),
         }

@@ -98,7 +98,7 @@ fn amount(bytes: u64, per_second: u64, window: u64, view: &View) -> String {
 /// Begin of growth, if it is within the window, or the number of batches.
 fn course(row: &LeakRow, view: &View) -> String {
     match row.since {
-        _ if row.kind == Verdict::Batches => format!(" in {} batches", row.batches),
+        _ if row.verdict == Verdict::Batches => format!(" in {} batches", row.batches),
         Some(since) => format!(" since {}", view.time(since)),
         None => String::new(),
     }
@@ -190,7 +190,7 @@ mod tests {
     fn growth_that_began_late_comes_in_batches_or_is_of_many_tasks() {
         let late = family(|_, leader| leader.since = Some(5_500_000_000));
         assert!(late.contains("15.7 MiB in 30.00 s since +4.500, 99 % by"), "{late}");
-        let batches = family(|_, leader| (leader.kind, leader.batches) = (Verdict::Batches, 4));
+        let batches = family(|_, leader| (leader.verdict, leader.batches) = (Verdict::Batches, 4));
         assert!(batches.contains("in 30.00 s in 4 batches, 99 %"), "{batches}");
         let many = family(|family, _| family.holder = Some(("sh-1".into(), 500_000)));
         assert!(many.contains(", by 57 tasks, at most 3.0 % each, at alloc_pipe_info"), "{many}");

@@ -120,7 +120,7 @@ pub fn others(parts: &TextParts, view: &View) -> Table {
         cells.extend(evidence(row, view));
         table.row(cells);
     }
-    if parts.others.rows.iter().any(|row| row.kind == Verdict::ImpliedFrees) {
+    if parts.others.rows.iter().any(|row| row.verdict == Verdict::ImpliedFrees) {
         table.explain(
             "verdict",
             "frees have no event: the kernel may have freed these objects in bulk or by RCU.",
@@ -164,8 +164,8 @@ fn growth(row: &LeakRow, view: &View) -> Cell {
 }
 
 fn verdict(row: &LeakRow) -> Cell {
-    let ink = if row.kind.is_growth() { Ink::Bad } else { Ink::Plain };
-    Cell::Verdict(row.kind.words().to_owned(), ink)
+    let ink = if row.verdict.is_growth() { Ink::Bad } else { Ink::Plain };
+    Cell::Verdict(row.verdict.words().to_owned(), ink)
 }
 
 /// Call site or kind of pages; flags lose their common prefix where the terminal is narrow.

@@ -69,6 +69,6 @@ impl Report for Lifetimes {
     }
 
     fn screen(&self, rows: &LifetimeRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::of(rows, self.sort.first().copied(), view)
     }
 }

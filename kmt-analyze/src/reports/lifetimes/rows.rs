@@ -32,9 +32,6 @@ pub struct LifetimeRows {
     /// Implied frees of all call sites.
     #[serde(skip)]
     pub freed_unseen: u64,
-    /// Key that sorts the rows.
-    #[serde(skip)]
-    pub sort: Option<LifetimeKey>,
 }
 
 /// Lifetimes of the objects of one call site and interface.
@@ -73,7 +70,6 @@ pub fn of(context: &ReportContext<'_, '_>, sums: &LifetimeSums, keys: &[Lifetime
         lifetimes: sites.iter().take(shown).map(|site| LifetimeRow::of(site, analysis, &labels)).collect(),
         censored: sites.iter().map(|site| site.lives.censored).sum(),
         freed_unseen: sites.iter().map(|site| site.lives.implied_frees).sum(),
-        sort: keys.first().copied(),
         groups: None,
     }
 }

@@ -15,11 +15,11 @@ const SITES: Nouns = Nouns { one: "call site", several: "call sites" };
 const CENSORED: u64 = 20;
 
 /// Lifetimes by call site, or by other keys.
-pub fn of(rows: &LifetimeRows, view: &View) -> Screen {
-    let mut screen = Screen::new(answer(rows, view));
+pub fn of(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Screen {
+    let mut screen = Screen::new(answer(rows, sort, view));
     screen.table(match &rows.groups {
-        Some(groups) => groups.table(life_columns(rows.sort, view), |row| life_cells(row, view)),
-        None => table(rows, view),
+        Some(groups) => groups.table(life_columns(sort, view), |row| life_cells(row, view)),
+        None => table(rows, sort, view),
     });
     let without = rows.censored.saturating_add(rows.freed_unseen);
     let lives = rows.all.n.saturating_add(without);
@@ -37,7 +37,7 @@ pub fn of(rows: &LifetimeRows, view: &View) -> Screen {
 }
 
 /// One sentence: the median and 99th percentile of all, and the first call site.
-fn answer(rows: &LifetimeRows, view: &View) -> String {
+fn answer(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> String {
     let (number, nouns) = match &rows.groups {
         Some(groups) => (groups.groups_total, groups.nouns()),
         None => (rows.lifetimes_total, SITES),
@@ -58,15 +58,17 @@ fn answer(rows: &LifetimeRows, view: &View) -> String {
         Some(groups) => groups.first(),
         None => rows.lifetimes.first().map(|row| (function_of(&row.symbol).to_owned(), &row.lives)),
     };
-    let first = row.filter(|_| number > 1).map_or(String::new(), |(name, row)| first(rows, &name, row, view));
+    let first = row
+        .filter(|_| number > 1)
+        .map_or(String::new(), |(name, row)| first(rows.all.n, sort, (&name, row), view));
     format!("Half of {freed} of {sites} lived {p50} or less, 1 % longer than {p99}{first}.")
 }
 
 /// The first row, and the number that sorts it there.
-fn first(rows: &LifetimeRows, name: &str, row: &LifeRow, view: &View) -> String {
+fn first(all: u64, sort: Option<LifetimeKey>, (name, row): (&str, &LifeRow), view: &View) -> String {
     let time = |time: Option<u64>| view.duration(time.unwrap_or(0));
     let lifetime = &row.lifetime;
-    match rows.sort {
+    match sort {
         Some(LifetimeKey::P50) => format!("; {name} has the longest median, {}", time(lifetime.p50)),
         Some(LifetimeKey::P90) => format!("; {name} has the longest p90, {}", time(lifetime.p90)),
         Some(LifetimeKey::P99) => format!("; {name} has the longest p99, {}", time(lifetime.p99)),
@@ -82,11 +84,7 @@ fn first(rows: &LifetimeRows, name: &str, row: &LifeRow, view: &View) -> String 
         }
         Some(LifetimeKey::Bytes) => format!("; {name} has most bytes, {}", view.bytes(row.bytes_freed)),
         None | Some(LifetimeKey::Count) => {
-            format!(
-                "; most are from {name} ({}, median {})",
-                share(lifetime.n, rows.all.n),
-                time(lifetime.p50)
-            )
+            format!("; most are from {name} ({}, median {})", share(lifetime.n, all), time(lifetime.p50))
         }
         Some(
             LifetimeKey::ByteTime | LifetimeKey::Temporary | LifetimeKey::TemporaryBytes | LifetimeKey::Name,
@@ -94,9 +92,9 @@ fn first(rows: &LifetimeRows, name: &str, row: &LifeRow, view: &View) -> String 
     }
 }
 
-fn table(rows: &LifetimeRows, view: &View) -> Table {
+fn table(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Table {
     let mut columns = vec![Column::name("call site"), Column::whole("api").leaves(8)];
-    columns.extend(life_columns(rows.sort, view));
+    columns.extend(life_columns(sort, view));
     let mut table = Table::new("", columns).of(SITES.one, SITES.several, rows.lifetimes_total);
     for LifetimeRow { symbol, api, lives, .. } in &rows.lifetimes {
         table.row([Cell::symbol(symbol), Cell::text(*api)].into_iter().chain(life_cells(lives, view)));

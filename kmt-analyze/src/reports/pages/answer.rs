@@ -12,8 +12,8 @@ use crate::reports::common::rows::FrameSums;
 use crate::reports::grouped::GroupTable;
 
 /// Its sentences.
-pub fn of(tables: &PageTables, view: &View) -> Vec<String> {
-    [Some(amounts(tables, view)), largest(tables), failures(tables)].into_iter().flatten().collect()
+pub fn of(tables: &PageTables, sort: Option<PageKey>, view: &View) -> Vec<String> {
+    [Some(amounts(tables, view)), largest(tables, sort), failures(tables)].into_iter().flatten().collect()
 }
 
 /// Pages allocated, freed and still allocated.
@@ -36,7 +36,7 @@ fn amounts(tables: &PageTables, view: &View) -> String {
         }
         Some((freed, live)) => {
             let are = if live == 1 { "is" } else { "are" };
-            let uncertain = match all.pages_live_uncertain.unwrap_or(0) {
+            let uncertain = match all.pages_live_uncertain().unwrap_or(0) {
                 0 => String::new(),
                 uncertain => format!(" ({} uncertain)", count(uncertain)),
             };
@@ -51,9 +51,13 @@ fn amounts(tables: &PageTables, view: &View) -> String {
 }
 
 /// The group of --by with most pages, allocated or live.
-fn largest_group(groups: &GroupTable<FrameSums>, tables: &PageTables) -> Option<String> {
+fn largest_group(
+    groups: &GroupTable<FrameSums>,
+    tables: &PageTables,
+    sort: Option<PageKey>,
+) -> Option<String> {
     let (phrase, sums) = groups.first().filter(|_| groups.groups_total > 1)?;
-    let (what, part, all) = match tables.sort.first() {
+    let (what, part, all) = match sort {
         None | Some(PageKey::Pages) => ("pages are", sums.pages_alloc?, tables.all.sums.pages_alloc?),
         Some(PageKey::Live) => ("live pages are", sums.pages_live?, tables.all.sums.pages_live?),
         Some(_) => return None,
@@ -62,9 +66,9 @@ fn largest_group(groups: &GroupTable<FrameSums>, tables: &PageTables) -> Option<
 }
 
 /// The largest call site, or the largest group of equal order and migrate type.
-fn largest(tables: &PageTables) -> Option<String> {
+fn largest(tables: &PageTables, sort: Option<PageKey>) -> Option<String> {
     if let Some(groups) = &tables.groups {
-        return largest_group(groups, tables);
+        return largest_group(groups, tables, sort);
     }
     let all = tables.all.sums.pages_alloc.filter(|&pages| pages > 0)?;
     let of = |pages: u64| format!("{} ({})", counted(pages, "page", "pages"), share(pages, all));

@@ -85,6 +85,6 @@ impl Report for Pages {
     }
 
     fn screen(&self, rows: &PageRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::of(rows, &self.sort, view)
     }
 }

@@ -43,9 +43,6 @@ pub struct PageTables {
     /// Groups of --by.
     #[serde(flatten)]
     pub groups: Option<GroupTable<FrameSums>>,
-    /// Keys that sort the rows of all tables; none: the tables of JSON by their own keys, those of the screen by pages.
-    #[serde(skip)]
-    pub sort: Vec<PageKey>,
 }
 
 /// Sums of one order and migrate type.
@@ -96,7 +93,6 @@ pub fn of(
         callers: callers::of(context, stacks, recorded, unless_given(keys)),
         other_events: other_events(context),
         groups: None,
-        sort: keys.to_vec(),
     };
     PageRows { pages: Some(tables) }
 }

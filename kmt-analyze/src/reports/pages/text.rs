@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::answer;
 use super::callers::PageCallerRow;
 use super::rows::{PageFlagsRow, PageRows, PageTables, PageTypeRow};
+use super::sorting::PageKey;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::count;
 use crate::reports::common::View;
@@ -28,12 +29,12 @@ pub const PAGES: [Column; 7] = [
 /// Column of pages of allocations that cross a loss.
 const UNCERTAIN: Column = Column::number("uncertain").leaves(1);
 
-/// Pages allocated, by call site, order, migrate type and flags.
-pub fn of(rows: &PageRows, view: &View) -> Screen {
+/// Pages allocated, by call site, order, migrate type and flags: by pages, unless there are keys to sort by.
+pub fn of(rows: &PageRows, sort: &[PageKey], view: &View) -> Screen {
     let Some(tables) = &rows.pages else {
         return Screen::new("No page events were recorded: record kmem:mm_page_alloc and kmem:mm_page_free.");
     };
-    let mut screen = Screen { answer: answer::of(tables, view), ..Screen::default() };
+    let mut screen = Screen { answer: answer::of(tables, sort.first().copied(), view), ..Screen::default() };
     if let Some(groups) = &tables.groups {
         let columns = EVENTS.into_iter().chain(page_columns(view));
         screen.table(groups.table(columns, |sums| sums_cells(sums, tables, view)));
@@ -42,8 +43,8 @@ pub fn of(rows: &PageRows, view: &View) -> Screen {
         return screen;
     }
     screen.table(callers(tables, view));
-    screen.table(by_type(tables, view));
-    screen.table(by_flags(tables, view));
+    screen.table(by_type(tables, sort, view));
+    screen.table(by_flags(tables, sort, view));
     screen.table(totals(tables));
     let others = tables.other_events.iter().map(|(name, events)| format!("{name} {}", count(*events)));
     let others = others.collect::<Vec<_>>().join(", ");
@@ -108,10 +109,10 @@ fn share(pages: Option<u64>, tables: &PageTables) -> Cell {
 const EVENTS: [Column; 2] = [Column::number("allocs").leaves(7), Column::number("failed").leaves(3)];
 
 /// Pages by order and migrate type, the largest first.
-fn by_type(tables: &PageTables, view: &View) -> Table {
+fn by_type(tables: &PageTables, sort: &[PageKey], view: &View) -> Table {
     let first = [Column::number("order"), Column::whole("migrate type")];
     let mut rows: Vec<&PageTypeRow> = tables.by_order_and_migratetype.iter().collect();
-    if tables.sort.is_empty() {
+    if sort.is_empty() {
         rows.sort_by_key(|row| (Reverse(row.sums.pages_alloc), row.order, row.migratetype));
     }
     let columns = first.into_iter().chain(EVENTS).chain(page_columns(view));
@@ -141,7 +142,7 @@ fn sums_cells(sums: &FrameSums, tables: &PageTables, view: &View) -> Vec<Cell> {
 }
 
 /// Pages by flags, the largest first. Flags need the room of other columns.
-fn by_flags(tables: &PageTables, view: &View) -> Table {
+fn by_flags(tables: &PageTables, sort: &[PageKey], view: &View) -> Table {
     let columns = [
         Column::text("gfp_flags"),
         Column::number("allocs").leaves(2),
@@ -151,7 +152,7 @@ fn by_flags(tables: &PageTables, view: &View) -> Table {
         Column::number("live pages"),
     ];
     let mut rows: Vec<&PageFlagsRow> = tables.by_gfp_flags.iter().collect();
-    if tables.sort.is_empty() {
+    if sort.is_empty() {
         rows.sort_by_key(|row| (Reverse(row.sums.pages_alloc), row.gfp_flags));
     }
     let mut table = Table::new("by allocation flags", columns).of("group", "groups", rows.len());
@@ -185,7 +186,7 @@ fn totals(tables: &PageTables) -> Table {
         row("frees without a traced allocation", Cell::count(all.frees_unmatched), all.pages_free_only),
         row("implied frees (page allocated again)", Cell::Empty, sums.pages_freed_unseen),
         row("still allocated", Cell::Empty, sums.pages_live),
-        row("still allocated, uncertain", Cell::Empty, all.pages_live_uncertain),
+        row("still allocated, uncertain", Cell::Empty, all.pages_live_uncertain()),
     ];
     let columns = [
         Column::text("all pages"),

@@ -69,9 +69,6 @@ pub struct SlabInfoCache {
     pub change: Option<SlabChange>,
     /// More objects seem live all the time while slabinfo was read than it counts as active.
     pub is_contradicted: bool,
-    /// Name in the text, on one line.
-    #[serde(skip)]
-    pub name: String,
     /// Most objects that seem live beyond those that can be, and the time; `None`: there are none.
     #[serde(skip)]
     pub most_over: Option<(u64, u64)>,
@@ -152,7 +149,6 @@ fn cache(name: &str, key: &CacheKey, at: &[HistoryAt], snapshots: &[Snapshot]) -
         ended_while_read: at.iter().map(|at| at.ended_while_read).collect(),
         change: None,
         is_contradicted: false,
-        name: name.to_owned(),
         most_over: most_over.max_by_key(|(over, _)| *over).filter(|(over, _)| *over > 0),
     }
 }

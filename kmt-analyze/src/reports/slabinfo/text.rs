@@ -2,7 +2,7 @@
 
 use super::rows::{SlabInfoCache, SlabInfoRows, SlabInfoTable};
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::count;
+use crate::render::text::{count, escaped};
 use crate::render::words::counted;
 use crate::reports::common::View;
 
@@ -101,12 +101,17 @@ fn answer(rows: &SlabInfoTable, view: &View) -> String {
     }
     let worst = rows.caches.first().and_then(|cache| cache.most_over.map(|over| (cache, over)));
     let worst = worst.map_or(String::new(), |(cache, (over, at))| {
-        format!(" {} has {} too many at {}.", cache.name, counted(over, "object", "objects"), view.time(at))
+        format!(" {} has {} too many at {}.", name(cache), counted(over, "object", "objects"), view.time(at))
     });
     format!(
         "Objects were freed without events in {} of {all}: more seem live than /proc/slabinfo counts as active.{worst}",
         count(rows.caches_contradicted as u64)
     )
+}
+
+/// Name of a cache on one line.
+fn name(cache: &SlabInfoCache) -> String {
+    escaped(cache.cache.as_bytes())
 }
 
 /// A cache at the last reading.
@@ -116,7 +121,7 @@ fn cells(cache: &SlabInfoCache, view: &View) -> [Cell; 7] {
     let active = cache.active.last().copied().flatten();
     let over = cache.most_over;
     [
-        Cell::text(&cache.name),
+        Cell::text(name(cache)),
         Cell::Count(live),
         Cell::Count(least),
         most.map_or(Cell::Empty, Cell::Count),

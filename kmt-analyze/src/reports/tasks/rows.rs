@@ -70,9 +70,17 @@ pub struct TaskRow {
     pub pages: FrameSums,
     /// Its events of the page allocator.
     pub page_allocator: PageAllocatorRow,
+}
+
+impl TaskRow {
     /// Name and id.
-    #[serde(skip)]
-    pub name: String,
+    pub fn name(&self) -> String {
+        name_of(self.comm.as_deref().map(str::as_bytes), self.pid)
+    }
+}
+
+fn name_of(comm: Option<&[u8]>, pid: i32) -> String {
+    format!("{}-{pid}", comm.map_or("<...>".to_owned(), escaped))
 }
 
 /// Page allocator events, as trace-pagealloc-postprocess counts them: events, not pages.
@@ -196,9 +204,8 @@ fn candidates(
     let (names, end) = (context.session.names(), context.selection.span(context.session).1);
     let candidate = |(pid, (sums, freed_elsewhere))| {
         let comm = names.at(pid, end).map(<[u8]>::to_vec);
-        let name = comm.as_ref().map_or("<...>".to_owned(), |c| escaped(c));
         let page_use = page_use.get(&pid).copied().unwrap_or_default();
-        TaskCandidate { pid, comm, name: format!("{name}-{pid}"), sums, freed_elsewhere, page_use }
+        TaskCandidate { pid, name: name_of(comm.as_deref(), pid), comm, sums, freed_elsewhere, page_use }
     };
     by_pid.into_iter().map(candidate).filter(TaskCandidate::is_active).collect()
 }
@@ -251,6 +258,5 @@ fn row(c: &TaskCandidate, page_size: u64, recorded: &RecordedTasks) -> TaskRow {
         slab_bytes_freed_by_others: recorded.slab.lives.then_some(c.freed_elsewhere.1),
         pages: FrameSums::of(&c.sums.pages, page_size, recorded.pages),
         page_allocator: recorded.page_allocator(&c.page_use),
-        name: c.name.clone(),
     }
 }

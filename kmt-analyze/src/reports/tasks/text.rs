@@ -25,7 +25,7 @@ pub fn of(rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Screen {
         screen.note("Objects and pages count for the task that allocated them, in interrupts for the interrupted task. Slab objects lie in pages: do not add the two.");
     }
     if let Some(first) = rows.tasks.first() {
-        screen.next(format!("callers --pid {}", first.pid), format!("call sites of {}", first.name));
+        screen.next(format!("callers --pid {}", first.pid), format!("call sites of {}", first.name()));
         screen.next("crosscpu", "objects that another CPU freed");
     }
     screen
@@ -34,7 +34,8 @@ pub fn of(rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Screen {
 /// Slab objects of all tasks, and the share of the first.
 fn slab(rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Option<String> {
     rows.slab.alloc_events.filter(|allocs| *allocs > 0)?;
-    let first = rows.tasks.first().map(|row| (row.name.as_str(), &row.slab));
+    let name = rows.tasks.first().map(TaskRow::name);
+    let first = name.as_deref().zip(rows.tasks.first().map(|row| &row.slab));
     Some(format!("Slab: {}", lead(sort, rows.slab_users_total, NOUNS, &rows.slab, first, view)))
 }
 
@@ -73,7 +74,7 @@ fn load(rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Table {
 }
 
 fn cells(row: &TaskRow, view: &View) -> Vec<Cell> {
-    let mut cells = vec![Cell::text(&row.name)];
+    let mut cells = vec![Cell::text(row.name())];
     cells.extend(slab_cells(&row.slab, None, view.is_lossy));
     cells.extend([
         Cell::count(row.slab_frees),

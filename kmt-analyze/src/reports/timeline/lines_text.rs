@@ -8,8 +8,8 @@ use crate::render::screen::{Cell, Column, Table};
 const COURSE_MAX: usize = 20;
 
 /// Lines, the largest first.
-pub fn table(timeline: &TimelineRow) -> Table {
-    let (one, several) = noun(timeline.by);
+pub fn table(timeline: &TimelineRow, by: TimelineKey) -> Table {
+    let (one, several) = noun(by);
     let columns = [
         Column::name(one),
         Column::whole("over time").leaves(1),

@@ -65,6 +65,6 @@ impl Report for TimelineReport {
     }
 
     fn screen(&self, rows: &TimelineRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::of(rows, self.by, view)
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::lines::TimelineLine;
-use super::{TimelineKey, TimelineReport, lines};
+use super::{TimelineReport, lines};
 use crate::collect::timeline::{Step, TimelineSums};
 use crate::reports::common::ReportContext;
 
@@ -29,9 +29,6 @@ pub struct TimelineRow {
     pub lost_percent: Vec<Option<f64>>,
     /// Lines.
     pub lines: Vec<LineRow>,
-    /// Key of the lines.
-    #[serde(skip)]
-    pub by: TimelineKey,
     /// End of the selected time, in the clock's unit; the last step may reach beyond it.
     #[serde(skip)]
     pub last: u64,
@@ -152,7 +149,6 @@ pub fn of(
             lost_percent: (0..steps.steps).map(|step| lost(step).map(|share| 100.0 * share)).collect(),
             slab: has_slab.then(|| SlabSteps::of(&lines, steps.steps)),
             lines,
-            by: options.by,
             last: context.selection.span(session).1,
         },
     }

@@ -7,20 +7,20 @@ use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::reports::common::View;
 
 /// The highest step and the last one, the steps, and the lines.
-pub fn of(TimelineRows { timeline }: &TimelineRows, view: &View) -> Screen {
+pub fn of(TimelineRows { timeline }: &TimelineRows, by: TimelineKey, view: &View) -> Screen {
     let slab = timeline.slab.as_ref().map(|slab| sentence("slab", &slab.bytes_live, timeline, view));
     let pages = timeline.pages().map(|pages| sentence("page", pages, timeline, view));
     let mut sentences = slab.into_iter().chain(pages);
     let mut screen = Screen::new(sentences.next().unwrap_or_else(|| "Nothing was allocated.".to_owned()));
     sentences.for_each(|sentence| screen.answer(sentence));
     screen.table(steps(timeline, view));
-    screen.table(lines_text::table(timeline));
+    screen.table(lines_text::table(timeline, by));
     if view.is_lossy && !has_lost(timeline) {
         screen.note("Dropped events have no known time: any step may lack events.");
     }
     screen.note("Live figures are at the end of each step, of memory allocated in the trace.");
     screen.next("peak", "exact peak and its call sites");
-    if timeline.by == TimelineKey::Kind {
+    if by == TimelineKey::Kind {
         screen.next("timeline --by call-site", "call sites behind it");
     }
     screen

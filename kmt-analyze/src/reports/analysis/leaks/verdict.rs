@@ -1,5 +1,7 @@
 //! The verdicts, with their names.
 
+use serde::{Serialize, Serializer};
+
 /// Verdict on the objects of a call site, or the pages of a kind, that are live at the end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
@@ -32,6 +34,12 @@ pub enum Verdict {
     /// Too few objects for a verdict.
     #[default]
     Few,
+}
+
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
 }
 
 impl Verdict {
