@@ -1,12 +1,10 @@
 //! Page allocations from pageblocks of another migrate type, and the slab allocations that caused them.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use super::collector::{Collector, Route, Share};
+use super::page_needs::PageNeeds;
 use super::sums::merged;
-use crate::int_hash::IntHash;
-use crate::ledger::direct_map::DirectMap;
 use crate::ledger::{Interests, PageEvent, Receiver, SideEvent};
 use crate::stream::{Op, Origin, SideEventKind};
 
@@ -48,9 +46,7 @@ impl Collector for Fallbacks {
     }
 
     fn partition(&self, share: &Share) -> FallbackSums {
-        let rules = &share.rules;
-        let map = rules.direct_map.map(|map| (map, rules.page_size.trailing_zeros()));
-        FallbackSums { map, ..FallbackSums::default() }
+        FallbackSums { counts: HashMap::default(), open: PageNeeds::new(&share.rules) }
     }
 
     fn merge(&self, first: FallbackSums, others: Vec<FallbackSums>) -> HashMap<Fallback, u64> {
@@ -60,28 +56,22 @@ impl Collector for Fallbacks {
 }
 
 /// Counts of fallbacks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct FallbackSums {
     /// By properties.
     counts: HashMap<Fallback, u64>,
-    /// Last fallback of each task, until its page allocation and slab allocation are known; and the frames of the page
-    /// allocation.
-    open: HashMap<i32, (Fallback, Range<u64>), IntHash>,
-    /// Base of the direct map, and log2 of the page size.
-    map: Option<(DirectMap, u32)>,
+    /// Last fallback of each task, until its page allocation and slab allocation are known.
+    open: PageNeeds<Fallback>,
 }
 
 impl FallbackSums {
-    fn settle(&mut self, pid: i32) {
-        if let Some((fallback, _)) = self.open.remove(&pid) {
-            *self.counts.entry(fallback).or_default() += 1;
-        }
+    fn count(&mut self, fallback: Fallback) {
+        *self.counts.entry(fallback).or_default() += 1;
     }
 
     /// Counts undecided fallbacks.
     fn finish(mut self) -> HashMap<Fallback, u64> {
-        let open: Vec<i32> = self.open.keys().copied().collect();
-        open.into_iter().for_each(|pid| self.settle(pid));
+        self.open.drain().into_iter().for_each(|fallback| self.count(fallback));
         self.counts
     }
 }
@@ -92,10 +82,11 @@ impl Receiver for FallbackSums {
             return;
         }
         let pid = event.origin.pid;
-        self.settle(pid);
-        let [pfn, alloc_order, fallback_order, alloc_type, fallback_type, change_ownership] = event.numbers;
+        if let Some(before) = self.open.remove(pid) {
+            self.count(before);
+        }
+        let [_, alloc_order, fallback_order, alloc_type, fallback_type, change_ownership] = event.numbers;
         let order = |order: Option<u64>| order.and_then(|o| u32::try_from(o).ok());
-        let pfn = pfn.unwrap_or(0);
         let fallback = Fallback {
             alloc_migratetype: alloc_type.map(|t| t as i32),
             fallback_migratetype: fallback_type.map(|t| t as i32),
@@ -106,36 +97,29 @@ impl Receiver for FallbackSums {
             page_site: None,
             slab_site: None,
         };
-        self.open.insert(pid, (fallback, pfn..pfn));
+        self.open.insert(pid, fallback, None);
     }
 
     /// Matches the page allocation of a fallback by its migrate type. Its page may be another one, since fallbacks fill
     /// per-CPU lists.
     fn page_alloc(&mut self, event: &PageEvent<'_>) {
         let pid = event.origin.pid;
-        let Some((fallback, frames)) = self.open.get_mut(&pid) else { return };
+        let Some(mut fallback) = self.open.remove(pid) else { return };
         if fallback.page_site.is_some() || fallback.alloc_migratetype != Some(event.site.migratetype) {
-            return self.settle(pid);
+            return self.count(fallback);
         }
         fallback.page_site = Some(event.op.code.number());
-        let pfn = event.op.value;
-        *frames = pfn..pfn.saturating_add(1 << event.site.order.min(32));
         if event.failed || event.site.is_movable() {
-            self.settle(pid);
+            return self.count(fallback);
         }
+        self.open.insert(pid, fallback, Some(event));
     }
 
-    /// Matches the slab allocation: the first object on a new slab page is what the page was for.
+    /// Matches the slab allocation.
     fn slab_alloc(&mut self, op: &Op, origin: Origin, _: bool) {
-        if self.open.is_empty() {
-            return;
-        }
-        let map = self.map;
-        if let Some((fallback, frames)) = self.open.get_mut(&origin.pid) {
-            if map.is_none_or(|(map, shift)| frames.contains(&map.frame(op.value, shift))) {
-                fallback.slab_site = fallback.page_site.map(|_| op.code.number());
-            }
-            self.settle(origin.pid);
+        if let Some((mut fallback, is_its)) = self.open.remove_for(op, origin) {
+            fallback.slab_site = fallback.page_site.filter(|_| is_its).map(|_| op.code.number());
+            self.count(fallback);
         }
     }
 }

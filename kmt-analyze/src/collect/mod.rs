@@ -21,6 +21,7 @@ pub(crate) mod moments;
 pub(crate) mod occupancy;
 mod occupancy_sums;
 pub(crate) mod page_groups;
+mod page_needs;
 pub(crate) mod page_stacks;
 pub(crate) mod page_use;
 mod parts;

@@ -1,0 +1,121 @@
+//! Kinds of stalls, and the figures of each task and wait.
+
+use std::collections::BTreeMap;
+
+use crate::collect::amount::{Amount, Split};
+use crate::collect::sums::Sums;
+
+/// Kind of a stall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Stall {
+    /// Direct reclaim of pages by a task whose allocation finds none.
+    Direct,
+    /// The same for a memory cgroup at its limit.
+    Memcg,
+    /// The same for a memory cgroup beyond its soft limit.
+    SoftLimit,
+    /// Reclaim of pages of the task's own node first (vm.zone_reclaim_mode).
+    Node,
+    /// Compaction of a zone by a task for its own allocation.
+    DirectCompaction,
+    /// kcompactd, or a compaction requested through /proc.
+    Compaction,
+    /// kswapd of that node is awake.
+    Kswapd(Option<u64>),
+    /// A shrinker: its function, and its address among shrinkers that share the function.
+    Shrinker(Option<u64>, Option<u64>),
+    /// A function of the function graph tracer.
+    Function(u64),
+}
+
+impl Stall {
+    /// True if an allocation of the task waits for it.
+    pub fn delays(self) -> bool {
+        matches!(self, Self::Direct | Self::Memcg | Self::SoftLimit | Self::Node | Self::DirectCompaction)
+    }
+}
+
+/// A complete interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval {
+    /// Kind.
+    pub stall: Stall,
+    /// Task.
+    pub pid: i32,
+    /// CPU where it ended.
+    pub cpu: u32,
+    /// Time of its begin.
+    pub begin: u64,
+    /// Time of its end.
+    pub end: u64,
+}
+
+/// An allocation that waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Delayed {
+    /// Stall that it waited for.
+    pub stall: Stall,
+    /// Number of the kind of the page allocation.
+    pub page_site: u32,
+    /// Number of the site of the slab allocation that needed the page.
+    pub slab_site: Option<u32>,
+    /// True if the allocation failed.
+    pub failed: bool,
+}
+
+/// Figures of one task: the columns of trace-vmscan-postprocess.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskStalls {
+    /// Direct reclaims, by order.
+    pub direct: ByOrder,
+    /// Times that it woke kswapd, by order.
+    pub wakeups: ByOrder,
+    /// Pages scanned on inactive lists: of files, anonymous.
+    pub scanned: Split,
+    /// Pages reclaimed: of files, anonymous.
+    pub reclaimed: Split,
+    /// Pages written: synchronously, asynchronously.
+    pub written: Split,
+    /// Time in direct reclaim.
+    pub direct_time: u64,
+    /// Reclaims for a memory cgroup at its limit, or beyond its soft limit.
+    pub memcg: u64,
+    /// Time in them.
+    pub memcg_time: u64,
+    /// Sum of all times that allocations wait for: reclaim of any kind, direct compaction.
+    pub waited_time: u64,
+    /// Wakes of kswapd, by order.
+    pub wakes: ByOrder,
+    /// The same while it was awake.
+    pub rewakes: ByOrder,
+    /// Pages freed by its direct reclaims, from their end events.
+    pub direct_reclaimed: Amount,
+}
+
+/// Counts by order; `None`: not in the event.
+pub type ByOrder = BTreeMap<Option<u64>, u64>;
+
+/// Number, sum and maximum of waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Number of waits.
+    pub count: u64,
+    /// Sum, in the clock's unit.
+    pub total: u64,
+    /// Longest.
+    pub max: u64,
+}
+
+impl Waits {
+    pub(super) fn add(&mut self, length: u64) {
+        self.absorb(Self { count: 1, total: length, max: length });
+    }
+}
+
+impl Sums for Waits {
+    fn absorb(&mut self, other: Self) {
+        self.count += other.count;
+        self.total = self.total.saturating_add(other.total);
+        self.max = self.max.max(other.max);
+    }
+}
