@@ -55,6 +55,16 @@ macro_rules! sums {
 }
 pub(crate) use sums;
 
+/// Unknown if a part is.
+impl<T: Sums> Sums for Option<T> {
+    fn absorb(&mut self, other: Self) {
+        match (&mut *self, other) {
+            (Some(own), Some(other)) => own.absorb(other),
+            _ => *self = None,
+        }
+    }
+}
+
 impl<A: Sums, B: Sums> Sums for (A, B) {
     fn absorb(&mut self, other: Self) {
         self.0.absorb(other.0);

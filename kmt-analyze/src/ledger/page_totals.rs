@@ -1,6 +1,6 @@
 //! Sums of pages.
 
-use std::ops::AddAssign;
+use super::totals::added;
 
 /// Sums over allocations of pages. Frames are pages of the target's size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,18 +23,11 @@ pub struct FrameTotals {
     pub frames_live_uncertain: u64,
 }
 
-impl AddAssign<&FrameTotals> for FrameTotals {
-    fn add_assign(&mut self, other: &FrameTotals) {
-        self.alloc_events += other.alloc_events;
-        self.alloc_failures += other.alloc_failures;
-        self.frames_alloc += other.frames_alloc;
-        self.frames_freed += other.frames_freed;
-        self.frames_freed_implied += other.frames_freed_implied;
-        self.frames_live += other.frames_live;
-        self.frames_uncertain += other.frames_uncertain;
-        self.frames_live_uncertain += other.frames_live_uncertain;
-    }
-}
+added!(
+    FrameTotals:
+    alloc_events, alloc_failures, frames_alloc, frames_freed, frames_freed_implied, frames_live,
+    frames_uncertain, frames_live_uncertain
+);
 
 /// Counts of page events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

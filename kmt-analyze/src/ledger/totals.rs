@@ -1,6 +1,16 @@
 //! Sums of slab objects.
 
-use std::ops::AddAssign;
+/// Adds sums of these fields with `+=`.
+macro_rules! added {
+    ($sums:ident: $($field:ident),+) => {
+        impl std::ops::AddAssign<&$sums> for $sums {
+            fn add_assign(&mut self, other: &$sums) {
+                $(self.$field += other.$field;)+
+            }
+        }
+    };
+}
+pub(super) use added;
 
 /// Sums over lives of slab objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -59,26 +69,12 @@ impl Totals {
     }
 }
 
-impl AddAssign<&Totals> for Totals {
-    fn add_assign(&mut self, other: &Totals) {
-        self.alloc_events += other.alloc_events;
-        self.bytes_req += other.bytes_req;
-        self.bytes_alloc += other.bytes_alloc;
-        self.frees_matched += other.frees_matched;
-        self.bytes_freed += other.bytes_freed;
-        self.implied_frees += other.implied_frees;
-        self.bytes_freed_implied += other.bytes_freed_implied;
-        self.live += other.live;
-        self.bytes_live += other.bytes_live;
-        self.bytes_req_live += other.bytes_req_live;
-        self.waiting += other.waiting;
-        self.bytes_waiting += other.bytes_waiting;
-        self.uncertain += other.uncertain;
-        self.live_uncertain += other.live_uncertain;
-        self.bytes_live_uncertain += other.bytes_live_uncertain;
-        self.implied_frees_uncertain += other.implied_frees_uncertain;
-    }
-}
+added!(
+    Totals:
+    alloc_events, bytes_req, bytes_alloc, frees_matched, bytes_freed, implied_frees, bytes_freed_implied,
+    live, bytes_live, bytes_req_live, waiting, bytes_waiting, uncertain, live_uncertain,
+    bytes_live_uncertain, implied_frees_uncertain
+);
 
 /// Counts of events without a life, of one interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -110,19 +106,11 @@ impl EventCounts {
     }
 }
 
-impl AddAssign<&EventCounts> for EventCounts {
-    fn add_assign(&mut self, other: &EventCounts) {
-        self.alloc_failures += other.alloc_failures;
-        self.allocated_before += other.allocated_before;
-        self.untraced_birth += other.untraced_birth;
-        self.null_frees += other.null_frees;
-        self.zero_size_frees += other.zero_size_frees;
-        self.double_reports += other.double_reports;
-        self.cross_cpu_frees += other.cross_cpu_frees;
-        self.mixed_api_frees += other.mixed_api_frees;
-        self.late_frees += other.late_frees;
-    }
-}
+added!(
+    EventCounts:
+    alloc_failures, allocated_before, untraced_birth, null_frees, zero_size_frees, double_reports,
+    cross_cpu_frees, mixed_api_frees, late_frees
+);
 
 /// Plain sums over events, without rules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

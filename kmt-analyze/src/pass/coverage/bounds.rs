@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Coverage, FreeEvents, in_use_max};
+use crate::collect::sums::{Sums, sums};
 use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, parts_of};
@@ -23,12 +24,9 @@ pub struct LiveSpan {
     pub bytes: [u64; 2],
 }
 
-impl LiveSpan {
-    fn plus(self, other: Self) -> Self {
-        let sum = |a: [u64; 2], b: [u64; 2]| [a[0].saturating_add(b[0]), a[1].saturating_add(b[1])];
-        Self { objects: sum(self.objects, other.objects), bytes: sum(self.bytes, other.bytes) }
-    }
+sums!(LiveSpan: objects, bytes);
 
+impl LiveSpan {
     /// The same, limited to this number of objects of at most this size.
     fn at_most(self, objects: u64, size: u64) -> Self {
         let bytes = objects.saturating_mul(size);
@@ -105,10 +103,9 @@ impl Bounds {
         for part in &self.parts {
             let coverage = part.coverage;
             if let Some(sum) = of_caches.get_mut(part.cache) {
-                *sum = sum.plus(coverage);
+                sum.absorb(coverage);
             }
-            let sum = of_callers.entry((part.caller, part.cache)).or_default();
-            *sum = sum.plus(coverage);
+            of_callers.entry((part.caller, part.cache)).or_default().absorb(coverage);
         }
         let is_all = |coverage: Option<&Coverage>, least: u64| {
             coverage.is_some_and(|c| c.ends >= least && c.free_events() == FreeEvents::All)
@@ -136,10 +133,9 @@ impl Bounds {
             let mut live = LiveSpan { objects: least(coverage.live), bytes: least(*bytes_live) };
             live.objects[1] = live.objects[1].saturating_add(*waiting);
             live.bytes[1] = live.bytes[1].saturating_add(*bytes_waiting);
-            let sum = by_cache.entry(*cache).or_default();
-            *sum = sum.plus(live);
+            by_cache.entry(*cache).or_default().absorb(live);
         }
-        by_cache.into_iter().try_fold(LiveSpan::default(), |sum, (cache, live)| {
+        by_cache.into_iter().try_fold(LiveSpan::default(), |mut sum, (cache, live)| {
             let Cache { active, size_max, .. } = self.caches.get(cache)?;
             let live = match (self.has_losses, active) {
                 (false, None) => live,
@@ -149,7 +145,8 @@ impl Bounds {
                     LiveSpan { objects: [0, most], bytes: [0, most.saturating_mul(*size_max)] }
                 }
             };
-            Some(sum.plus(live))
+            sum.absorb(live);
+            Some(sum)
         })
     }
 

@@ -7,6 +7,7 @@
 pub mod bounds;
 pub mod history;
 
+use crate::collect::sums::sums;
 use crate::ledger::totals::Totals;
 use crate::pass::caches::CacheKey;
 use crate::pass::size_classes::in_k;
@@ -51,6 +52,8 @@ pub struct Coverage {
 /// Largest ratio of live objects to ends for which the ends are evidence.
 const LIVE_PER_END_MAX: u64 = 10;
 
+sums!(Coverage: ends, implied_frees, live);
+
 impl Coverage {
     /// Ends in these totals.
     pub fn of(totals: &Totals) -> Self {
@@ -68,15 +71,6 @@ impl Coverage {
             }
             Self { ends, implied_frees, .. } if implied_frees.saturating_mul(1000) < ends => FreeEvents::All,
             _ => FreeEvents::Partly,
-        }
-    }
-
-    /// The sum of both.
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            ends: self.ends.saturating_add(other.ends),
-            implied_frees: self.implied_frees.saturating_add(other.implied_frees),
-            live: self.live.saturating_add(other.live),
         }
     }
 

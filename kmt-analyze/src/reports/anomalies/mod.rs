@@ -35,8 +35,7 @@ impl Report for AnomalyReport {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> AnomalyRows {
-        let analysis = context.analysis;
-        kinds::of(context, analysis.get(*handle))
+        kinds::of(context, context.analysis.get(*handle))
     }
 
     fn screen(&self, rows: &AnomalyRows, view: &View) -> Screen {

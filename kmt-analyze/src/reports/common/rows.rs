@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::recorded_sums::RecordedSums;
+use crate::collect::sums::sums;
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
 use crate::pass::coverage::Coverage;
@@ -152,6 +153,8 @@ pub struct Estimated {
     #[serde(skip)]
     pub bytes_wasted: u64,
 }
+
+sums!(Estimated: alloc_events, bytes_req, bytes_alloc, bytes_wasted);
 
 impl From<Estimate> for Estimated {
     fn from(e: Estimate) -> Self {

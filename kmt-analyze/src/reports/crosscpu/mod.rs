@@ -33,8 +33,7 @@ impl Report for CrossCpuReport {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> CrossCpuRows {
-        let analysis = context.analysis;
-        rows::of(context, analysis.get(*handle))
+        rows::of(context, context.analysis.get(*handle))
     }
 
     fn screen(&self, rows: &CrossCpuRows, view: &View) -> Screen {

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::traced::Traced;
 use crate::collect::occupancy::OccupancySums;
+use crate::collect::sums::{Sums, sums};
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Address;
 use crate::stream::Api;
@@ -102,18 +103,9 @@ struct InternalSums {
     waste_time: u128,
 }
 
-impl InternalSums {
-    fn add(&mut self, other: &Self) {
-        self.alloc = self.alloc.saturating_add(other.alloc);
-        self.req = self.req.saturating_add(other.req);
-        self.live = self.live.saturating_add(other.live);
-        self.req_live = self.req_live.saturating_add(other.req_live);
-        self.least = self.least.zip(other.least).map(|(a, b)| a.saturating_add(b));
-        self.waiting = self.waiting.saturating_add(other.waiting);
-        self.byte_time = self.byte_time.saturating_add(other.byte_time);
-        self.waste_time = self.waste_time.saturating_add(other.waste_time);
-    }
+sums!(InternalSums: alloc, req, live, req_live, least, waiting, byte_time, waste_time);
 
+impl InternalSums {
     fn wasted(&self) -> u64 {
         self.alloc.saturating_sub(self.req)
     }
@@ -180,11 +172,11 @@ fn all_sums<'t>(traced: &'t Traced<'_, '_, '_>, occupancy: &OccupancySums) -> Al
             Api::Cache => 2,
         };
         if let Some(kind) = all.kinds.get_mut(kind) {
-            kind.add(&sums);
+            kind.absorb(sums);
         }
         match site.api {
-            Api::Kmalloc => all.callers.entry(site.call_site).or_insert(empty).add(&sums),
-            Api::Cache => all.caches.entry(traced.cache(number)).or_insert(empty).add(&sums),
+            Api::Kmalloc => all.callers.entry(site.call_site).or_insert(empty).absorb(sums),
+            Api::Cache => all.caches.entry(traced.cache(number)).or_insert(empty).absorb(sums),
         }
     }
     all

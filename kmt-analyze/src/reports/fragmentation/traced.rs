@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::collect::sums::Sums;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, usual_names};
 use crate::pass::coverage::Coverage;
@@ -36,8 +37,7 @@ impl Traced<'_, '_, '_> {
         let mut out: BTreeMap<&str, (Coverage, u64)> = BTreeMap::new();
         for (site, parts) in (0u32..).zip(&self.context.analysis.balance.sites) {
             for (_, totals) in parts {
-                let sum = out.entry(self.cache(site)).or_default();
-                *sum = (sum.0.plus(Coverage::of(totals)), sum.1.saturating_add(totals.bytes_waiting));
+                out.entry(self.cache(site)).or_default().absorb((Coverage::of(totals), totals.bytes_waiting));
             }
         }
         out

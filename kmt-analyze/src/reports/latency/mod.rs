@@ -90,8 +90,7 @@ impl Report for Latency {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, (stalls, threshold): &Self::Handles) -> LatencyRows {
-        let analysis = context.analysis;
-        rows::of(context, analysis.get(*stalls), *threshold)
+        rows::of(context, context.analysis.get(*stalls), *threshold)
     }
 
     fn screen(&self, rows: &LatencyRows, view: &View) -> Screen {

@@ -54,8 +54,7 @@ impl Report for PeakReport {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> PeakRows {
-        let analysis = context.analysis;
-        rows::of(context, analysis.get(*handle))
+        rows::of(context, context.analysis.get(*handle))
     }
 
     fn screen(&self, rows: &PeakRows, view: &View) -> Screen {

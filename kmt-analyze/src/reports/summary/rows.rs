@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::ranges::{SummaryRanges, ranges};
 use super::slab::{BothTotals, InterfaceTotals, RawTotals, RecordedEvents, SlabTotals};
+use crate::collect::sums::Sums;
 use crate::ledger::totals::Totals;
 use crate::pass::coverage::bounds::LiveSpan;
 use crate::pass::weights::Estimate;
@@ -161,13 +162,9 @@ fn estimated_total(analysis: &Analysis, [_, kmalloc, cache]: [Totals; 3]) -> Opt
     let of = |api, totals| (estimate(analysis, api).map(Estimated::from), exact(totals));
     let ((kmalloc, of_kmalloc), (cache, of_cache)) = (of(Api::Kmalloc, &kmalloc), of(Api::Cache, &cache));
     kmalloc.or(cache)?;
-    let (a, b) = (kmalloc.unwrap_or(of_kmalloc), cache.unwrap_or(of_cache));
-    Some(Estimated {
-        alloc_events: a.alloc_events.saturating_add(b.alloc_events),
-        bytes_req: a.bytes_req.saturating_add(b.bytes_req),
-        bytes_alloc: a.bytes_alloc.saturating_add(b.bytes_alloc),
-        bytes_wasted: a.bytes_wasted.saturating_add(b.bytes_wasted),
-    })
+    let mut sum = kmalloc.unwrap_or(of_kmalloc);
+    sum.absorb(cache.unwrap_or(of_cache));
+    Some(sum)
 }
 
 /// The call site with most live bytes; ties go to the lowest address.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use crate::collect::page_use::Use;
+use crate::collect::sums::Sums;
 use crate::collect::tasks::{OriginSums, TaskSums};
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
@@ -186,16 +187,11 @@ fn candidates(
     let mut by_pid: BTreeMap<i32, (OriginSums, (u64, u64))> = BTreeMap::new();
     let pid = |origin: u32| analysis.interner.origins.get(origin).map_or(0, |o| o.pid);
     for (number, sums) in (0u32..).zip(&tasks.origins) {
-        let entry = &mut by_pid.entry(pid(number)).or_default().0;
-        entry.slab += &sums.slab;
-        entry.pages += &sums.pages;
-        entry.freed_here += sums.freed_here;
-        entry.bytes_freed_here += sums.bytes_freed_here;
+        by_pid.entry(pid(number)).or_default().0.absorb(*sums);
     }
     for (&(from, to), &(objects, bytes)) in &tasks.handed {
         if pid(from) != pid(to) {
-            let entry = &mut by_pid.entry(pid(from)).or_default().1;
-            *entry = (entry.0 + objects, entry.1 + bytes);
+            by_pid.entry(pid(from)).or_default().1.absorb((objects, bytes));
         }
     }
     for pid in page_use.keys() {

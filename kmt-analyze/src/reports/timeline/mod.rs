@@ -60,8 +60,7 @@ impl Report for TimelineReport {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> TimelineRows {
-        let analysis = context.analysis;
-        rows::of(context, analysis.get(*handle), self)
+        rows::of(context, context.analysis.get(*handle), self)
     }
 
     fn screen(&self, rows: &TimelineRows, view: &View) -> Screen {

@@ -85,8 +85,7 @@ impl Report for WhatIf {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> WhatIfRows {
-        let analysis = context.analysis;
-        rows::of(context, analysis.get(handles.0), handles.1.as_ref())
+        rows::of(context, context.analysis.get(handles.0), handles.1.as_ref())
     }
 
     fn screen(&self, rows: &WhatIfRows, view: &View) -> Screen {

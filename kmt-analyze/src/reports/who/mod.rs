@@ -53,8 +53,7 @@ impl Report for WhoReport {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> WhoRows {
-        let analysis = context.analysis;
-        rows::of(context, analysis.get(*handle), self.address)
+        rows::of(context, context.analysis.get(*handle), self.address)
     }
 
     fn screen(&self, rows: &WhoRows, view: &View) -> Screen {

@@ -56,8 +56,7 @@ impl Report for Temporary {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, (handle, bound): &Self::Handles) -> TemporaryRows {
-        let analysis = context.analysis;
-        rows::of(context, analysis.get(*handle), &self.sort, *bound)
+        rows::of(context, context.analysis.get(*handle), &self.sort, *bound)
     }
 
     fn screen(&self, rows: &TemporaryRows, view: &View) -> Screen {
