@@ -150,7 +150,7 @@ mod tests {
             symbol: "alloc_pipe_info+0xd7/0x230".into(),
             survivors: 1_000,
             stacks: vec![stack],
-            kind: Verdict::Grows,
+            verdict: Verdict::Grows,
             ..LeakRow::default()
         };
         let mut family = FamilyPart {
