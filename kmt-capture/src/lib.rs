@@ -6,6 +6,7 @@
 // They panic where the stream cannot be written; `message!`, `tell!` and `Out` do not.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
+mod build_id;
 mod check;
 mod clean;
 pub mod cli;

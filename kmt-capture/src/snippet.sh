@@ -124,6 +124,12 @@ done
 cat /proc/kallsyms > "$out/kallsyms" 2> /dev/null
 cat /proc/modules > "$out/modules" 2> /dev/null
 cat /proc/cmdline > "$out/cmdline"
+cat /sys/kernel/notes > "$out/notes" 2> /dev/null
+mkdir "$out/module_notes"
+for f in /sys/module/*/notes/.note.gnu.build-id; do
+    m=${f#/sys/module/}
+    [ -e "$f" ] && cat "$f" > "$out/module_notes/${m%%/*}"
+done
 uname -a > "$out/uname"
 k=$(sed -n 's/^KernelPageSize: *\([0-9]*\) kB/\1/p' /proc/self/smaps 2> /dev/null | sed -n 1p)
 [ -n "$k" ] && echo $((k * 1024)) > "$out/pagesize"

@@ -60,6 +60,7 @@ fn describe(
     if let Some(cmdline) = directory.target_file("cmdline")? {
         pairs.push(("cmdline".into(), cmdline.trim_ascii().to_vec()));
     }
+    pairs.extend(directory.build_ids(target.order)?);
     for (name, value) in directory.conditions()? {
         pairs.push((format!("tracefs/{name}"), value.trim_ascii_end().to_vec()));
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::failure::{Failure, Result};
-use crate::input::{Budget, Folder, Kind, Limits, STATE, timed_snapshots};
+use crate::input::{Budget, Folder, Kind, Limits, STATE, build_ids, timed_snapshots};
 
 use super::description::Description;
 
@@ -54,6 +54,9 @@ impl TargetFiles {
         }
         if let Some(cmdline) = self.bytes("cmdline")? {
             description.pairs.push(("cmdline".into(), cmdline.trim_ascii().to_vec()));
+        }
+        if let Some(folder) = &self.directory {
+            description.pairs.extend(build_ids(folder, description.order())?);
         }
         if let Some(size) = self.text("pagesize")?.and_then(|t| t.trim().parse::<u64>().ok()) {
             if size.is_power_of_two() {

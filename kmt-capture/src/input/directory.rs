@@ -4,10 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use kmt_format::kernel::ByteOrder;
+
 use super::budget::Budget;
 use super::folder::Folder;
 use super::limits::{Kind, Limits};
 use super::raw::Raw;
+use crate::build_id;
 use crate::failure::{Failure, Result};
 use crate::tracefs::CONDITIONS;
 
@@ -116,6 +119,16 @@ impl Directory {
         Ok(None)
     }
 
+    /// Build ids by keys of the registry: `notes` of the kernel, `module_notes/NAME` of modules.
+    pub fn build_ids(&self, order: ByteOrder) -> Result<Vec<(String, Vec<u8>)>> {
+        let mut pairs = Vec::new();
+        for folder in std::iter::once(&self.root).chain(&self.parent) {
+            pairs.extend(build_ids(folder, order)?);
+        }
+        pairs.dedup_by(|a, b| a.0 == b.0);
+        Ok(pairs)
+    }
+
     /// The same as text.
     pub fn target_text(&self, name: &str) -> Result<Option<String>> {
         Ok(self.target_file(name)?.map(|b| String::from_utf8_lossy(&b).into_owned()))
@@ -219,6 +232,19 @@ impl Directory {
         }
         Ok(out)
     }
+}
+
+/// Build ids of a folder, by keys of the registry.
+pub fn build_ids(folder: &Folder, order: ByteOrder) -> Result<Vec<(String, Vec<u8>)>> {
+    let modules = folder.names("module_notes")?.into_iter().filter_map(|name| name.into_string().ok());
+    let mut files = vec![(String::new(), "notes".to_owned())];
+    files.extend(modules.map(|module| (module.clone(), format!("module_notes/{module}"))));
+    let mut pairs = Vec::new();
+    for (module, file) in files {
+        let id = folder.read(&file, Kind::File)?.and_then(|notes| build_id::of_notes(&notes, order));
+        pairs.extend(id.map(|id| (build_id::key(&module), id.into_bytes())));
+    }
+    Ok(pairs)
 }
 
 /// Snapshots of a folder that tell when they were taken: `slabinfo.at.T0-T1`.

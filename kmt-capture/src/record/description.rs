@@ -12,6 +12,7 @@ use super::direct_map;
 use super::plan::Plan;
 use super::setup::Setup;
 use super::snapshot;
+use crate::build_id;
 use crate::tracefs::CONDITIONS;
 
 /// Keys and values about target and recording, at the start of the file.
@@ -56,6 +57,7 @@ pub fn write(
             pairs.push((format!("tracefs/{name}"), text.trim_ascii_end().into()));
         }
     }
+    pairs.extend(build_ids());
     pairs.extend(snapshot::topology());
     pairs.retain(|(_, value)| !value.is_empty());
     let pairs: Vec<(&str, &[u8])> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_slice())).collect();
@@ -67,6 +69,22 @@ pub fn write(
         }
     }
     writer.add_file("event_conditions", plan.conditions().as_bytes())
+}
+
+/// Build ids of the running kernel and of its modules.
+fn build_ids() -> Vec<(String, Vec<u8>)> {
+    let pair = |module: &str, path: &Path| {
+        let id = build_id::of_notes(&fs::read(path).ok()?, ByteOrder::NATIVE)?;
+        Some((build_id::key(module), id.into_bytes()))
+    };
+    let modules = fs::read_dir("/sys/module").into_iter().flatten().filter_map(|entry| entry.ok());
+    let modules = modules.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        pair(&name, &entry.path().join("notes/.note.gnu.build-id"))
+    });
+    let mut pairs: Vec<_> = pair("", Path::new("/sys/kernel/notes")).into_iter().chain(modules).collect();
+    pairs.sort();
+    pairs
 }
 
 /// A time of the trace clock with the time of day at which it was read: `TRACE REALTIME_NS WITHIN_NS`.

@@ -4,6 +4,7 @@ use std::fs;
 
 use kmt_format::kernel::TraceClock;
 
+use crate::build_id;
 use crate::convert::description::Description;
 use crate::failure::{Failure, Result};
 use crate::import::ImportError;
@@ -20,6 +21,8 @@ pub fn describe(file: &mut PerfData<'_>, failed: &dyn Fn(ImportError) -> Failure
     if let Some((_, _, start)) = &file.kernel_text {
         pairs.push(("perf/kernel_start".to_owned(), format!("{start:#x}").into_bytes()));
     }
+    let ids = std::mem::take(&mut file.build_ids);
+    pairs.extend(ids.into_iter().map(|(module, id)| (build_id::key(&module), id.into_bytes())));
     let uname = file.fact("osrelease").map(|release| {
         let (host, arch) = (file.fact("hostname").unwrap_or("?"), file.fact("arch").unwrap_or_default());
         format!("Linux {host} {release} {arch}")

@@ -4,6 +4,7 @@
 //! `tools/perf/Documentation/perf.data-file-format.txt`.
 
 mod attr;
+mod build_ids;
 mod records;
 mod rounds;
 mod sample;
@@ -38,6 +39,8 @@ pub struct PerfData<'d> {
     pub facts: Vec<(&'static str, String)>,
     /// `_text` or `_stext`, by which the kernel's symbols were placed: its name, its address, where its mapping starts.
     pub kernel_text: Option<(String, u64, u64)>,
+    /// Build ids of modules, "" for the kernel.
+    pub build_ids: Vec<(String, String)>,
     /// Missing facts and their consequences.
     pub notes: Vec<String>,
     /// Bytes that all compressed records together may hold.
@@ -51,6 +54,8 @@ const TEXTS: [(u32, &str); 5] =
     [(3, "hostname"), (4, "osrelease"), (5, "version"), (6, "arch"), (11, "cmdline")];
 /// The feature that is the target's tracefs.
 const TRACING_DATA: u32 = 1;
+/// The feature that is build ids of the files whose code was hit.
+const BUILD_IDS: u32 = 2;
 
 impl<'d> PerfData<'d> {
     /// Reads everything before and after the records, and records up to the first sample.
@@ -76,6 +81,7 @@ impl<'d> PerfData<'d> {
             tracing: None,
             facts: Vec::new(),
             kernel_text: None,
+            build_ids: Vec::new(),
             notes: Vec::new(),
             inflated_max: inflated_max(bytes.len() as u64),
             bounds,
@@ -161,6 +167,10 @@ impl<'d> PerfData<'d> {
 
     fn feature(&mut self, number: u32, contents: &[u8], offset: u64) -> Result<()> {
         let mut cursor = Cursor::new(contents, offset, self.order);
+        if number == BUILD_IDS {
+            self.build_ids = build_ids::read(&mut cursor);
+            return Ok(());
+        }
         if number == TRACING_DATA {
             return self.tracing(&mut cursor);
         }
