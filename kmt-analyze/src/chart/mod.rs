@@ -8,8 +8,12 @@ mod heat;
 mod latency;
 mod lifetimes;
 mod pageblocks;
+mod ring;
+mod source;
 pub mod svg;
 mod timeline;
+mod tree;
+mod treemap;
 mod waste;
 
 use std::collections::BTreeMap;
@@ -20,12 +24,14 @@ use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::pass::sum_of;
 use crate::render::text::escaped;
+use crate::reports::callers::Callers;
 use crate::reports::common::Context;
 use crate::reports::common::ReportContext;
 use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::trust::warnings;
 use crate::reports::fragmentation::Fragmentation;
+use crate::reports::grouped::Grouped;
 use crate::reports::latency::Latency;
 use crate::reports::lifetimes::Lifetimes;
 use crate::reports::report::Report;
@@ -56,6 +62,10 @@ pub enum ChartKind {
     Pageblocks,
     /// Waits for memory: when, and how long
     Latency,
+    /// Directories, files and functions of the kernel's source by their memory, as rings
+    Ring,
+    /// The same as rectangles
+    Treemap,
 }
 
 /// Options of `chart`.
@@ -74,6 +84,8 @@ pub struct ChartOptions {
     pub lines: usize,
     /// Weight of a stack.
     pub weight: Weight,
+    /// Directory of a source tree.
+    pub branch: Option<String>,
     /// Stacks of pages, not of slab objects.
     pub pages: bool,
     /// Stacks with which those of a flame graph are compared.
@@ -98,6 +110,11 @@ pub fn before(session: &Session<'_>, options: &ChartOptions) -> Result<Before> {
 /// Rows of a report that are asked for: more than any picture shows.
 const ROWS_MAX: usize = 60;
 
+/// Levels of a source tree without --depth: directory, directory, file, function.
+const LEVELS: usize = 4;
+/// Parts of a source tree that have less than this part of the whole are gathered.
+const PARTS: u64 = 250;
+
 /// Writes the chart.
 pub fn run(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
     let context = Context { session, selection: &options.selection, limit: ROWS_MAX };
@@ -109,6 +126,7 @@ pub fn run(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
         ChartKind::Filling => filling(&context, options),
         ChartKind::Pageblocks => pageblocks(&context, options),
         ChartKind::Latency => latency(&context, options),
+        ChartKind::Ring | ChartKind::Treemap => source_tree(&context, options),
     }
 }
 
@@ -171,6 +189,29 @@ fn latency(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome>
     let frame = frame(&context, "latency --threshold 0".to_owned());
     let span = options.selection.span(context.session);
     write(&context, options, &latency::of(&rows, span, &context.session.losses, &frame))
+}
+
+fn source_tree(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
+    let session = context.session;
+    session.check_source("a picture of the source tree")?;
+    let report = Grouped::new(Callers::by_source());
+    let (analysis, rows) = rows_of(&Context { limit: usize::MAX, ..*context }, &report)?;
+    let context = ReportContext::new(context, &analysis);
+    let branch = options.branch.as_deref();
+    let weight = options.weight;
+    let groups = rows.groups().ok_or_else(|| lacks(session, "source tree", "its groups are missing"))?;
+    let root = tree::of(groups, weight, branch);
+    let (depth, whole) = (session.env.source.depth.map_or(LEVELS, usize::from), root.weight);
+    let root = tree::gathered(root, depth, whole / PARTS);
+    let picture = source::SourcePicture {
+        title: source::SourcePicture::title(weight, branch),
+        weight,
+        whole,
+        version: session.version(),
+    };
+    let frame = frame(&context, "callers --by file,function".to_owned());
+    let draw = if options.kind == ChartKind::Ring { ring::of } else { treemap::of };
+    write(&context, options, &draw(&root, &picture, &frame))
 }
 
 fn lacks(session: &Session<'_>, what: &str, reason: &str) -> Failure {

@@ -11,6 +11,8 @@ text{fill:#1a1a1a}.muted{fill:#555}.title{font-size:16px;font-weight:600}.warn{f
 .f0{fill:#f6c48b}.f1{fill:#f2b0a0}.f2{fill:#f5dc94}.f3{fill:#eab8c8}.f4{fill:#f0cfa4}.frame text{fill:#1a1a1a;font-size:11px}\
 .h1{fill:#deebf7}.h2{fill:#c6dbef}.h3{fill:#9ecae1}.h4{fill:#6baed6}.h5{fill:#4292c6}.h6{fill:#2171b5}.h7{fill:#08519c}.h8{fill:#08306b}\
 .d0{fill:#2166ac}.d1{fill:#67a9cf}.d2{fill:#d1e5f0}.d3{fill:#eee}.d4{fill:#fddbc7}.d5{fill:#ef8a62}.d6{fill:#d6604d}\
+.r0{fill:#7fb7e6}.r1{fill:#f5b27a}.r2{fill:#86cfae}.r3{fill:#e0a8c8}.r4{fill:#e8cf6a}.r5{fill:#b7a6e0}.r6{fill:#c5cf7c}.r7{fill:#bdbdbd}\
+.part path{stroke:#fff;stroke-width:.7}.part text{fill:#1a1a1a;font-size:11px}.part:hover path{stroke:#1a1a1a}\
 .frame rect{stroke:#fff;stroke-width:.5}.frame.hit rect{fill:#8fd3ff}\
 @media(prefers-color-scheme:dark){svg{background:#161616}text{fill:#eee}.muted{fill:#aaa}.warn{fill:#ffb38a}.hatch{stroke:#ffb38a}\
 .grid{stroke:#333}.axis{stroke:#777}.c0{stroke:#56b4e9;fill:#56b4e9}.c2{stroke:#29c796;fill:#29c796}.c4{stroke:#e69f00;fill:#e69f00}\
