@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::limits::RunLimits;
+use crate::source::SourceArgs;
 
 /// Standard output, files, limits and progress of a command. Messages go to the standard error of the process (`tell!`).
 #[derive(Debug, Clone, Default)]
@@ -14,6 +15,8 @@ pub struct Env {
     memory: Option<Arc<InMemory>>,
     /// Limits on the use of memory by a file.
     pub limits: RunLimits,
+    /// Debug information.
+    pub source: SourceArgs,
     /// Passes print their progress, if standard error is a terminal.
     pub shows_progress: bool,
 }
@@ -51,6 +54,11 @@ impl Env {
     /// The same with these limits.
     pub fn with_limits(self, limits: RunLimits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// The same with this debug information.
+    pub fn with_source(self, source: SourceArgs) -> Self {
+        Self { source, ..self }
     }
 
     /// True if files and output are in memory.

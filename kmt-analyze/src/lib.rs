@@ -23,6 +23,7 @@ mod ledger;
 pub mod pass;
 mod render;
 pub mod reports;
+mod source;
 mod stream;
 mod trace;
 

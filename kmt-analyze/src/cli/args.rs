@@ -54,10 +54,13 @@ pub struct SelectArgs {
     #[arg(long, value_name = "CPU")]
     cpu: Vec<u32>,
     /// Allocations that meet a condition: size>4096, call_site~^ext4_, pid=1,2, lifetime>1ms. Keys: pid, comm, cpu, node,
-    /// event, call_site, module, cache, bytes_req, bytes_alloc or size, lifetime, gfp, order, migratetype. Operators: = != <
+    /// event, call_site, module, dir, file, cache, bytes_req, bytes_alloc or size, lifetime, gfp, order, migratetype. Operators: = != <
     /// <= > >=, ~ and !~ for regular expressions. If repeated, all conditions must hold
     #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
     terms: Vec<Condition>,
+    /// Allocations of functions whose source is in this directory, such as fs/ext4: as --where dir=DIR
+    #[arg(long, value_name = "DIR", value_parser = directory)]
+    start_branch: Option<String>,
     /// Leave out memory that the recorder itself allocated
     #[arg(long)]
     without_recorder: bool,
@@ -66,19 +69,33 @@ pub struct SelectArgs {
     threads: Option<u16>,
 }
 
+impl SelectArgs {
+    /// The directory of --start-branch.
+    pub fn branch(&self) -> Option<String> {
+        self.start_branch.clone()
+    }
+}
+
 impl From<SelectArgs> for Selection {
     fn from(args: SelectArgs) -> Self {
+        let branch = args.start_branch.and_then(|dir| Condition::parse(&format!("dir={dir}")).ok());
         Self {
             time: args.time,
             at: args.at,
             pids: args.pid,
             comms: args.comm,
             cpus: args.cpu,
-            terms: args.terms,
+            terms: args.terms.into_iter().chain(branch).collect(),
             without_recorder: args.without_recorder,
             threads: args.threads.map(usize::from),
         }
     }
+}
+
+/// A directory, as the source lines have it.
+fn directory(text: &str) -> Result<String, String> {
+    let dir = text.trim_end_matches('/').trim_start_matches("./");
+    Condition::parse(&format!("dir={dir}")).map(|_| dir.to_owned())
 }
 
 /// Number of rows.

@@ -249,6 +249,14 @@ pub enum Command {
         #[command(flatten)]
         made: OutputArgs,
     },
+    /// A trace with the source lines of its addresses
+    ///
+    /// Looks up function, file and line of each caller and of each address of a stack, with the functions that are inlined
+    /// there, in the traced kernel's own debug information. Reports of the new file have them on any machine.
+    Symbolize {
+        #[command(flatten)]
+        made: OutputArgs,
+    },
     /// Check every chunk, checksum and event of a file
     Verify {
         #[command(flatten)]

@@ -6,6 +6,7 @@ use clap::Command;
 
 use super::args::SELECTION;
 use crate::reports::registry::{REPORTS, ReportGroup};
+use crate::source::SOURCE;
 
 /// Commands that are no reports, by group, in the order of the help.
 const OTHERS: [(ReportGroup, &[&str]); 4] = [
@@ -14,7 +15,18 @@ const OTHERS: [(ReportGroup, &[&str]); 4] = [
     (ReportGroup::Events, &["info", "dump", "verify"]),
     (
         ReportGroup::Exchange,
-        &["report", "chart", "export", "slice", "recover", "anonymize", "account", "completions", "man"],
+        &[
+            "report",
+            "chart",
+            "export",
+            "slice",
+            "symbolize",
+            "recover",
+            "anonymize",
+            "account",
+            "completions",
+            "man",
+        ],
     ),
 ];
 
@@ -30,7 +42,7 @@ Usage: kmt-analyze FILE              findings: the most important facts of the t
 pub fn grouped(cli: Command) -> Command {
     let list = list(&cli);
     let hide = |arg: clap::Arg| {
-        let is_shared = arg.get_help_heading() == Some(SELECTION);
+        let is_shared = [Some(SELECTION), Some(SOURCE)].contains(&arg.get_help_heading());
         let is_compat =
             matches!(arg.get_id().as_str(), "compat" | "slab" | "page" | "caller" | "alloc" | "lines");
         if is_shared || is_compat { arg.hide(true) } else { arg }

@@ -35,6 +35,7 @@ use crate::reports::report::AnyReport;
 use crate::reports::run::one;
 use crate::reports::summary::Summary;
 use crate::reports::{account, all, compat, diff, info};
+use crate::source::SourceArgs;
 use crate::trace::session::Session;
 use crate::trace::{open, unknown};
 
@@ -66,6 +67,8 @@ struct Cli {
     #[arg(long = "limit", value_name = "NAME=SIZE", value_parser = limits::parse, global = true, help_heading = "Display")]
     limits: Vec<Limit>,
     #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
     look: LookArgs,
     /// Without a command: the .kmt file to summarise; - is standard input
     file: Option<PathBuf>,
@@ -94,7 +97,8 @@ pub(crate) fn run_line<'a>(args: impl Iterator<Item = &'a str>, env: Env) -> Res
 
 fn execute(matches: &ArgMatches, env: Env) -> Result<Outcome> {
     let limits: Vec<Limit> = matches.get_many("limits").unwrap_or_default().cloned().collect();
-    let env = &env.with_limits(RunLimits::with(&limits));
+    let source = SourceArgs::from_arg_matches(matches).map_err(|error| Failure::new(error.to_string()))?;
+    let env = &env.with_limits(RunLimits::with(&limits)).with_source(source);
     let show = show(matches, env)?;
     if let Some((entry, matches)) = report::asked(matches) {
         return report::run(entry, matches, show, env);
@@ -177,6 +181,11 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
             let bytes = open::bytes_in(&made.file, env)?;
             edit::recover(&made.file, &bytes, &made_target(&made), made.compress, env)
         }
+        Command::Symbolize { made } => {
+            made_target(&made).check()?;
+            let bytes = open::bytes_in(&made.file, env)?;
+            edit::symbolize(&made.file, &bytes, &made_target(&made), made.compress, env)
+        }
         Command::Verify { target } => {
             let bytes = open::bytes_in(&target.file, env)?;
             let trace = open::trace_in(&target.file, &bytes, env)?;
@@ -242,7 +251,9 @@ fn export(args: ExportArgs, env: &Env) -> Result<Outcome> {
 }
 
 fn draw(args: ChartArgs, env: &Env) -> Result<Outcome> {
+    let branch = args.select.branch();
     let mut options = chart::ChartOptions {
+        branch,
         kind: args.kind,
         target: export::Target { path: args.output, force: args.force },
         selection: args.select.into(),
@@ -384,7 +395,7 @@ fn shown(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcom
     let bytes = open::bytes_in(file, env)?;
     bytes.without_growing(|| {
         let trace = open::trace_in(file, &bytes, env)?;
-        run(&Session::in_env(file, &trace, env))
+        run(&open::session_in(file, &trace, env)?)
     })
 }
 

@@ -12,11 +12,14 @@ use crate::pass::migratetypes::MigrateTypes;
 use crate::pass::modules::{module_of, names_of_module};
 use crate::pass::size_classes::names_of_size;
 use crate::render::words::counted;
+use crate::source::SourceTable;
 
 /// Conditions that an event has to meet by itself: an event without the field meets none on it.
 pub(crate) struct Conditions<'o> {
     all: &'o [Condition],
     migratetypes: MigrateTypes,
+    /// Source lines; `None`: of a file that is being written, none.
+    source: Option<&'o SourceTable<'o>>,
     /// Events left out because they lack the field, for each condition.
     lacking: Vec<u64>,
 }
@@ -32,8 +35,12 @@ pub(super) fn check(conditions: &[Condition]) -> Result<()> {
 
 impl<'o> Conditions<'o> {
     /// Conditions on events of a trace.
-    pub(super) fn new(all: &'o [Condition], metadata: &Metadata<'_>) -> Self {
-        Self { all, migratetypes: MigrateTypes::of(metadata), lacking: vec![0; all.len()] }
+    pub(super) fn new(
+        all: &'o [Condition],
+        metadata: &Metadata<'_>,
+        source: Option<&'o SourceTable<'o>>,
+    ) -> Self {
+        Self { all, migratetypes: MigrateTypes::of(metadata), source, lacking: vec![0; all.len()] }
     }
 
     /// True if there are none.
@@ -49,7 +56,7 @@ impl<'o> Conditions<'o> {
         env: &PrintEnv<'_>,
         comm: &[u8],
     ) -> bool {
-        let of = ConditionOf { event, text, env, comm };
+        let of = ConditionOf { event, text, env, comm, source: self.source };
         let mut meets = true;
         for (condition, lacking) in self.all.iter().zip(&mut self.lacking) {
             match of.holds(condition, &self.migratetypes) {
@@ -80,6 +87,7 @@ struct ConditionOf<'e> {
     text: Option<&'e EventText>,
     env: &'e PrintEnv<'e>,
     comm: &'e [u8],
+    source: Option<&'e SourceTable<'e>>,
 }
 
 impl ConditionOf<'_> {
@@ -103,6 +111,11 @@ impl ConditionOf<'_> {
             Key::Module => {
                 let symbol = self.env.symbol_with_offset(event.uint_with(Role::CALL_SITE)?);
                 Some(condition.holds_for_any(&names_of_module(module_of(&symbol)?)))
+            }
+            Key::Dir | Key::File => {
+                let frame = self.source?.shown(event.uint_with(Role::CALL_SITE)?)?;
+                let names = if condition.key == Key::Dir { frame.dirs() } else { frame.files().to_vec() };
+                Some(condition.holds_for_any(&names))
             }
             Key::Cache => self.cache(condition),
             Key::Gfp => {

@@ -57,8 +57,8 @@ impl Sink for LiveDump<'_> {
         let new = || Printer::new(source.schema, source.metadata, source.print_env(), *is_terminal);
         let is_selected = options.selects(event, selected, source.schema)
             && (options.conditions.is_empty() || {
-                let conditions =
-                    conditions.get_or_insert_with(|| Conditions::new(&options.conditions, source.metadata));
+                let conditions = conditions
+                    .get_or_insert_with(|| Conditions::new(&options.conditions, source.metadata, None));
                 printer.get_or_insert_with(new).meets(event, conditions)
             });
         let own = Owner::of(event, is_selected);

@@ -105,7 +105,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
     let window = options.time.as_ref().map(|t| t.resolve(&session.clock(), start)).transpose()?;
     let mut merge = trace.merge_of(selected.bits(trace.schema()), window);
     let mut stacks = StackJoiner::default();
-    let mut conditions = Conditions::new(&options.conditions, trace.metadata());
+    let mut conditions = Conditions::new(&options.conditions, trace.metadata(), Some(session.source()));
     // On a terminal, the events themselves show it.
     let progress = (!session.env.is_terminal()).then(|| ByTime::of(session, window));
     let mut left = options.limit.unwrap_or(u64::MAX);

@@ -14,7 +14,7 @@ pub fn changes(before: &Session<'_>, after: &Session<'_>, selection: &Selection)
     let build = diff::build(before);
     let is_one_build = build.is_some() && build == diff::build(after);
     let profile = |session: &Session<'_>| diff::of(session, selection, diff::By::CallSite, is_one_build).0;
-    let names = [before, after].map(|session| session.path.display().to_string());
+    let names = [&before.path, &after.path].map(|path| path.display().to_string());
     let look = Look { width: Look::NO_LIMIT, ..Look::default() };
     let options = diff::DiffOptions {
         arguments: names.join(" "),

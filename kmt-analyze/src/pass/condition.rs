@@ -23,6 +23,10 @@ pub enum Key {
     CallSite,
     /// Module of the allocator's caller, with or without its brackets; `[kernel]`: the core kernel.
     Module,
+    /// Directory of the source of the allocator's caller, or one above it.
+    Dir,
+    /// Source file of the allocator's caller, with or without its directory.
+    File,
     /// Name of the cache.
     Cache,
     /// Bytes requested.
@@ -39,7 +43,7 @@ pub enum Key {
     Migratetype,
 }
 
-const KEYS: [(&str, Key); 15] = [
+const KEYS: [(&str, Key); 17] = [
     ("pid", Key::Pid),
     ("comm", Key::Comm),
     ("cpu", Key::Cpu),
@@ -47,6 +51,8 @@ const KEYS: [(&str, Key); 15] = [
     ("event", Key::Event),
     ("call_site", Key::CallSite),
     ("module", Key::Module),
+    ("dir", Key::Dir),
+    ("file", Key::File),
     ("cache", Key::Cache),
     ("bytes_req", Key::BytesReq),
     ("bytes_alloc", Key::BytesAlloc),
@@ -166,7 +172,15 @@ impl Condition {
     fn is_textual(&self) -> bool {
         matches!(
             self.key,
-            Key::Comm | Key::Event | Key::CallSite | Key::Module | Key::Cache | Key::Gfp | Key::Migratetype
+            Key::Comm
+                | Key::Event
+                | Key::CallSite
+                | Key::Module
+                | Key::Dir
+                | Key::File
+                | Key::Cache
+                | Key::Gfp
+                | Key::Migratetype
         )
     }
 

@@ -103,6 +103,14 @@ impl<'s, 'd> Selector<'s, 'd> {
         module_of(&symbol).is_some_and(|module| condition.holds_for_any(&names_of_module(module)))
     }
 
+    fn is_in_source(&self, condition: &Condition, address: u64) -> bool {
+        let frame = self.session.source().shown(address);
+        frame.is_some_and(|frame| match condition.key {
+            Key::Dir => condition.holds_for_any(&frame.dirs()),
+            _ => condition.holds_for_any(&frame.files()),
+        })
+    }
+
     fn site(&self, interner: &Interner, site: &Site) -> bool {
         self.terms.iter().all(|condition| match condition.key {
             Key::Pid | Key::Comm | Key::Cpu | Key::Lifetime => true,
@@ -110,6 +118,7 @@ impl<'s, 'd> Selector<'s, 'd> {
             Key::Event => self.is_event(condition, site.class),
             Key::CallSite => condition.holds_text(&self.symbol(site.call_site)),
             Key::Module => self.is_of_module(condition, site.call_site),
+            Key::Dir | Key::File => self.is_in_source(condition, site.call_site),
             Key::Cache => {
                 if site.api == Api::Kmalloc {
                     return self.is_size_class(interner, condition, site);
@@ -138,6 +147,8 @@ impl<'s, 'd> Selector<'s, 'd> {
             Key::Node
             | Key::CallSite
             | Key::Module
+            | Key::Dir
+            | Key::File
             | Key::Cache
             | Key::BytesReq
             | Key::BytesAlloc

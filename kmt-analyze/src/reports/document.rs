@@ -81,7 +81,8 @@ pub fn print_screen(session: &Session<'_>, screen: Screen, show: &Show) -> Resul
 
 /// Prints screens, each under its heading, and below them how far they can be trusted.
 fn print(session: &Session<'_>, screens: &[Titled], trust: &[String], show: &Show) -> Result<()> {
-    let file = escaped(session.path.as_os_str().as_encoded_bytes());
+    let options: String = session.env.source.options().map(|option| option + " ").collect();
+    let file = escaped(options.as_bytes()) + &escaped(session.path.as_os_str().as_encoded_bytes());
     let mut text = String::new();
     for (place, (title, screen)) in screens.iter().enumerate() {
         let is_last = place + 1 == screens.len();

@@ -8,6 +8,7 @@ pub mod comms;
 pub mod cpu_nodes;
 pub mod event_names;
 pub mod follow;
+pub mod lines;
 pub mod losses;
 pub mod open;
 pub mod session;

@@ -13,6 +13,9 @@ use kmt_format::read::Trace;
 use crate::env::Env;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
+use crate::source::SourceTable;
+use crate::trace::lines::lines_of;
+use crate::trace::session::Session;
 
 /// Opens `path` for reading; `-` is standard input.
 pub fn bytes(path: &Path) -> Result<InputBytes> {
@@ -69,6 +72,19 @@ pub(crate) fn trace_in<'d>(path: &Path, bytes: &'d [u8], env: &Env) -> Result<Tr
             _ => failure,
         }
     })
+}
+
+/// A session with the source lines that the command line asks for.
+pub(crate) fn session_in<'d>(path: &Path, trace: &'d Trace<'d>, env: &Env) -> Result<Session<'d>> {
+    let session = Session::in_env(path, trace, env);
+    if !env.source.is_given() {
+        return Ok(match &env.source.wrappers {
+            None => session,
+            Some(_) => session.with_source(SourceTable::of_file(trace.metadata(), env.source.rules()?)),
+        });
+    }
+    let lines = SourceTable::looked_up(lines_of(trace, &env.source)?, env.source.rules()?);
+    Ok(session.with_source(lines))
 }
 
 /// Prints damage on stderr; returns whether the run is complete. `found` is damage found while reading events.

@@ -8,7 +8,9 @@ use kmt_format::print::PrintEnv;
 use kmt_format::read::{Header, Metadata, SymbolTable, Trace};
 
 use crate::env::Env;
+use crate::failure::{Failure, Result};
 use crate::limits::RunLimits;
+use crate::source::{SourceTable, Wrappers};
 use crate::trace::clock::{self, Clock};
 use crate::trace::comms::Comms;
 use crate::trace::cpu_nodes::CpuNodes;
@@ -25,6 +27,7 @@ pub struct Session<'d> {
     /// Standard output and limits.
     pub(crate) env: Env,
     names: OnceLock<Comms>,
+    source: OnceLock<SourceTable<'d>>,
 }
 
 impl<'d> Session<'d> {
@@ -36,12 +39,31 @@ impl<'d> Session<'d> {
     /// A session of a command.
     pub(crate) fn in_env(path: &Path, trace: &'d Trace<'d>, env: &Env) -> Self {
         let (path, losses, env) = (path.to_owned(), Losses::of(trace), env.clone());
-        Self { path, trace, losses, env, names: OnceLock::new() }
+        Self { path, trace, losses, env, names: OnceLock::new(), source: OnceLock::new() }
     }
 
     /// Names of tasks over time, looked up when they are first needed.
     pub fn names(&self) -> &Comms {
         self.names.get_or_init(|| Comms::of(self.trace))
+    }
+
+    /// Functions and source lines of addresses: those that the file has, or that were looked up.
+    pub(crate) fn source(&self) -> &SourceTable<'d> {
+        self.source.get_or_init(|| SourceTable::of_file(self.trace.metadata(), Wrappers::default()))
+    }
+
+    /// Refused if no source line is known. `what`: what asks for them.
+    pub(crate) fn check_source(&self, what: &str) -> Result<()> {
+        if !self.source().is_empty() {
+            return Ok(());
+        }
+        Err(Failure::new(format!("{what} needs source lines, and {} has none", self.path.display()))
+            .hint("--vmlinux FILE looks them up, and `kmt-analyze symbolize` puts them into a file"))
+    }
+
+    /// The same session with these source lines.
+    pub(crate) fn with_source(self, source: SourceTable<'d>) -> Self {
+        Self { source: OnceLock::from(source), ..self }
     }
 
     /// Version of the traced kernel.

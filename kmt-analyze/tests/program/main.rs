@@ -31,6 +31,8 @@ mod ranges;
 mod registry;
 mod reports;
 mod screens;
+#[cfg(feature = "dwarf")]
+mod source;
 mod stacks;
 mod stalls;
 mod standard_error;

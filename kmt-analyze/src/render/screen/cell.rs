@@ -21,8 +21,9 @@ pub enum Cell {
     Text(String),
     /// A verdict, which is emphasized.
     Verdict(String, Ink),
-    /// A function and an offset in it; the size of the function is left out where the terminal is narrow.
-    Symbol(String),
+    /// A function and an offset in it; and, where it is known, the function and the line of its source. Where the terminal is
+    /// narrow, the size of the function or its offset and the directory of the source are left out.
+    Symbol(String, Option<Box<(String, String)>>),
     /// A number of things.
     Count(u64),
     /// A difference of two numbers.
@@ -54,7 +55,7 @@ impl Cell {
     }
 
     pub fn symbol(symbol: impl Into<String>) -> Self {
-        Self::Symbol(symbol.into())
+        Self::Symbol(symbol.into(), None)
     }
 
     /// A number of things, if it is known.
@@ -87,7 +88,7 @@ impl Cell {
         match self {
             Self::Empty | Self::Count(0) | Self::Bytes(0) | Self::BytesPerSecond(0) => true,
             Self::Change(0) | Self::BytesChange(0) => true,
-            Self::Text(text) | Self::Symbol(text) => text.is_empty(),
+            Self::Text(text) | Self::Symbol(text, _) => text.is_empty(),
             Self::Percent(percent) => *percent == 0.0,
             Self::About(cell) => cell.is_nothing(),
             _ => false,
@@ -101,7 +102,7 @@ impl Cell {
 
     /// True if it is a number, which is never shortened.
     pub fn is_number(&self) -> bool {
-        !matches!(self, Self::Empty | Self::Text(_) | Self::Symbol(_) | Self::Verdict(..))
+        !matches!(self, Self::Empty | Self::Text(_) | Self::Symbol(..) | Self::Verdict(..))
     }
 
     /// Its text.
@@ -120,8 +121,9 @@ impl Cell {
             Self::Empty => String::new(),
             Self::Unknown => UNKNOWN.to_owned(),
             Self::Text(text) | Self::Verdict(text, _) => text.clone(),
-            Self::Symbol(symbol) if look.is_wide() => symbol.clone(),
-            Self::Symbol(symbol) => without_size(symbol),
+            Self::Symbol(symbol, None) if look.is_wide() => symbol.clone(),
+            Self::Symbol(symbol, None) => without_size(symbol),
+            Self::Symbol(symbol, Some(source)) => with_source(symbol, source, look.is_wide()),
             Self::Count(number) => count(*number),
             Self::Change(number) => signed(*number, count(number.unsigned_abs())),
             Self::Bytes(number) => bytes(*number),
@@ -141,6 +143,16 @@ impl Cell {
             Self::Bar(_) | Self::Course(_) => Ink::Bar,
             _ => Ink::Plain,
         }
+    }
+}
+
+/// A function with the line of its source.
+fn with_source(symbol: &str, (function, line): &(String, String), is_wide: bool) -> String {
+    let is_own = symbol.split(['+', ' ']).next() == Some(function.as_str());
+    match is_wide {
+        true if is_own => format!("{symbol} {line}"),
+        true => format!("{symbol} {function} {line}"),
+        false => format!("{function} {}", line.rsplit('/').next().unwrap_or_default()),
     }
 }
 
@@ -183,6 +195,10 @@ mod tests {
         assert_eq!(Cell::count(None).shown(&look), "?");
         assert_eq!(Cell::About(Box::new(Cell::Count(1_000))).shown(&look), "~1,000");
         assert_eq!(Cell::symbol("kfree+0x1/0x2").shown(&look), "kfree+0x1");
+        let source = ("open_it".to_owned(), "fs/open.c:7".to_owned());
+        assert_eq!(with_source("do_open+0x1/0x2", &source, false), "open_it open.c:7");
+        assert_eq!(with_source("do_open+0x1/0x2", &source, true), "do_open+0x1/0x2 open_it fs/open.c:7");
+        assert_eq!(with_source("open_it+0x1/0x2 [m]", &source, true), "open_it+0x1/0x2 [m] fs/open.c:7");
     }
 
     #[test]

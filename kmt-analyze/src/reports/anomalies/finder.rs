@@ -47,7 +47,7 @@ impl Finder<'_, '_, '_> {
 
     /// The site of that address.
     fn at(&self, address: u64) -> Option<AnomalySite> {
-        Some(AnomalySite { address: Address(address), symbol: self.labels.symbol(address) })
+        Some(AnomalySite { address: Address(address), symbol: self.labels.located(address) })
     }
 
     fn row(&self, sites: [Option<AnomalySite>; 2], count: u64, numbers: Option<Detail>) -> AnomalyRow {

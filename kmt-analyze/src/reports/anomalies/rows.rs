@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::render::text::{count, duration};
 use crate::reports::common::rows::Address;
+use crate::reports::common::symbol::Symbol;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -116,5 +117,6 @@ pub struct AnomalySite {
     /// Its address.
     pub address: Address,
     /// Function and offset, or the address.
-    pub symbol: String,
+    #[serde(flatten)]
+    pub symbol: Symbol,
 }

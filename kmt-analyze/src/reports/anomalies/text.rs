@@ -82,7 +82,7 @@ fn sites(kind: &AnomalyKind, view: &View) -> Table {
     columns.extend(kind.rows.iter().find_map(|row| row.numbers).map_or(Vec::new(), detail_columns));
     let mut table = Table::new("", columns).of("site", "sites", kind.rows_total);
     let name =
-        |site: &Option<AnomalySite>| site.as_ref().map_or(Cell::Empty, |site| Cell::symbol(&site.symbol));
+        |site: &Option<AnomalySite>| site.as_ref().map_or(Cell::Empty, |site| Cell::from(&site.symbol));
     for row in &kind.rows {
         let mut cells = Vec::new();
         cells.extend(allocated.then(|| name(&row.call_site)));

@@ -10,8 +10,9 @@ use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
+use crate::reports::common::sorting::SortKey;
 use crate::reports::common::{Context, View};
-use crate::reports::grouped::{Groupable, Only, RowOptions};
+use crate::reports::grouped::{GroupKey, GroupOptions, Groupable, Only, RowOptions};
 use crate::reports::report::Report;
 
 /// Sums by call site and interface.
@@ -22,6 +23,15 @@ pub struct Callers {
     call_site: Option<String>,
     #[command(flatten)]
     rows: RowOptions,
+}
+
+impl Callers {
+    /// Grouped by source file and function.
+    pub fn by_source() -> Self {
+        let by =
+            ["file", "function"].into_iter().filter_map(|name| GroupKey::parse_slab(name).ok()).collect();
+        Self { call_site: None, rows: RowOptions { groups: GroupOptions { by }, sort: vec![SortKey::Alloc] } }
+    }
 }
 
 impl Report for Callers {

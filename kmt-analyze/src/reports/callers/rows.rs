@@ -2,20 +2,20 @@
 
 use std::collections::HashSet;
 
-use kmt_format::print::PrintEnv;
 use serde::Serialize;
 
 use crate::ledger::SiteTotals;
 use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
 use crate::pass::weights::{Estimate, in_order};
-use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
+use crate::reports::common::labels::Labels;
 use crate::reports::common::live_bounds::is_doubtful;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Address, Estimated, LiveRange, SlabSums};
 use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
+use crate::reports::common::symbol::Symbol;
 use crate::stream::{Api, Site};
 
 /// Rows of the report.
@@ -55,7 +55,8 @@ pub struct CallerRow {
     /// Address of the call site.
     pub call_site: Address,
     /// Function and offset, or the address.
-    pub symbol: String,
+    #[serde(flatten)]
+    pub symbol: Symbol,
     /// `kmalloc` or `cache`.
     pub api: &'static str,
     /// Bounds of its live figures.
@@ -69,7 +70,7 @@ pub struct CallerRow {
 struct CallerCandidate {
     address: u64,
     api: Api,
-    name: String,
+    name: Symbol,
     totals: Totals,
     /// Boxed: few traces have samples.
     estimate: Option<Box<Estimate>>,
@@ -83,7 +84,7 @@ impl CallerCandidate {
 }
 
 /// A candidate for each call site and interface, by address.
-fn candidates(analysis: &Analysis, env: &PrintEnv<'_>) -> Vec<CallerCandidate> {
+fn candidates(analysis: &Analysis, labels: &Labels<'_, '_>) -> Vec<CallerCandidate> {
     let sites = analysis.interner.sites.items().iter().zip(&analysis.balance.sites);
     let mut sites: Vec<_> = sites.zip(&analysis.balance.failures).collect();
     sites.sort_by_key(|((site, _), _)| (site.call_site, site.api));
@@ -98,7 +99,7 @@ fn candidates(analysis: &Analysis, env: &PrintEnv<'_>) -> Vec<CallerCandidate> {
             }
             failures += **failed;
         }
-        let name = escaped(&env.symbol_with_offset(first.call_site));
+        let name = labels.located(first.call_site);
         let estimate = estimate.map(Box::new);
         Some(CallerCandidate { address: first.call_site, api: first.api, name, totals, estimate, failures })
     };
@@ -108,8 +109,8 @@ fn candidates(analysis: &Analysis, env: &PrintEnv<'_>) -> Vec<CallerCandidate> {
 /// Rows of the call sites whose name contains `filter`.
 pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CallerRows {
     let analysis = context.analysis;
-    let mut all = candidates(analysis, context.print_env());
-    let names: Vec<String> = all.iter().filter(|_| filter.is_some()).map(|c| c.name.clone()).collect();
+    let mut all = candidates(analysis, context.labels());
+    let names: Vec<String> = all.iter().filter(|_| filter.is_some()).map(|c| c.name.to_string()).collect();
     all.retain(|c| filter.is_none_or(|filter| c.name.contains(filter)));
     sort_rows(&mut all, sort, |c| (in_order(c.estimate(), c.totals), &c.name));
     let shown = shown(Some(context.limit), all.len());

@@ -24,7 +24,7 @@ pub fn of(rows: &CallerRows, sort: Option<SortKey>, view: &View) -> Screen {
     columns.extend(LIVE_RANGE.into_iter().filter(|_| rows.has_doubts));
     let mut table = Table::new("", columns).of("call site", "call sites", total);
     for row in &rows.callers {
-        let mut cells = vec![Cell::symbol(&row.symbol), Cell::text(row.api)];
+        let mut cells = vec![Cell::from(&row.symbol), Cell::text(row.api)];
         cells.extend(slab_cells(&row.sums, row.estimated.as_ref(), view.is_lossy));
         cells.extend(rows.has_failures.then_some(Cell::Count(row.alloc_failures)));
         cells.extend(rows.has_doubts.then(|| live_range_cells(&row.live_range)).into_iter().flatten());

@@ -9,6 +9,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::page_callers::of_users;
 use crate::reports::common::rows::Address;
+use crate::reports::common::symbol::SourceRow;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -80,6 +81,9 @@ pub struct CallNode {
     /// Function and offset, or the address; the root has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
+    /// Its functions with their source lines, the innermost inlined one first; absent: not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub source: Vec<SourceRow>,
     /// Number of next functions that are left out.
     #[serde(skip)]
     pub light_children: usize,
@@ -131,6 +135,7 @@ fn node(
             .map(|(address, child)| node(child, Some(address), labels, weight, min))
             .collect(),
         address: address.map(Address),
+        source: address.map_or(Vec::new(), |address| labels.located(address).into_source()),
         symbol: address.map(|address| labels.symbol(address)),
     }
 }

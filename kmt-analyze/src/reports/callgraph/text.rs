@@ -100,5 +100,10 @@ fn branches(graph: &CallTree, node: &CallNode, depth: usize, table: &mut Table) 
 }
 
 fn name(indent: &str, node: &CallNode) -> Cell {
-    Cell::symbol(format!("{indent}{}", node.symbol.as_deref().unwrap_or_default()))
+    let symbol = node.symbol.as_deref().unwrap_or_default();
+    match node.source.last() {
+        // The function of the symbol, where others are inlined.
+        Some(row) => Cell::text(format!("{indent}{} {}", row.function, row.file_and_line())),
+        None => Cell::symbol(format!("{indent}{symbol}")),
+    }
 }

@@ -5,6 +5,7 @@ use kmt_format::print::PrintEnv;
 use crate::pass;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
+use crate::reports::common::symbol::Symbol;
 use crate::stream::Api;
 use crate::trace::session::Session;
 
@@ -38,6 +39,16 @@ impl<'s, 'd> Labels<'s, 'd> {
         escaped(&self.env.symbol_with_offset(address))
     }
 
+    /// The same, with its place in the source.
+    pub fn located(&self, address: u64) -> Symbol {
+        self.named(self.symbol(address), address)
+    }
+
+    /// A function whose name is known; address 0: of none.
+    pub fn named(&self, name: String, address: u64) -> Symbol {
+        Symbol::at(name, address, self.session.source())
+    }
+
     /// Function without the offset.
     pub fn function(&self, address: u64) -> String {
         function_of(self.symbol(address))
@@ -59,16 +70,16 @@ impl<'s, 'd> Labels<'s, 'd> {
     }
 
     /// Call site and interface of a caller number.
-    pub fn caller(&self, result: &pass::Analysis, number: u32) -> (Api, u64, String) {
+    pub fn caller(&self, result: &pass::Analysis, number: u32) -> (Api, u64, Symbol) {
         let (api, address) =
             result.balance.callers.get(number as usize).copied().unwrap_or((Api::Kmalloc, 0));
-        (api, address, self.symbol(address))
+        (api, address, self.located(address))
     }
 
     /// Call site of a free, by its number.
-    pub fn free_site(&self, result: &pass::Analysis, number: u32) -> (u64, String) {
+    pub fn free_site(&self, result: &pass::Analysis, number: u32) -> (u64, Symbol) {
         let address = result.interner.frees.get(number).map_or(0, |f| f.call_site);
-        (address, self.symbol(address))
+        (address, self.located(address))
     }
 }
 

@@ -18,6 +18,7 @@ pub mod rows;
 pub mod shown;
 pub mod sorting;
 pub mod stated;
+pub mod symbol;
 pub mod trust;
 
 pub use context::{Context, View};

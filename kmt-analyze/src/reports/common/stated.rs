@@ -36,6 +36,8 @@ impl Keys {
             Key::Node
             | Key::CallSite
             | Key::Module
+            | Key::Dir
+            | Key::File
             | Key::Cache
             | Key::BytesReq
             | Key::BytesAlloc
@@ -50,7 +52,7 @@ impl Keys {
         match self {
             Self::Tasks => "pid, comm, cpu",
             Self::Slab => {
-                "pid, comm, cpu, event, node, call_site, module, cache, bytes_req, bytes_alloc or size, lifetime, gfp"
+                "pid, comm, cpu, event, node, call_site, module, dir, file, cache, bytes_req, bytes_alloc or size, lifetime, gfp"
             }
             Self::Pages => "pid, comm, cpu, event, gfp, order, migratetype",
             Self::All => "all of them",
@@ -64,6 +66,9 @@ impl Selection {
         if let Some(term) = self.terms.iter().find(|t| !keys.has(t.key)) {
             return Err(Failure::new(format!("{title} cannot select by `{term}`"))
                 .hint(format!("its keys are {}", keys.names())));
+        }
+        if let Some(term) = self.terms.iter().find(|t| matches!(t.key, Key::Dir | Key::File)) {
+            session.check_source(&format!("`{term}`"))?;
         }
         self.terms_of(session)?;
         let Some((first, last)) = self.window(session)? else { return Ok(()) };

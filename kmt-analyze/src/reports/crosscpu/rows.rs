@@ -10,6 +10,7 @@ use crate::reports::common::Context;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
+use crate::reports::common::symbol::Symbol;
 use crate::stream::Api;
 
 /// Rows of the report.
@@ -69,7 +70,8 @@ pub struct CrossCallerRow {
     /// Address of the call site.
     pub call_site: Address,
     /// Function and offset, or the address.
-    pub symbol: String,
+    #[serde(flatten)]
+    pub symbol: Symbol,
     /// Frees on any CPU.
     pub frees: u64,
     /// Frees on another CPU than the allocation.
@@ -93,7 +95,8 @@ pub struct CrossFreeRow {
     /// Address of the call site of the free.
     pub call_site: Address,
     /// Function and offset, or the address.
-    pub symbol: String,
+    #[serde(flatten)]
+    pub symbol: Symbol,
     /// Frees there.
     pub frees: u64,
 }
@@ -162,7 +165,7 @@ pub fn of(context: &ReportContext<'_, '_>, sums: &CrossCpuSums) -> CrossCpuRows 
 fn caller_row(
     analysis: &Analysis,
     labels: &Labels<'_, '_>,
-    ((api, address, symbol), caller): ((Api, u64, String), &CallerCrossCpu),
+    ((api, address, symbol), caller): ((Api, u64, Symbol), &CallerCrossCpu),
 ) -> CrossCallerRow {
     CrossCallerRow {
         api: api.name(),
@@ -185,7 +188,7 @@ fn freed_by(analysis: &Analysis, labels: &Labels<'_, '_>, caller: &CallerCrossCp
     }
     let row = |(address, frees)| CrossFreeRow {
         call_site: Address(address),
-        symbol: labels.symbol(address),
+        symbol: labels.located(address),
         frees,
     };
     let mut rows: Vec<CrossFreeRow> = sums.into_iter().map(row).collect();

@@ -145,7 +145,7 @@ fn cells(row: &CrossCallerRow, view: &View) -> [Cell; 10] {
     let most = row.freed_by.first();
     let time = |time: Option<u64>| time.map_or(Cell::Empty, |time| Cell::Duration(time, view.unit));
     [
-        Cell::symbol(&row.symbol),
+        Cell::from(&row.symbol),
         Cell::text(row.api),
         Cell::Count(row.cross_cpu_frees),
         Cell::share(row.cross_cpu_frees, row.frees),
@@ -153,7 +153,7 @@ fn cells(row: &CrossCallerRow, view: &View) -> [Cell; 10] {
         time(row.lifetime_p50),
         time(row.lifetime_p99),
         time(row.lifetime_max),
-        most.map_or(Cell::Empty, |free| Cell::symbol(&free.symbol)),
+        most.map_or(Cell::Empty, |free| Cell::from(&free.symbol)),
         most.map_or(Cell::Empty, |free| Cell::share(free.frees, row.cross_cpu_frees)),
     ]
 }

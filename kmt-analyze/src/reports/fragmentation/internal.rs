@@ -11,6 +11,7 @@ use crate::collect::occupancy::OccupancySums;
 use crate::collect::sums::{Sums, sums};
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Address;
+use crate::reports::common::symbol::Symbol;
 use crate::stream::Api;
 
 /// Bytes allocated beyond those requested.
@@ -75,7 +76,8 @@ pub struct CallerWaste {
     /// Address of the call site.
     pub call_site: Address,
     /// Function and offset, or the address.
-    pub symbol: String,
+    #[serde(flatten)]
+    pub symbol: Symbol,
 }
 
 /// Waste of one cache.
@@ -187,10 +189,10 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTab
     let AllSums { kinds, callers, caches } = all_sums(traced, occupancy);
     let (first, last) = traced.context.selection.span(traced.context.session);
     let length = last.saturating_sub(first);
-    let mut callers: Vec<(u64, String, InternalSums)> = callers
+    let mut callers: Vec<(u64, Symbol, InternalSums)> = callers
         .into_iter()
         .filter(|(_, sums)| sums.wasted() > 0)
-        .map(|(address, sums)| (address, traced.context.labels().symbol(address), sums))
+        .map(|(address, sums)| (address, traced.context.labels().located(address), sums))
         .collect();
     callers.sort_by(|a, b| (b.2.waste_time, b.2.wasted(), &a.1).cmp(&(a.2.waste_time, a.2.wasted(), &b.1)));
     let mut caches: Vec<(&str, InternalSums)> =
@@ -207,7 +209,7 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTab
     let [kmalloc, cache] = Api::ALL.map(|api| RecordedSums::slab(basis, Some(api)));
     let kind =
         |sums: &InternalSums, recorded: RecordedSums| recorded.allocs.then(|| sums.waste(recorded, length));
-    let caller = |(address, symbol, sums): &(u64, String, InternalSums)| CallerWaste {
+    let caller = |(address, symbol, sums): &(u64, Symbol, InternalSums)| CallerWaste {
         waste: sums.waste(kmalloc, length),
         call_site: Address(*address),
         symbol: symbol.clone(),

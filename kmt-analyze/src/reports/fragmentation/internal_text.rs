@@ -41,7 +41,7 @@ pub fn add(screen: &mut Screen, rows: &InternalTables, view: &View) {
         screen.table(table);
     }
     let mut all: Vec<(Cell, &Waste)> = Vec::new();
-    all.extend(rows.kmalloc_callers.iter().map(|row| (Cell::symbol(&row.symbol), &row.waste)));
+    all.extend(rows.kmalloc_callers.iter().map(|row| (Cell::from(&row.symbol), &row.waste)));
     all.extend(rows.cache_rounding.iter().map(|row| (Cell::text(&row.cache), &row.waste)));
     let time = |waste: &Waste| waste.byte_time_wasted.as_ref().and_then(|time| time.parse::<u128>().ok());
     all.sort_by_key(|(_, waste)| std::cmp::Reverse((time(waste), waste.bytes_wasted)));

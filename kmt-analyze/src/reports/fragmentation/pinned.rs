@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::traced::Traced;
 use crate::collect::occupancy::{OccupancySums, Pins};
 use crate::reports::common::rows::Address;
+use crate::reports::common::symbol::Symbol;
 
 /// Survivors of one call site on slab pages of the trace.
 #[derive(Debug, Serialize)]
@@ -15,7 +16,8 @@ pub struct PinRow {
     /// Address of the call site.
     pub call_site: Address,
     /// Function and offset, or the address.
-    pub symbol: String,
+    #[serde(flatten)]
+    pub symbol: Symbol,
     /// Survivors.
     pub objects: u64,
     /// Their bytes.

@@ -48,7 +48,7 @@ pub fn add(screen: &mut Screen, rows: &MaybeRefused<Occupied>, view: &View) {
 
 fn cells(row: &PinRow, view: &View) -> [Cell; 8] {
     [
-        Cell::symbol(&row.symbol),
+        Cell::from(&row.symbol),
         if row.is_pinner { Cell::Verdict("pins".to_owned(), Ink::Bad) } else { Cell::Empty },
         Cell::text(format!("{:.1}", row.sparse_slabs)),
         Cell::Bytes(row.pinned_sparse_bytes),

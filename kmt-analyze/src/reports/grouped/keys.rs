@@ -1,11 +1,13 @@
 //! Keys of `--by`, the only list of them.
 
 use super::values::{GroupValue, Values};
+use crate::failure::Result;
 use crate::pass::Needs;
 use crate::render::screen::{Cell, Column};
 use crate::render::text::{count, escaped};
 use crate::reports::common::lead::Nouns;
 use crate::stream::{Origin, PageSite, Site};
+use crate::trace::session::Session;
 
 /// Allocations that a report groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +75,7 @@ const fn key(
     GroupKey { name, aliases, nouns: Nouns { one, several }, column, prefix, source }
 }
 
-pub static KEYS: [GroupKey; 12] = [
+pub static KEYS: [GroupKey; 16] = [
     key(
         "call_site",
         &["call-site", "symbol"],
@@ -94,6 +96,34 @@ pub static KEYS: [GroupKey; 12] = [
         ["module", "modules"],
         (Column::name("module"), ""),
         KeySource::CallSite(|values, address| values.module(address)),
+    ),
+    key(
+        "line",
+        &["source"],
+        ["source line", "source lines"],
+        (Column::name("source line"), ""),
+        KeySource::CallSite(|values, address| values.line(address)),
+    ),
+    key(
+        "file",
+        &[],
+        ["source file", "source files"],
+        (Column::name("source file"), ""),
+        KeySource::CallSite(|values, address| values.file(address)),
+    ),
+    key(
+        "dir",
+        &["directory"],
+        ["directory", "directories"],
+        (Column::name("directory"), ""),
+        KeySource::CallSite(|values, address| values.dir(address)),
+    ),
+    key(
+        "subsystem",
+        &[],
+        ["subsystem", "subsystems"],
+        (Column::name("subsystem"), ""),
+        KeySource::CallSite(|values, address| values.subsystem(address)),
     ),
     key("cache", &[], ["cache", "caches"], (Column::name("cache"), ""), KeySource::Cache),
     key(
@@ -159,16 +189,16 @@ const OTHERS: [(&str, &str); 1] = [("cgroup", "events of slab objects and pages 
 
 impl GroupKey {
     /// The key of slab objects of that name.
-    pub fn parse_slab(name: &str) -> Result<&'static Self, String> {
+    pub fn parse_slab(name: &str) -> std::result::Result<&'static Self, String> {
         Self::parse(name, GroupKind::Slab)
     }
 
     /// The key of pages of that name.
-    pub fn parse_pages(name: &str) -> Result<&'static Self, String> {
+    pub fn parse_pages(name: &str) -> std::result::Result<&'static Self, String> {
         Self::parse(name, GroupKind::Pages)
     }
 
-    fn parse(name: &str, kind: GroupKind) -> Result<&'static Self, String> {
+    fn parse(name: &str, kind: GroupKind) -> std::result::Result<&'static Self, String> {
         let found = KEYS.iter().find(|key| key.name == name || key.aliases.contains(&name));
         let reason = match found.map(|key| (key, key.source.lacks(kind))) {
             Some((key, None)) => return Ok(key),
@@ -182,6 +212,12 @@ impl GroupKey {
     /// True if pages have its values only where their stacks were recorded.
     pub fn needs_stacks(&self) -> bool {
         matches!(self.source, KeySource::CallSite(_))
+    }
+
+    /// Refused if its values are source lines, and the file has none.
+    pub fn check(&self, session: &Session<'_>) -> Result<()> {
+        let is_source = ["line", "file", "dir", "subsystem"].contains(&self.name);
+        if is_source { session.check_source(&format!("--by {}", self.name)) } else { Ok(()) }
     }
 
     /// Needs of a pass whose groups have its values.

@@ -30,8 +30,8 @@ use crate::reports::report::Report;
 /// Keys of the groups.
 #[derive(Debug, clap::Args)]
 pub struct GroupOptions {
-    /// Group by these keys: call_site, function, module, cache, size, task, comm, cpu, node, gfp. Several keys: a row for
-    /// each combination
+    /// Group by these keys: call_site, function, line, file, dir, subsystem, module, cache, size, task, comm, cpu, node,
+    /// gfp. Several keys: a row for each combination
     #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = GroupKey::parse_slab)]
     pub by: Vec<&'static GroupKey>,
 }
@@ -108,6 +108,20 @@ pub struct GroupedRows<T> {
     groups: Option<GroupRows>,
 }
 
+impl<R: Groupable> Grouped<R> {
+    /// A report with its groups.
+    pub fn new(report: R) -> Self {
+        Self { report }
+    }
+}
+
+impl<T> GroupedRows<T> {
+    /// The groups, if any key was given.
+    pub fn groups(&self) -> Option<&GroupRows> {
+        self.groups.as_ref()
+    }
+}
+
 impl<R: Groupable> Report for Grouped<R> {
     type Handles = (R::Handles, Option<Handle<Groups>>);
     type Rows = GroupedRows<R::Rows>;
@@ -133,7 +147,8 @@ impl<R: Groupable> Report for Grouped<R> {
     }
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
-        Report::check(&self.report, context)
+        Report::check(&self.report, context)?;
+        self.report.row_options().groups.by.iter().try_for_each(|key| key.check(context.session))
     }
 
     fn needs(&self) -> Needs {

@@ -46,6 +46,14 @@ pub struct GroupRow<R> {
 }
 
 impl<R> GroupRow<R> {
+    /// Its value of a key that is a text.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self.values.get(key) {
+            Some(GroupValue::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Its value of a key that is a number.
     pub fn number(&self, key: &str) -> Option<u64> {
         match self.values.get(key) {

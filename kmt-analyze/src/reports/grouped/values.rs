@@ -6,9 +6,11 @@ use serde::Serialize;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, name_of, usual_names};
 use crate::pass::modules::module_of;
+use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::{caller, is_allocator};
 use crate::reports::common::rows::text;
+use crate::source::Frame;
 use crate::stream::{Api, NameId, Origin, Site};
 use crate::trace::session::Session;
 
@@ -57,9 +59,39 @@ impl<'r, 'd> Values<'r, 'd> {
         GroupValue::Text(text(&self.env.symbol_with_offset(address)))
     }
 
-    /// Function, with the brackets of its module.
+    /// Source line of a call site.
+    pub fn line(&self, address: u64) -> GroupValue {
+        self.source(address, |frame| frame.file_and_line())
+    }
+
+    /// Source file of a call site.
+    pub fn file(&self, address: u64) -> GroupValue {
+        self.source(address, |frame| frame.file.clone().into_owned())
+    }
+
+    /// Directory of the source file of a call site.
+    pub fn dir(&self, address: u64) -> GroupValue {
+        self.source(address, |frame| self.session.env.source.cut(frame.dir()).to_owned())
+    }
+
+    /// Part of the kernel that a call site is in.
+    pub fn subsystem(&self, address: u64) -> GroupValue {
+        self.source(address, |frame| frame.subsystem().to_owned())
+    }
+
+    fn source(&self, address: u64, of: impl Fn(&Frame<'_>) -> String) -> GroupValue {
+        let frame = self.session.source().shown(address);
+        frame.map_or(GroupValue::Unknown, |frame| GroupValue::Text(escaped(of(&frame).as_bytes())))
+    }
+
+    /// Function, with the brackets of its module; where lines are known, the one outside the allocator.
     pub fn function(&self, address: u64) -> GroupValue {
         let symbol = text(&self.env.symbol_with_offset(address));
+        let frame = self.session.source().shown(address).filter(|frame| !frame.function.is_empty());
+        if let Some(frame) = frame {
+            let module = symbol.split_once(' ').map_or(String::new(), |(_, module)| format!(" {module}"));
+            return GroupValue::Text(escaped(frame.function.as_bytes()) + &module);
+        }
         let Some((function, rest)) = symbol.split_once("+0x") else { return GroupValue::Text(symbol) };
         let module = rest.split_once(' ').map(|(_, module)| module);
         GroupValue::Text(module.map_or(function.to_owned(), |module| format!("{function} {module}")))

@@ -12,6 +12,7 @@ use crate::reports::analysis::leaks::stacks::RowStack;
 use crate::reports::analysis::leaks::verdict::Verdict;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
+use crate::reports::common::symbol::Symbol;
 
 /// Memory of one call site, or of one kind of pages, that is still allocated.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -28,7 +29,8 @@ pub struct LeakRow {
     /// Address of the call site; `null`: unknown.
     pub call_site: Option<Address>,
     /// Function and offset, or the kind of pages.
-    pub symbol: String,
+    #[serde(flatten)]
+    pub symbol: Symbol,
     /// Cache or size class with most survivors, and the number of others, as `kmalloc-16 + 5`; of pages their migrate
     /// type, or `slab`.
     pub cache: String,
@@ -191,7 +193,7 @@ impl RowMaker<'_, '_, '_> {
             verdict: e.verdict,
             api: r.api.map(|api| api.name()),
             call_site: (r.address != 0).then_some(Address(r.address)),
-            symbol: r.name.clone(),
+            symbol: self.labels.named(r.name.clone(), r.address),
             cache: r.cache.clone(),
             caches: r.caches.clone(),
             survivors: e.survivors,

@@ -70,7 +70,7 @@ pub fn growing(parts: &TextParts, view: &View) -> Table {
         for row in &family.table.rows {
             let mut cells = Vec::new();
             cells.extend(several.then_some(Cell::Count(number)));
-            cells.extend([Cell::symbol(&row.symbol), Cell::text(&row.cache), growth(row, view)]);
+            cells.extend([Cell::from(&row.symbol), Cell::text(&row.cache), growth(row, view)]);
             cells.extend([Cell::Bytes(row.old_bytes), task_of(row), course(row)]);
             cells.push(row.since.map_or(Cell::Empty, |since| Cell::text(view.time(since))));
             cells.extend([Cell::Count(row.survivors), Cell::Bytes(row.bytes)]);
@@ -114,7 +114,7 @@ pub fn others(parts: &TextParts, view: &View) -> Table {
     let title = if parts.families.is_empty() { "" } else { "other call sites" };
     let mut table = Table::new(title, columns).of("call site", "call sites", parts.others.total);
     for row in &parts.others.rows {
-        let mut cells = vec![verdict(row), Cell::symbol(&row.symbol), Cell::text(&row.cache)];
+        let mut cells = vec![verdict(row), Cell::from(&row.symbol), Cell::text(&row.cache)];
         cells.extend([Cell::Bytes(row.bytes), Cell::Count(row.survivors), course(row)]);
         cells.extend([Cell::Bytes(row.old_bytes), growth(row, view)]);
         cells.extend(evidence(row, view));
@@ -170,11 +170,7 @@ fn verdict(row: &LeakRow) -> Cell {
 
 /// Call site or kind of pages; flags lose their common prefix where the terminal is narrow.
 fn kind(row: &LeakRow, view: &View) -> Cell {
-    if view.look.is_wide() {
-        Cell::symbol(&row.symbol)
-    } else {
-        Cell::symbol(row.symbol.replace("__GFP_", ""))
-    }
+    if view.look.is_wide() { Cell::from(&row.symbol) } else { Cell::symbol(row.symbol.replace("__GFP_", "")) }
 }
 
 /// The task with most objects.

@@ -29,5 +29,5 @@ pub fn cells(row: &LifeRow) -> [Cell; 3] {
     if more > 0 {
         names.push(format!("{more} more"));
     }
-    [Cell::symbol(&most.symbol), Cell::share(most.frees, row.lifetime.n), Cell::text(names.join(", "))]
+    [Cell::from(&most.symbol), Cell::share(most.frees, row.lifetime.n), Cell::text(names.join(", "))]
 }

@@ -9,6 +9,7 @@ use crate::collect::lifetimes::CallerLives;
 use crate::pass::Analysis;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
+use crate::reports::common::symbol::Symbol;
 use crate::stream::Api;
 
 /// Lifetimes of some objects.
@@ -61,7 +62,8 @@ pub struct FreeRow {
     /// Address of the call site of the free.
     pub call_site: Address,
     /// Function and offset, or the address.
-    pub symbol: String,
+    #[serde(flatten)]
+    pub symbol: Symbol,
     /// `kmalloc` or `cache`.
     pub api: &'static str,
     /// Objects freed there.
@@ -109,7 +111,7 @@ fn freed_by(lives: &CallerLives, analysis: &Analysis, labels: &Labels<'_, '_>) -
     }
     let row = |((api, address), (frees, time)): ((Api, u64), (u64, u128))| FreeRow {
         call_site: Address(address),
-        symbol: labels.symbol(address),
+        symbol: labels.located(address),
         api: api.name(),
         frees,
         lifetime_mean: (time / u128::from(frees.max(1))) as u64,

@@ -13,6 +13,7 @@ pub use rows::LifetimeRows;
 pub use temporary::Temporary;
 
 use crate::collect::{self, Collectors, Handle, LifeGroups};
+use crate::failure::Result;
 use crate::pass::Needs;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
@@ -49,6 +50,10 @@ impl Report for Lifetimes {
 
     fn rests_on(&self) -> Input {
         Input::SlabLives
+    }
+
+    fn check(&self, context: &Context<'_, '_>) -> Result<()> {
+        self.groups.by.iter().try_for_each(|key| key.check(context.session))
     }
 
     fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {

@@ -11,6 +11,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
 use crate::reports::common::shown::shown;
+use crate::reports::common::symbol::Symbol;
 use crate::reports::grouped::GroupTable;
 
 /// Rows of `lifetimes`.
@@ -41,7 +42,8 @@ pub struct LifetimeRow {
     /// Address of the call site.
     pub call_site: Address,
     /// Function and offset, or the address.
-    pub symbol: String,
+    #[serde(flatten)]
+    pub symbol: Symbol,
     /// `kmalloc` or `cache`.
     pub api: &'static str,
     /// Its lifetimes.

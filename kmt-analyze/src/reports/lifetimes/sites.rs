@@ -4,6 +4,7 @@ use crate::collect::histogram::Histogram;
 use crate::collect::lifetimes::{CallerLives, LifetimeSums};
 use crate::pass::Analysis;
 use crate::reports::common::labels::Labels;
+use crate::reports::common::symbol::Symbol;
 use crate::stream::Api;
 
 /// Lives of the objects of one call site and interface.
@@ -12,7 +13,7 @@ pub struct AllocSite<'r> {
     /// Interface.
     pub api: Api,
     /// Function and offset, or the address.
-    pub symbol: String,
+    pub symbol: Symbol,
     /// Sums of the lives.
     pub lives: &'r CallerLives,
 }
@@ -26,7 +27,7 @@ pub fn with_lives<'r>(
     let callers = analysis.balance.callers.iter().zip(&sums.callers);
     callers
         .filter(|(_, lives)| lives.any())
-        .map(|(&(api, address), lives)| AllocSite { address, api, symbol: labels.symbol(address), lives })
+        .map(|(&(api, address), lives)| AllocSite { address, api, symbol: labels.located(address), lives })
         .collect()
 }
 

@@ -97,7 +97,7 @@ fn table(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Table {
     columns.extend(life_columns(sort, view));
     let mut table = Table::new("", columns).of(SITES.one, SITES.several, rows.lifetimes_total);
     for LifetimeRow { symbol, api, lives, .. } in &rows.lifetimes {
-        table.row([Cell::symbol(symbol), Cell::text(*api)].into_iter().chain(life_cells(lives, view)));
+        table.row([Cell::from(symbol), Cell::text(*api)].into_iter().chain(life_cells(lives, view)));
     }
     explain(&mut table);
     table

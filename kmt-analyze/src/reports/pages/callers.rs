@@ -13,6 +13,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::{self, is_allocator};
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Address, FrameSums};
+use crate::reports::common::symbol::Symbol;
 
 /// Sums of one call site.
 #[derive(Debug, Serialize)]
@@ -41,7 +42,8 @@ pub struct PageCallerRow {
     /// Address of the call site; `null`: no stack.
     pub call_site: Option<Address>,
     /// Function and offset, or the address.
-    pub symbol: String,
+    #[serde(flatten)]
+    pub symbol: Symbol,
 }
 
 /// Sums by the first function in the stack outside the allocator; empty without stacks.
@@ -66,17 +68,17 @@ pub fn of(
         return Vec::new();
     }
     let name = |address: u64| match address {
-        0 => "(no stack)".to_owned(),
-        _ => escaped(&env.symbol_with_offset(address)),
+        0 => Symbol::from("(no stack)".to_owned()),
+        _ => Symbol::at(escaped(&env.symbol_with_offset(address)), address, session.source()),
     };
-    let mut rows: Vec<(u64, String, FrameTotals)> =
+    let mut rows: Vec<(u64, Symbol, FrameTotals)> =
         by_caller.into_iter().map(|(address, totals)| (address, name(address), totals)).collect();
     sort(&mut rows, keys, |row| (row.2, row.1.clone()));
     rows.into_iter().map(|row| caller_row(row, analysis.page_size.0, recorded)).collect()
 }
 
 fn caller_row(
-    (address, symbol, totals): (u64, String, FrameTotals),
+    (address, symbol, totals): (u64, Symbol, FrameTotals),
     page_size: u64,
     recorded: RecordedSums,
 ) -> PageCallerRow {

@@ -11,6 +11,7 @@ pub use rows::{PageRows, PageTables};
 use sorting::PageKey;
 
 use crate::collect::{Collectors, Handle, PageGroups, PageStacks};
+use crate::failure::Result;
 use crate::pass::Needs;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
@@ -25,7 +26,7 @@ use crate::reports::report::Report;
 #[derive(Debug, Default, clap::Args)]
 pub struct Pages {
     /// Group by these keys: order, migratetype, gfp, task, comm, cpu, and where stacks were recorded call_site, function,
-    /// module. Several keys: a row for each combination
+    /// line, file, dir, subsystem, module. Several keys: a row for each combination
     #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = GroupKey::parse_pages)]
     by: Vec<&'static GroupKey>,
     /// Sort by these columns, the most important first [default: pages; with --at: live_pages]
@@ -67,6 +68,10 @@ impl Report for Pages {
 
     fn needs(&self) -> Needs {
         Needs::EVENT_COUNTS | Needs::FLAG_NAMES | self.by.iter().map(|key| key.needs()).collect()
+    }
+
+    fn check(&self, context: &Context<'_, '_>) -> Result<()> {
+        self.by.iter().try_for_each(|key| key.check(context.session))
     }
 
     fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {

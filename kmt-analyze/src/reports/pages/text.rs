@@ -75,7 +75,7 @@ fn callers(tables: &PageTables, view: &View) -> Table {
     let total = tables.callers.len();
     let mut table = Table::new("", columns).of("call site", "call sites", total);
     for row in tables.callers.iter().take(view.limit) {
-        table.row(std::iter::once(Cell::symbol(&row.symbol)).chain(caller_cells(row, tables, view)));
+        table.row(std::iter::once(Cell::from(&row.symbol)).chain(caller_cells(row, tables, view)));
     }
     table
 }

@@ -10,6 +10,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
 use crate::reports::common::shown::shown;
+use crate::reports::common::symbol::Symbol;
 use crate::stream::Api;
 
 /// Rows of the report.
@@ -47,7 +48,8 @@ pub struct PeakCallerRow {
     /// Address of the call site.
     pub call_site: Address,
     /// Function and offset, or the address.
-    pub symbol: String,
+    #[serde(flatten)]
+    pub symbol: Symbol,
     /// `kmalloc` or `cache`.
     pub api: &'static str,
     /// Live bytes.
@@ -112,9 +114,9 @@ pub fn of(context: &ReportContext<'_, '_>, peak: &LiveBytes) -> PeakRows {
         all.bytes_least += sums.bytes_least;
         all.objects_least += sums.objects_least;
     }
-    let mut callers: Vec<(u64, Api, String, PeakSums)> = callers
+    let mut callers: Vec<(u64, Api, Symbol, PeakSums)> = callers
         .into_iter()
-        .map(|((address, api), sums)| (address, api, labels.symbol(address), sums))
+        .map(|((address, api), sums)| (address, api, labels.located(address), sums))
         .collect();
     callers.sort_by(|(_, _, a, of_a), (_, _, b, of_b)| of_b.bytes.cmp(&of_a.bytes).then_with(|| a.cmp(b)));
     let callers_total = callers.len();
@@ -134,7 +136,7 @@ pub fn of(context: &ReportContext<'_, '_>, peak: &LiveBytes) -> PeakRows {
     PeakRows { peak }
 }
 
-fn row((address, api, symbol, sums): (u64, Api, String, PeakSums), is_whole: bool) -> PeakCallerRow {
+fn row((address, api, symbol, sums): (u64, Api, Symbol, PeakSums), is_whole: bool) -> PeakCallerRow {
     let is_bounded = is_whole && !sums.has_waiting;
     PeakCallerRow {
         call_site: Address(address),

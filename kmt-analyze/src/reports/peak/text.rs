@@ -62,7 +62,7 @@ fn callers(peak: &PeakRow, all_bytes: u64, has_least: bool) -> Table {
     let mut table = Table::new("", columns).of("call site", "call sites", peak.callers_total);
     for row in &peak.callers {
         let mut cells = vec![
-            Cell::symbol(&row.symbol),
+            Cell::from(&row.symbol),
             Cell::text(row.api),
             Cell::Count(row.live),
             Cell::Bytes(row.bytes_live),

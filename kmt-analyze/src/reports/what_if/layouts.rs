@@ -63,7 +63,7 @@ pub fn asked(context: &Context<'_, '_>, options: &WhatIf) -> (Vec<Layout>, Found
             let (api, _, name) = labels.caller(&result, number);
             if api == Api::Kmalloc && regex.is_match(&name) {
                 layout.apart.insert(number);
-                found.split.push(name);
+                found.split.push(name.into());
             }
         }
         layouts.push(layout);
@@ -84,7 +84,7 @@ pub fn asked(context: &Context<'_, '_>, options: &WhatIf) -> (Vec<Layout>, Found
             caller.allocs > 0 && caller.held / LONG_LIVED_PERCENT >= length * u128::from(caller.allocs) / 100;
         if is_long {
             apart.apart.insert(number);
-            found.long_lived.push(labels.caller(&result, number).2);
+            found.long_lived.push(labels.caller(&result, number).2.into());
         }
     }
     if !apart.apart.is_empty() {

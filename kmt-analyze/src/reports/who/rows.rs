@@ -9,6 +9,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::{Address, text};
 use crate::reports::common::shown::shown;
+use crate::reports::common::symbol::Symbol;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -39,7 +40,8 @@ pub struct WhoLifeRow {
     /// Address of the call site of the allocation.
     pub call_site: Address,
     /// Function and offset of the call site, or its address.
-    pub symbol: String,
+    #[serde(flatten)]
+    pub symbol: Symbol,
     /// Thread id of the allocating task.
     pub pid: i32,
     /// CPU of the allocation.
@@ -83,7 +85,8 @@ pub struct WhoFreeRow {
     /// Address of the call site of the free.
     pub call_site: Address,
     /// Function and offset of the call site, or its address.
-    pub symbol: String,
+    #[serde(flatten)]
+    pub symbol: Symbol,
     /// Thread id of the freeing task.
     pub pid: i32,
     /// CPU of the free.
@@ -110,7 +113,7 @@ pub struct Neighbour {
     pub cache: Option<String>,
     /// Function and offset of the call site of its allocation, or its address.
     #[serde(skip)]
-    pub symbol: String,
+    pub symbol: Symbol,
     /// CPU of its allocation.
     #[serde(skip)]
     pub cpu: u32,
@@ -160,7 +163,7 @@ impl Lookup<'_, '_, '_> {
             cache: self.cache(life),
             born: life.life.born,
             call_site: Address(call_site),
-            symbol: self.labels.symbol(call_site),
+            symbol: self.labels.located(call_site),
             pid: life.born_at.pid,
             cpu: life.born_at.cpu,
             task: self.labels.task_at(life.born_at.pid, life.life.born),
@@ -192,7 +195,7 @@ impl Lookup<'_, '_, '_> {
             address: self.address(other),
             bytes_alloc: other.bytes_alloc,
             cache: self.cache(other),
-            symbol: self.labels.symbol(self.call_site(other)),
+            symbol: self.labels.located(self.call_site(other)),
             cpu: other.born_at.cpu,
             task: self.labels.task_at(other.born_at.pid, other.life.born),
         }

@@ -97,7 +97,7 @@ fn lives(rows: &WhoRows, view: &View) -> Table {
 
 fn cells(number: u64, life: &WhoLifeRow, view: &View) -> Vec<Cell> {
     let end = match (life.end, &life.freed) {
-        (_, Some(free)) => Cell::symbol(&free.symbol),
+        (_, Some(free)) => Cell::from(&free.symbol),
         (LifeEnd::Live, _) => Cell::text("still allocated"),
         (_, None) => Cell::text("implied free"),
     };
@@ -115,7 +115,7 @@ fn cells(number: u64, life: &WhoLifeRow, view: &View) -> Vec<Cell> {
         Cell::Bytes(life.bytes_alloc),
         Cell::Bytes(life.bytes_req),
         cache(life.cache.as_deref()),
-        Cell::symbol(&life.symbol),
+        Cell::from(&life.symbol),
         Cell::text(&life.task),
         Cell::Count(life.cpu.into()),
         lifetime.unwrap_or(Cell::Empty),
@@ -159,7 +159,7 @@ fn neighbour(number: u64, side: &str, other: &Neighbour) -> Vec<Cell> {
         Cell::text(format!("{:#x}", other.address.0)),
         Cell::Bytes(other.bytes_alloc),
         cache(other.cache.as_deref()),
-        Cell::symbol(&other.symbol),
+        Cell::from(&other.symbol),
         Cell::text(&other.task),
         Cell::Count(other.cpu.into()),
     ]

@@ -53,7 +53,7 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
             Judged {
                 api: Some(api),
                 address,
-                name,
+                name: name.into(),
                 cache: label(&caches),
                 caches,
                 evidence,

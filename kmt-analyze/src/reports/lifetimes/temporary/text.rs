@@ -61,7 +61,7 @@ fn table(rows: &TemporaryRows, view: &View) -> Table {
 
 fn cells(row: &TemporaryRow, view: &View) -> Vec<Cell> {
     let lifetime = &row.lifetimes.lives.lifetime;
-    let mut cells = vec![Cell::symbol(&row.lifetimes.symbol), Cell::text(row.lifetimes.api)];
+    let mut cells = vec![Cell::from(&row.lifetimes.symbol), Cell::text(row.lifetimes.api)];
     cells.extend([Cell::Count(row.temporary), Cell::Bytes(row.bytes_temporary)]);
     cells.extend([Cell::share(row.temporary, lifetime.n), view.duration_cell(lifetime.p50)]);
     cells.push(Cell::share(row.temporary_freed_elsewhere, row.temporary));

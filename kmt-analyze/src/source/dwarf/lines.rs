@@ -1,0 +1,114 @@
+//! Lines of addresses in one ELF file.
+
+use addr2line::Context;
+use gimli::{DwarfSections, EndianSlice, RunTimeEndian};
+use kmt_format::tables::SourceLine;
+use object::Object;
+
+use super::image::Image;
+use super::roots::Roots;
+use crate::failure::{Failure, Result};
+
+type Reader<'s> = EndianSlice<'s, RunTimeEndian>;
+
+/// Most functions of one address: no compiler inlines deeper.
+const FRAMES_MAX: u16 = 64;
+
+/// Headers whose macros make functions.
+const MACROS: [&str; 2] = ["include/trace/", "include/linux/syscalls.h"];
+
+/// An address to look up.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// Address in the trace.
+    pub address: u64,
+    /// The byte before it, in the ELF file.
+    pub probe: u64,
+}
+
+/// Adds the lines of addresses; returns the number of those that have some.
+pub fn add(
+    image: &Image<'_>,
+    roots: &mut Roots,
+    wanted: &[Wanted],
+    lines: &mut Vec<SourceLine<'static>>,
+) -> Result<usize> {
+    let fail = |why: String| Failure::new(format!("{}: {why}", image.path.display()));
+    if image.elf.section_by_name(".debug_info").is_none() {
+        return Err(fail("it has no debug information".to_owned())
+            .hint("distributions have packages with it, named -dbg, -dbgsym or -debuginfo"));
+    }
+    let sections = DwarfSections::load(|id| image.section(id.name()))?;
+    let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, image.endian()));
+    let directory = learn(&dwarf, roots);
+    let context = Context::from_dwarf(dwarf).map_err(|error| fail(format!("debug information: {error}")))?;
+    let mut found = 0;
+    for one in wanted {
+        let before = lines.len();
+        add_frames(&context, roots, directory.as_deref(), *one, lines);
+        found += usize::from(lines.len() > before);
+    }
+    Ok(found)
+}
+
+/// Roots by the kernel's first unit; the directory in which the first unit of all was built.
+fn learn(dwarf: &gimli::Dwarf<Reader<'_>>, roots: &mut Roots) -> Option<String> {
+    let mut first = None;
+    let mut units = dwarf.units();
+    while let Ok(Some(header)) = units.next() {
+        let Ok(unit) = dwarf.unit(header) else { continue };
+        let (name, directory) = name_of(&unit);
+        if name.ends_with("main.c") {
+            roots.learn(&name, &directory);
+        }
+        first.get_or_insert(directory);
+        if first.is_some() && roots.is_known() {
+            break;
+        }
+    }
+    first
+}
+
+/// Path of a unit, and the directory in which it was built.
+fn name_of(unit: &gimli::Unit<Reader<'_>>) -> (String, String) {
+    let text = |reader: Reader<'_>| String::from_utf8_lossy(reader.slice()).into_owned();
+    let (name, directory) =
+        (unit.name.map(text).unwrap_or_default(), unit.comp_dir.map(text).unwrap_or_default());
+    (if name.starts_with('/') { name } else { format!("{directory}/{name}") }, directory)
+}
+
+/// Adds the functions of an address, the innermost first. A macro of a header makes functions of tracepoints: their file is
+/// that of the unit.
+fn add_frames(
+    context: &Context<Reader<'_>>,
+    roots: &mut Roots,
+    directory: Option<&str>,
+    wanted: Wanted,
+    lines: &mut Vec<SourceLine<'static>>,
+) {
+    let Ok(mut frames) = context.find_frames(wanted.probe).skip_all_loads() else { return };
+    for depth in 0..FRAMES_MAX {
+        let Ok(Some(frame)) = frames.next() else { return };
+        let Some(location) = frame.location else { continue };
+        let mut row = SourceLine::new(wanted.address);
+        row.depth = depth;
+        if let Some(Ok(name)) = frame.function.as_ref().map(|name| name.raw_name()) {
+            row.function = name.into_owned().into_bytes().into();
+        }
+        row.line = location.line.unwrap_or(0);
+        let mut file = location.file.map(|file| roots.relative(file, directory)).unwrap_or_default();
+        let is_made = MACROS.iter().any(|begin| file.starts_with(begin));
+        if is_made || file.starts_with('/') {
+            if let Some(unit) = context.find_dwarf_and_unit(wanted.probe).skip_all_loads() {
+                let (name, built_in) = name_of(unit.unit);
+                roots.learn_directory(&built_in);
+                (file, row.line) = match location.file {
+                    Some(path) if !is_made => (roots.relative(path, directory), row.line),
+                    _ => (roots.relative(&name, directory), 0),
+                };
+            }
+        }
+        row.file = file.into_bytes().into();
+        lines.push(row);
+    }
+}

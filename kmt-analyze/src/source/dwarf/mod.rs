@@ -1,0 +1,73 @@
+//! Source lines from the debug information of a kernel and its modules.
+
+mod find;
+mod image;
+mod lines;
+mod relocate;
+mod roots;
+mod slide;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::SourceArgs;
+use super::target::{LookedUp, Target};
+use crate::failure::{Failure, Result};
+use find::Search;
+use image::Image;
+use lines::Wanted;
+use roots::Roots;
+use slide::Names;
+
+/// Looks up `addresses`, which are return addresses.
+pub fn look_up(target: &Target<'_>, args: &SourceArgs, addresses: &BTreeSet<u64>) -> Result<LookedUp> {
+    let mut by_owner: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    let unnamed = std::cell::Cell::new(0_usize);
+    let owners = addresses.iter().filter_map(|&address| {
+        // A call may be the last instruction of its function.
+        let symbol = target.symbols.resolve(address.checked_sub(1)?);
+        unnamed.set(unnamed.get() + usize::from(symbol.is_none()));
+        let owner = symbol?.module.map_or(Some(""), |module| std::str::from_utf8(module).ok())?;
+        Some((owner, address))
+    });
+    for (owner, address) in owners {
+        by_owner.entry(owner).or_default().push(address);
+    }
+    let mut looked = LookedUp::default();
+    let mut roots = Roots::new(args.source_root.as_deref());
+    let search = Search::new(args)?;
+    let mut missing = Vec::new();
+    for (owner, addresses) in &by_owner {
+        let Some(path) = search.image(target, owner)? else {
+            missing.push(*owner);
+            continue;
+        };
+        let bytes = image::bytes(&path)?;
+        let image = Image::parse(&path, &bytes)?;
+        image.check_build_id(target.build_ids.get(owner).copied())?;
+        let names = Names::of(&image, target.symbols, owner);
+        let placed = addresses.iter().filter_map(|&address| {
+            Some(Wanted { address, probe: names.in_image(address, target.symbols)?.checked_sub(1)? })
+        });
+        let placed: Vec<Wanted> = placed.collect();
+        if placed.is_empty() && !addresses.is_empty() {
+            return Err(image.other_build(&names.disagreement()));
+        }
+        lines::add(&image, &mut roots, &placed, &mut looked.lines)?;
+    }
+    if by_owner.contains_key("") && missing.contains(&"") && missing.len() == by_owner.len() {
+        return Err(Failure::new("no debug information of the traced kernel is found")
+            .hint("--vmlinux FILE names it; the symbols of `kmt-analyze info` have its release"));
+    }
+    let missing: Vec<&str> =
+        missing.iter().map(|owner| if owner.is_empty() { "the kernel" } else { owner }).collect();
+    if !missing.is_empty() {
+        looked.notes.push(format!(
+            "no debug information of {}: --modules DIR has that of modules",
+            missing.join(", ")
+        ));
+    }
+    if unnamed.get() > 0 {
+        looked.notes.push(format!("{} addresses have no symbol, and so no line", unnamed.get()));
+    }
+    Ok(looked)
+}

@@ -1,0 +1,112 @@
+//! Paths of files, from the top of the kernel's source.
+
+/// A file that stands at the same place in every kernel.
+const KNOWN: &str = "init/main.c";
+
+/// Begins of paths that are left out.
+pub struct Roots(Vec<String>);
+
+impl Roots {
+    /// With the root that the command line gives.
+    pub fn new(given: Option<&str>) -> Self {
+        Self(given.into_iter().map(with_slash).collect())
+    }
+
+    /// True if any root is known.
+    pub fn is_known(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Takes what stands before `init/main.c` in the full path of a unit, and the directory that it was built in.
+    pub fn learn(&mut self, path: &str, directory: &str) {
+        let path = clean(path);
+        if let Some(root) = path.strip_suffix(KNOWN).filter(|root| root.is_empty() || root.ends_with('/')) {
+            self.0.push(root.to_owned());
+            self.0.push(with_slash(directory));
+            self.0.sort_by_key(|root| std::cmp::Reverse(root.len()));
+        }
+    }
+
+    /// Takes the directory in which a unit was built, if it ends with a known root: compilers are told to leave out its begin,
+    /// and assemblers are not.
+    pub fn learn_directory(&mut self, directory: &str) {
+        let directory = with_slash(directory);
+        if self.0.contains(&directory) {
+            return;
+        }
+        let known = self.0.iter().filter(|root| !root.is_empty() && !root.starts_with('/'));
+        let begins: Vec<String> = known
+            .filter_map(|root| directory.strip_suffix(root.as_str()).filter(|begin| begin.ends_with('/')))
+            .map(str::to_owned)
+            .collect();
+        if !begins.is_empty() {
+            self.0.extend(begins);
+            self.0.push(directory);
+            self.0.sort_by_key(|root| std::cmp::Reverse(root.len()));
+        }
+    }
+
+    /// A path without its root: the longest one that it begins with, else `directory` in which its unit was built.
+    pub fn relative(&self, path: &str, directory: Option<&str>) -> String {
+        let path = clean(path);
+        let own = directory.map(with_slash);
+        let mut roots = self.0.iter().chain(own.as_ref().filter(|_| !self.is_known()));
+        let rest = roots.find_map(|root| path.strip_prefix(root.as_str()).filter(|_| !root.is_empty()));
+        rest.map_or(path.clone(), str::to_owned)
+    }
+}
+
+fn with_slash(directory: impl AsRef<str>) -> String {
+    let directory = clean(directory.as_ref());
+    if directory.ends_with('/') || directory.is_empty() { directory } else { directory + "/" }
+}
+
+/// A path without `.` and `..`.
+fn clean(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let path_of = parts.join("/");
+    if path.starts_with('/') { format!("/{path_of}") } else { path_of }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_start_at_the_top_of_the_source() {
+        let mut roots = Roots::new(None);
+        assert_eq!(roots.relative("/src/m/../m/a.c", Some("/src/m")), "a.c");
+        roots.learn("/b/linux-6.1/init/main.c", "/b/linux-6.1/debian/build/x");
+        assert_eq!(roots.relative("/b/linux-6.1/fs/ext4/super.c", None), "fs/ext4/super.c");
+        assert_eq!(
+            roots.relative("/b/linux-6.1/debian/build/x/./include/generated/a.h", None),
+            "include/generated/a.h"
+        );
+        assert_eq!(roots.relative("/b/linux-6.1/debian/build/x/../../../mm/slub.c", None), "mm/slub.c");
+        assert_eq!(roots.relative("/elsewhere/a.c", Some("/elsewhere")), "/elsewhere/a.c");
+        let mut debian = Roots::new(None);
+        debian.learn("debian/build/amd64/init/main.c", "debian/build/amd64");
+        debian.learn_directory("/b/linux-6.1/debian/build/amd64");
+        assert_eq!(
+            debian.relative("/b/linux-6.1/arch/x86/entry/entry_64.S", None),
+            "arch/x86/entry/entry_64.S"
+        );
+        assert_eq!(debian.relative("/b/linux-6.1/debian/build/amd64/arch/x86/a.S", None), "arch/x86/a.S");
+        let mut relative = Roots::new(None);
+        relative.learn("init/main.c", "");
+        assert_eq!(relative.relative("./mm/slub.c", None), "mm/slub.c");
+        let mut mapped = Roots::new(Some("/a/b"));
+        assert_eq!(mapped.relative("/a/b/mm/slub.c", None), "mm/slub.c");
+        mapped.learn("/c/xinit/main.c", "/c");
+        assert_eq!(mapped.relative("/c/x.c", None), "/c/x.c");
+    }
+}

@@ -1,0 +1,89 @@
+//! Functions, files and lines of addresses: kept in a file, or looked up in debug information.
+
+#[cfg(feature = "dwarf")]
+mod dwarf;
+mod frame;
+mod table;
+mod target;
+mod wrappers;
+
+use std::path::PathBuf;
+
+use crate::failure::{Failure, Result};
+
+#[cfg(feature = "dwarf")]
+pub use dwarf::look_up;
+pub use frame::Frame;
+pub use table::SourceTable;
+pub use target::{LookedUp, Target};
+pub use wrappers::Wrappers;
+
+/// Refuses: built without the feature `dwarf`.
+#[cfg(not(feature = "dwarf"))]
+pub fn look_up(_: &Target<'_>, _: &SourceArgs, _: &std::collections::BTreeSet<u64>) -> Result<LookedUp> {
+    Err(Failure::new("this program was built without the reader of debug information")
+        .hint("cargo build with the feature dwarf has it; a file of `symbolize` needs none"))
+}
+
+/// Heading of its options.
+pub const SOURCE: &str = "Source lines";
+
+/// Debug information on the command line.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = SOURCE)]
+pub struct SourceArgs {
+    /// The traced kernel's vmlinux with debug information: reports have files and lines
+    #[arg(long, value_name = "FILE", global = true)]
+    pub vmlinux: Option<PathBuf>,
+    /// Directory of the traced kernel's modules with debug information, searched with all directories below it
+    #[arg(long, value_name = "DIR", global = true)]
+    pub modules: Option<PathBuf>,
+    /// Directory of debug information as distributions install it, such as /usr/lib/debug; kernel and modules are found by
+    /// their build ids
+    #[arg(long, value_name = "DIR", global = true)]
+    pub debug_dir: Option<PathBuf>,
+    /// Where the kernel's source was when it was built: begins of paths that are left out [default: what stands before
+    /// init/main.c]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub source_root: Option<String>,
+    /// Show directories with at most N parts: 2 for fs/ext4
+    #[arg(long, value_name = "N", global = true, value_parser = clap::value_parser!(u16).range(1..))]
+    pub depth: Option<u16>,
+    /// Functions that allocate for their callers, one a line; the line of an allocation is that of the function above them
+    #[arg(long, value_name = "FILE", global = true)]
+    pub wrappers: Option<PathBuf>,
+}
+
+impl SourceArgs {
+    /// True if debug information is given.
+    pub fn is_given(&self) -> bool {
+        self.vmlinux.is_some() || self.modules.is_some() || self.debug_dir.is_some()
+    }
+
+    /// The debug information, as it would be given on the command line.
+    pub fn options(&self) -> impl Iterator<Item = String> {
+        let paths = [
+            ("--vmlinux", &self.vmlinux),
+            ("--modules", &self.modules),
+            ("--debug-dir", &self.debug_dir),
+            ("--wrappers", &self.wrappers),
+        ];
+        let paths =
+            paths.into_iter().filter_map(|(name, path)| Some(format!("{name} {}", path.as_ref()?.display())));
+        paths.chain(self.source_root.iter().map(|root| format!("--source-root {root}")))
+    }
+
+    /// A directory, cut to the parts that are shown.
+    pub fn cut<'p>(&self, dir: &'p str) -> &'p str {
+        let parts = usize::from(self.depth.unwrap_or(u16::MAX));
+        let end = dir.match_indices('/').nth(parts - 1).map(|(at, _)| at);
+        end.and_then(|end| dir.get(..end)).unwrap_or(dir)
+    }
+
+    /// The rules on wrappers.
+    pub fn rules(&self) -> Result<Wrappers> {
+        let Some(path) = &self.wrappers else { return Ok(Wrappers::default()) };
+        let text = std::fs::read_to_string(path).map_err(|e| Failure::io("reading", path, &e))?;
+        Ok(Wrappers::parse(&text))
+    }
+}

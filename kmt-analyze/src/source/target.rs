@@ -1,0 +1,26 @@
+//! Input and output of a look-up in debug information.
+
+use std::collections::BTreeMap;
+
+use kmt_format::read::SymbolTable;
+use kmt_format::tables::SourceLine;
+
+/// The traced kernel, as its file describes it.
+#[cfg_attr(not(feature = "dwarf"), allow(dead_code))]
+pub struct Target<'d> {
+    /// Its symbols.
+    pub symbols: &'d SymbolTable<'d>,
+    /// Its release, such as 6.1.0-18-amd64.
+    pub release: Option<&'d str>,
+    /// Build ids in hexadecimal, of the kernel ("") and of modules.
+    pub build_ids: BTreeMap<&'d str, &'d str>,
+}
+
+/// Lines of addresses.
+#[derive(Debug, Default)]
+pub struct LookedUp {
+    /// The lines.
+    pub lines: Vec<SourceLine<'static>>,
+    /// Modules without debug information, and others of which the reason is told.
+    pub notes: Vec<String>,
+}
