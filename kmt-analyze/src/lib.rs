@@ -32,6 +32,8 @@ mod dump;
 mod edit;
 mod env;
 mod export;
+#[cfg(feature = "dwarf")]
+mod footprint;
 mod html;
 #[doc(hidden)]
 pub mod in_process;

@@ -32,11 +32,27 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// Of a command that reads no trace.
+    pub fn of_command(command: &str) -> Self {
+        Self {
+            file: String::new(),
+            release: None,
+            command: command.to_owned(),
+            start: 0,
+            unit: ClockUnit::Nanoseconds,
+            selection: Vec::new(),
+            trust: Vec::new(),
+        }
+    }
+
     /// Writes the title and what the chart is of.
     pub fn head(&self, svg: &mut Svg, title: &str) {
         svg.text((MARGIN, 24.0), "title", Anchor::Start, title);
         let release = self.release.as_ref().map_or(String::new(), |release| format!(", Linux {release}"));
-        let source = format!("{}{release}   ·   kmt-analyze {} FILE", self.file, self.command);
+        let source = match self.file.as_str() {
+            "" => format!("kmt-analyze {}", self.command),
+            file => format!("{file}{release}   ·   kmt-analyze {} FILE", self.command),
+        };
         svg.text((MARGIN, 42.0), "muted", Anchor::Start, &cut(&source, LINE_CHARS));
     }
 

@@ -214,6 +214,21 @@ fn source_tree(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outc
     write(&context, options, &draw(&root, &picture, &frame))
 }
 
+/// Rings of weights in bytes by path, below a directory.
+pub fn source_ring<'p>(
+    paths: impl Iterator<Item = (&'p str, u64)>,
+    title: &str,
+    branch: &str,
+    depth: Option<usize>,
+) -> String {
+    let root = tree::of_paths(paths, branch);
+    let whole = root.weight;
+    let root = tree::gathered(root, depth.unwrap_or(LEVELS), whole / PARTS);
+    let title = if branch.is_empty() { title.to_owned() } else { format!("{title}: {branch}") };
+    let picture = source::SourcePicture { title, weight: Weight::Alloc, whole, version: None };
+    ring::of(&root, &picture, &Frame::of_command("footprint"))
+}
+
 fn lacks(session: &Session<'_>, what: &str, reason: &str) -> Failure {
     Failure::new(format!("{}: no {what}: {reason}", session.path.display()))
 }

@@ -43,6 +43,24 @@ impl Branch {
     }
 }
 
+/// The tree of weights by path, from `branch` on.
+pub fn of_paths<'p>(paths: impl Iterator<Item = (&'p str, u64)>, branch: &str) -> SourceNode {
+    let mut root = Branch::default();
+    for (path, weight) in paths {
+        root.add(&path.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>(), weight);
+    }
+    below(root, branch)
+}
+
+/// The node of a directory.
+fn below(mut root: Branch, branch: &str) -> SourceNode {
+    for part in branch.split('/').filter(|part| !part.is_empty()) {
+        root = root.below.remove(part).unwrap_or_default();
+    }
+    let name = if branch.is_empty() { "all".to_owned() } else { branch.to_owned() };
+    root.node(branch.to_owned(), name)
+}
+
 /// The tree of groups by file and function, from `branch` on. What has no source line is one part.
 pub fn of(rows: &GroupRows, weight: Weight, branch: Option<&str>) -> SourceNode {
     let mut root = Branch::default();
@@ -61,13 +79,7 @@ pub fn of(rows: &GroupRows, weight: Weight, branch: Option<&str>) -> SourceNode 
         };
         root.add(&parts, amount.unwrap_or(0));
     }
-    let parts = branch.unwrap_or_default().split('/').filter(|part| !part.is_empty());
-    for part in parts {
-        root = root.below.remove(part).unwrap_or_default();
-    }
-    let path = branch.unwrap_or_default().trim_end_matches('/').to_owned();
-    let name = if path.is_empty() { "all".to_owned() } else { path.clone() };
-    root.node(path, name)
+    below(root, branch.unwrap_or_default())
 }
 
 /// The same tree with parts below `least` of the whole gathered into one, and no more than `depth` levels.

@@ -8,6 +8,8 @@ use super::args::{DiffArgs, DumpArgs, InfoArgs, SelectArgs, Target};
 use crate::chart;
 use crate::edit::{Audience, Compress};
 use crate::export::{self, Format};
+#[cfg(feature = "dwarf")]
+use crate::footprint::FootprintArgs;
 use crate::reports::{account, compat, timeline};
 use crate::trace::time_range::TimeRange;
 
@@ -227,6 +229,19 @@ pub enum Command {
         options: account::AccountOptions,
         #[command(flatten)]
         target: Target,
+    },
+    /// Code and data by directory, beside what was allocated there
+    ///
+    /// Sums the sections of a build's objects (--build) or the symbols of a kernel with debug information (--vmlinux), and of
+    /// modules (--modules). With FILE, slab memory stands beside them: what is in use, what was allocated, what is wasted.
+    #[cfg(feature = "dwarf")]
+    Footprint {
+        #[command(flatten)]
+        args: Box<FootprintArgs>,
+        #[command(flatten)]
+        select: Box<SelectArgs>,
+        /// The .kmt file; - is standard input
+        file: Option<PathBuf>,
     },
     /// Files for Perfetto, pprof, DHAT, flame graphs, SQLite, CSV …
     ///

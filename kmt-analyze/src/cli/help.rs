@@ -24,6 +24,7 @@ const OTHERS: [(ReportGroup, &[&str]); 4] = [
             "recover",
             "anonymize",
             "account",
+            "footprint",
             "completions",
             "man",
         ],
@@ -56,7 +57,9 @@ fn list(cli: &Command) -> String {
     for group in ReportGroup::ALL {
         let _ = writeln!(out, "\n{}:", group.title());
         for name in commands(group) {
-            let about = cli.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
+            // A build may lack a command.
+            let Some(command) = cli.find_subcommand(name) else { continue };
+            let about = command.get_about().map(ToString::to_string);
             let _ = writeln!(out, "  {name:<14} {}", about.unwrap_or_default());
         }
     }

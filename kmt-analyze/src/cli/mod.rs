@@ -8,6 +8,7 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
+use args::SelectArgs;
 use args::{DiffArgs, DumpArgs, DumpFormat, InfoArgs};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use command::{AnonymizeArgs, ChartArgs, Command, ExportArgs, OutputArgs, SliceArgs, SummaryArgs};
@@ -23,6 +24,8 @@ use crate::edit;
 use crate::env::Env;
 use crate::export::{self, ExportOf};
 use crate::failure::{Failure, Outcome, Result};
+#[cfg(feature = "dwarf")]
+use crate::footprint::{self, FootprintArgs};
 use crate::html;
 use crate::limits::{self, Limit, RunLimits};
 use crate::pass::selection::Selection;
@@ -186,6 +189,8 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
             let bytes = open::bytes_in(&made.file, env)?;
             edit::symbolize(&made.file, &bytes, &made_target(&made), made.compress, env)
         }
+        #[cfg(feature = "dwarf")]
+        Command::Footprint { args, select, file } => footprint(&args, *select, file.as_deref(), env, &show),
         Command::Verify { target } => {
             let bytes = open::bytes_in(&target.file, env)?;
             let trace = open::trace_in(&target.file, &bytes, env)?;
@@ -275,6 +280,27 @@ fn draw(args: ChartArgs, env: &Env) -> Result<Outcome> {
         })?;
     }
     with(env, &args.file, |session| chart::run(session, &options))
+}
+
+#[cfg(feature = "dwarf")]
+fn footprint(
+    args: &FootprintArgs,
+    select: SelectArgs,
+    file: Option<&Path>,
+    env: &Env,
+    show: &Show,
+) -> Result<Outcome> {
+    if let Some(against) = &args.against {
+        return footprint::compare(args, against, env, show);
+    }
+    let branch = select.branch();
+    let selection = Selection::from(select);
+    let Some(file) = file else { return footprint::run(args, None, (&selection, branch), env, show) };
+    let mut lined = env.clone();
+    if let Some(build) = args.build.as_ref().filter(|_| !env.source.is_given()) {
+        lined.source.vmlinux = Some(build.join("vmlinux"));
+    }
+    with(&lined, file, |session| footprint::run(args, Some(session), (&selection, branch), env, show))
 }
 
 fn page(

@@ -14,6 +14,7 @@ use super::document::ReportDocument;
 use super::info::{ChangeRows, InfoRows};
 use super::registry::REPORTS;
 use crate::edit::{AnonymizeRows, VerifyRows};
+use crate::footprint::{ComparedRows, FootprintRows};
 use crate::render::out::Document;
 
 /// Line after which docs/json.md is generated.
@@ -22,7 +23,7 @@ const MARK: &str =
 
 /// Description of the keys that are not repeated for each report.
 const ABOUT_EVERY_REPORT: &str = "Keys of `all`, of `reconcile` and of every report that can be given a selection, beside \
-    their own. The other documents (info, info-diff, diff, account, trace-cmd-mem, verify, anonymize) have `schema` and the keys of \
+    their own. The other documents (info, info-diff, diff, account, footprint, footprint-diff, trace-cmd-mem, verify, anonymize) have `schema` and the keys of \
     their own tables";
 
 /// The table of keys of one document.
@@ -151,7 +152,7 @@ fn value(schema: Schema) -> Value {
 }
 
 /// Documents that are not in the registry.
-fn others() -> [Described; 8] {
+fn others() -> [Described; 10] {
     [
         Described::of::<InfoRows>("info", "What the file holds, its losses, its integrity"),
         Described::of::<ChangeRows>(
@@ -170,6 +171,14 @@ fn others() -> [Described; 8] {
         Described::of::<ReconcileRows>(
             "reconcile",
             "Differences of the totals of trace-cmd mem and perf kmem from the exact ones, term by term",
+        ),
+        Described::of::<FootprintRows>(
+            "footprint",
+            "Code and data by directory, and what was allocated there",
+        ),
+        Described::of::<ComparedRows>(
+            "footprint-diff",
+            "`footprint --against`: symbols that differ between two builds",
         ),
         Described::of::<VerifyRows>("verify", "Checks of every chunk, every checksum and every event"),
         Described::of::<AnonymizeRows>(

@@ -17,7 +17,7 @@ pub(crate) mod findings;
 pub(crate) mod fragmentation;
 pub(crate) mod grouped;
 pub(crate) mod info;
-#[cfg(test)]
+#[cfg(all(test, feature = "dwarf"))]
 mod keys_doc;
 pub(crate) mod latency;
 pub(crate) mod leaks;

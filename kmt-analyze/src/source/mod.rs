@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use crate::failure::{Failure, Result};
 
 #[cfg(feature = "dwarf")]
-pub use dwarf::look_up;
+pub use dwarf::{image, look_up, roots, units};
 pub use frame::Frame;
 pub use table::SourceTable;
 pub use target::{LookedUp, Target};

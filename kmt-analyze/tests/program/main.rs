@@ -12,6 +12,8 @@ mod escaping;
 mod export;
 mod file_size;
 mod findings;
+#[cfg(feature = "dwarf")]
+mod footprint;
 mod fuzz_seeds;
 mod generated;
 mod groups;
@@ -32,7 +34,7 @@ mod registry;
 mod reports;
 mod screens;
 #[cfg(feature = "dwarf")]
-mod source;
+pub mod source;
 mod stacks;
 mod stalls;
 mod standard_error;

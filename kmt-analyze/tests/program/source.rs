@@ -8,7 +8,7 @@ use kmt_format::kernel::{KernelSymbols, Module, Symbol, SymbolOwner};
 use kmt_format::read::Trace;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
-use crate::model::{BASE, Crafted};
+use crate::model::{BASE, Crafted, next};
 use crate::support::files::{Scratch, json, run, stderr, stdout};
 use crate::support::model::{Event, What};
 
@@ -17,12 +17,13 @@ const SLIDE: u64 = 0x1_c000_0000;
 /// Sections of the traced module.
 const SECTIONS: [(&str, u64); 2] = [(".text", 0x7fff_c040_1000), (".init.text", 0x7fff_c080_0000)];
 
-fn objects() -> PathBuf {
+/// Folder of the made kernels and modules.
+pub fn objects() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/objects")
 }
 
 /// A kernel or module, and its place in a trace.
-struct Made {
+pub struct Made {
     is_module: bool,
     bytes: Vec<u8>,
     /// Section, offset, functions with file and line.
@@ -30,7 +31,8 @@ struct Made {
 }
 
 impl Made {
-    fn read(name: &str) -> Self {
+    /// Reads a kernel or module, and what llvm-symbolizer says of it.
+    pub fn read(name: &str) -> Self {
         let is_module = !name.starts_with("vmlinux");
         let file = if is_module { format!("{name}.ko") } else { name.to_owned() };
         let lines = fs::read_to_string(objects().join(format!("{name}.lines"))).unwrap();
@@ -54,7 +56,7 @@ impl Made {
     }
 
     /// A trace with an allocation for each expected line, that is returned to behind the expected byte.
-    fn trace(&self, metadata: &[(&str, &[u8])]) -> (Vec<u8>, Vec<u64>) {
+    pub fn trace(&self, metadata: &[(&str, &[u8])]) -> (Vec<u8>, Vec<u64>) {
         let mut crafted = Crafted::new();
         crafted.writer.add_metadata(metadata).unwrap();
         let elf = object::File::parse(self.bytes.as_slice()).unwrap();
@@ -93,6 +95,9 @@ impl Made {
             crafted.event(&Event { time: 1_000 + number as u64, cpu: 0, pid: 7, what });
             sites.push(site);
         }
+        // Frees are recorded too, so what is live is known.
+        let what = What::Free { kfree: true, ptr: BASE };
+        crafted.event(&Event { time: 900_000, cpu: 0, pid: 7, what });
         (crafted.writer.finish().unwrap(), sites)
     }
 }
@@ -299,4 +304,140 @@ fn wrappers_are_a_file() {
         !with.iter().any(|name| name == "read_group") && with.iter().any(|name| name == "fill_super"),
         "{with:?}"
     );
+}
+
+/// Debug information with wrong bytes: an answer or an error, and no panic. KMT_SOURCE_RUNS changes the number of runs.
+#[test]
+fn damaged_debug_information_ends_no_program() {
+    let runs: u64 = std::env::var("KMT_SOURCE_RUNS").map_or(12, |runs| runs.parse().unwrap());
+    let scratch = Scratch::new();
+    let mut answers = [0; 2];
+    for entry in fs::read_dir(objects()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(name) = name.strip_suffix(".lines") else { continue };
+        let made = Made::read(name);
+        let (file, output) = (scratch.0.join("trace.kmt"), scratch.0.join("out.kmt"));
+        fs::write(&file, made.trace(&[]).0).unwrap();
+        let image = scratch.0.join(if made.is_module { "ext9.ko" } else { "vmlinux" });
+        for run_number in 0..runs {
+            let mut seed = run_number ^ (name.len() as u64) << 32;
+            let mut bytes = made.bytes.clone();
+            for _ in 0..=next(&mut seed) % 8 {
+                let at = next(&mut seed) as usize % bytes.len();
+                // Numbers near their limits are worse than others.
+                bytes[at] = [0, 0xff, 0x7f, 0x80, next(&mut seed) as u8][next(&mut seed) as usize % 5];
+            }
+            if run_number % 16 == 0 {
+                bytes.truncate(next(&mut seed) as usize % bytes.len());
+            }
+            fs::write(&image, &bytes).unwrap();
+            let path = if made.is_module { scratch.0.as_path() } else { image.as_path() };
+            let option = if made.is_module { "--modules" } else { "--vmlinux" };
+            let args =
+                ["symbolize", "--force", option, path.to_str().unwrap(), "-o", output.to_str().unwrap()];
+            let found = run(&args, &file);
+            let code = found.status.code();
+            assert!(matches!(code, Some(0 | 1)), "{name}, run {run_number}: {code:?} {}", stderr(&found));
+            answers[usize::from(code == Some(0))] += 1;
+        }
+        fs::remove_file(&image).unwrap();
+    }
+    assert!(answers.iter().all(|count| *count > 0), "refused and answered: {answers:?}");
+}
+
+/// 2,000 places of a real kernel against llvm-symbolizer; names may differ by what compilers add, such as `.isra.0`.
+#[test]
+#[ignore = "KMT_VMLINUX names a kernel with debug information"]
+fn lines_of_a_real_kernel_are_those_of_llvm() {
+    let vmlinux = PathBuf::from(std::env::var_os("KMT_VMLINUX").expect("KMT_VMLINUX"));
+    let root = std::env::var("KMT_SOURCE_ROOTS").unwrap_or_default();
+    let bytes = fs::read(&vmlinux).unwrap();
+    let elf = object::File::parse(bytes.as_slice()).unwrap();
+    let is_text = |symbol: &object::Symbol<'_, '_>| {
+        let section = symbol.section_index().and_then(|index| elf.section_by_index(index).ok());
+        symbol.kind() == SymbolKind::Text
+            && symbol.size() > 8
+            && section.is_some_and(|section| section.name() == Ok(".text"))
+    };
+    let functions: Vec<_> = elf.symbols().filter(is_text).collect();
+    let mut seed = 26;
+    let mut expected = Vec::new();
+    for _ in 0..2_000 {
+        let function = &functions[next(&mut seed) as usize % functions.len()];
+        let offset = next(&mut seed) % (function.size() - 1);
+        expected.push((".text".to_owned(), function.address() + offset, Vec::new()));
+    }
+    let start = elf.section_by_name(".text").unwrap().address();
+    let addresses: String = expected.iter().map(|(_, address, _)| format!("{address:#x}\n")).collect();
+    expected.iter_mut().for_each(|(_, address, _)| *address -= start);
+    let made = Made { is_module: false, bytes: bytes.clone(), expected };
+    let scratch = Scratch::new();
+    let (file, lines) = (scratch.0.join("trace.kmt"), scratch.0.join("lines.kmt"));
+    let (trace, sites) = made.trace(&[]);
+    fs::write(&file, trace).unwrap();
+    let args = ["symbolize", "--vmlinux", vmlinux.to_str().unwrap(), "-o", lines.to_str().unwrap()];
+    let started = std::time::Instant::now();
+    let output = run(&args, &file);
+    println!("symbolize: {:.2} s, {}", started.elapsed().as_secs_f64(), stderr(&output).trim());
+    let mut llvm = std::process::Command::new("llvm-symbolizer")
+        .args(["--output-style=JSON", "-i", "-e", vmlinux.to_str().unwrap()])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = llvm.stdin.take().unwrap();
+    let writer =
+        std::thread::spawn(move || std::io::Write::write_all(&mut input, addresses.as_bytes()).unwrap());
+    let theirs = llvm.wait_with_output().unwrap();
+    writer.join().unwrap();
+    let bytes = fs::read(&lines).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
+    let (mut equal, mut suffixes, mut differing) = (0, 0, Vec::new());
+    for (site, line) in sites.iter().zip(String::from_utf8(theirs.stdout).unwrap().lines()) {
+        let found: serde_json::Value = serde_json::from_str(line).unwrap();
+        let found = found.get(0).unwrap_or(&found)["Symbol"].as_array().cloned().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let rows = trace.metadata().lines_at(*site);
+        let ours: Vec<(String, String)> =
+            rows.map(|row| (text(&row.function), format!("{}:{}", text(&row.file), row.line))).collect();
+        let theirs: Vec<(String, String)> = found
+            .iter()
+            .map(|f| {
+                let file = below(f["FileName"].as_str().unwrap(), &root);
+                (f["FunctionName"].as_str().unwrap().to_owned(), format!("{file}:{}", f["Line"]))
+            })
+            .collect();
+        let is_same_but_for_suffixes = ours.len() == theirs.len()
+            && ours.iter().zip(&theirs).all(|(a, b)| {
+                let is_made =
+                    b.1.starts_with("include/trace/") || b.1.starts_with("include/linux/syscalls.h");
+                (a.1 == b.1 || is_made)
+                    && (a.0 == b.0 || a.0.is_empty() || b.0.starts_with(&format!("{}.", a.0)))
+            });
+        match ours == theirs {
+            true => equal += 1,
+            false if is_same_but_for_suffixes => suffixes += 1,
+            false => differing.push((ours, theirs)),
+        }
+    }
+    println!(
+        "{equal} equal, {suffixes} but for suffixes of compilers and files of macros, {} differ",
+        differing.len()
+    );
+    differing.iter().take(10).for_each(|(ours, theirs)| println!("ours   {ours:?}\ntheirs {theirs:?}"));
+    assert!(differing.len() * 200 <= sites.len(), "at most one of 200 differs");
+}
+
+/// A path below one of the roots, which are separated by colons.
+fn below(path: &str, roots: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let path = parts.join("/");
+    roots.split(':').find_map(|root| path.strip_prefix(root)).unwrap_or(&path).to_owned()
 }

@@ -7,6 +7,7 @@ use object::Object;
 
 use super::image::Image;
 use super::roots::Roots;
+use super::units::{learn, name_of};
 use crate::failure::{Failure, Result};
 
 type Reader<'s> = EndianSlice<'s, RunTimeEndian>;
@@ -49,32 +50,6 @@ pub fn add(
         found += usize::from(lines.len() > before);
     }
     Ok(found)
-}
-
-/// Roots by the kernel's first unit; the directory in which the first unit of all was built.
-fn learn(dwarf: &gimli::Dwarf<Reader<'_>>, roots: &mut Roots) -> Option<String> {
-    let mut first = None;
-    let mut units = dwarf.units();
-    while let Ok(Some(header)) = units.next() {
-        let Ok(unit) = dwarf.unit(header) else { continue };
-        let (name, directory) = name_of(&unit);
-        if name.ends_with("main.c") {
-            roots.learn(&name, &directory);
-        }
-        first.get_or_insert(directory);
-        if first.is_some() && roots.is_known() {
-            break;
-        }
-    }
-    first
-}
-
-/// Path of a unit, and the directory in which it was built.
-fn name_of(unit: &gimli::Unit<Reader<'_>>) -> (String, String) {
-    let text = |reader: Reader<'_>| String::from_utf8_lossy(reader.slice()).into_owned();
-    let (name, directory) =
-        (unit.name.map(text).unwrap_or_default(), unit.comp_dir.map(text).unwrap_or_default());
-    (if name.starts_with('/') { name } else { format!("{directory}/{name}") }, directory)
 }
 
 /// Adds the functions of an address, the innermost first. A macro of a header makes functions of tracepoints: their file is

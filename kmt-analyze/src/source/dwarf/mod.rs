@@ -1,11 +1,12 @@
 //! Source lines from the debug information of a kernel and its modules.
 
 mod find;
-mod image;
+pub mod image;
 mod lines;
 mod relocate;
-mod roots;
+pub mod roots;
 mod slide;
+pub mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,0 +1,137 @@
+//! A linked kernel: its symbols by source file, and what is left of each section.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use addr2line::Context;
+use gimli::{AttributeValue, DwarfSections, EndianSlice, Operation, RunTimeEndian};
+use object::{Object, ObjectSection, ObjectSymbol, SectionIndex, SymbolKind};
+
+use super::build::SizedObject;
+use super::sizes::{SizeKind, Sizes, kind_of};
+use crate::failure::{Failure, Result};
+use crate::source::image::{self, Image};
+use crate::source::roots::Roots;
+use crate::source::units;
+
+type Reader<'s> = EndianSlice<'s, RunTimeEndian>;
+
+/// The part of what no symbol or no source file has.
+pub const UNKNOWN: &str = "unknown";
+
+/// Sizes by source file; what has none is [`UNKNOWN`]. Together they are all loaded sections.
+pub fn objects(path: &Path, root: Option<&str>) -> Result<Vec<SizedObject>> {
+    let bytes = image::bytes(path)?;
+    let image = Image::parse(path, &bytes)?;
+    let fail = |why: String| Failure::new(format!("{}: {why}", path.display()));
+    let mut roots = Roots::new(root);
+    let sections = DwarfSections::load(|id| image.section(id.name()))?;
+    let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, image.endian()));
+    let directory = units::learn(&dwarf, &mut roots);
+    let variables = variables(&dwarf, &roots, directory.as_deref());
+    let context = Context::from_dwarf(dwarf).map_err(|error| fail(format!("debug information: {error}")))?;
+    let mut file_of = |address: u64, is_code: bool| -> Option<String> {
+        if !is_code {
+            return variables.get(&address).cloned();
+        }
+        let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
+        let (name, built_in) = units::name_of(unit.unit);
+        roots.learn_directory(&built_in);
+        Some(roots.relative(&name, directory.as_deref()))
+    };
+    let mut sums: BTreeMap<String, Sizes> = BTreeMap::new();
+    let kinds: HashMap<SectionIndex, (SizeKind, u64, u64)> = image
+        .elf
+        .sections()
+        .filter_map(|s| Some((s.index(), (kind_of(&s)?, s.address(), s.size()))))
+        .collect();
+    let mut covered: HashMap<SectionIndex, u64> = HashMap::new();
+    for (section, address, len) in symbols(&image, &kinds) {
+        let Some((kind, ..)) = kinds.get(&section) else { continue };
+        let is_code =
+            image.elf.section_by_index(section).is_ok_and(|s| s.kind() == object::SectionKind::Text);
+        let file = file_of(address, is_code).filter(|file| !file.is_empty());
+        sums.entry(file.unwrap_or_else(|| UNKNOWN.to_owned())).or_default().add(*kind, len);
+        *covered.entry(section).or_default() += len;
+    }
+    for (section, (kind, _, size)) in &kinds {
+        let rest = size.saturating_sub(covered.get(section).copied().unwrap_or(0));
+        sums.entry(UNKNOWN.to_owned()).or_default().add(*kind, rest);
+    }
+    Ok(sums.into_iter().map(|(path, sizes)| SizedObject { path, sizes }).collect())
+}
+
+/// Symbols with a size: section, address, bytes that no symbol before has.
+fn symbols(
+    image: &Image<'_>,
+    kinds: &HashMap<SectionIndex, (SizeKind, u64, u64)>,
+) -> Vec<(SectionIndex, u64, u64)> {
+    let named = image.elf.symbols().filter(|symbol| {
+        matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Data | SymbolKind::Unknown | SymbolKind::Label)
+            && symbol.size() > 0
+    });
+    let mut all: Vec<(SectionIndex, u64, u64)> = named
+        .filter_map(|symbol| {
+            let section = symbol.section_index()?;
+            let (_, start, size) = kinds.get(&section)?;
+            let end = symbol.address().checked_add(symbol.size())?.min(start.checked_add(*size)?);
+            Some((section, symbol.address().max(*start), end))
+        })
+        .collect();
+    // Of several at one address the longest.
+    all.sort_by_key(|&(section, address, end)| (section.0, address, std::cmp::Reverse(end)));
+    let mut reached: (Option<SectionIndex>, u64) = (None, 0);
+    let mut out = Vec::new();
+    for (section, address, end) in all {
+        if reached.0 != Some(section) {
+            reached = (Some(section), 0);
+        }
+        let from = address.max(reached.1);
+        if end > from {
+            out.push((section, address, end - from));
+            reached.1 = end;
+        }
+    }
+    out
+}
+
+/// Source files of variables at the top of their units, by address.
+fn variables(
+    dwarf: &gimli::Dwarf<Reader<'_>>,
+    roots: &Roots,
+    directory: Option<&str>,
+) -> HashMap<u64, String> {
+    let mut found = HashMap::new();
+    let mut headers = dwarf.units();
+    while let Ok(Some(header)) = headers.next() {
+        let Ok(unit) = dwarf.unit(header) else { continue };
+        let file = roots.relative(&units::name_of(&unit).0, directory);
+        // A unit whose tree is wrong gives the variables before its fault.
+        let _ = unit_variables(dwarf, &unit, |address| {
+            found.entry(address).or_insert_with(|| file.clone());
+        });
+    }
+    found
+}
+
+fn unit_variables<'s>(
+    dwarf: &gimli::Dwarf<Reader<'s>>,
+    unit: &gimli::Unit<Reader<'s>>,
+    mut add: impl FnMut(u64),
+) -> gimli::Result<()> {
+    let mut tree = unit.entries_tree(None)?;
+    let mut children = tree.root()?.children();
+    while let Some(child) = children.next()? {
+        let entry = child.entry();
+        if entry.tag() != gimli::DW_TAG_variable {
+            continue;
+        }
+        let Some(AttributeValue::Exprloc(place)) = entry.attr_value(gimli::DW_AT_location)? else { continue };
+        match place.operations(unit.encoding()).next()? {
+            Some(Operation::Address { address }) => add(address),
+            Some(Operation::AddressIndex { index }) => add(dwarf.address(unit, index)?),
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! `footprint`: code and data by directory, beside what a trace has allocated there.
+
+mod build;
+mod compare;
+mod linked;
+mod rows;
+mod sizes;
+mod text;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use kmt_common::quantity;
+
+use crate::chart::source_ring;
+use crate::env::Env;
+use crate::export::output::{Export, Target};
+use crate::failure::{Failure, Outcome, Result};
+use crate::pass::selection::Selection;
+use crate::render::out::{Out, Schema, print_rows};
+use crate::render::screen::{Screen, page};
+use crate::reports::callers::Callers;
+use crate::reports::common::Context;
+use crate::reports::grouped::Grouped;
+use crate::reports::output::Show;
+use crate::reports::run::typed;
+use crate::trace::session::Session;
+use build::SizedObject;
+pub use rows::{Attribute, FootprintRows};
+use rows::{Dynamic, FootprintSums, plus};
+
+#[cfg(test)]
+pub use compare::ComparedRows;
+
+/// Rows of the table without `-l`.
+const LINES: usize = 20;
+
+/// Options of `footprint`.
+#[derive(Debug, clap::Args)]
+pub struct FootprintArgs {
+    /// Folder in which the kernel was built: sums of its objects
+    #[arg(long, value_name = "DIR")]
+    pub build: Option<PathBuf>,
+    /// An earlier vmlinux: what each symbol grew since, as bloat-o-meter counts. With --vmlinux
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["build", "rings_file"])]
+    pub against: Option<PathBuf>,
+    /// With --against: exit with 1 if all symbols together grew by more than this
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size, requires = "against")]
+    pub fail_over: Option<u64>,
+    /// Order of the rows, and quantity of the picture
+    #[arg(short, long, value_enum, default_value = "current")]
+    pub order_by: Attribute,
+    /// Draw the directories as rings
+    #[arg(short, long, value_name = "FILE.svg")]
+    pub rings_file: Option<PathBuf>,
+    /// Overwrite FILE.svg if it exists
+    #[arg(long)]
+    pub force: bool,
+    /// Show at most N rows; 0: all [default: 20, all with --json]
+    #[arg(short, long = "lines", value_name = "N")]
+    pub lines: Option<usize>,
+    /// Machine-readable output; docs/json.md describes it
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl FootprintArgs {
+    fn shown(&self) -> usize {
+        match self.lines {
+            Some(0) => usize::MAX,
+            Some(lines) => lines,
+            None => LINES,
+        }
+    }
+}
+
+/// Compares two builds.
+pub fn compare(args: &FootprintArgs, against: &Path, env: &Env, show: &Show) -> Result<Outcome> {
+    let Some(vmlinux) = &env.source.vmlinux else {
+        return Err(Failure::new("--against compares with a vmlinux, and none is given")
+            .hint("--vmlinux FILE names the new one"));
+    };
+    let rows = compare::compare(&compare::sizes(against)?, &compare::sizes(vmlinux)?);
+    if args.json {
+        print_rows(env, Schema::first("footprint-diff"), &rows)?;
+    } else {
+        print(text::compared(&rows, args.shown()), env, show)?;
+    }
+    let growth = rows.after.saturating_sub(rows.before);
+    match args.fail_over {
+        Some(limit) if growth > limit => {
+            Err(Failure::new(format!("symbols grew by {growth} bytes, more than --fail-over {limit} allows")))
+        }
+        _ => Ok(Outcome::Done),
+    }
+}
+
+/// Prints the footprint of a build, with the allocations of a trace if one is given.
+pub fn run(
+    args: &FootprintArgs,
+    session: Option<&Session<'_>>,
+    (selection, branch): (&Selection, Option<String>),
+    env: &Env,
+    show: &Show,
+) -> Result<Outcome> {
+    let target = args.rings_file.as_ref().map(|path| Target { path: path.clone(), force: args.force });
+    target.as_ref().map(Target::check).transpose()?;
+    let objects = objects(args, env)?;
+    let dynamic = session.map(|session| dynamic(session, selection)).transpose()?;
+    let files = rows::by_file(&objects, dynamic.as_ref());
+    let branch = branch.unwrap_or_default();
+    let depth = env.source.depth.map_or(1, usize::from);
+    let rows = rows::of(&files, &branch, depth, args.order_by, dynamic.is_some());
+    if rows.rows.is_empty() {
+        return Err(Failure::new(format!("nothing of the build is in {branch}"))
+            .hint("directories are those of the kernel's source, such as fs/ext4"));
+    }
+    if let Some(target) = &target {
+        if rows.total.of(args.order_by).is_none() {
+            return Err(Failure::new(
+                "the quantity of the picture is not known: no trace is given, or it lacks the events",
+            )
+            .hint("--order-by static needs no trace"));
+        }
+        draw(&files, &branch, args.order_by, target, env)?;
+    }
+    if args.json {
+        print_rows(env, Schema::first("footprint"), &limited(rows, args.lines))?;
+    } else {
+        print(text::footprint(&rows, args.order_by, args.shown()), env, show)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn limited(mut rows: FootprintRows, lines: Option<usize>) -> FootprintRows {
+    rows.rows.truncate(lines.filter(|lines| *lines > 0).unwrap_or(usize::MAX));
+    rows
+}
+
+fn objects(args: &FootprintArgs, env: &Env) -> Result<Vec<SizedObject>> {
+    let source = &env.source;
+    let mut objects = match (&args.build, &source.vmlinux) {
+        (Some(build), _) => build::objects(build)?,
+        (None, Some(vmlinux)) => linked::objects(vmlinux, source.source_root.as_deref())?,
+        (None, None) => {
+            return Err(Failure::new("no build is given")
+                .hint("--build DIR is the folder in which the kernel was built, --vmlinux FILE a kernel with debug information"));
+        }
+    };
+    if let Some(directory) = &source.modules {
+        objects.extend(build::modules(directory)?);
+    }
+    Ok(objects)
+}
+
+/// Slab memory by source file.
+fn dynamic(session: &Session<'_>, selection: &Selection) -> Result<BTreeMap<String, Dynamic>> {
+    session.check_source("dynamic memory by directory")?;
+    let report = Grouped::new(Callers::by_source());
+    let context = Context { session, selection, limit: usize::MAX };
+    let (_, rows) = typed(&context, &report);
+    let rows = rows.map_err(|reason| Failure::new(format!("{}: {reason}", session.path.display())))?;
+    let mut files: BTreeMap<String, Dynamic> = BTreeMap::new();
+    for group in rows.groups().iter().flat_map(|groups| &groups.table.groups) {
+        let file =
+            files.entry(group.text("file").unwrap_or(linked::UNKNOWN).to_owned()).or_insert(Dynamic::ZERO);
+        let sums = &group.row.sums;
+        file.current = plus(file.current, sums.bytes_live);
+        file.total = plus(file.total, sums.bytes_alloc);
+        file.waste = plus(file.waste, sums.bytes_wasted_live);
+    }
+    Ok(files)
+}
+
+fn draw(
+    files: &BTreeMap<String, FootprintSums>,
+    branch: &str,
+    order: Attribute,
+    target: &Target,
+    env: &Env,
+) -> Result<()> {
+    let parts = files.iter().map(|(path, sums)| (path.as_str(), sums.of(order).unwrap_or(0)));
+    let what = match order {
+        Attribute::Current => "Code, data and memory in use by directory",
+        Attribute::Static => "Code and data by directory",
+        Attribute::CurrentDynamic => "Memory still allocated, by directory",
+        Attribute::TotalDynamic => "Allocated memory by directory",
+        Attribute::Waste => "Memory in use beyond what was requested, by directory",
+    };
+    let picture = source_ring(parts, what, branch, env.source.depth.map(usize::from));
+    let mut out = Export::open(target, env)?;
+    out.write(picture.as_bytes())?;
+    out.finish()
+}
+
+fn print(screen: Screen, env: &Env, show: &Show) -> Result<()> {
+    let text = page(&screen, &[], "FILE", &show.look);
+    let mut out = if show.pager { Out::paged(env) } else { Out::stdout(env) };
+    out.write(text.as_bytes())?;
+    out.finish()
+}
