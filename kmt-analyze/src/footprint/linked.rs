@@ -26,7 +26,9 @@ pub fn objects(path: &Path, root: Option<&str>) -> Result<Vec<SizedObject>> {
     let fail = |why: String| Failure::new(format!("{}: {why}", path.display()));
     let mut roots = Roots::new(root);
     let sections = DwarfSections::load(|id| image.section(id.name()))?;
-    let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, image.endian()));
+    let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, image.endian()));
+    // Many units may have one table of abbreviations.
+    dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
     let directory = units::learn(&dwarf, &mut roots);
     let variables = variables(&dwarf, &roots, directory.as_deref());
     let context = Context::from_dwarf(dwarf).map_err(|error| fail(format!("debug information: {error}")))?;

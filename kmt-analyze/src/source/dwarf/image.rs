@@ -10,8 +10,8 @@ use object::{CompressionFormat, Object, ObjectSection, ObjectSymbol, SectionKind
 use super::relocate::Relocations;
 use crate::failure::{Failure, Result};
 
-/// A compressed section is at most this many times as large as its bytes in the file: deflate reaches 1,032.
-const RATIO_MAX: u64 = 1_100;
+/// Largest section that is unpacked, in bytes: all debug information of a distribution's kernel has 0.5 GB.
+const UNPACKED_MAX: u64 = 1 << 30;
 
 /// Maps an ELF file.
 pub fn bytes(path: &Path) -> Result<InputBytes> {
@@ -58,9 +58,15 @@ impl<'f> Image<'f> {
         let bytes = match data.format {
             CompressionFormat::None => Cow::Borrowed(data.data),
             CompressionFormat::Zlib => {
-                let len = data.uncompressed_size.min(data.data.len() as u64 * RATIO_MAX);
+                if data.uncompressed_size > UNPACKED_MAX {
+                    return Err(fail(format!(
+                        "it has {} bytes unpacked, more than {UNPACKED_MAX}",
+                        data.uncompressed_size
+                    ))
+                    .hint("objcopy --decompress-debug-sections unpacks it"));
+                }
                 let mut bytes = Vec::new();
-                let mut from = flate2::read::ZlibDecoder::new(data.data).take(len);
+                let mut from = flate2::read::ZlibDecoder::new(data.data).take(data.uncompressed_size);
                 from.read_to_end(&mut bytes).map_err(|error| fail(error.to_string()))?;
                 Cow::Owned(bytes)
             }

@@ -40,7 +40,9 @@ pub fn add(
             .hint("distributions have packages with it, named -dbg, -dbgsym or -debuginfo"));
     }
     let sections = DwarfSections::load(|id| image.section(id.name()))?;
-    let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, image.endian()));
+    let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, image.endian()));
+    // Many units may have one table of abbreviations.
+    dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
     let directory = learn(&dwarf, roots);
     let context = Context::from_dwarf(dwarf).map_err(|error| fail(format!("debug information: {error}")))?;
     let mut found = 0;
