@@ -1,11 +1,12 @@
 //! A new file from parts of another one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use kmt_common::compress::Compress;
 use kmt_format::Error;
 use kmt_format::kernel::{CpuStats, KernelSymbols, Symbol, SymbolOwner, parse_modules};
 use kmt_format::read::Gap;
+use kmt_format::tables::SourceLine;
 use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions, WriterStats};
 
 use crate::export::output::{Export, Target};
@@ -14,6 +15,29 @@ use crate::trace::session::Session;
 
 /// Approximate size of a write to the output, in bytes.
 const WRITE_LEN: usize = 1 << 20;
+
+/// Rows of a chunk of source lines, about: rows of one address stand in one chunk.
+const ROWS: usize = 4_096;
+
+/// Adds source lines, which are sorted by address.
+pub fn add_lines(writer: &mut Writer, lines: &[SourceLine<'_>]) -> Result<()> {
+    for rows in chunks(lines) {
+        writer.add_lines(rows).map_err(|e| failed(&e))?;
+    }
+    Ok(())
+}
+
+/// Rows in parts that end with an address.
+fn chunks<'l, 'd>(lines: &'l [SourceLine<'d>]) -> impl Iterator<Item = &'l [SourceLine<'d>]> {
+    let mut rest = lines;
+    std::iter::from_fn(move || {
+        let next = rest.get(ROWS).map(|line| line.address);
+        let end = next.map_or(rest.len(), |address| rest.partition_point(|line| line.address <= address));
+        let (part, after) = rest.split_at(end);
+        rest = after;
+        (!part.is_empty()).then_some(part)
+    })
+}
 
 /// A file being written.
 pub struct Copy {
@@ -104,6 +128,15 @@ impl Copy {
         if tasks.is_empty() { Ok(()) } else { self.writer.add_tasks(&tasks).map_err(|e| failed(&e)) }
     }
 
+    /// Copies source lines: of each address those that hold.
+    pub fn lines(&mut self, session: &Session<'_>) -> Result<()> {
+        let metadata = session.trace.metadata();
+        let addresses: BTreeSet<u64> = metadata.lines.iter().map(|line| line.address).collect();
+        let lines: Vec<_> =
+            addresses.into_iter().flat_map(|address| metadata.lines_at(address).cloned()).collect();
+        add_lines(&mut self.writer, &lines)
+    }
+
     /// Copies symbols, changed by `change`: address, name, owner.
     pub fn symbols(
         &mut self,
@@ -168,5 +201,19 @@ impl Copy {
         self.output.write(&rest)?;
         self.output.finish()?;
         Ok(events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_end_with_an_address() {
+        let lines: Vec<_> = (0..10_000_u64).map(|row| SourceLine::new(row / 3)).collect();
+        let parts: Vec<_> = chunks(&lines).collect();
+        assert_eq!(parts.iter().map(|part| part.len()).sum::<usize>(), lines.len());
+        assert!(parts.windows(2).all(|pair| pair[0].last().unwrap().address < pair[1][0].address));
+        assert!(parts.len() == 3 && chunks(&[]).next().is_none());
     }
 }

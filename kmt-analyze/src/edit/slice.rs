@@ -50,6 +50,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
         copy.writer.add_file_at(&file.name, &file.contents, file.times).map_err(|e| failed(&e))?;
     }
     copy.tasks(session, <[u8]>::to_vec)?;
+    copy.lines(session)?;
     if window.is_none() {
         // Counters are of the whole recording.
         copy.counters(session, keeps_cpu)?;

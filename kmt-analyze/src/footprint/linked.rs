@@ -1,4 +1,4 @@
-//! A linked kernel: its symbols by source file, and what is left of each section.
+//! A linked kernel: its symbols by source file, and the bytes of each section between them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -16,10 +16,13 @@ use crate::source::units;
 
 type Reader<'s> = EndianSlice<'s, RunTimeEndian>;
 
-/// The part of what no symbol or no source file has.
+/// The part without a source file.
 pub const UNKNOWN: &str = "unknown";
+/// The part that no symbol covers: padding, tables of the linker.
+const UNNAMED: &str = "no symbol";
 
-/// Sizes by source file; what has none is [`UNKNOWN`]. Together they are all loaded sections.
+/// Sizes by source file; symbols without one are [`UNKNOWN`], bytes without a symbol are [`UNNAMED`]. Together they are all
+/// loaded sections.
 pub fn objects(path: &Path, root: Option<&str>) -> Result<Vec<SizedObject>> {
     let bytes = image::bytes(path)?;
     let image = Image::parse(path, &bytes)?;
@@ -58,7 +61,9 @@ pub fn objects(path: &Path, root: Option<&str>) -> Result<Vec<SizedObject>> {
     }
     for (section, (kind, _, size)) in &kinds {
         let rest = size.saturating_sub(covered.get(section).copied().unwrap_or(0));
-        sums.entry(UNKNOWN.to_owned()).or_default().add(*kind, rest);
+        if rest > 0 {
+            sums.entry(UNNAMED.to_owned()).or_default().add(*kind, rest);
+        }
     }
     Ok(sums.into_iter().map(|(path, sizes)| SizedObject { path, sizes }).collect())
 }

@@ -33,7 +33,8 @@ pub struct FootprintRows {
     pub has_trace: bool,
     /// Sum of all rows.
     pub total: FootprintSums,
-    /// Directories, or files below the directory, the largest first; `unknown`: without a source file.
+    /// Directories, or files below the directory, the largest first; `unknown`: without a source file, `no symbol`: padding and other
+    /// bytes that no symbol covers.
     pub rows: Vec<FootprintRow>,
 }
 

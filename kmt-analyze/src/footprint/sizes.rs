@@ -95,6 +95,8 @@ pub fn kind_of(section: &object::Section<'_, '_>) -> Option<SizeKind> {
         _ if is_init => SizeKind::Init,
         _ if has(object::elf::SHF_EXECINSTR) => SizeKind::Text,
         _ if section.kind() == object::SectionKind::UninitializedData => SizeKind::Bss,
+        // A linked kernel marks it as written, for what is written once.
+        name if name.starts_with(".rodata") => SizeKind::Rodata,
         _ if has(object::elf::SHF_WRITE) => SizeKind::Data,
         _ => SizeKind::Rodata,
     })

@@ -63,7 +63,7 @@ impl<'d> SourceTable<'d> {
         (frames, shown)
     }
 
-    /// The function to show of an address: the innermost that is no wrapper of the allocator, else the outermost.
+    /// The function to show of an address: the innermost outside the rules on wrappers, else the outermost.
     pub fn shown(&self, address: u64) -> Option<Frame<'_>> {
         let (frames, shown) = self.frames_with_shown(address);
         frames.into_iter().nth(shown)

@@ -21,6 +21,6 @@ pub struct Target<'d> {
 pub struct LookedUp {
     /// The lines.
     pub lines: Vec<SourceLine<'static>>,
-    /// Modules without debug information, and others of which the reason is told.
+    /// Messages on addresses without a line, with the reason.
     pub notes: Vec<String>,
 }

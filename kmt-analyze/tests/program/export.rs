@@ -127,7 +127,8 @@ fn accounts_add_up() {
     assert_eq!(kmalloc + caches, account["allocs"].as_u64().unwrap());
     let refused = run(&["account", "-b", "fs/ext4"], &file);
     assert!(
-        refused.status.code() == Some(1) && stderr(&refused).contains("no paths"),
+        refused.status.code() == Some(1)
+            && stderr(&refused).contains("--start-branch fs/ext4 needs source lines"),
         "{}",
         stderr(&refused)
     );

@@ -149,6 +149,15 @@ fn check(name: &str) {
             .collect();
         assert_eq!(found, expected, "{name}: {section}+{offset}");
     }
+    // A part of the trace keeps them.
+    let part = scratch.0.join("part.kmt");
+    assert!(run(&["slice", "--cpu", "0", "-o", part.to_str().unwrap()], &lines).status.success(), "{name}");
+    let part = fs::read(&part).unwrap();
+    let sliced = Trace::open(&part).unwrap();
+    for site in &sites {
+        let (kept, before) = (sliced.metadata().lines_at(*site), trace.metadata().lines_at(*site));
+        assert!(kept.eq(before), "{name}: {site:#x} in a slice");
+    }
     // The same without a new file.
     let by = ["callers", "--by", "dir,file,line,function", "--json"];
     let direct = json(&[&by[..], &[option, path.to_str().unwrap()]].concat(), &file);
@@ -216,6 +225,10 @@ fn directories_select_and_group() {
     let mut subsystems: Vec<&str> = subsystems.collect();
     subsystems.sort_unstable();
     assert_eq!(subsystems, ["drivers/net", "fs/ext9", "init", "mm"]);
+    let account = with(&["account", "-b", "fs/"]);
+    let of_fs = with(&["summary", "--where", "dir=fs"])["slab"]["bytes_alloc"].as_u64();
+    let rows = account["account"]["rows"].as_array().unwrap();
+    assert_eq!(Some(rows.iter().map(|row| row["total"].as_u64().unwrap()).sum()), of_fs);
     let of_file = with(&["summary", "--where", "file=super.c"])["slab"]["bytes_alloc"].as_u64();
     assert_eq!(of_file, with(&["summary", "--where", "dir=fs/ext9"])["slab"]["bytes_alloc"].as_u64());
     let not_fs = with(&["summary", "--where", "dir!=fs"])["slab"]["bytes_alloc"].as_u64().unwrap();
@@ -240,6 +253,7 @@ fn another_build_is_refused() {
     refused(&[("build_id", b"00ff")], &["callers", "--vmlinux", own], &["has build id", "00ff"]);
     refused(&[], &["callers", "--vmlinux", other], &["other build", "functions"]);
     refused(&[], &["callers", "--by", "dir"], &["--by dir needs source lines", "--vmlinux"]);
+    refused(&[], &["account", "-b", "fs"], &["--start-branch fs needs source lines"]);
     refused(&[], &["callers", "--where", "dir=fs"], &["`dir=fs` needs source lines"]);
     refused(&[], &["callers", "--vmlinux", file.to_str().unwrap()], &["not an ELF file"]);
     refused(&[], &["callers", "--vmlinux", "/nowhere"], &["/nowhere"]);

@@ -9,7 +9,7 @@ pub use rows::AccountRows;
 
 use kmt_common::tell;
 
-use crate::failure::{Failure, Outcome, Result};
+use crate::failure::{Outcome, Result};
 use crate::render::out::{Schema, print_rows};
 use crate::render::screen::Screen;
 use crate::reports::document::print_screen;
@@ -56,11 +56,7 @@ pub struct AccountOptions {
 /// Prints the account.
 pub fn run(session: &Session<'_>, options: &AccountOptions, output: &Output) -> Result<Outcome> {
     if let Some(branch) = &options.start_branch {
-        return Err(Failure::new(format!(
-            "{}: functions of {branch} are unknown: the symbols have no paths",
-            session.path.display()
-        ))
-        .hint("--where 'call_site~^ext4_' in other reports selects by name"));
+        session.check_source(&format!("--start-branch {branch}"))?;
     }
     let (rows, damages) = rows::of(session, options);
     if output.json {

@@ -70,7 +70,13 @@ pub struct AccountCallerRow {
 
 /// The account of a trace, and the damage found in it.
 pub fn of(session: &Session<'_>, options: &AccountOptions) -> (AccountRows, Vec<Damage>) {
-    let (account, damages) = read(session, options);
+    let (mut account, damages) = read(session, options);
+    if let Some(branch) = options.start_branch.as_deref().map(|branch| branch.trim_end_matches('/')) {
+        let is_in = |site: u64| {
+            session.source().shown(site).is_some_and(|frame| frame.dirs().iter().any(|dir| dir == branch))
+        };
+        account.callers.retain(|site, _| is_in(*site));
+    }
     let mut callers: Vec<(u64, Caller)> = account.callers.iter().map(|(&site, &sums)| (site, sums)).collect();
     callers.sort_by_key(|(_, sums)| Reverse(key(sums, options.order_by)));
     let shown = options.lines.unwrap_or(usize::MAX);

@@ -1,5 +1,6 @@
 //! Files with debug information, by name and by build id.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,8 @@ pub struct Search<'a> {
     args: &'a SourceArgs,
     /// Modules by name, with `_` for `-`.
     modules: BTreeMap<String, PathBuf>,
+    /// Those of the release in the directory of debug information, listed when they are first needed.
+    installed: OnceCell<BTreeMap<String, PathBuf>>,
 }
 
 impl<'a> Search<'a> {
@@ -24,7 +27,7 @@ impl<'a> Search<'a> {
         if let Some(directory) = &args.modules {
             list(directory, DEPTH_MAX, &mut modules)?;
         }
-        Ok(Self { args, modules })
+        Ok(Self { args, modules, installed: OnceCell::new() })
     }
 
     /// The file of the kernel ("") or of a module.
@@ -57,16 +60,22 @@ impl<'a> Search<'a> {
             ];
             return paths.into_iter().find(|path| path.is_file());
         }
-        let mut found = BTreeMap::new();
-        list(&modules, DEPTH_MAX, &mut found).ok()?;
-        found.remove(owner)
+        let installed = self.installed.get_or_init(|| {
+            let mut found = BTreeMap::new();
+            // A release without modules has none of the owner either.
+            let _ = list(&modules, DEPTH_MAX, &mut found);
+            found
+        });
+        installed.get(owner).cloned()
     }
 }
 
-/// Adds the modules below a directory: `NAME.ko`, `NAME.ko.debug`.
+/// Adds the modules below a directory: `NAME.ko`, `NAME.ko.debug`. Of several of one name the last path counts.
 fn list(directory: &Path, depth: u32, modules: &mut BTreeMap<String, PathBuf>) -> Result<()> {
     let entries = std::fs::read_dir(directory).map_err(|e| Failure::io("reading", directory, &e))?;
-    for entry in entries.filter_map(|entry| entry.ok()) {
+    let mut entries: Vec<_> = entries.filter_map(|entry| entry.ok()).collect();
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
         let Ok(kind) = entry.file_type() else { continue };
         let path = entry.path();
         if kind.is_dir() && depth > 0 {

@@ -57,14 +57,20 @@ pub fn look_up(target: &Target<'_>, args: &SourceArgs, addresses: &BTreeSet<u64>
     }
     if by_owner.contains_key("") && missing.contains(&"") && missing.len() == by_owner.len() {
         return Err(Failure::new("no debug information of the traced kernel is found")
-            .hint("--vmlinux FILE names it; the symbols of `kmt-analyze info` have its release"));
+            .hint("--vmlinux FILE names it; `kmt-analyze info` shows the release"));
     }
-    let missing: Vec<&str> =
+    let names: Vec<&str> =
         missing.iter().map(|owner| if owner.is_empty() { "the kernel" } else { owner }).collect();
-    if !missing.is_empty() {
+    if !names.is_empty() {
+        looked
+            .notes
+            .push(format!("no debug information of {}: --modules DIR has that of modules", names.join(", ")));
+    }
+    let is_unchecked = |owner: &&&str| !missing.contains(*owner) && !target.build_ids.contains_key(**owner);
+    let unchecked = by_owner.keys().filter(is_unchecked).count();
+    if unchecked > 0 {
         looked.notes.push(format!(
-            "no debug information of {}: --modules DIR has that of modules",
-            missing.join(", ")
+            "the file has no build id for {unchecked} of the kernel and its modules: their lines are right if it is the same build"
         ));
     }
     if unnamed.get() > 0 {

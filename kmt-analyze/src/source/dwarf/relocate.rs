@@ -23,7 +23,7 @@ enum Change {
 }
 
 impl Relocations {
-    /// One behind the other, with a gap: 0 is no address.
+    /// One after the other, with gaps; address 0 stays free.
     pub fn of(elf: &object::File<'_>) -> Self {
         let mut next = GAP;
         let mut bases = HashMap::new();

@@ -27,8 +27,8 @@ impl Roots {
         }
     }
 
-    /// Takes the directory in which a unit was built, if it ends with a known root: compilers are told to leave out its begin,
-    /// and assemblers are not.
+    /// Takes the directory in which a unit was built, if it ends with a known root: compilers have an
+    /// option that leaves out its begin, assemblers do not.
     pub fn learn_directory(&mut self, directory: &str) {
         let directory = with_slash(directory);
         if self.0.contains(&directory) {
