@@ -10,6 +10,7 @@ pub mod counted;
 pub mod cutting;
 pub mod differential;
 pub mod event_format;
+pub mod images;
 pub mod import;
 pub mod index;
 pub mod kernel_text;

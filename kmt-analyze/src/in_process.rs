@@ -2,8 +2,9 @@
 //! public API.
 
 use crate::cli;
-use crate::env::{Env, InMemory};
+use crate::env::Env;
 use crate::failure::Outcome;
+use crate::files::InMemory;
 use crate::pass::condition::Condition;
 
 /// Result of a command line.

@@ -32,6 +32,7 @@ mod dump;
 mod edit;
 mod env;
 mod export;
+mod files;
 #[cfg(feature = "dwarf")]
 mod footprint;
 mod html;

@@ -33,6 +33,7 @@ pub struct Frame {
 
 impl Frame {
     /// Of a command that reads no trace.
+    #[cfg(feature = "dwarf")]
     pub fn of_command(command: &str) -> Self {
         Self {
             file: String::new(),

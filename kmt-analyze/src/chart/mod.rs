@@ -193,14 +193,14 @@ fn latency(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome>
 
 fn source_tree(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
     let session = context.session;
-    session.check_source("a picture of the source tree")?;
+    session.check_directories("a picture of the source tree")?;
     let report = Grouped::new(Callers::by_source());
     let (analysis, rows) = rows_of(&Context { limit: usize::MAX, ..*context }, &report)?;
     let context = ReportContext::new(context, &analysis);
     let branch = options.branch.as_deref();
     let weight = options.weight;
     let groups = rows.groups().ok_or_else(|| lacks(session, "source tree", "its groups are missing"))?;
-    let root = tree::of(groups, weight, branch);
+    let (root, inferred) = tree::of(groups, weight, branch);
     let (depth, whole) = (session.env.source.depth.map_or(LEVELS, usize::from), root.weight);
     let root = tree::gathered(root, depth, whole / PARTS);
     let picture = source::SourcePicture {
@@ -209,12 +209,17 @@ fn source_tree(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outc
         whole,
         version: session.version(),
     };
-    let frame = frame(&context, "callers --by file,function".to_owned());
+    let mut frame = frame(&context, "callers --by dir,file,function".to_owned());
+    if inferred > 0 {
+        let amount = picture.amount(inferred);
+        frame.trust.push(format!("Directories of {amount} are inferred from names of functions."));
+    }
     let draw = if options.kind == ChartKind::Ring { ring::of } else { treemap::of };
     write(&context, options, &draw(&root, &picture, &frame))
 }
 
 /// Rings of weights in bytes by path, below a directory.
+#[cfg(feature = "dwarf")]
 pub fn source_ring<'p>(
     paths: impl Iterator<Item = (&'p str, u64)>,
     title: &str,

@@ -44,6 +44,7 @@ impl Branch {
 }
 
 /// The tree of weights by path, from `branch` on.
+#[cfg(feature = "dwarf")]
 pub fn of_paths<'p>(paths: impl Iterator<Item = (&'p str, u64)>, branch: &str) -> SourceNode {
     let mut root = Branch::default();
     for (path, weight) in paths {
@@ -61,9 +62,11 @@ fn below(mut root: Branch, branch: &str) -> SourceNode {
     root.node(branch.to_owned(), name)
 }
 
-/// The tree of groups by file and function, from `branch` on. What has no source line is one part.
-pub fn of(rows: &GroupRows, weight: Weight, branch: Option<&str>) -> SourceNode {
+/// The tree of groups by directory, file and function, from `branch` on, and the weight whose directory is inferred. What has
+/// no directory is one part.
+pub fn of(rows: &GroupRows, weight: Weight, branch: Option<&str>) -> (SourceNode, u64) {
     let mut root = Branch::default();
+    let mut inferred: u64 = 0;
     for group in &rows.table.groups {
         let sums = &group.row.sums;
         let amount = match weight {
@@ -72,14 +75,18 @@ pub fn of(rows: &GroupRows, weight: Weight, branch: Option<&str>) -> SourceNode 
             Weight::Waste => sums.bytes_wasted,
             Weight::Count => sums.alloc_events,
         };
-        let (file, function) = (group.text("file"), group.text("function").unwrap_or("?"));
-        let parts: Vec<&str> = match file {
-            Some(file) => file.split('/').filter(|part| !part.is_empty()).chain([function]).collect(),
-            None => vec!["no source line", function],
+        let amount = amount.unwrap_or(0);
+        let function = group.text("function").unwrap_or("?");
+        let parts: Vec<&str> = match group.path() {
+            Some((path, is_inferred)) => {
+                inferred = inferred.saturating_add(if is_inferred { amount } else { 0 });
+                path.split('/').filter(|part| !part.is_empty()).chain([function]).collect()
+            }
+            None => vec!["no directory", function],
         };
-        root.add(&parts, amount.unwrap_or(0));
+        root.add(&parts, amount);
     }
-    below(root, branch.unwrap_or_default())
+    (below(root, branch.unwrap_or_default()), inferred)
 }
 
 /// The same tree with parts below `least` of the whole gathered into one, and no more than `depth` levels.

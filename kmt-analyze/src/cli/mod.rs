@@ -8,7 +8,6 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
-use args::SelectArgs;
 use args::{DiffArgs, DumpArgs, DumpFormat, InfoArgs};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use command::{AnonymizeArgs, ChartArgs, Command, ExportArgs, OutputArgs, SliceArgs, SummaryArgs};
@@ -39,6 +38,7 @@ use crate::reports::run::one;
 use crate::reports::summary::Summary;
 use crate::reports::{account, all, compat, diff, info};
 use crate::source::SourceArgs;
+use crate::trace::named::with_names;
 use crate::trace::session::Session;
 use crate::trace::{open, unknown};
 
@@ -186,7 +186,7 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
         }
         Command::Symbolize { made } => {
             made_target(&made).check()?;
-            let bytes = open::bytes_in(&made.file, env)?;
+            let bytes = with_names(&made.file, open::bytes_in(&made.file, env)?, env)?;
             edit::symbolize(&made.file, &bytes, &made_target(&made), made.compress, env)
         }
         #[cfg(feature = "dwarf")]
@@ -285,7 +285,7 @@ fn draw(args: ChartArgs, env: &Env) -> Result<Outcome> {
 #[cfg(feature = "dwarf")]
 fn footprint(
     args: &FootprintArgs,
-    select: SelectArgs,
+    select: args::SelectArgs,
     file: Option<&Path>,
     env: &Env,
     show: &Show,
@@ -418,7 +418,7 @@ fn copied(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outco
 
 /// Runs a command that shows a file without accounting.
 fn shown(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
-    let bytes = open::bytes_in(file, env)?;
+    let bytes = with_names(file, open::bytes_in(file, env)?, env)?;
     bytes.without_growing(|| {
         let trace = open::trace_in(file, &bytes, env)?;
         run(&open::session_in(file, &trace, env)?)

@@ -112,10 +112,13 @@ impl ConditionOf<'_> {
                 let symbol = self.env.symbol_with_offset(event.uint_with(Role::CALL_SITE)?);
                 Some(condition.holds_for_any(&names_of_module(module_of(&symbol)?)))
             }
-            Key::Dir | Key::File => {
+            Key::Dir => {
+                let directory = self.source?.directory(event.uint_with(Role::CALL_SITE)?)?;
+                Some(condition.holds_for_any(&directory.names()))
+            }
+            Key::File => {
                 let frame = self.source?.shown(event.uint_with(Role::CALL_SITE)?)?;
-                let names = if condition.key == Key::Dir { frame.dirs() } else { frame.files().to_vec() };
-                Some(condition.holds_for_any(&names))
+                Some(condition.holds_for_any(&frame.files()))
             }
             Key::Cache => self.cache(condition),
             Key::Gfp => {

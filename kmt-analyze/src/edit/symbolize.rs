@@ -17,12 +17,12 @@ use crate::trace::open::outcome;
 
 /// Writes the trace with the lines of its addresses.
 pub fn run(path: &Path, bytes: &[u8], target: &Target, compress: Compress, env: &Env) -> Result<Outcome> {
-    if !env.source.is_given() {
+    if !env.source.is_given() && env.source.system_map.is_none() {
         return Err(Failure::new("no debug information is given")
-            .hint("--vmlinux FILE, --modules DIR or --debug-dir DIR have it"));
+            .hint("--vmlinux FILE, --modules DIR or --debug-dir DIR have it, --system-map FILE names"));
     }
     let trace = Trace::builder().limits(env.limits.file).open(bytes).map_err(|e| failed(&e))?;
-    let mut lines = lines_of(&trace, &env.source)?;
+    let mut lines = if env.source.is_given() { lines_of(&trace, env)? } else { Vec::new() };
     lines.sort_by_key(|line| (line.address, line.depth));
     let mut writer = Writer::append_to(bytes, env.limits.file, compress.into()).map_err(|error| {
         Failure::new(format!("{}: {error}", path.display()))

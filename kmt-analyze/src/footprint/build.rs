@@ -7,6 +7,7 @@ use object::read::archive::ArchiveFile;
 
 use super::sizes::Sizes;
 use crate::failure::{Failure, Result};
+use crate::files::Files;
 use crate::source::image;
 
 /// Folders below the build folder, at most.
@@ -48,7 +49,7 @@ pub fn modules(directory: &Path) -> Result<Vec<SizedObject>> {
 }
 
 fn object(top: &Path, path: &Path) -> Result<SizedObject> {
-    let bytes = image::bytes(path)?;
+    let bytes = image::bytes(path, &Files::default())?;
     let elf = object::File::parse(&*bytes)
         .map_err(|error| Failure::new(format!("{}: not an ELF file: {error}", path.display())))?;
     let relative = path.strip_prefix(top).unwrap_or(path).display().to_string();
@@ -59,7 +60,7 @@ fn object(top: &Path, path: &Path) -> Result<SizedObject> {
 /// the build folder.
 fn members(build: &Path, archive: &Path, depth: u32, files: &mut BTreeSet<PathBuf>) -> Result<()> {
     let fail = |why: String| Failure::new(format!("{}: {why}", archive.display()));
-    let bytes = image::bytes(archive)?;
+    let bytes = image::bytes(archive, &Files::default())?;
     let parsed = ArchiveFile::parse(&*bytes).map_err(|error| fail(format!("not an archive: {error}")))?;
     if !parsed.is_thin() {
         // An empty built-in.a is not thin.

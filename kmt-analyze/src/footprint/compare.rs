@@ -6,6 +6,7 @@ use std::path::Path;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind};
 use serde::Serialize;
 
+use crate::env::Env;
 use crate::failure::Result;
 use crate::source::image::{self, Image};
 
@@ -52,8 +53,8 @@ pub struct ComparedSymbol {
 }
 
 /// Sizes of the symbols of a build by name.
-pub fn sizes(path: &Path) -> Result<BTreeMap<String, u64>> {
-    let bytes = image::bytes(path)?;
+pub fn sizes(path: &Path, env: &Env) -> Result<BTreeMap<String, u64>> {
+    let bytes = image::bytes(path, &env.files)?;
     let image = Image::parse(path, &bytes)?;
     let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
     for symbol in image.elf.symbols().filter(|symbol| is_counted(&image.elf, symbol)) {

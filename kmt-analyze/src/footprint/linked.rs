@@ -9,6 +9,7 @@ use object::{Object, ObjectSection, ObjectSymbol, SectionIndex, SymbolKind};
 
 use super::build::SizedObject;
 use super::sizes::{SizeKind, Sizes, kind_of};
+use crate::env::Env;
 use crate::failure::{Failure, Result};
 use crate::source::image::{self, Image};
 use crate::source::roots::Roots;
@@ -19,15 +20,15 @@ type Reader<'s> = EndianSlice<'s, RunTimeEndian>;
 /// The part without a source file.
 pub const UNKNOWN: &str = "unknown";
 /// The part that no symbol covers: padding, tables of the linker.
-const UNNAMED: &str = "no symbol";
+pub const UNNAMED: &str = "no symbol";
 
 /// Sizes by source file; symbols without one are [`UNKNOWN`], bytes without a symbol are [`UNNAMED`]. Together they are all
 /// loaded sections.
-pub fn objects(path: &Path, root: Option<&str>) -> Result<Vec<SizedObject>> {
-    let bytes = image::bytes(path)?;
+pub fn objects(path: &Path, env: &Env) -> Result<Vec<SizedObject>> {
+    let bytes = image::bytes(path, &env.files)?;
     let image = Image::parse(path, &bytes)?;
     let fail = |why: String| Failure::new(format!("{}: {why}", path.display()));
-    let mut roots = Roots::new(root);
+    let mut roots = Roots::new(env.source.source_root.as_deref());
     let sections = DwarfSections::load(|id| image.section(id.name()))?;
     let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, image.endian()));
     // Many units may have one table of abbreviations.

@@ -80,7 +80,7 @@ pub fn compare(args: &FootprintArgs, against: &Path, env: &Env, show: &Show) -> 
         return Err(Failure::new("--against compares with a vmlinux, and none is given")
             .hint("--vmlinux FILE names the new one"));
     };
-    let rows = compare::compare(&compare::sizes(against)?, &compare::sizes(vmlinux)?);
+    let rows = compare::compare(&compare::sizes(against, env)?, &compare::sizes(vmlinux, env)?);
     if args.json {
         print_rows(env, Schema::first("footprint-diff"), &rows)?;
     } else {
@@ -141,7 +141,7 @@ fn objects(args: &FootprintArgs, env: &Env) -> Result<Vec<SizedObject>> {
     let source = &env.source;
     let mut objects = match (&args.build, &source.vmlinux) {
         (Some(build), _) => build::objects(build)?,
-        (None, Some(vmlinux)) => linked::objects(vmlinux, source.source_root.as_deref())?,
+        (None, Some(vmlinux)) => linked::objects(vmlinux, env)?,
         (None, None) => {
             return Err(Failure::new("no build is given")
                 .hint("--build DIR is the folder in which the kernel was built, --vmlinux FILE a kernel with debug information"));
@@ -153,17 +153,21 @@ fn objects(args: &FootprintArgs, env: &Env) -> Result<Vec<SizedObject>> {
     Ok(objects)
 }
 
-/// Slab memory by source file.
+/// Slab memory by source file, or where that is not known by directory.
 fn dynamic(session: &Session<'_>, selection: &Selection) -> Result<BTreeMap<String, Dynamic>> {
-    session.check_source("dynamic memory by directory")?;
+    session.check_directories("dynamic memory by directory")?;
     let report = Grouped::new(Callers::by_source());
     let context = Context { session, selection, limit: usize::MAX };
     let (_, rows) = typed(&context, &report);
     let rows = rows.map_err(|reason| Failure::new(format!("{}: {reason}", session.path.display())))?;
     let mut files: BTreeMap<String, Dynamic> = BTreeMap::new();
     for group in rows.groups().iter().flat_map(|groups| &groups.table.groups) {
-        let file =
-            files.entry(group.text("file").unwrap_or(linked::UNKNOWN).to_owned()).or_insert(Dynamic::ZERO);
+        let path = match group.path() {
+            Some((directory, true)) => format!("{directory}/inferred from names"),
+            Some((path, false)) => path.to_owned(),
+            None => linked::UNKNOWN.to_owned(),
+        };
+        let file = files.entry(path).or_insert(Dynamic::ZERO);
         let sums = &group.row.sums;
         file.current = plus(file.current, sums.bytes_live);
         file.total = plus(file.total, sums.bytes_alloc);

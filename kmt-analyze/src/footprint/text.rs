@@ -1,6 +1,7 @@
 //! Screens of `footprint`.
 
 use super::compare::ComparedRows;
+use super::linked::{UNKNOWN, UNNAMED};
 use super::rows::{Attribute, FootprintRows};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{counted, size};
@@ -10,7 +11,8 @@ pub fn footprint(rows: &FootprintRows, order: Attribute, lines: usize) -> Screen
     let total = &rows.total;
     let place =
         if rows.start_branch.is_empty() { String::new() } else { format!(" of {}", rows.start_branch) };
-    let largest = rows.rows.first().map_or(String::new(), |row| format!(", most of it {}", row.path));
+    let mut named = rows.rows.iter().filter(|row| ![UNKNOWN, UNNAMED].contains(&row.path.as_str()));
+    let largest = named.next().map_or(String::new(), |row| format!(", most of it {}", row.path));
     let answer = match rows.has_trace {
         true => format!(
             "Code and data{place} take {}, allocations in use {}{largest}.",

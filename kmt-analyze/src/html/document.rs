@@ -91,6 +91,8 @@ struct PageNames<'p> {
     names: Vec<&'p str>,
     /// Functions of call sites.
     functions: Option<Vec<&'p str>>,
+    /// Source files or directories of call sites.
+    sources: Option<Vec<&'p str>>,
     /// By row: 1 if allocations are known, 2 if lives are, 4 if what seems live may be free.
     marks: Vec<u8>,
 }
@@ -235,7 +237,10 @@ fn exceeds(group: &RowGroup) -> bool {
 }
 
 fn names(group: &RowGroup) -> PageNames<'_> {
-    let has_functions = group.rows.iter().any(|row| !row.function.is_empty());
+    let texts = |of: fn(&SteppedRow) -> &str| {
+        let has_some = group.rows.iter().any(|row| !of(row).is_empty());
+        has_some.then(|| group.rows.iter().map(of).collect())
+    };
     let mark = |row: &SteppedRow| {
         u8::from(row.recorded.allocs) | u8::from(row.recorded.lives) << 1 | u8::from(row.is_doubtful) << 2
     };
@@ -244,7 +249,8 @@ fn names(group: &RowGroup) -> PageNames<'_> {
         title: group.title,
         scale: group.scale,
         names: group.rows.iter().map(|row| row.name.as_str()).collect(),
-        functions: has_functions.then(|| group.rows.iter().map(|row| row.function.as_str()).collect()),
+        functions: texts(|row| &row.function),
+        sources: texts(|row| &row.source),
         marks: group.rows.iter().map(mark).collect(),
     }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::row::{RowSum, SteppedRow};
+use super::row::{RowSum, SteppedRow, shortened};
 use super::stacks::{self, Functions};
 use crate::collect::flows::Flows;
 use crate::collect::step_row::Row;
 use crate::collect::steps::StepSums;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, name_of, parts_of, usual_names};
+use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::stream::Api;
@@ -80,9 +81,17 @@ impl Makers<'_, '_, '_> {
         }
         let row = |((address, api), sum): ((u64, Api), RowSum)| {
             let recorded = RecordedSums::slab(self.context.basis(), Some(api));
-            sum.row(labels.symbol(address), labels.function(address), recorded)
+            let row = sum.row(labels.symbol(address), labels.function(address), recorded);
+            SteppedRow { source: self.source(address), ..row }
         };
         all.into_iter().map(row).collect()
+    }
+
+    fn source(&self, address: u64) -> String {
+        let table = self.context.session.source();
+        let directory = || Some(table.directory(address)?).map(|dir| dir.marked(&format!("{}/", dir.path)));
+        let path = table.shown(address).map(|frame| frame.file.into_owned()).or_else(directory);
+        path.map_or(String::new(), |path| shortened(&escaped(path.as_bytes())))
     }
 
     fn caches(&self) -> Vec<SteppedRow> {

@@ -16,6 +16,9 @@ pub struct SteppedRow {
     pub name: String,
     /// Function of a call site; empty elsewhere.
     pub function: String,
+    /// Source file of a call site or, where that is not known, its directory, with `/` at its end and `~` before it if it is
+    /// inferred; empty elsewhere.
+    pub source: String,
     /// Numbers that are known.
     pub recorded: RecordedSums,
     /// True if frees of its objects lack events: what seems live may be free.
@@ -65,7 +68,7 @@ impl RowSum {
         let is_doubtful = is_doubtful(&self.totals);
         let steps = self.flows.into_list();
         let [name, function] = [name, function].map(|text| shortened(&text));
-        SteppedRow { name, function, recorded, is_doubtful, steps }
+        SteppedRow { name, function, source: String::new(), recorded, is_doubtful, steps }
     }
 }
 

@@ -104,11 +104,11 @@ impl<'s, 'd> Selector<'s, 'd> {
     }
 
     fn is_in_source(&self, condition: &Condition, address: u64) -> bool {
-        let frame = self.session.source().shown(address);
-        frame.is_some_and(|frame| match condition.key {
-            Key::Dir => condition.holds_for_any(&frame.dirs()),
-            _ => condition.holds_for_any(&frame.files()),
-        })
+        let source = self.session.source();
+        if condition.key == Key::Dir {
+            return source.directory(address).is_some_and(|dir| condition.holds_for_any(&dir.names()));
+        }
+        source.shown(address).is_some_and(|frame| condition.holds_for_any(&frame.files()))
     }
 
     fn site(&self, interner: &Interner, site: &Site) -> bool {

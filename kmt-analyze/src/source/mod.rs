@@ -1,8 +1,11 @@
 //! Functions, files and lines of addresses: kept in a file, or looked up in debug information.
 
+mod directory;
 #[cfg(feature = "dwarf")]
 mod dwarf;
 mod frame;
+mod inferred;
+mod modules;
 mod table;
 mod target;
 mod wrappers;
@@ -11,16 +14,23 @@ use std::path::PathBuf;
 
 use crate::failure::{Failure, Result};
 
+pub use directory::Directory;
 #[cfg(feature = "dwarf")]
 pub use dwarf::{image, look_up, roots, units};
 pub use frame::Frame;
+pub use modules::ModulePaths;
 pub use table::SourceTable;
 pub use target::{LookedUp, Target};
 pub use wrappers::Wrappers;
 
 /// Refuses: built without the feature `dwarf`.
 #[cfg(not(feature = "dwarf"))]
-pub fn look_up(_: &Target<'_>, _: &SourceArgs, _: &std::collections::BTreeSet<u64>) -> Result<LookedUp> {
+pub fn look_up(
+    _: &Target<'_>,
+    _: &SourceArgs,
+    _: &crate::files::Files,
+    _: &std::collections::BTreeSet<u64>,
+) -> Result<LookedUp> {
     Err(Failure::new("this program was built without the reader of debug information")
         .hint("cargo build with the feature dwarf has it; a file of `symbolize` needs none"))
 }
@@ -42,6 +52,9 @@ pub struct SourceArgs {
     /// their build ids
     #[arg(long, value_name = "DIR", global = true)]
     pub debug_dir: Option<PathBuf>,
+    /// The traced kernel's System.map: names of functions for a trace without them
+    #[arg(long, value_name = "FILE", global = true)]
+    pub system_map: Option<PathBuf>,
     /// Where the kernel's source was when it was built: begins of paths that are left out [default: what stands before
     /// init/main.c]
     #[arg(long, value_name = "DIR", global = true)]
@@ -66,6 +79,7 @@ impl SourceArgs {
             ("--vmlinux", &self.vmlinux),
             ("--modules", &self.modules),
             ("--debug-dir", &self.debug_dir),
+            ("--system-map", &self.system_map),
             ("--wrappers", &self.wrappers),
         ];
         let paths =

@@ -1,15 +1,20 @@
 //! Functions and source lines of addresses.
 
-use kmt_format::read::Metadata;
+use std::borrow::Cow;
+
+use kmt_format::read::{SymbolTable, Trace};
 use kmt_format::tables::SourceLine;
 
+use super::directory::Directory;
 use super::frame::Frame;
+use super::inferred::{by_name, subsystem};
+use super::modules::ModulePaths;
 use super::wrappers::Wrappers;
 
 /// Lines of a file, or lines that were looked up.
 #[derive(Debug)]
 enum Lines<'d> {
-    File(&'d Metadata<'d>),
+    File(&'d kmt_format::read::Metadata<'d>),
     /// By address, the innermost function first.
     LookedUp(Vec<SourceLine<'static>>),
 }
@@ -19,18 +24,24 @@ enum Lines<'d> {
 pub struct SourceTable<'d> {
     lines: Lines<'d>,
     wrappers: Wrappers,
+    symbols: Option<&'d SymbolTable<'d>>,
+    /// The machine, as `uname -m` names it.
+    machine: Option<&'d str>,
+    modules: ModulePaths,
 }
 
 impl<'d> SourceTable<'d> {
     /// Lines that a file has.
-    pub fn of_file(metadata: &'d Metadata<'d>, wrappers: Wrappers) -> Self {
-        Self { lines: Lines::File(metadata), wrappers }
+    pub fn of_file(trace: &'d Trace<'d>, wrappers: Wrappers) -> Self {
+        let lines = Lines::File(trace.metadata());
+        let machine = trace.metadata().text("kernel.machine");
+        Self { lines, wrappers, symbols: trace.symbols(), machine, modules: ModulePaths::default() }
     }
 
-    /// Lines that were looked up.
-    pub fn looked_up(mut lines: Vec<SourceLine<'static>>, wrappers: Wrappers) -> Self {
+    /// The same with lines that were looked up, and with modules' directories.
+    pub fn looked_up(self, mut lines: Vec<SourceLine<'static>>, modules: ModulePaths) -> Self {
         lines.sort_by_key(|line| (line.address, line.depth));
-        Self { lines: Lines::LookedUp(lines), wrappers }
+        Self { lines: Lines::LookedUp(lines), modules, ..self }
     }
 
     /// True if no address has a line.
@@ -68,6 +79,29 @@ impl<'d> SourceTable<'d> {
         let (frames, shown) = self.frames_with_shown(address);
         frames.into_iter().nth(shown)
     }
+
+    /// The directory of an address: of its function's file, else that of its module, else inferred from names.
+    pub fn directory(&self, address: u64) -> Option<Directory<'_>> {
+        if let Some(frame) = self.shown(address) {
+            let path = Cow::Owned(frame.directory().path.into_owned());
+            return Some(Directory { path, is_inferred: false });
+        }
+        let symbol = self.symbols?.resolve(address.checked_sub(1)?)?;
+        let function = std::str::from_utf8(&symbol.name).ok()?;
+        let module = symbol.module.and_then(|module| std::str::from_utf8(module).ok());
+        let own = module.and_then(|module| self.modules.of(module));
+        if let Some(path) = own {
+            return Some(Directory { path: Cow::Borrowed(path), is_inferred: false });
+        }
+        let built_in = || by_name(function, |begin| self.modules.built_in(begin));
+        let path = subsystem(function, module, self.machine).or_else(built_in)?;
+        Some(Directory { path: Cow::Borrowed(path), is_inferred: true })
+    }
+
+    /// True if an address has a directory.
+    pub fn has_directories(&self) -> bool {
+        !self.is_empty() || self.symbols.is_some_and(|symbols| !symbols.is_empty())
+    }
 }
 
 #[cfg(test)]
@@ -82,20 +116,21 @@ mod tests {
             (row.line, row.depth) = (line, depth);
             row
         };
-        let lines = vec![
+        let mut lines = vec![
             line(0x20, "do_open", "fs/open.c", 12, 1),
             line(0x20, "kmalloc", "include/linux/slab.h", 553, 0),
             line(0x10, "kmalloc", "include/linux/slab.h", 1, 0),
             line(0x30, "nowhere", "", 0, 0),
         ];
-        let table = SourceTable::looked_up(lines, Wrappers::default());
+        lines.sort_by_key(|line| (line.address, line.depth));
+        let table = SourceTable {
+            lines: Lines::LookedUp(lines),
+            wrappers: Wrappers::default(),
+            symbols: None,
+            machine: None,
+            modules: ModulePaths::default(),
+        };
         assert_eq!(table.shown(0x20).unwrap().file_and_line(), "fs/open.c:12");
-        let shown = table.shown(0x20).unwrap();
-        assert_eq!((shown.dir(), shown.subsystem(), shown.dirs()), ("fs", "fs", vec!["fs".to_owned()]));
-        let driver = line(0x40, "probe", "drivers/net/ethernet/a.c", 1, 0);
-        let driver = Frame::of(&driver);
-        assert_eq!(driver.dirs(), ["drivers", "drivers/net", "drivers/net/ethernet"]);
-        assert_eq!((driver.subsystem(), driver.files()[1].as_str()), ("drivers/net", "a.c"));
         assert_eq!(table.shown(0x10).unwrap().function, "kmalloc");
         assert_eq!(table.frames(0x20).len(), 2);
         assert!(table.shown(0x30).is_none() && table.shown(0x21).is_none());

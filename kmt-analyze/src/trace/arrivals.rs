@@ -47,7 +47,7 @@ pub enum Arrival {
 impl<'p> Arrivals<'p> {
     /// Opens a file; `-` is standard input.
     pub fn open(path: &'p Path, env: &Env) -> Result<Self> {
-        let input = match env.file(path) {
+        let input = match env.files.get(path) {
             Some(bytes) => ArrivalInput::Held(io::Cursor::new(bytes)),
             None if path == Path::new("-") => ArrivalInput::Stream(io::stdin().lock()),
             None => ArrivalInput::File(File::open(path).map_err(|e| Failure::io("opening", path, &e))?),

@@ -7,14 +7,15 @@ use kmt_format::read::Trace;
 use kmt_format::schema::Role;
 use kmt_format::tables::SourceLine;
 
+use crate::env::Env;
 use crate::failure::{Failure, Result};
-use crate::source::{LookedUp, SourceArgs, Target, look_up};
+use crate::source::{LookedUp, Target, look_up};
 
 /// Addresses of a stack that are looked up.
 const DEPTH_MAX: usize = 512;
 
 /// Looks up the lines of all return addresses of a trace.
-pub fn lines_of(trace: &Trace<'_>, args: &SourceArgs) -> Result<Vec<SourceLine<'static>>> {
+pub fn lines_of(trace: &Trace<'_>, env: &Env) -> Result<Vec<SourceLine<'static>>> {
     let metadata = trace.metadata();
     let Some(symbols) = trace.symbols() else {
         return Err(Failure::new("the file has no symbols, so its addresses have no place in a vmlinux")
@@ -26,7 +27,7 @@ pub fn lines_of(trace: &Trace<'_>, args: &SourceArgs) -> Result<Vec<SourceLine<'
         Some((module, std::str::from_utf8(value).ok()?))
     });
     let target = Target { symbols, release: metadata.text("kernel.release"), build_ids: build_ids.collect() };
-    let LookedUp { lines, notes } = look_up(&target, args, &addresses(trace))?;
+    let LookedUp { lines, notes } = look_up(&target, &env.source, &env.files, &addresses(trace))?;
     for note in notes {
         tell!("note: {note}");
     }
@@ -34,7 +35,7 @@ pub fn lines_of(trace: &Trace<'_>, args: &SourceArgs) -> Result<Vec<SourceLine<'
 }
 
 /// Return addresses of a trace: callers of the allocator, and stacks.
-fn addresses(trace: &Trace<'_>) -> BTreeSet<u64> {
+pub(super) fn addresses(trace: &Trace<'_>) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     let mut merge = trace.merge();
     while let Some(run) = merge.next_run() {

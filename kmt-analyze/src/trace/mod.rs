@@ -10,6 +10,7 @@ pub mod event_names;
 pub mod follow;
 pub mod lines;
 pub mod losses;
+pub mod named;
 pub mod open;
 pub mod session;
 pub mod slabinfo;

@@ -13,7 +13,7 @@ use kmt_format::read::Trace;
 use crate::env::Env;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
-use crate::source::SourceTable;
+use crate::source::{ModulePaths, SourceTable};
 use crate::trace::lines::lines_of;
 use crate::trace::session::Session;
 
@@ -24,7 +24,7 @@ pub fn bytes(path: &Path) -> Result<InputBytes> {
 
 /// Opens `path` for reading in the environment of a command.
 pub(crate) fn bytes_in(path: &Path, env: &Env) -> Result<InputBytes> {
-    if let Some(bytes) = env.file(path) {
+    if let Some(bytes) = env.files.get(path) {
         return Ok(InputBytes::InMemory(bytes));
     }
     if path == Path::new("-") {
@@ -77,14 +77,12 @@ pub(crate) fn trace_in<'d>(path: &Path, bytes: &'d [u8], env: &Env) -> Result<Tr
 /// A session with the source lines that the command line asks for.
 pub(crate) fn session_in<'d>(path: &Path, trace: &'d Trace<'d>, env: &Env) -> Result<Session<'d>> {
     let session = Session::in_env(path, trace, env);
+    let table = SourceTable::of_file(trace, env.source.rules()?);
     if !env.source.is_given() {
-        return Ok(match &env.source.wrappers {
-            None => session,
-            Some(_) => session.with_source(SourceTable::of_file(trace.metadata(), env.source.rules()?)),
-        });
+        return Ok(session.with_source(table));
     }
-    let lines = SourceTable::looked_up(lines_of(trace, &env.source)?, env.source.rules()?);
-    Ok(session.with_source(lines))
+    let modules = env.source.modules.as_deref().map(ModulePaths::read).transpose()?.unwrap_or_default();
+    Ok(session.with_source(table.looked_up(lines_of(trace, env)?, modules)))
 }
 
 /// Prints damage on stderr; returns whether the run is complete. `found` is damage found while reading events.

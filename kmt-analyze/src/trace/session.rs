@@ -49,7 +49,7 @@ impl<'d> Session<'d> {
 
     /// Functions and source lines of addresses: those that the file has, or that were looked up.
     pub(crate) fn source(&self) -> &SourceTable<'d> {
-        self.source.get_or_init(|| SourceTable::of_file(self.trace.metadata(), Wrappers::default()))
+        self.source.get_or_init(|| SourceTable::of_file(self.trace, Wrappers::default()))
     }
 
     /// Refused if no source line is known. `what`: what asks for them.
@@ -59,6 +59,15 @@ impl<'d> Session<'d> {
         }
         Err(Failure::new(format!("{what} needs source lines, and {} has none", self.path.display()))
             .hint("--vmlinux FILE looks them up, and `kmt-analyze symbolize` puts them into a file"))
+    }
+
+    /// Refused if no directory is known. `what`: what asks for them.
+    pub(crate) fn check_directories(&self, what: &str) -> Result<()> {
+        if self.source().has_directories() {
+            return Ok(());
+        }
+        Err(Failure::new(format!("{what} needs names of functions, and {} has none", self.path.display()))
+            .hint("record or convert it with /proc/kallsyms, which root can read"))
     }
 
     /// The same session with these source lines.

@@ -12,6 +12,9 @@ use crate::model::{BASE, Crafted, next};
 use crate::support::files::{Scratch, json, run, stderr, stdout};
 use crate::support::model::{Event, What};
 
+#[path = "../../../fuzz/src/images.rs"]
+mod images;
+
 /// Distance of the traced kernel from its vmlinux.
 const SLIDE: u64 = 0x1_c000_0000;
 /// Sections of the traced module.
@@ -252,9 +255,8 @@ fn another_build_is_refused() {
     let (own, other) = (own.to_str().unwrap(), other.to_str().unwrap());
     refused(&[("build_id", b"00ff")], &["callers", "--vmlinux", own], &["has build id", "00ff"]);
     refused(&[], &["callers", "--vmlinux", other], &["other build", "functions"]);
-    refused(&[], &["callers", "--by", "dir"], &["--by dir needs source lines", "--vmlinux"]);
-    refused(&[], &["account", "-b", "fs"], &["--start-branch fs needs source lines"]);
-    refused(&[], &["callers", "--where", "dir=fs"], &["`dir=fs` needs source lines"]);
+    refused(&[], &["callers", "--by", "file"], &["--by file needs source lines", "--vmlinux"]);
+    refused(&[], &["callers", "--where", "file=super.c"], &["`file=super.c` needs source lines"]);
     refused(&[], &["callers", "--vmlinux", file.to_str().unwrap()], &["not an ELF file"]);
     refused(&[], &["callers", "--vmlinux", "/nowhere"], &["/nowhere"]);
     refused(&[], &["symbolize", "-o", "-"], &["no debug information is given"]);
@@ -291,6 +293,124 @@ fn kernels_are_found_by_build_id_and_by_release() {
     }
 }
 
+/// Directories of a trace of these functions, whose names are those of functions of Linux.
+fn named(functions: &[(&str, &str)], with_names: bool) -> Vec<u8> {
+    let mut crafted = Crafted::new();
+    let owners: [&[u8]; 2] = [b"ext4", b"of_the_board"];
+    let owner = |module: &str| match module {
+        "" => SymbolOwner::Core,
+        module => {
+            SymbolOwner::Owner(owners.iter().position(|owner| *owner == module.as_bytes()).unwrap() as u16)
+        }
+    };
+    let symbols = functions.iter().zip(0u64..).map(|((name, module), number)| Symbol {
+        address: CODE + 256 * number,
+        size: 256,
+        kind: b't',
+        owner: owner(module),
+        name: name.as_bytes(),
+    });
+    let symbols = symbols.collect();
+    let table = KernelSymbols { symbols, owners: owners.to_vec(), all_zero: false };
+    if with_names {
+        crafted.writer.add_symbols(&table, &[] as &[Module]).unwrap();
+    }
+    for number in 0..functions.len() as u64 {
+        let site = CODE + 256 * number + 9;
+        let what = What::Alloc { kmalloc: true, site, ptr: BASE + 64 * number, req: 50, alloc: 64 };
+        crafted.event(&Event { time: 1_000 + number, cpu: 0, pid: 7, what });
+    }
+    crafted.writer.finish().unwrap()
+}
+
+/// Where the functions of such a trace are.
+const CODE: u64 = 0xc010_0000;
+
+/// Directories without debug information: by functions' names, and by the places of modules.
+#[test]
+fn directories_are_inferred_from_names() {
+    let scratch = Scratch::new();
+    let file = scratch.0.join("trace.kmt");
+    let functions = [
+        ("ext4_alloc_inode", ""),
+        ("__x64_sys_openat", ""),
+        ("qq_of_no_kernel", ""),
+        ("qq_of_no_kernel", "ext4"),
+        ("qq_of_no_kernel", "of_the_board"),
+        ("of_the_board_core_probe", ""),
+    ];
+    fs::write(&file, named(&functions, true)).unwrap();
+    let dirs = |args: &[&str]| -> BTreeMap<String, u64> {
+        let rows = json(&[&["callers", "--by", "dir", "--json"], args].concat(), &file);
+        let rows = rows["groups"].as_array().unwrap().clone();
+        rows.iter()
+            .map(|row| {
+                (row["dir"].as_str().unwrap_or("?").to_owned(), row["bytes_alloc"].as_u64().unwrap() / 64)
+            })
+            .collect()
+    };
+    let expect = |pairs: &[(&str, u64)]| {
+        pairs.iter().map(|(dir, n)| ((*dir).to_owned(), *n)).collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(dirs(&[]), expect(&[("~fs/ext4", 2), ("~fs", 1), ("?", 3)]));
+    assert_eq!(dirs(&["--where", "dir=fs"]), expect(&[("~fs/ext4", 2), ("~fs", 1)]));
+    assert_eq!(dirs(&["--depth", "1"]), expect(&[("~fs", 3), ("?", 3)]));
+    let screen = stdout(&run(&["callers", "--by", "dir"], &file));
+    assert!(screen.contains("~: inferred from names of functions"), "{screen}");
+
+    let installed = scratch.0.join("lib");
+    let board = installed.join("kernel/drivers/board");
+    fs::create_dir_all(&board).unwrap();
+    fs::write(board.join("of-the-board.ko.xz"), b"packed").unwrap();
+    fs::write(installed.join("modules.builtin"), "kernel/drivers/soc/of_the_board_core.ko\n").unwrap();
+    let with_modules = dirs(&["--modules", installed.to_str().unwrap()]);
+    let expected = [("~fs/ext4", 2), ("~fs", 1), ("drivers/board", 1), ("~drivers/soc", 1), ("?", 1)];
+    assert_eq!(with_modules, expect(&expected));
+
+    let ring = stdout(&run(&["chart", "ring", "-o", "-"], &file));
+    assert!(ring.contains("Directories of 192 B are inferred from names of functions."), "{ring}");
+    assert!(ring.contains("data-path=\"fs/ext4\""), "{ring}");
+}
+
+/// Names from a System.map, where the recording has none.
+#[test]
+fn a_system_map_names_functions() {
+    let scratch = Scratch::new();
+    let (file, map) = (scratch.0.join("trace.kmt"), scratch.0.join("System.map"));
+    fs::write(&file, named(&[("", ""), ("", "")], false)).unwrap();
+    let args = ["callers", "--json", "--system-map", map.to_str().unwrap()];
+    let lines = |at: u64| {
+        format!(
+            "{:08x} T _stext\n{at:08x} t ext4_alloc_inode\n{:08x} T vfs_open\n{:08x} T _etext\n",
+            at - 16,
+            at + 256,
+            at + 512
+        )
+    };
+    fs::write(&map, lines(CODE)).unwrap();
+    let rows = json(&args, &file);
+    let names: Vec<&str> =
+        rows["callers"].as_array().unwrap().iter().map(|row| row["symbol"].as_str().unwrap()).collect();
+    assert_eq!(names, ["ext4_alloc_inode+0x9/0x100", "vfs_open+0x9/0x100"]);
+    let named = scratch.0.join("named.kmt");
+    let output = named.to_str().unwrap();
+    let made = run(&["symbolize", "--system-map", map.to_str().unwrap(), "-o", output], &file);
+    assert!(made.status.success(), "{}", stderr(&made));
+    assert_eq!(json(&["callers", "--json"], &named)["callers"], rows["callers"]);
+    assert!(run(&["verify"], &named).status.success());
+    // The same kernel, loaded elsewhere.
+    fs::write(&map, lines(CODE + (1 << 24))).unwrap();
+    let refused = run(&args, &file);
+    let text = stderr(&refused);
+    assert!(
+        !refused.status.success() && text.contains("0 are in this kernel") && text.contains("KASLR"),
+        "{text}"
+    );
+    // One with names keeps them.
+    let kept = run(&args, &named);
+    assert!(kept.status.success() && stderr(&kept).contains("is not used"), "{}", stderr(&kept));
+}
+
 /// Rules of the user on functions that allocate for others.
 #[test]
 fn wrappers_are_a_file() {
@@ -324,18 +444,16 @@ fn wrappers_are_a_file() {
 #[test]
 fn damaged_debug_information_ends_no_program() {
     let runs: u64 = std::env::var("KMT_SOURCE_RUNS").map_or(12, |runs| runs.parse().unwrap());
-    let scratch = Scratch::new();
-    let mut answers = [0; 2];
     for entry in fs::read_dir(objects()).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        let Some(name) = name.strip_suffix(".lines") else { continue };
-        let made = Made::read(name);
-        let (file, output) = (scratch.0.join("trace.kmt"), scratch.0.join("out.kmt"));
-        fs::write(&file, made.trace(&[]).0).unwrap();
-        let image = scratch.0.join(if made.is_module { "ext9.ko" } else { "vmlinux" });
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "lines") || path.is_dir() {
+            continue;
+        }
+        let whole = fs::read(&path).unwrap();
+        images::run(&whole);
         for run_number in 0..runs {
-            let mut seed = run_number ^ (name.len() as u64) << 32;
-            let mut bytes = made.bytes.clone();
+            let mut seed = run_number ^ (whole.len() as u64) << 32;
+            let mut bytes = whole.clone();
             for _ in 0..=next(&mut seed) % 8 {
                 let at = next(&mut seed) as usize % bytes.len();
                 // Numbers near their limits are worse than others.
@@ -344,114 +462,7 @@ fn damaged_debug_information_ends_no_program() {
             if run_number % 16 == 0 {
                 bytes.truncate(next(&mut seed) as usize % bytes.len());
             }
-            fs::write(&image, &bytes).unwrap();
-            let path = if made.is_module { scratch.0.as_path() } else { image.as_path() };
-            let option = if made.is_module { "--modules" } else { "--vmlinux" };
-            let args =
-                ["symbolize", "--force", option, path.to_str().unwrap(), "-o", output.to_str().unwrap()];
-            let found = run(&args, &file);
-            let code = found.status.code();
-            assert!(matches!(code, Some(0 | 1)), "{name}, run {run_number}: {code:?} {}", stderr(&found));
-            answers[usize::from(code == Some(0))] += 1;
-        }
-        fs::remove_file(&image).unwrap();
-    }
-    assert!(answers.iter().all(|count| *count > 0), "refused and answered: {answers:?}");
-}
-
-/// 2,000 places of a real kernel against llvm-symbolizer; names may differ by what compilers add, such as `.isra.0`.
-#[test]
-#[ignore = "KMT_VMLINUX names a kernel with debug information"]
-fn lines_of_a_real_kernel_are_those_of_llvm() {
-    let vmlinux = PathBuf::from(std::env::var_os("KMT_VMLINUX").expect("KMT_VMLINUX"));
-    let root = std::env::var("KMT_SOURCE_ROOTS").unwrap_or_default();
-    let bytes = fs::read(&vmlinux).unwrap();
-    let elf = object::File::parse(bytes.as_slice()).unwrap();
-    let is_text = |symbol: &object::Symbol<'_, '_>| {
-        let section = symbol.section_index().and_then(|index| elf.section_by_index(index).ok());
-        symbol.kind() == SymbolKind::Text
-            && symbol.size() > 8
-            && section.is_some_and(|section| section.name() == Ok(".text"))
-    };
-    let functions: Vec<_> = elf.symbols().filter(is_text).collect();
-    let mut seed = 26;
-    let mut expected = Vec::new();
-    for _ in 0..2_000 {
-        let function = &functions[next(&mut seed) as usize % functions.len()];
-        let offset = next(&mut seed) % (function.size() - 1);
-        expected.push((".text".to_owned(), function.address() + offset, Vec::new()));
-    }
-    let start = elf.section_by_name(".text").unwrap().address();
-    let addresses: String = expected.iter().map(|(_, address, _)| format!("{address:#x}\n")).collect();
-    expected.iter_mut().for_each(|(_, address, _)| *address -= start);
-    let made = Made { is_module: false, bytes: bytes.clone(), expected };
-    let scratch = Scratch::new();
-    let (file, lines) = (scratch.0.join("trace.kmt"), scratch.0.join("lines.kmt"));
-    let (trace, sites) = made.trace(&[]);
-    fs::write(&file, trace).unwrap();
-    let args = ["symbolize", "--vmlinux", vmlinux.to_str().unwrap(), "-o", lines.to_str().unwrap()];
-    let started = std::time::Instant::now();
-    let output = run(&args, &file);
-    println!("symbolize: {:.2} s, {}", started.elapsed().as_secs_f64(), stderr(&output).trim());
-    let mut llvm = std::process::Command::new("llvm-symbolizer")
-        .args(["--output-style=JSON", "-i", "-e", vmlinux.to_str().unwrap()])
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = llvm.stdin.take().unwrap();
-    let writer =
-        std::thread::spawn(move || std::io::Write::write_all(&mut input, addresses.as_bytes()).unwrap());
-    let theirs = llvm.wait_with_output().unwrap();
-    writer.join().unwrap();
-    let bytes = fs::read(&lines).unwrap();
-    let trace = Trace::open(&bytes).unwrap();
-    let (mut equal, mut suffixes, mut differing) = (0, 0, Vec::new());
-    for (site, line) in sites.iter().zip(String::from_utf8(theirs.stdout).unwrap().lines()) {
-        let found: serde_json::Value = serde_json::from_str(line).unwrap();
-        let found = found.get(0).unwrap_or(&found)["Symbol"].as_array().cloned().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        let rows = trace.metadata().lines_at(*site);
-        let ours: Vec<(String, String)> =
-            rows.map(|row| (text(&row.function), format!("{}:{}", text(&row.file), row.line))).collect();
-        let theirs: Vec<(String, String)> = found
-            .iter()
-            .map(|f| {
-                let file = below(f["FileName"].as_str().unwrap(), &root);
-                (f["FunctionName"].as_str().unwrap().to_owned(), format!("{file}:{}", f["Line"]))
-            })
-            .collect();
-        let is_same_but_for_suffixes = ours.len() == theirs.len()
-            && ours.iter().zip(&theirs).all(|(a, b)| {
-                let is_made =
-                    b.1.starts_with("include/trace/") || b.1.starts_with("include/linux/syscalls.h");
-                (a.1 == b.1 || is_made)
-                    && (a.0 == b.0 || a.0.is_empty() || b.0.starts_with(&format!("{}.", a.0)))
-            });
-        match ours == theirs {
-            true => equal += 1,
-            false if is_same_but_for_suffixes => suffixes += 1,
-            false => differing.push((ours, theirs)),
+            images::run(&bytes);
         }
     }
-    println!(
-        "{equal} equal, {suffixes} but for suffixes of compilers and files of macros, {} differ",
-        differing.len()
-    );
-    differing.iter().take(10).for_each(|(ours, theirs)| println!("ours   {ours:?}\ntheirs {theirs:?}"));
-    assert!(differing.len() * 200 <= sites.len(), "at most one of 200 differs");
-}
-
-/// A path below one of the roots, which are separated by colons.
-fn below(path: &str, roots: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    let path = parts.join("/");
-    roots.split(':').find_map(|root| path.strip_prefix(root)).unwrap_or(&path).to_owned()
 }

@@ -6,6 +6,8 @@ export interface Names {
   scale: number;
   names: string[];
   functions: string[] | null;
+  /** Source files of call sites, or directories with a slash at the end; "~" marks what is inferred from a name. */
+  sources: string[] | null;
   marks: number[];
 }
 

@@ -6,7 +6,7 @@ import { button, element } from "./dom";
 import type { Sums } from "./sums";
 import { bytes } from "./words";
 
-interface Frame {
+export interface Frame {
   name: string;
   value: number;
   children: Map<string, Frame>;
@@ -35,7 +35,8 @@ function path(about: About, table: Table, row: number): string[] {
   return name === "" ? [OTHERS] : name.split(" ").map((number) => about.functions[Number(number)]!);
 }
 
-function tree(about: About, table: Table, sums: Sums, weight: string): { root: Frame; less: number } {
+/** Weights of rows as a tree by their paths, and the sum of those below zero. */
+export function nested(path: (row: number) => string[], sums: Sums, weight: string): { root: Frame; less: number } {
   const root: Frame = { name: "all", value: 0, children: new Map() };
   const of = WEIGHTS[weight]!.of;
   let less = 0;
@@ -45,7 +46,7 @@ function tree(about: About, table: Table, sums: Sums, weight: string): { root: F
     if (value <= 0) continue;
     root.value += value;
     let frame = root;
-    for (const name of path(about, table, row)) {
+    for (const name of path(row)) {
       let next = frame.children.get(name);
       if (!next) frame.children.set(name, (next = { name, value: 0, children: new Map() }));
       next.value += value;
@@ -87,7 +88,7 @@ export class Flame {
   private draw(): void {
     if (!this.shown) return;
     const { table, sums, search } = this.shown;
-    const { root, less } = tree(this.about, table, sums, this.weight);
+    const { root, less } = nested((row) => path(this.about, table, row), sums, this.weight);
     let top = root;
     for (const name of this.zoom) {
       const next = top.children.get(name);
@@ -158,7 +159,7 @@ export class Flame {
   }
 }
 
-function hash(name: string): number {
+export function hash(name: string): number {
   let sum = 0;
   for (let at = 0; at < name.length; at++) sum = (sum * 31 + name.charCodeAt(at)) >>> 0;
   return sum;

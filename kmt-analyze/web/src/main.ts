@@ -4,19 +4,21 @@ import { Chart, type Line } from "./chart";
 import { Flame, WEIGHTS } from "./flame";
 import { Heat } from "./heat";
 import { Panel } from "./panel";
+import { Rings } from "./rings";
 import { Column, Mark, read, type About, type Table } from "./decode";
 import { button, element } from "./dom";
 import { fragment, parsed, type State } from "./state";
-import { byFunction, course, difference, over, total, type Range, type Sums } from "./sums";
+import { by, course, difference, over, total, type Range, type Sums } from "./sums";
 import { SumTable } from "./table";
 import { bytes, command, comparison, count, duration, edge } from "./words";
 
-/** A tab: a table, perhaps with rows added up by function. */
+/** A tab: a table, perhaps with rows added up by function or directory. */
 interface Tab {
   key: string;
   title: string;
   table: Table;
-  isByFunction: boolean;
+  /** Names by which rows are added up. */
+  by: string[] | null;
   /** Report of the command line with the same numbers. */
   report: string;
 }
@@ -44,6 +46,7 @@ class Page {
   private readonly stacks: Table | undefined;
   private readonly lifetimes: Table | undefined;
   private readonly flame: Flame;
+  private readonly rings: Rings;
   private readonly heat: Heat;
   private readonly compare = button("Compare others with this range", () => this.change({ base: this.state.base ? null : this.state.range }));
 
@@ -63,6 +66,7 @@ class Page {
     const weights = Object.keys(WEIGHTS).filter((key) => hasLives || key === "alloc" || key === "wasted");
     if (!weights.includes(this.state.flame)) this.state.flame = this.first.flame;
     this.flame = new Flame(about, weights, this.state.flame, (flame) => this.change({ flame }));
+    this.rings = new Rings();
     this.heat = new Heat(about);
     this.panel = new Panel(about, (range) => this.change({ range }));
     this.table = new SumTable(about, {
@@ -96,6 +100,7 @@ class Page {
       this.panel.root,
     );
     if (this.sites()) this.root.append(this.flame.root);
+    if (this.sites()?.sources) this.root.append(this.rings.root);
     if (this.lifetimes) this.root.append(this.heat.root);
     addEventListener("hashchange", () => {
       if (location.hash.includes("=")) this.set(parsed(location.hash, this.first, this.about.steps));
@@ -197,12 +202,14 @@ class Page {
     this.drawPanel(tab, range);
     const stacks = this.stacks ?? this.sites();
     if (stacks) this.flame.show(stacks, this.over(stacks), this.state.flame, this.state.search);
+    const sites = this.sites();
+    if (sites?.sources) this.rings.show(sites, this.over(sites), this.state.flame);
     if (this.lifetimes) this.heat.show(this.lifetimes, over(this.lifetimes, range));
   }
 
   private sums(tab: Tab, range: Range): Sums {
     const sums = over(tab.table, range);
-    return tab.isByFunction ? byFunction(tab.table, sums) : sums;
+    return tab.by ? by(tab.by, sums) : sums;
   }
 
   /** Numbers of the range, less those of the range that is subtracted. */
@@ -235,10 +242,10 @@ class Page {
   private drawPanel(tab: Tab, range: Range): void {
     const name = this.state.row;
     const sums = this.sums(tab, range);
-    const rows = tab.isByFunction && tab.table.functions ? indices(tab.table.functions, name) : indices(tab.table.names, name);
+    const rows = indices(tab.by ?? tab.table.names, name);
     const at = sums.names.indexOf(name);
     if (!name || rows.length === 0 || at < 0) return this.panel.hide();
-    const stacks = tab.table.functions ? this.stacks : undefined;
+    const stacks = tab.table.functions && tab.key !== "directories" ? this.stacks : undefined;
     this.panel.show({ name, table: tab.table, sums, at, rows }, range, stacks ? { table: stacks, sums: over(stacks, range) } : null);
   }
 }
@@ -248,9 +255,11 @@ function indices(names: string[], name: string): number[] {
 }
 
 function tabsOf(table: Table): Tab[] {
-  const tab: Tab = { key: table.key, title: table.title, table, isByFunction: false, report: REPORTS[table.key] ?? "summary" };
-  const functions: Tab = { ...tab, key: "functions", title: "Functions", isByFunction: true, report: "callers --by function" };
-  return table.functions ? [tab, functions] : [tab];
+  const tab: Tab = { key: table.key, title: table.title, table, by: null, report: REPORTS[table.key] ?? "summary" };
+  const made = (key: string, title: string, names: string[] | null, option: string): Tab[] =>
+    names ? [{ ...tab, key, title, by: names, report: `callers --by ${option}` }] : [];
+  const directories = table.sources?.map((source) => source.replace(/\/?[^/]*$/, "") || (source ? "." : "?"));
+  return [tab, ...made("functions", "Functions", table.functions, "function"), ...made("directories", "Directories", directories ?? null, "dir")];
 }
 
 /** Links to evidence open their part and leave the state alone. */

@@ -43,11 +43,10 @@ export function over(table: Table, range: Range): Sums {
   return { names: table.names, marks: table.marks, columns };
 }
 
-/** Rows with the same function in one. */
-export function byFunction(table: Table, sums: Sums): Sums {
+/** Rows with the same name of another kind in one. */
+export function by(names: string[], sums: Sums): Sums {
   const places = new Map<string, number>();
-  const functions = table.functions ?? table.names;
-  const numbers = functions.map((name) => {
+  const numbers = names.map((name) => {
     const known = places.get(name);
     if (known !== undefined) return known;
     places.set(name, places.size);

@@ -69,6 +69,13 @@ async function selects() {
   assert.deepEqual(widths, [[name, "100%"]]);
   await page.getByRole("button", { name: "Whole graph" }).click();
   assert.equal(await page.locator(".frames button").first().textContent(), "all");
+  // A directory becomes the whole picture.
+  const ring = page.locator(".rings g").first();
+  const directory = /^[^:]+/.exec(await ring.getAttribute("aria-label"))[0];
+  await ring.dispatchEvent("click");
+  assert.match(await page.textContent(".rings .note"), new RegExp(` in ${directory}: `));
+  await page.getByRole("button", { name: "Whole source" }).click();
+  assert.doesNotMatch(await page.textContent(".rings .note"), / in [a-z]+: /);
   // Differences of two ranges: one range minus itself is nothing.
   await page.getByRole("button", { name: "Compare others with this range" }).click();
   assert.equal((await rows(page)).trim().split("\n").length, 1);

@@ -16,6 +16,7 @@ function numbers(name, sums) {
 
 const TABS = {
   sites: ["callers", (rows) => rows.callers.flatMap((row) => numbers(row.symbol, row))],
+  directories: ["callers --by dir", (rows) => rows.groups.flatMap((row) => numbers(row.dir ?? "?", row))],
   caches: ["caches", (rows) => rows.caches.flatMap((row) => numbers(row.cache, row))],
   tasks: ["tasks", (rows) => rows.tasks.flatMap((row) => numbers(String(row.pid), row.slab))],
 };
@@ -23,7 +24,7 @@ const TABS = {
 function report(name, time) {
   const options = { encoding: "utf8", maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] };
   try {
-    return JSON.parse(execFileSync(program, [name, "--json", "-l", "0", ...time, file], options));
+    return JSON.parse(execFileSync(program, [...name.split(" "), "--json", "-l", "0", ...time, file], options));
   } catch (error) {
     if (error.status !== 3) throw error;
     return JSON.parse(error.stdout);

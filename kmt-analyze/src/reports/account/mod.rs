@@ -56,7 +56,7 @@ pub struct AccountOptions {
 /// Prints the account.
 pub fn run(session: &Session<'_>, options: &AccountOptions, output: &Output) -> Result<Outcome> {
     if let Some(branch) = &options.start_branch {
-        session.check_source(&format!("--start-branch {branch}"))?;
+        session.check_directories(&format!("--start-branch {branch}"))?;
     }
     let (rows, damages) = rows::of(session, options);
     if output.json {

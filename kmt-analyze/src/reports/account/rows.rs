@@ -73,7 +73,7 @@ pub fn of(session: &Session<'_>, options: &AccountOptions) -> (AccountRows, Vec<
     let (mut account, damages) = read(session, options);
     if let Some(branch) = options.start_branch.as_deref().map(|branch| branch.trim_end_matches('/')) {
         let is_in = |site: u64| {
-            session.source().shown(site).is_some_and(|frame| frame.dirs().iter().any(|dir| dir == branch))
+            session.source().directory(site).is_some_and(|dir| dir.names().iter().any(|name| name == branch))
         };
         account.callers.retain(|site, _| is_in(*site));
     }

@@ -12,7 +12,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::sorting::SortKey;
 use crate::reports::common::{Context, View};
-use crate::reports::grouped::{GroupKey, GroupOptions, Groupable, Only, RowOptions};
+use crate::reports::grouped::{GroupKey, GroupOptions, Groupable, Only, RowOptions, WHOLE_DIR};
 use crate::reports::report::Report;
 
 /// Sums by call site and interface.
@@ -26,10 +26,10 @@ pub struct Callers {
 }
 
 impl Callers {
-    /// Grouped by source file and function.
+    /// Grouped by directory, source file and function.
     pub fn by_source() -> Self {
-        let by =
-            ["file", "function"].into_iter().filter_map(|name| GroupKey::parse_slab(name).ok()).collect();
+        let others = ["file", "function"].into_iter().filter_map(|name| GroupKey::parse_slab(name).ok());
+        let by = std::iter::once(&WHOLE_DIR).chain(others).collect();
         Self { call_site: None, rows: RowOptions { groups: GroupOptions { by }, sort: vec![SortKey::Alloc] } }
     }
 }

@@ -67,8 +67,12 @@ impl Selection {
             return Err(Failure::new(format!("{title} cannot select by `{term}`"))
                 .hint(format!("its keys are {}", keys.names())));
         }
-        if let Some(term) = self.terms.iter().find(|t| matches!(t.key, Key::Dir | Key::File)) {
-            session.check_source(&format!("`{term}`"))?;
+        for term in &self.terms {
+            match term.key {
+                Key::Dir => session.check_directories(&format!("`{term}`"))?,
+                Key::File => session.check_source(&format!("`{term}`"))?,
+                _ => {}
+            }
         }
         self.terms_of(session)?;
         let Some((first, last)) = self.window(session)? else { return Ok(()) };

@@ -184,6 +184,15 @@ pub static KEYS: [GroupKey; 16] = [
     ),
 ];
 
+/// The directory as a key that `--depth` does not cut.
+pub static WHOLE_DIR: GroupKey = key(
+    "dir",
+    &[],
+    ["directory", "directories"],
+    (Column::name("directory"), ""),
+    KeySource::CallSite(|values, address| values.whole_dir(address)),
+);
+
 /// Keys that no event has yet, and the reason.
 const OTHERS: [(&str, &str); 1] = [("cgroup", "events of slab objects and pages do not record it")];
 
@@ -214,10 +223,14 @@ impl GroupKey {
         matches!(self.source, KeySource::CallSite(_))
     }
 
-    /// Refused if its values are source lines, and the file has none.
+    /// Refused if its values are places in the source, and the file has none.
     pub fn check(&self, session: &Session<'_>) -> Result<()> {
-        let is_source = ["line", "file", "dir", "subsystem"].contains(&self.name);
-        if is_source { session.check_source(&format!("--by {}", self.name)) } else { Ok(()) }
+        let what = format!("--by {}", self.name);
+        match self.name {
+            "line" | "file" => session.check_source(&what),
+            "dir" | "subsystem" => session.check_directories(&what),
+            _ => Ok(()),
+        }
     }
 
     /// Needs of a pass whose groups have its values.

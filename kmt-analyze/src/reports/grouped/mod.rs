@@ -9,7 +9,7 @@ mod values;
 
 use serde::Serialize;
 
-pub use keys::GroupKey;
+pub use keys::{GroupKey, WHOLE_DIR};
 pub use numbered::{GroupPart, Numbered};
 pub use rows::GroupRows;
 pub use table::{GroupTable, sums_by_values};

@@ -25,7 +25,7 @@ pub struct GroupTable<R> {
     /// With --by: number of groups.
     pub groups_total: usize,
     /// With --by: groups; each has its value of every key, under the key's name: a number (size, order, cpu, node; node -1:
-    /// any), a text, or `null` (unknown: the call site of pages without a stack, such as failed allocations).
+    /// any), a text (`~` before a directory or subsystem: inferred from the function's name), or `null` (unknown: the call site of pages without a stack, such as failed allocations).
     pub groups: Vec<GroupRow<R>>,
 }
 
@@ -52,6 +52,14 @@ impl<R> GroupRow<R> {
             Some(GroupValue::Text(text)) => Some(text),
             _ => None,
         }
+    }
+
+    /// Its source file or, where that is not known, its directory, and whether that is inferred.
+    pub fn path(&self) -> Option<(&str, bool)> {
+        let directory = || {
+            Some(self.text("dir")?.strip_prefix('~').map_or((self.text("dir")?, false), |dir| (dir, true)))
+        };
+        self.text("file").map(|file| (file, false)).or_else(directory)
     }
 
     /// Its value of a key that is a number.
@@ -104,6 +112,16 @@ impl<R> GroupTable<R> {
         for group in &self.groups {
             let value = |key: &&GroupKey| group.values.get(key.name).map(|value| key.cell(value));
             table.row(self.by.iter().filter_map(value).chain(cells(&group.row)));
+        }
+        let is_inferred = |key: &&GroupKey| {
+            let mut texts = self.groups.iter().filter_map(|group| group.text(key.name));
+            ["dir", "subsystem"].contains(&key.name) && texts.any(|text| text.starts_with('~'))
+        };
+        if let Some(key) = self.by.iter().copied().find(is_inferred) {
+            table.explain(
+                key.column.heading,
+                "~: inferred from names of functions; --vmlinux FILE shows the true ones.",
+            );
         }
         table
     }

@@ -10,7 +10,7 @@ use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::{caller, is_allocator};
 use crate::reports::common::rows::text;
-use crate::source::Frame;
+use crate::source::{Directory, Frame};
 use crate::stream::{Api, NameId, Origin, Site};
 use crate::trace::session::Session;
 
@@ -71,12 +71,23 @@ impl<'r, 'd> Values<'r, 'd> {
 
     /// Directory of the source file of a call site.
     pub fn dir(&self, address: u64) -> GroupValue {
-        self.source(address, |frame| self.session.env.source.cut(frame.dir()).to_owned())
+        self.directory(address, |dir| self.session.env.source.cut(&dir.path))
+    }
+
+    /// The same, not cut.
+    pub fn whole_dir(&self, address: u64) -> GroupValue {
+        self.directory(address, |dir| &dir.path)
     }
 
     /// Part of the kernel that a call site is in.
     pub fn subsystem(&self, address: u64) -> GroupValue {
-        self.source(address, |frame| frame.subsystem().to_owned())
+        self.directory(address, |dir| dir.subsystem())
+    }
+
+    fn directory(&self, address: u64, part: impl for<'p> Fn(&'p Directory<'p>) -> &'p str) -> GroupValue {
+        let directory = self.session.source().directory(address);
+        let text = directory.map(|dir| escaped(dir.marked(part(&dir)).as_bytes()));
+        text.map_or(GroupValue::Unknown, GroupValue::Text)
     }
 
     fn source(&self, address: u64, of: impl Fn(&Frame<'_>) -> String) -> GroupValue {

@@ -1,39 +1,32 @@
 //! Files with debug information, by name and by build id.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::source::SourceArgs;
+use crate::source::modules::{ModuleFiles, files, is_packed};
 use crate::source::target::Target;
-
-/// Directories below one that is searched, at most.
-const DEPTH_MAX: u32 = 32;
 
 /// Where debug information is.
 pub struct Search<'a> {
     args: &'a SourceArgs,
-    /// Modules by name, with `_` for `-`.
-    modules: BTreeMap<String, PathBuf>,
+    /// Modules.
+    modules: ModuleFiles,
     /// Those of the release in the directory of debug information, listed when they are first needed.
-    installed: OnceCell<BTreeMap<String, PathBuf>>,
+    installed: OnceCell<ModuleFiles>,
 }
 
 impl<'a> Search<'a> {
     /// Lists the modules.
     pub fn new(args: &'a SourceArgs) -> Result<Self> {
-        let mut modules = BTreeMap::new();
-        if let Some(directory) = &args.modules {
-            list(directory, DEPTH_MAX, &mut modules)?;
-        }
+        let modules = args.modules.as_deref().map(files).transpose()?.unwrap_or_default();
         Ok(Self { args, modules, installed: OnceCell::new() })
     }
 
     /// The file of the kernel ("") or of a module.
     pub fn image(&self, target: &Target<'_>, owner: &str) -> Result<Option<PathBuf>> {
-        let given =
-            if owner.is_empty() { self.args.vmlinux.clone() } else { self.modules.get(owner).cloned() };
+        let given = if owner.is_empty() { self.args.vmlinux.clone() } else { unpacked(&self.modules, owner) };
         Ok(given.or_else(|| {
             let directory = self.args.debug_dir.as_deref()?;
             self.by_build_id(directory, target, owner).or_else(|| self.by_release(directory, target, owner))
@@ -60,30 +53,12 @@ impl<'a> Search<'a> {
             ];
             return paths.into_iter().find(|path| path.is_file());
         }
-        let installed = self.installed.get_or_init(|| {
-            let mut found = BTreeMap::new();
-            // A release without modules has none of the owner either.
-            let _ = list(&modules, DEPTH_MAX, &mut found);
-            found
-        });
-        installed.get(owner).cloned()
+        // A release without modules has none of the owner either.
+        let installed = self.installed.get_or_init(|| files(&modules).unwrap_or_default());
+        unpacked(installed, owner)
     }
 }
 
-/// Adds the modules below a directory: `NAME.ko`, `NAME.ko.debug`. Of several of one name the last path counts.
-fn list(directory: &Path, depth: u32, modules: &mut BTreeMap<String, PathBuf>) -> Result<()> {
-    let entries = std::fs::read_dir(directory).map_err(|e| Failure::io("reading", directory, &e))?;
-    let mut entries: Vec<_> = entries.filter_map(|entry| entry.ok()).collect();
-    entries.sort_by_key(std::fs::DirEntry::file_name);
-    for entry in entries {
-        let Ok(kind) = entry.file_type() else { continue };
-        let path = entry.path();
-        if kind.is_dir() && depth > 0 {
-            list(&path, depth - 1, modules)?;
-        } else if let Some(name) = path.file_name().and_then(|name| name.to_str()) {
-            let stem = name.strip_suffix(".ko").or_else(|| name.strip_suffix(".ko.debug"));
-            modules.extend(stem.map(|stem| (stem.replace('-', "_"), path.clone())));
-        }
-    }
-    Ok(())
+fn unpacked(files: &ModuleFiles, module: &str) -> Option<PathBuf> {
+    files.get(module).filter(|path| !is_packed(path)).cloned()
 }

@@ -9,12 +9,16 @@ use object::{CompressionFormat, Object, ObjectSection, ObjectSymbol, SectionKind
 
 use super::relocate::Relocations;
 use crate::failure::{Failure, Result};
+use crate::files::Files;
 
 /// Largest section that is unpacked, in bytes: all debug information of a distribution's kernel has 0.5 GB.
 const UNPACKED_MAX: u64 = 1 << 30;
 
 /// Maps an ELF file.
-pub fn bytes(path: &Path) -> Result<InputBytes> {
+pub fn bytes(path: &Path, files: &Files) -> Result<InputBytes> {
+    if let Some(bytes) = files.get(path) {
+        return Ok(InputBytes::InMemory(bytes));
+    }
     let file = std::fs::File::open(path).map_err(|e| Failure::io("opening", path, &e))?;
     InputBytes::of_file(path, file, |mut file| {
         let mut bytes = Vec::new();
@@ -41,6 +45,11 @@ impl<'f> Image<'f> {
         })?;
         let relocations = (elf.kind() == object::ObjectKind::Relocatable).then(|| Relocations::of(&elf));
         Ok(Self { path, elf, relocations })
+    }
+
+    /// True if it has debug information.
+    pub fn has_debug_information(&self) -> bool {
+        self.elf.section_by_name(".debug_info").is_some()
     }
 
     /// Address of a symbol: as linked, or made up.

@@ -3,7 +3,6 @@
 use addr2line::Context;
 use gimli::{DwarfSections, EndianSlice, RunTimeEndian};
 use kmt_format::tables::SourceLine;
-use object::Object;
 
 use super::image::Image;
 use super::roots::Roots;
@@ -35,7 +34,7 @@ pub fn add(
     lines: &mut Vec<SourceLine<'static>>,
 ) -> Result<usize> {
     let fail = |why: String| Failure::new(format!("{}: {why}", image.path.display()));
-    if image.elf.section_by_name(".debug_info").is_none() {
+    if !image.has_debug_information() {
         return Err(fail("it has no debug information".to_owned())
             .hint("distributions have packages with it, named -dbg, -dbgsym or -debuginfo"));
     }

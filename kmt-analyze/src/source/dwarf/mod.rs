@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::SourceArgs;
 use super::target::{LookedUp, Target};
 use crate::failure::{Failure, Result};
+use crate::files::Files;
 use find::Search;
 use image::Image;
 use lines::Wanted;
@@ -20,7 +21,12 @@ use roots::Roots;
 use slide::Names;
 
 /// Looks up `addresses`, which are return addresses.
-pub fn look_up(target: &Target<'_>, args: &SourceArgs, addresses: &BTreeSet<u64>) -> Result<LookedUp> {
+pub fn look_up(
+    target: &Target<'_>,
+    args: &SourceArgs,
+    files: &Files,
+    addresses: &BTreeSet<u64>,
+) -> Result<LookedUp> {
     let mut by_owner: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     let unnamed = std::cell::Cell::new(0_usize);
     let owners = addresses.iter().filter_map(|&address| {
@@ -42,8 +48,13 @@ pub fn look_up(target: &Target<'_>, args: &SourceArgs, addresses: &BTreeSet<u64>
             missing.push(*owner);
             continue;
         };
-        let bytes = image::bytes(&path)?;
+        let bytes = image::bytes(&path, files)?;
         let image = Image::parse(&path, &bytes)?;
+        // Installed modules have none, and still show their directories.
+        if !owner.is_empty() && !image.has_debug_information() {
+            missing.push(*owner);
+            continue;
+        }
         image.check_build_id(target.build_ids.get(owner).copied())?;
         let names = Names::of(&image, target.symbols, owner);
         let placed = addresses.iter().filter_map(|&address| {
@@ -55,7 +66,7 @@ pub fn look_up(target: &Target<'_>, args: &SourceArgs, addresses: &BTreeSet<u64>
         }
         lines::add(&image, &mut roots, &placed, &mut looked.lines)?;
     }
-    if by_owner.contains_key("") && missing.contains(&"") && missing.len() == by_owner.len() {
+    if args.modules.is_none() && missing.contains(&"") && missing.len() == by_owner.len() {
         return Err(Failure::new("no debug information of the traced kernel is found")
             .hint("--vmlinux FILE names it; `kmt-analyze info` shows the release"));
     }

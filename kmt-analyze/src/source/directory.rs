@@ -1,0 +1,57 @@
+//! Directories of the kernel's source.
+
+use std::borrow::Cow;
+
+/// The directory of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directory<'t> {
+    /// Path from the top of the source; `.` is the top.
+    pub path: Cow<'t, str>,
+    /// True if it is inferred from the function's name.
+    pub is_inferred: bool,
+}
+
+/// Directories at the top of the kernel's source that hold many of its parts.
+const MANY: [&str; 7] = ["arch", "drivers", "fs", "net", "security", "sound", "tools"];
+
+impl<'t> Directory<'t> {
+    /// The directory of a source file.
+    pub fn of(file: &'t str) -> Self {
+        let path = file.rsplit_once('/').map_or(".", |(path, _)| path);
+        Self { path: Cow::Borrowed(path), is_inferred: false }
+    }
+
+    /// Its names in conditions: the directory, and all above it.
+    pub fn names(&self) -> Vec<String> {
+        let above = self.path.match_indices('/').filter_map(|(at, _)| self.path.get(..at));
+        above.chain([self.path.as_ref()]).map(str::to_owned).collect()
+    }
+
+    /// Part of the kernel: the first part of the path, with the second where the first holds many of them.
+    pub fn subsystem(&self) -> &str {
+        let parts = if MANY.iter().any(|many| self.path.split('/').next() == Some(many)) { 2 } else { 1 };
+        let end = self.path.match_indices('/').nth(parts - 1).map(|(at, _)| at);
+        end.and_then(|end| self.path.get(..end)).unwrap_or(&self.path)
+    }
+
+    /// A part of its path, marked if it is inferred.
+    pub fn marked(&self, part: &str) -> String {
+        format!("{}{part}", if self.is_inferred { "~" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_have_those_above_and_a_subsystem() {
+        let driver = Directory::of("drivers/net/ethernet/a.c");
+        assert_eq!(driver.names(), ["drivers", "drivers/net", "drivers/net/ethernet"]);
+        assert_eq!(driver.subsystem(), "drivers/net");
+        let (fs, top) = (Directory::of("fs/open.c"), Directory::of("x.c"));
+        assert_eq!((fs.subsystem(), top.subsystem(), fs.names()), ("fs", ".", vec!["fs".to_owned()]));
+        let inferred = Directory { is_inferred: true, ..fs };
+        assert_eq!(inferred.marked("fs"), "~fs");
+    }
+}

@@ -1,0 +1,111 @@
+//! Modules of a kernel: their files, and their directories in the source.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Result};
+
+/// Directories below one that is searched, at most.
+const DEPTH_MAX: u32 = 32;
+
+/// Ends of files of modules; the first two can be read.
+const ENDS: [&str; 5] = [".ko", ".ko.debug", ".ko.xz", ".ko.zst", ".ko.gz"];
+
+/// Directories at the top of the kernel's source that hold modules.
+const TOPS: [&str; 13] = [
+    "arch", "block", "crypto", "drivers", "fs", "ipc", "kernel", "lib", "mm", "net", "samples", "security",
+    "sound",
+];
+
+/// Files of modules by name, with `_` for `-`.
+pub type ModuleFiles = BTreeMap<String, PathBuf>;
+
+/// Modules below a directory. Of several of one name those count that are not packed, and of those the last path.
+pub fn files(directory: &Path) -> Result<ModuleFiles> {
+    let mut found = Vec::new();
+    list(directory, DEPTH_MAX, &mut found)?;
+    found.sort_by_key(|(name, path)| (name.clone(), !is_packed(path)));
+    Ok(found.into_iter().collect())
+}
+
+/// True if a module's file is packed.
+pub fn is_packed(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end != "ko" && end != "debug")
+}
+
+fn list(directory: &Path, depth: u32, found: &mut Vec<(String, PathBuf)>) -> Result<()> {
+    let entries = std::fs::read_dir(directory).map_err(|e| Failure::io("reading", directory, &e))?;
+    let mut entries: Vec<_> = entries.filter_map(|entry| entry.ok()).collect();
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let Ok(kind) = entry.file_type() else { continue };
+        let path = entry.path();
+        if kind.is_dir() && depth > 0 {
+            list(&path, depth - 1, found)?;
+        } else if let Some(name) = path.file_name().and_then(|name| name.to_str()) {
+            let stem = ENDS.iter().find_map(|end| name.strip_suffix(end));
+            found.extend(stem.map(|stem| (stem.replace('-', "_"), path.clone())));
+        }
+    }
+    Ok(())
+}
+
+/// Directories of modules in the kernel's source, which their places in the build folder or in /lib/modules show.
+#[derive(Debug, Default)]
+pub struct ModulePaths {
+    loaded: BTreeMap<String, String>,
+    /// Modules in the kernel itself.
+    built_in: BTreeMap<String, String>,
+}
+
+impl ModulePaths {
+    /// Those of the modules below a directory, and of the kernel's own in its `modules.builtin`.
+    pub fn read(directory: &Path) -> Result<Self> {
+        let in_source = |path: &Path| directory_of(path.strip_prefix(directory).unwrap_or(path));
+        let files = files(directory)?.into_iter();
+        let loaded = files.filter_map(|(name, path)| Some((name, in_source(&path)?))).collect();
+        let list = std::fs::read_to_string(directory.join("modules.builtin")).unwrap_or_default();
+        let built_in = list.lines().filter_map(|line| {
+            let (_, name) = line.rsplit_once('/')?;
+            Some((name.strip_suffix(".ko")?.replace('-', "_"), directory_of(Path::new(line))?))
+        });
+        Ok(Self { loaded, built_in: built_in.collect() })
+    }
+
+    /// Directory of a module.
+    pub fn of(&self, module: &str) -> Option<&str> {
+        self.loaded.get(module).map(String::as_str)
+    }
+
+    /// Directory of a module in the kernel itself, whose functions' names begin with its name.
+    pub fn built_in(&self, begin: &str) -> Option<&str> {
+        self.built_in.get(begin.trim_end_matches('_')).map(String::as_str)
+    }
+}
+
+/// The directory of a module's file: in /lib/modules, `kernel` stands above the directories of the source.
+fn directory_of(path: &Path) -> Option<String> {
+    let parts: Vec<&str> = path.parent()?.iter().filter_map(|part| part.to_str()).collect();
+    let installed = parts.windows(2).rposition(|two| two[0] == "kernel" && TOPS.contains(&two[1]));
+    let rest = parts.get(installed.map_or(0, |at| at + 1)..)?;
+    (!rest.is_empty()).then(|| rest.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_modules_are_directories_of_the_source() {
+        for (path, directory) in [
+            ("kernel/fs/ext4/ext4.ko.xz", Some("fs/ext4")),
+            ("lib/modules/6.1/kernel/kernel/trace/x.ko", Some("kernel/trace")),
+            ("kernel/trace/x.ko", Some("kernel/trace")),
+            ("drivers/net/e1000.ko", Some("drivers/net")),
+            ("extra/mine.ko", Some("extra")),
+            ("mine.ko", None),
+        ] {
+            assert_eq!(directory_of(Path::new(path)).as_deref(), directory, "{path}");
+        }
+    }
+}
