@@ -11,17 +11,14 @@ const PLACES_SHOWN: usize = 20;
 pub fn of(file: &str, row: &VerifyRow) -> Screen {
     let mut screen = Screen::new(answer(file, row));
     screen.facts(facts(row));
-    let columns = [Column::number("damage at"), Column::number("length"), Column::text("error")];
-    let mut table = Table::new("", columns);
-    for damage in row.damages.iter().take(PLACES_SHOWN) {
-        table.row([
-            Cell::text(format!("{:#x}", damage.offset)),
-            Cell::Bytes(damage.len),
-            Cell::text(&damage.error),
-        ]);
-    }
-    let left = row.damages_total.saturating_sub(table.rows.len() as u64);
-    screen.table(table);
+    let shown = row.damages.len().min(PLACES_SHOWN);
+    screen.table(
+        Table::of_rows("", row.damages.iter().take(shown))
+            .column(Column::number("damage at"), |damage| Cell::text(format!("{:#x}", damage.offset)))
+            .column(Column::number("length"), |damage| Cell::Bytes(damage.len))
+            .column(Column::text("error"), |damage| Cell::text(&damage.error)),
+    );
+    let left = row.damages_total.saturating_sub(shown as u64);
     if left > 0 {
         screen.note(format!("Not shown: {}.", counted(left, "damaged place", "damaged places")));
     }

@@ -7,6 +7,7 @@ mod cell;
 mod layout;
 mod names;
 mod page;
+mod row_table;
 mod style;
 mod wrap;
 
@@ -14,6 +15,7 @@ pub use cell::Cell;
 pub use layout::{Column, Table};
 pub use names::function_of;
 pub use page::page;
+pub use row_table::RowTable;
 pub use style::{Ink, paint};
 
 /// A report as people read it.
@@ -87,7 +89,8 @@ impl Screen {
     }
 
     /// Adds a table; one without rows is left out.
-    pub fn table(&mut self, table: Table) {
+    pub fn table(&mut self, table: impl Into<Table>) {
+        let table = table.into();
         if !table.rows.is_empty() {
             self.parts.push(ScreenPart::Table(table));
         }

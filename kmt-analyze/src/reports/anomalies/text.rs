@@ -53,17 +53,13 @@ fn by(row: &AnomalyRow) -> String {
 
 /// One row for each kind.
 fn kinds(found: &[&AnomalyKind]) -> Table {
-    let columns = [Column::name("anomaly"), Column::number("count"), Column::text("verdict")];
-    let mut table = Table::new("", columns).of("kind", "kinds", found.len());
-    for kind in found {
-        let ink = if kind.suspect > 0 { Ink::Bad } else { Ink::Plain };
-        table.row([
-            Cell::text(kind.title),
-            Cell::Count(kind.count),
-            Cell::Verdict(kind.verdict.to_owned(), ink),
-        ]);
-    }
-    table
+    let ink = |kind: &AnomalyKind| if kind.suspect > 0 { Ink::Bad } else { Ink::Plain };
+    Table::of_rows("", found)
+        .of("kind", "kinds", found.len())
+        .column(Column::name("anomaly"), |kind| Cell::text(kind.title))
+        .column(Column::number("count"), |kind| Cell::Count(kind.count))
+        .column(Column::text("verdict"), |kind| Cell::Verdict(kind.verdict.to_owned(), ink(kind)))
+        .into()
 }
 
 /// Sites of one kind; columns that none of them has are left out.
@@ -74,25 +70,18 @@ fn sites(kind: &AnomalyKind, view: &View) -> Table {
         return Table::default();
     }
     let has_cache = has(|row| row.cache.is_some());
-    let mut columns = Vec::new();
-    columns.extend(allocated.then_some(Column::name("allocated by")));
-    columns.extend(freed.then_some(Column::name("freed by")));
-    columns.extend(has_cache.then_some(Column::text("cache")));
-    columns.extend([Column::number("count"), Column::number("share").leaves(3)]);
-    columns.extend(kind.rows.iter().find_map(|row| row.numbers).map_or(Vec::new(), detail_columns));
-    let mut table = Table::new("", columns).of("site", "sites", kind.rows_total);
-    let name =
-        |site: &Option<AnomalySite>| site.as_ref().map_or(Cell::Empty, |site| Cell::from(&site.symbol));
-    for row in &kind.rows {
-        let mut cells = Vec::new();
-        cells.extend(allocated.then(|| name(&row.call_site)));
-        cells.extend(freed.then(|| name(&row.freed_by)));
-        cells.extend(has_cache.then(|| row.cache.as_ref().map_or(Cell::Empty, Cell::text)));
-        cells.extend([Cell::Count(row.count), Cell::share(row.count, kind.count)]);
-        cells.extend(row.numbers.map_or(Vec::new(), |numbers| detail_cells(numbers, view)));
-        table.row(cells);
-    }
-    table
+    let name = |site: &Option<AnomalySite>| site.as_ref().map_or(Cell::Empty, |s| Cell::from(&s.symbol));
+    let cache = |row: &AnomalyRow| row.cache.as_ref().map_or(Cell::Empty, Cell::text);
+    let details = kind.rows.iter().find_map(|row| row.numbers).map_or(Vec::new(), detail_columns);
+    Table::of_rows("", &kind.rows)
+        .of("site", "sites", kind.rows_total)
+        .column_if(allocated, Column::name("allocated by"), |row| name(&row.call_site))
+        .column_if(freed, Column::name("freed by"), |row| name(&row.freed_by))
+        .column_if(has_cache, Column::text("cache"), |row| cache(row))
+        .column(Column::number("count"), |row| Cell::Count(row.count))
+        .column(Column::number("share").leaves(3), |row| Cell::share(row.count, kind.count))
+        .columns(details, |row| row.numbers.map_or(Vec::new(), |numbers| detail_cells(numbers, view)))
+        .into()
 }
 
 fn detail_columns(numbers: Detail) -> Vec<Column> {

@@ -6,7 +6,7 @@ use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::escaped;
 use crate::render::words::listed;
 use crate::reports::common::View;
-use crate::reports::common::cells::{LIVE_RANGE, live_range_cells, slab_cells, slab_columns};
+use crate::reports::common::cells::{LIVE_RANGE, live_range, live_range_cells, slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
 use crate::reports::common::sorting::SortKey;
 
@@ -21,18 +21,16 @@ pub fn of(rows: &CacheRows, sort: Option<SortKey>, view: &View) -> Screen {
     }
     let total = rows.caches_total;
     let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &rows.all, first, view));
-    let mut columns = vec![Column::name("cache"), Column::number("size").leaves(5)];
-    columns.extend(slab_columns(sort, view.is_lossy));
-    columns.extend(LIVE_RANGE.into_iter().filter(|_| rows.has_doubts));
-    let mut table = Table::new("", columns).of("cache", "caches", total);
-    for row in &rows.caches {
-        let mut cells = vec![Cell::text(name(row)), Cell::text(size(row))];
-        cells.extend(slab_cells(&row.sums, row.estimated.as_ref(), view.is_lossy));
-        cells.extend(rows.has_doubts.then(|| live_range_cells(&row.live_range)).into_iter().flatten());
-        table.row(cells);
-    }
-    table.explain(LIVE_RANGE[0].heading, rows.bounds_legend);
-    screen.table(table);
+    let is_lossy = view.is_lossy;
+    screen.table(
+        Table::of_rows("", &rows.caches)
+            .of("cache", "caches", total)
+            .column(Column::name("cache"), |row| Cell::text(name(row)))
+            .column(Column::number("size").leaves(5), |row| Cell::text(size(row)))
+            .columns(slab_columns(sort, is_lossy), |r| slab_cells(&r.sums, r.estimated.as_ref(), is_lossy))
+            .columns(live_range(rows.has_doubts), |r| live_range_cells(rows.has_doubts, &r.live_range))
+            .explain(LIVE_RANGE[0].heading, rows.bounds_legend),
+    );
     for sentence in aliases(rows) {
         screen.note(sentence);
     }

@@ -56,7 +56,14 @@ pub fn slab_cells(sums: &SlabSums, estimated: Option<&Estimated>, is_lossy: bool
 pub const LIVE_RANGE: [Column; 2] =
     [Column::number("frees with event").leaves(5), Column::number("live at most").leaves(4)];
 
+/// These columns where live objects of a row may be free.
+pub fn live_range(has_doubts: bool) -> impl Iterator<Item = Column> {
+    LIVE_RANGE.into_iter().filter(move |_| has_doubts)
+}
+
 /// Cells under [`LIVE_RANGE`].
-pub fn live_range_cells(range: &LiveRange) -> [Cell; 2] {
-    [Cell::percent(range.frees_seen_percent), Cell::count(range.live_range.map(|[_, most]| most))]
+pub fn live_range_cells(has_doubts: bool, range: &LiveRange) -> impl Iterator<Item = Cell> {
+    let most = range.live_range.map(|[_, most]| most);
+    let cells = has_doubts.then(|| [Cell::percent(range.frees_seen_percent), Cell::count(most)]);
+    cells.into_iter().flatten()
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::rows::{CrossCallerRow, CrossCpuRows, FreesByCpu, PairRow};
+use super::rows::{CrossCallerRow, CrossCpuRows, CrossFreeRow, FreesByCpu, PairRow};
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::text::count;
 use crate::render::words::{counted, share};
@@ -96,66 +96,44 @@ fn pairs(
     frees: &FreesByCpu,
     view: &View,
 ) -> Table {
-    let columns = [
-        Column::number(from),
-        Column::number(to),
-        Column::number("frees"),
-        Column::number("bytes").leaves(1),
-        Column::number("of all frees").leaves(2),
-    ];
     let mut rows: Vec<&PairRow> = pairs.iter().collect();
     rows.sort_by_key(|pair| (!is_crossing(pair), Reverse(pair.frees), pair.allocated_on, pair.freed_on));
-    let mut table = Table::new(title, columns).of("pair", "pairs", rows.len());
-    for pair in rows.into_iter().take(part(view.limit, PAIRS)) {
-        table.row([
-            Cell::Count(pair.allocated_on.into()),
-            Cell::Count(pair.freed_on.into()),
-            Cell::Count(pair.frees),
-            Cell::Bytes(pair.bytes),
-            Cell::share(pair.frees, frees.frees),
-        ]);
-    }
-    table
+    let total = rows.len();
+    Table::of_rows(title, rows.into_iter().take(part(view.limit, PAIRS)))
+        .of("pair", "pairs", total)
+        .column(Column::number(from), |pair| Cell::Count(pair.allocated_on.into()))
+        .column(Column::number(to), |pair| Cell::Count(pair.freed_on.into()))
+        .column(Column::number("frees"), |pair| Cell::Count(pair.frees))
+        .column(Column::number("bytes").leaves(1), |pair| Cell::Bytes(pair.bytes))
+        .column(Column::number("of all frees").leaves(2), |pair| Cell::share(pair.frees, frees.frees))
+        .into()
 }
 
 /// Call sites whose objects were freed on another CPU.
 fn callers(frees: &FreesByCpu, view: &View) -> Table {
-    let columns = [
-        Column::name("call site"),
-        Column::whole("api").leaves(7),
-        Column::number("cross-CPU"),
-        Column::number("share"),
-        Column::number("bytes").leaves(1),
-        Column::number("median life").leaves(3),
-        Column::number("p99 life").leaves(5),
-        Column::number("longest life").leaves(6),
-        Column::name("freed most at").leaves(2),
-        Column::number("share there").leaves(4),
-    ];
-    let mut table = Table::new("", columns).of("call site", "call sites", frees.callers_total);
-    frees.callers.iter().for_each(|row| table.row(cells(row, view)));
-    table.explain(
-        "cross-CPU",
-        "cross-CPU: frees on another CPU than the allocation; share: of all frees of these objects.",
-    );
-    table
-}
-
-fn cells(row: &CrossCallerRow, view: &View) -> [Cell; 10] {
-    let most = row.freed_by.first();
     let time = |time: Option<u64>| time.map_or(Cell::Empty, |time| Cell::Duration(time, view.unit));
-    [
-        Cell::from(&row.symbol),
-        Cell::text(row.api),
-        Cell::Count(row.cross_cpu_frees),
-        Cell::share(row.cross_cpu_frees, row.frees),
-        Cell::Bytes(row.bytes),
-        time(row.lifetime_p50),
-        time(row.lifetime_p99),
-        time(row.lifetime_max),
-        most.map_or(Cell::Empty, |free| Cell::from(&free.symbol)),
-        most.map_or(Cell::Empty, |free| Cell::share(free.frees, row.cross_cpu_frees)),
-    ]
+    let most = |row: &CrossCallerRow, cell: &dyn Fn(&CrossFreeRow) -> Cell| {
+        row.freed_by.first().map_or(Cell::Empty, cell)
+    };
+    Table::of_rows("", &frees.callers)
+        .of("call site", "call sites", frees.callers_total)
+        .column(Column::name("call site"), |row| Cell::from(&row.symbol))
+        .column(Column::whole("api").leaves(7), |row| Cell::text(row.api))
+        .column(Column::number("cross-CPU"), |row| Cell::Count(row.cross_cpu_frees))
+        .column(Column::number("share"), |row| Cell::share(row.cross_cpu_frees, row.frees))
+        .column(Column::number("bytes").leaves(1), |row| Cell::Bytes(row.bytes))
+        .column(Column::number("median life").leaves(3), |row| time(row.lifetime_p50))
+        .column(Column::number("p99 life").leaves(5), |row| time(row.lifetime_p99))
+        .column(Column::number("longest life").leaves(6), |row| time(row.lifetime_max))
+        .column(Column::name("freed most at").leaves(2), |row| most(row, &|free| Cell::from(&free.symbol)))
+        .column(Column::number("share there").leaves(4), |row| {
+            most(row, &|free| Cell::share(free.frees, row.cross_cpu_frees))
+        })
+        .explain(
+            "cross-CPU",
+            "cross-CPU: frees on another CPU than the allocation; share: of all frees of these objects.",
+        )
+        .into()
 }
 
 #[cfg(test)]

@@ -91,41 +91,30 @@ fn table(
     figure: fn(&NameRow) -> &FigureRow,
     options: &DiffOptions,
 ) -> Table {
-    let mut columns = vec![
-        Column::name("name"),
-        Column::whole("kind").leaves(3),
-        Column::number("A"),
-        Column::number("B"),
-        Column::number("change"),
-        Column::number("change %").leaves(1),
-        Column::number("noise").leaves(2),
-    ];
     let is_allocated = title.starts_with("allocated");
-    if is_allocated {
-        columns.extend([Column::number("share A").leaves(4), Column::number("share B").leaves(4)]);
-    }
-    columns.extend(options.all.then_some(Column::whole("beyond noise")));
-    let mut table = Table::new(title, columns).of("row", "rows", changes.total);
-    for row in &changes.rows {
-        let FigureRow { exact, is_real, .. } = figure(row);
-        let noise = bytes(exact.noise).shown(&options.output.show.look);
-        let mut cells = vec![
-            Cell::symbol(&row.name),
-            Cell::text(row.kind),
-            bytes(exact.before),
-            bytes(exact.after),
-            Cell::BytesChange(exact.change().round() as i64),
-            percent(exact),
-            Cell::text(format!("±{noise}")),
-        ];
-        if is_allocated {
-            cells.extend([row.share_before_percent, row.share_after_percent].map(Cell::Percent));
-        }
-        let (verdict, ink) = if *is_real { ("yes", Ink::Bad) } else { ("no", Ink::Plain) };
-        cells.extend(options.all.then(|| Cell::Verdict(verdict.to_owned(), ink)));
-        table.row(cells);
-    }
-    table
+    let verdict = |is_real: bool| match is_real {
+        true => Cell::Verdict("yes".to_owned(), Ink::Bad),
+        false => Cell::Verdict("no".to_owned(), Ink::Plain),
+    };
+    let exact = |row: &NameRow| figure(row).exact;
+    let noise = |row: &NameRow| bytes(exact(row).noise).shown(&options.output.show.look);
+    Table::of_rows(title, &changes.rows)
+        .of("row", "rows", changes.total)
+        .column(Column::name("name"), |row| Cell::symbol(&row.name))
+        .column(Column::whole("kind").leaves(3), |row| Cell::text(row.kind))
+        .column(Column::number("A"), |row| bytes(exact(row).before))
+        .column(Column::number("B"), |row| bytes(exact(row).after))
+        .column(Column::number("change"), |row| Cell::BytesChange(exact(row).change().round() as i64))
+        .column(Column::number("change %").leaves(1), |row| percent(&exact(row)))
+        .column(Column::number("noise").leaves(2), |row| Cell::text(format!("±{}", noise(row))))
+        .column_if(is_allocated, Column::number("share A").leaves(4), |r| {
+            Cell::Percent(r.share_before_percent)
+        })
+        .column_if(is_allocated, Column::number("share B").leaves(4), |r| {
+            Cell::Percent(r.share_after_percent)
+        })
+        .column_if(options.all, Column::whole("beyond noise"), |row| verdict(figure(row).is_real))
+        .into()
 }
 
 /// A number of bytes; one below zero is of a window in which more was freed.

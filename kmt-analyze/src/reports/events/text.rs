@@ -68,18 +68,13 @@ fn table(
     all: u64,
 ) -> Table {
     let has_rates = counts.rows.iter().any(|(_, row)| row.events_per_second.is_some());
-    let columns = [column, Column::number("count"), Column::number("%"), Column::whole("share").leaves(2)];
-    let rate = has_rates.then_some(Column::number("per second").leaves(1));
-    let mut table = Table::new("", columns.into_iter().chain(rate)).of(one, several, counts.total);
-    for (name, row) in &counts.rows {
-        let cells = [
-            Cell::text(escaped(name.trim_start().as_bytes())),
-            Cell::Count(row.events),
-            Cell::share(row.events, all),
-            Cell::bar(row.events, all),
-        ];
-        let rate = row.events_per_second.map_or(Cell::Empty, |rate| Cell::text(rounded(rate)));
-        table.row(cells.into_iter().chain(has_rates.then_some(rate)));
-    }
-    table
+    let rate = |rate: Option<f64>| rate.map_or(Cell::Empty, |rate| Cell::text(rounded(rate)));
+    Table::of_rows("", &counts.rows)
+        .of(one, several, counts.total)
+        .column(column, |(name, _)| Cell::text(escaped(name.trim_start().as_bytes())))
+        .column(Column::number("count"), |(_, row)| Cell::Count(row.events))
+        .column(Column::number("%"), |(_, row)| Cell::share(row.events, all))
+        .column(Column::whole("share").leaves(2), |(_, row)| Cell::bar(row.events, all))
+        .column_if(has_rates, Column::number("per second").leaves(1), |(_, row)| rate(row.events_per_second))
+        .into()
 }

@@ -11,29 +11,23 @@ use crate::reports::common::answer::MaybeRefused;
 pub fn of(rows: &FragmentationTables, view: &View) -> Screen {
     let requested = rows.pages.requested;
     let mut screen = Screen::new(answer(rows, view));
-    let columns = [
-        Column::whole("place"),
-        Column::number("unused"),
-        Column::number("of"),
-        Column::number("share"),
-        Column::name("largest part").leaves(1),
-        Column::number("its bytes").leaves(2),
-    ];
-    let mut table = Table::new("", columns);
-    // Places whose loss is unknown have a note instead.
-    for loss in rows.losses.iter().filter(|loss| loss.bytes.is_some()) {
-        let largest = loss.largest.as_ref().filter(|(_, bytes)| *bytes > 0);
-        table.row([
-            Cell::text(name(loss.place)),
-            Cell::bytes(loss.bytes),
-            Cell::bytes(loss.of),
-            loss.bytes.zip(loss.of).map_or(Cell::Unknown, |(part, all)| Cell::share(part, all)),
-            largest.map_or(Cell::Empty, |(name, _)| Cell::symbol(name)),
-            largest.map_or(Cell::Empty, |(_, bytes)| Cell::Bytes(*bytes)),
-        ]);
-    }
-    table.explain("of", meaning(&rows.losses, requested));
-    screen.table(table);
+    let largest = |loss: &Loss| loss.largest.clone().filter(|(_, bytes)| *bytes > 0);
+    screen.table(
+        Table::of_rows("", rows.losses.iter().filter(|loss| loss.bytes.is_some()))
+            .column(Column::whole("place"), |loss| Cell::text(name(loss.place)))
+            .column(Column::number("unused"), |loss| Cell::bytes(loss.bytes))
+            .column(Column::number("of"), |loss| Cell::bytes(loss.of))
+            .column(Column::number("share"), |loss| {
+                loss.bytes.zip(loss.of).map_or(Cell::Unknown, |(part, all)| Cell::share(part, all))
+            })
+            .column(Column::name("largest part").leaves(1), |loss| {
+                largest(loss).map_or(Cell::Empty, |(name, _)| Cell::symbol(name))
+            })
+            .column(Column::number("its bytes").leaves(2), |loss| {
+                largest(loss).map_or(Cell::Empty, |(_, bytes)| Cell::Bytes(bytes))
+            })
+            .explain("of", meaning(&rows.losses, requested)),
+    );
     for reason in unknown(rows) {
         screen.note(reason);
     }

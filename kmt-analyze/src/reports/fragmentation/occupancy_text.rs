@@ -17,9 +17,23 @@ pub fn add(screen: &mut Screen, rows: &MaybeRefused<Occupied>, view: &View) {
     let active: Vec<&OccupiedCache> =
         rows.caches.iter().filter(|c| c.slabs + c.slabs_born + c.older_slabs_died > 0).collect();
     let shown = || active.iter().take(part(view.limit, ROWS)).copied();
-    let mut table = table(active.len());
-    shown().for_each(|cache| table.row(cells(cache)));
-    screen.table(table);
+    screen.table(
+        Table::of_rows("between objects: slabs allocated in the trace, at its end", shown())
+            .of("cache", "caches", active.len())
+            .column(Column::name("cache"), |c| Cell::text(&c.cache))
+            .column(Column::number("slabs").leaves(1), |c| Cell::Count(c.slabs))
+            .column(Column::number("held"), |c| Cell::Bytes(c.bytes_held))
+            .column(Column::number("in objects"), |c| Cell::Bytes(c.bytes_live))
+            .column(Column::number("unused"), |c| Cell::Bytes(c.bytes_held.saturating_sub(c.bytes_live)))
+            .column(Column::number("in use").leaves(2), |c| Cell::share(c.bytes_live, c.bytes_held))
+            .column(Column::number("empty").leaves(3), |c| Cell::Count(c.slabs_empty))
+            .column(Column::number("sparse").leaves(4), |c| Cell::Count(c.slabs_sparse))
+            .column(Column::number("allocated").leaves(5), |c| Cell::Count(c.slabs_born))
+            .column(Column::number("freed").leaves(6), |c| Cell::Count(c.slabs_died))
+            .column(Column::number("older freed").leaves(7), |c| Cell::Count(c.older_slabs_died))
+            .explain("sparse", SPARSE_NOTE)
+            .explain("allocated", "allocated, freed: slabs; older freed: slabs older than the trace."),
+    );
     screen.lines("", sums(rows));
     screen.table(if view.look.is_wide() || is_more(view.limit) { steps(rows, view) } else { course(rows) });
     screen.note(uncertain_caches(shown()));
@@ -30,47 +44,9 @@ pub fn add(screen: &mut Screen, rows: &MaybeRefused<Occupied>, view: &View) {
     }
 }
 
-/// Slabs by cache, without rows.
-fn table(total: usize) -> Table {
-    let columns = [
-        Column::name("cache"),
-        Column::number("slabs").leaves(1),
-        Column::number("held"),
-        Column::number("in objects"),
-        Column::number("unused"),
-        Column::number("in use").leaves(2),
-        Column::number("empty").leaves(3),
-        Column::number("sparse").leaves(4),
-        Column::number("allocated").leaves(5),
-        Column::number("freed").leaves(6),
-        Column::number("older freed").leaves(7),
-    ];
-    let title = "between objects: slabs allocated in the trace, at its end";
-    let mut table = Table::new(title, columns).of("cache", "caches", total);
-    table.explain("sparse", SPARSE_NOTE);
-    table.explain("allocated", "allocated, freed: slabs; older freed: slabs older than the trace.");
-    table
-}
-
 /// Meaning of sparse slabs.
 pub const SPARSE_NOTE: &str =
     "sparse: at most a quarter of the bytes that were once live on the slab still are.";
-
-fn cells(c: &OccupiedCache) -> [Cell; 11] {
-    [
-        Cell::text(&c.cache),
-        Cell::Count(c.slabs),
-        Cell::Bytes(c.bytes_held),
-        Cell::Bytes(c.bytes_live),
-        Cell::Bytes(c.bytes_held.saturating_sub(c.bytes_live)),
-        Cell::share(c.bytes_live, c.bytes_held),
-        Cell::Count(c.slabs_empty),
-        Cell::Count(c.slabs_sparse),
-        Cell::Count(c.slabs_born),
-        Cell::Count(c.slabs_died),
-        Cell::Count(c.older_slabs_died),
-    ]
-}
 
 /// Slabs of all caches: by filling, and allocated and freed.
 fn sums(rows: &Occupied) -> Vec<String> {
@@ -102,45 +78,29 @@ fn sums(rows: &Occupied) -> Vec<String> {
 
 /// Slabs over time as two small charts.
 fn course(rows: &Occupied) -> Table {
-    let columns = [
-        Column::whole("over time"),
-        Column::whole("start to end"),
-        Column::number("at most"),
-        Column::number("at end"),
-    ];
-    let mut table = Table::new("", columns);
     let held: Vec<u64> = rows.over_time.iter().map(|step| step.bytes_held).collect();
     let live: Vec<u64> = rows.over_time.iter().map(|step| step.bytes_live).collect();
-    let unused: Vec<u64> = held.iter().zip(&live).map(|(held, live)| held.saturating_sub(*live)).collect();
-    for (name, values) in [("slabs held", held), ("in objects", live), ("unused", unused)] {
-        let (most, last) = (values.iter().max().copied(), values.last().copied());
-        if most.is_some_and(|most| most > 0) {
-            table.row([Cell::text(name), Cell::Course(values), Cell::bytes(most), Cell::bytes(last)]);
-        }
-    }
-    table
+    let unused = held.iter().zip(&live).map(|(held, live)| held.saturating_sub(*live)).collect();
+    let courses = [("slabs held", held), ("in objects", live), ("unused", unused)];
+    Table::of_rows("", courses.into_iter().filter(|(_, values)| values.iter().any(|&value| value > 0)))
+        .column(Column::whole("over time"), |(name, _)| Cell::text(*name))
+        .column(Column::whole("start to end"), |(_, values)| Cell::Course(values.clone()))
+        .column(Column::number("at most"), |(_, values)| Cell::bytes(values.iter().max().copied()))
+        .column(Column::number("at end"), |(_, values)| Cell::bytes(values.last().copied()))
+        .into()
 }
 
 /// Slabs at the end of each step.
 fn steps(rows: &Occupied, view: &View) -> Table {
-    let columns = [
-        Column::number("time"),
-        Column::number("held"),
-        Column::number("in objects"),
-        Column::number("unused").leaves(1),
-        Column::number("in use").leaves(2),
-    ];
-    let mut table = Table::new("slabs over time", columns);
-    for step in &rows.over_time {
-        table.row([
-            Cell::text(view.time(step.time)),
-            Cell::Bytes(step.bytes_held),
-            Cell::Bytes(step.bytes_live),
-            Cell::Bytes(step.bytes_held.saturating_sub(step.bytes_live)),
-            Cell::share(step.bytes_live, step.bytes_held),
-        ]);
-    }
-    table
+    Table::of_rows("slabs over time", &rows.over_time)
+        .column(Column::number("time"), |step| Cell::text(view.time(step.time)))
+        .column(Column::number("held"), |step| Cell::Bytes(step.bytes_held))
+        .column(Column::number("in objects"), |step| Cell::Bytes(step.bytes_live))
+        .column(Column::number("unused").leaves(1), |step| {
+            Cell::Bytes(step.bytes_held.saturating_sub(step.bytes_live))
+        })
+        .column(Column::number("in use").leaves(2), |step| Cell::share(step.bytes_live, step.bytes_held))
+        .into()
 }
 
 /// Caches whose slabs may have more room than shown.

@@ -46,76 +46,54 @@ fn sums(rows: &Pageblocks) -> String {
 fn by_type(rows: &Pageblocks) -> Table {
     let place = |order: u8| usize::from(order).min(ORDERS.len());
     let orders: BTreeSet<usize> = rows.by_order_and_migratetype.iter().map(|row| place(row.order)).collect();
-    let mut columns =
-        vec![Column::whole("migrate type"), Column::number("pageblocks"), Column::number("live pages")];
-    // Most pages are of low orders: high ones leave first.
-    let column = |order: usize| ORDERS.get(order).unwrap_or(&LARGER).clone().leaves(order as u8 + 1);
-    columns.extend(orders.iter().map(|&order| column(order)));
     let mut pages: HashMap<(&str, usize), u64> = HashMap::new();
     for row in &rows.by_order_and_migratetype {
         *pages.entry((&row.migratetype, place(row.order))).or_default() += row.pages;
     }
     let of_order = |name, order| pages.get(&(name, order)).copied().unwrap_or_default();
-    let mut table = Table::new("", columns);
-    for row in &rows.by_migratetype {
-        let first = [Cell::text(&row.migratetype), Cell::Count(row.blocks), Cell::Count(row.pages)];
-        let by_order = orders.iter().map(|&order| Cell::Count(of_order(row.migratetype.as_str(), order)));
-        table.row(first.into_iter().chain(by_order));
+    let mut table = Table::of_rows("", &rows.by_migratetype)
+        .column(Column::whole("migrate type"), |row| Cell::text(&row.migratetype))
+        .column(Column::number("pageblocks"), |row| Cell::Count(row.blocks))
+        .column(Column::number("live pages"), |row| Cell::Count(row.pages));
+    for &order in &orders {
+        let column = ORDERS.get(order).unwrap_or(&LARGER).clone().leaves(order as u8 + 1);
+        table = table.column(column, |row| Cell::Count(of_order(row.migratetype.as_str(), order)));
     }
-    table
+    table.into()
 }
 
 /// Unmovable pages in movable blocks.
 fn unmovable(rows: &Pageblocks, view: &View) -> Table {
-    let columns = [
-        Column::name("task"),
-        Column::number("pageblocks"),
-        Column::number("pages"),
-        Column::number("order").leaves(1),
-        Column::text("gfp_flags").leaves(2),
-    ];
-    let title = "unmovable pages in movable pageblocks";
-    let mut table = Table::new(title, columns).of("group", "groups", rows.culprits_total);
-    for row in rows.culprits.iter().take(part(view.limit, UNMOVABLE)) {
-        table.row([
-            Cell::text(&row.task),
-            Cell::Count(row.blocks),
-            Cell::Count(row.pages),
-            Cell::Count(row.order.into()),
-            Cell::text(&row.gfp_flags_text),
-        ]);
-    }
-    table.explain(
-        "pageblocks",
-        "The type of a pageblock is that of most pages allocated in it without a fallback; pages older than the trace are not counted.",
-    );
-    table
+    let shown = rows.culprits.iter().take(part(view.limit, UNMOVABLE));
+    Table::of_rows("unmovable pages in movable pageblocks", shown)
+        .of("group", "groups", rows.culprits_total)
+        .column(Column::name("task"), |row| Cell::text(&row.task))
+        .column(Column::number("pageblocks"), |row| Cell::Count(row.blocks))
+        .column(Column::number("pages"), |row| Cell::Count(row.pages))
+        .column(Column::number("order").leaves(1), |row| Cell::Count(row.order.into()))
+        .column(Column::text("gfp_flags").leaves(2), |row| Cell::text(&row.gfp_flags_text))
+        .explain(
+            "pageblocks",
+            "The type of a pageblock is that of most pages allocated in it without a fallback; pages older than the trace are not counted.",
+        )
+        .into()
 }
 
 /// All pageblocks by type, before and after; those that changed, or all.
 fn all_blocks(before: &[ZoneBlocks], after: &[ZoneBlocks], is_all: bool) -> Table {
-    let columns = [
-        Column::name("zone"),
-        Column::whole("migrate type"),
-        Column::number("before"),
-        Column::number("after"),
-        Column::number("change"),
-    ];
     let title = if is_all { "all pageblocks, by type" } else { "all pageblocks, types that changed" };
-    let mut table = Table::new(title, columns);
-    for (before, after) in before.iter().zip(after) {
-        let zone = format!("node {} {}", before.node, escaped(before.zone.as_bytes()));
-        for (before, after) in before.types.iter().zip(&after.types) {
-            if is_all || before.blocks != after.blocks {
-                table.row([
-                    Cell::text(&zone),
-                    Cell::text(escaped(before.migratetype.as_bytes())),
-                    Cell::Count(before.blocks),
-                    Cell::Count(after.blocks),
-                    Cell::Change(after.blocks.wrapping_sub(before.blocks) as i64),
-                ]);
-            }
-        }
-    }
-    table
+    let zones = before.iter().zip(after);
+    let types = zones.flat_map(|(zone, after)| {
+        zone.types.iter().zip(&after.types).map(move |(before, after)| (zone, before, after))
+    });
+    let change = |before: u64, after: u64| Cell::Change(after.wrapping_sub(before) as i64);
+    Table::of_rows(title, types.filter(|(_, before, after)| is_all || before.blocks != after.blocks))
+        .column(Column::name("zone"), |(zone, ..)| {
+            Cell::text(format!("node {} {}", zone.node, escaped(zone.zone.as_bytes())))
+        })
+        .column(Column::whole("migrate type"), |(_, of, _)| Cell::text(escaped(of.migratetype.as_bytes())))
+        .column(Column::number("before"), |(_, before, _)| Cell::Count(before.blocks))
+        .column(Column::number("after"), |(.., after)| Cell::Count(after.blocks))
+        .column(Column::number("change"), |(_, before, after)| change(before.blocks, after.blocks))
+        .into()
 }

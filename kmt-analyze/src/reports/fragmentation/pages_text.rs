@@ -1,6 +1,6 @@
 //! Tables of free memory, and of pages from pageblocks of another migrate type.
 
-use super::fallbacks::{FallbackRow, FallbackTable};
+use super::fallbacks::FallbackTable;
 use super::order_columns::ORDERS;
 use super::pageblocks_text;
 use super::rows::PageFragmentation;
@@ -100,35 +100,27 @@ fn sums(rows: &FallbackTable) -> String {
 
 /// Fallbacks, the most severe first.
 fn fallbacks(rows: &FallbackTable, view: &View) -> Table {
-    let columns = [
-        Column::number("events"),
-        Column::whole("severity").leaves(2),
-        Column::whole("requested").leaves(1),
-        Column::whole("taken from"),
-        Column::whole("type changed").leaves(5),
-        Column::name("task"),
-        Column::text("gfp_flags").leaves(3),
-        Column::name("for slab objects of").leaves(4),
-    ];
-    let mut table = Table::new("", columns).of("kind of fallback", "kinds of fallbacks", rows.rows_total);
-    rows.rows.iter().take(part(view.limit, FALLBACKS)).for_each(|row| table.row(fallback(row)));
-    table
-}
-
-fn fallback(row: &FallbackRow) -> [Cell; 8] {
     let known = |text: Option<&str>| text.map_or(Cell::Unknown, Cell::text);
     let pages = |kind: Option<&str>, order: Option<u32>| match kind.zip(order) {
         Some((kind, order)) => Cell::text(format!("{kind} order {order}")),
         None => known(kind),
     };
-    [
-        Cell::Count(row.count),
-        known(row.severity),
-        pages(row.alloc_migratetype.as_deref(), row.alloc_order),
-        pages(row.fallback_migratetype.as_deref(), row.fallback_order),
-        known(row.type_changed.map(|changed| if changed { "yes" } else { "no" })),
-        Cell::text(&row.task),
-        row.gfp_flags_text.as_deref().map_or(Cell::Empty, Cell::text),
-        row.symbol.as_deref().map_or(Cell::Empty, Cell::symbol),
-    ]
+    let is_changed = |changed: bool| if changed { "yes" } else { "no" };
+    Table::of_rows("", rows.rows.iter().take(part(view.limit, FALLBACKS)))
+        .of("kind of fallback", "kinds of fallbacks", rows.rows_total)
+        .column(Column::number("events"), |row| Cell::Count(row.count))
+        .column(Column::whole("severity").leaves(2), |row| known(row.severity))
+        .column(Column::whole("requested").leaves(1), |r| {
+            pages(r.alloc_migratetype.as_deref(), r.alloc_order)
+        })
+        .column(Column::whole("taken from"), |r| pages(r.fallback_migratetype.as_deref(), r.fallback_order))
+        .column(Column::whole("type changed").leaves(5), |row| known(row.type_changed.map(is_changed)))
+        .column(Column::name("task"), |row| Cell::text(&row.task))
+        .column(Column::text("gfp_flags").leaves(3), |row| {
+            row.gfp_flags_text.as_deref().map_or(Cell::Empty, Cell::text)
+        })
+        .column(Column::name("for slab objects of").leaves(4), |row| {
+            row.symbol.as_deref().map_or(Cell::Empty, Cell::symbol)
+        })
+        .into()
 }

@@ -19,42 +19,31 @@ pub fn add(screen: &mut Screen, rows: &MaybeRefused<Occupied>, view: &View) {
     if rows.pinners == 0 && !is_all {
         return;
     }
-    let columns = [
-        Column::name("call site of live objects"),
-        Column::whole("verdict"),
-        Column::number("sparse slabs"),
-        Column::number("unused there"),
-        Column::number("live there").leaves(2),
-        Column::number("mean age").leaves(1),
-        Column::number("live in all").leaves(4),
-        Column::number("unused in all").leaves(3),
-    ];
-    let title = "between objects: nearly empty slabs";
     let total = if is_all { rows.pinned_by_total } else { rows.pinned_by_total.max(rows.pinners) };
-    let mut table = Table::new(title, columns).of("call site", "call sites", total);
-    for row in rows.pinned_by.iter().take(part(view.limit, ROWS)) {
-        table.row(cells(row, view));
-    }
-    table.explain(
-        "verdict",
-        format!(
-            "pins: keeps at least {} unused on {PINNED_SLABS_MIN} sparse slabs or more; the objects of a slab share its unused bytes equally.",
-            size(PINNED_BYTES_MIN as u64)
-        ),
+    let pins = |row: &PinRow| match row.is_pinner {
+        true => Cell::Verdict("pins".to_owned(), Ink::Bad),
+        false => Cell::Empty,
+    };
+    let age = |age: Option<u64>| age.map_or(Cell::Empty, |age| Cell::Duration(age, view.unit));
+    let shown = rows.pinned_by.iter().take(part(view.limit, ROWS));
+    screen.table(
+        Table::of_rows("between objects: nearly empty slabs", shown)
+            .of("call site", "call sites", total)
+            .column(Column::name("call site of live objects"), |row| Cell::from(&row.symbol))
+            .column(Column::whole("verdict"), |row| pins(row))
+            .column(Column::number("sparse slabs"), |row| Cell::text(format!("{:.1}", row.sparse_slabs)))
+            .column(Column::number("unused there"), |row| Cell::Bytes(row.pinned_sparse_bytes))
+            .column(Column::number("live there").leaves(2), |row| Cell::Count(row.sparse_objects))
+            .column(Column::number("mean age").leaves(1), |row| age(row.sparse_age_mean))
+            .column(Column::number("live in all").leaves(4), |row| Cell::Count(row.objects))
+            .column(Column::number("unused in all").leaves(3), |row| Cell::Bytes(row.pinned_bytes))
+            .explain(
+                "verdict",
+                format!(
+                    "pins: keeps at least {} unused on {PINNED_SLABS_MIN} sparse slabs or more; the objects of a slab share its unused bytes equally.",
+                    size(PINNED_BYTES_MIN as u64)
+                ),
+            )
+            .explain("sparse slabs", SPARSE_NOTE),
     );
-    table.explain("sparse slabs", SPARSE_NOTE);
-    screen.table(table);
-}
-
-fn cells(row: &PinRow, view: &View) -> [Cell; 8] {
-    [
-        Cell::from(&row.symbol),
-        if row.is_pinner { Cell::Verdict("pins".to_owned(), Ink::Bad) } else { Cell::Empty },
-        Cell::text(format!("{:.1}", row.sparse_slabs)),
-        Cell::Bytes(row.pinned_sparse_bytes),
-        Cell::Count(row.sparse_objects),
-        row.sparse_age_mean.map_or(Cell::Empty, |age| Cell::Duration(age, view.unit)),
-        Cell::Count(row.objects),
-        Cell::Bytes(row.pinned_bytes),
-    ]
 }

@@ -1,6 +1,6 @@
 //! The screen of changes.
 
-use super::changes::{ChangeRows, ZoneChange};
+use super::changes::ChangeRows;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::counted;
 use crate::reports::common::View;
@@ -17,10 +17,8 @@ pub fn of(rows: &ChangeRows, view: &View) -> Screen {
         );
     }
     let mut screen = Screen { answer: answer(rows, view), ..Screen::default() };
-    meminfo(rows, view).into_iter().for_each(|table| screen.table(table));
-    caches(rows, view).into_iter().for_each(|table| screen.table(table));
-    zones(rows).into_iter().for_each(|table| screen.table(table));
-    vmstat(rows, view).into_iter().for_each(|table| screen.table(table));
+    let tables = [meminfo(rows, view), caches(rows, view), zones(rows), vmstat(rows, view)];
+    tables.into_iter().flatten().for_each(|table| screen.table(table));
     screen.note("The kernel's own counts, read before the first and after the last event: of the whole machine, with what happened between reading and recording.");
     screen.next("slabinfo", "live objects by events beside these counts");
     screen.next("info --show slabinfo.after", "a stored file as it was read");
@@ -55,89 +53,59 @@ fn answer(rows: &ChangeRows, view: &View) -> Vec<String> {
 
 fn meminfo(rows: &ChangeRows, view: &View) -> Option<Table> {
     let lines = rows.meminfo.as_ref()?;
-    let columns =
-        [Column::text("meminfo"), Column::number("begin"), Column::number("end"), Column::number("change")];
-    let mut table = Table::new("", columns).of("line", "lines", lines.len());
-    for line in lines.iter().take(view.limit) {
-        table.row([
-            Cell::text(&line.name),
-            Cell::Bytes(line.bytes_before),
-            Cell::Bytes(line.bytes_after),
-            Cell::BytesChange(line.bytes_change),
-        ]);
-    }
-    Some(table)
+    let table = Table::of_rows("", lines.iter().take(view.limit))
+        .of("line", "lines", lines.len())
+        .column(Column::text("meminfo"), |line| Cell::text(&line.name))
+        .column(Column::number("begin"), |line| Cell::Bytes(line.bytes_before))
+        .column(Column::number("end"), |line| Cell::Bytes(line.bytes_after))
+        .column(Column::number("change"), |line| Cell::BytesChange(line.bytes_change));
+    Some(table.into())
 }
 
 fn caches(rows: &ChangeRows, view: &View) -> Option<Table> {
     let caches = rows.slabinfo.as_ref()?;
-    let columns = [
-        Column::name("cache"),
-        Column::number("active begin").leaves(2),
-        Column::number("active end").leaves(1),
-        Column::number("change"),
-        Column::number("slabs begin").leaves(4),
-        Column::number("slabs end").leaves(3),
-        Column::number("change of slabs"),
-    ];
-    let mut table = Table::new("", columns).of("cache", "caches", caches.len());
-    for cache in caches.iter().take(view.limit) {
-        let about = |cell| if cache.active_estimated { Cell::About(Box::new(cell)) } else { cell };
-        table.row([
-            Cell::text(&cache.cache),
-            about(Cell::Count(cache.active_before)),
-            about(Cell::Count(cache.active_after)),
-            about(Cell::Change(cache.active_change)),
-            Cell::Bytes(cache.bytes_before),
-            Cell::Bytes(cache.bytes_after),
-            Cell::BytesChange(cache.bytes_change),
-        ]);
-    }
-    Some(table)
+    let about = |is_about, cell| if is_about { Cell::About(Box::new(cell)) } else { cell };
+    let table = Table::of_rows("", caches.iter().take(view.limit))
+        .of("cache", "caches", caches.len())
+        .column(Column::name("cache"), |c| Cell::text(&c.cache))
+        .column(Column::number("active begin").leaves(2), |c| {
+            about(c.active_estimated, Cell::Count(c.active_before))
+        })
+        .column(Column::number("active end").leaves(1), |c| {
+            about(c.active_estimated, Cell::Count(c.active_after))
+        })
+        .column(Column::number("change"), |c| about(c.active_estimated, Cell::Change(c.active_change)))
+        .column(Column::number("slabs begin").leaves(4), |c| Cell::Bytes(c.bytes_before))
+        .column(Column::number("slabs end").leaves(3), |c| Cell::Bytes(c.bytes_after))
+        .column(Column::number("change of slabs"), |c| Cell::BytesChange(c.bytes_change));
+    Some(table.into())
 }
 
 fn zones(rows: &ChangeRows) -> Option<Table> {
     let zones = rows.buddyinfo.as_ref()?;
-    let columns = [
-        Column::number("node"),
-        Column::text("zone"),
-        Column::number("free begin"),
-        Column::number("free end"),
-        Column::number("change"),
-        Column::number("largest block begin").leaves(2),
-        Column::number("largest block end").leaves(1),
-    ];
-    let mut table = Table::new("", columns).of("zone", "zones", zones.len());
     let largest = |free: &[u64]| match free.iter().rposition(|blocks| *blocks > 0) {
         Some(order) => Cell::text(format!("order {order}")),
         None => Cell::text("none"),
     };
-    for ZoneChange { node, zone, free_before, free_after, bytes_before, bytes_after, bytes_change } in zones {
-        table.row([
-            Cell::Count((*node).into()),
-            Cell::text(zone),
-            Cell::Bytes(*bytes_before),
-            Cell::Bytes(*bytes_after),
-            Cell::BytesChange(*bytes_change),
-            largest(free_before),
-            largest(free_after),
-        ]);
-    }
-    Some(table)
+    let table = Table::of_rows("", zones)
+        .of("zone", "zones", zones.len())
+        .column(Column::number("node"), |zone| Cell::Count(zone.node.into()))
+        .column(Column::text("zone"), |zone| Cell::text(&zone.zone))
+        .column(Column::number("free begin"), |zone| Cell::Bytes(zone.bytes_before))
+        .column(Column::number("free end"), |zone| Cell::Bytes(zone.bytes_after))
+        .column(Column::number("change"), |zone| Cell::BytesChange(zone.bytes_change))
+        .column(Column::number("largest block begin").leaves(2), |zone| largest(&zone.free_before))
+        .column(Column::number("largest block end").leaves(1), |zone| largest(&zone.free_after));
+    Some(table.into())
 }
 
 fn vmstat(rows: &ChangeRows, view: &View) -> Option<Table> {
     let lines = rows.vmstat.as_ref()?;
-    let columns =
-        [Column::text("vmstat"), Column::number("begin"), Column::number("end"), Column::number("change")];
-    let mut table = Table::new("", columns).of("number", "numbers", lines.len());
-    for line in lines.iter().take(part(view.limit, ROWS)) {
-        table.row([
-            Cell::text(&line.name),
-            Cell::Count(line.before),
-            Cell::Count(line.after),
-            Cell::Change(line.change),
-        ]);
-    }
-    Some(table)
+    let table = Table::of_rows("", lines.iter().take(part(view.limit, ROWS)))
+        .of("number", "numbers", lines.len())
+        .column(Column::text("vmstat"), |line| Cell::text(&line.name))
+        .column(Column::number("begin"), |line| Cell::Count(line.before))
+        .column(Column::number("end"), |line| Cell::Count(line.after))
+        .column(Column::number("change"), |line| Cell::Change(line.change));
+    Some(table.into())
 }

@@ -97,9 +97,9 @@ fn events(rows: &InfoRows, limit: usize) -> (Table, usize) {
     let mut events: Vec<&(String, u64)> = rows.events.iter().collect();
     events.sort_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then(a.cmp(b)));
     let all = rows.head.trace.events;
-    let mut table = Table::new("", [Column::name("event"), Column::number("count"), Column::number("%")]);
-    for (name, count) in events.iter().take(limit) {
-        table.row([Cell::text(escaped(name.as_bytes())), Cell::Count(*count), Cell::share(*count, all)]);
-    }
-    (table, events.len().saturating_sub(limit))
+    let table = Table::of_rows("", events.iter().take(limit))
+        .column(Column::name("event"), |(name, _)| Cell::text(escaped(name.as_bytes())))
+        .column(Column::number("count"), |(_, count)| Cell::Count(*count))
+        .column(Column::number("%"), |(_, count)| Cell::share(*count, all));
+    (table.into(), events.len().saturating_sub(limit))
 }

@@ -6,33 +6,23 @@ use crate::reports::common::View;
 
 /// Allocations that waited, the longest waits first.
 pub fn table(latency: &LatencyTables, view: &View) -> Table {
-    let columns = [
-        Column::number("order"),
-        Column::name("gfp flags"),
-        Column::text("migrate type").leaves(3),
-        Column::name("slab call site").leaves(2),
-        Column::whole("result").leaves(1),
-        Column::text("stall").leaves(4),
-        Column::number("waits"),
-        Column::number("total"),
-        Column::number("max"),
-    ];
-    let total = latency.delayed_allocations_total;
-    let mut table = Table::new("page allocations that waited", columns).of("kind", "kinds", total);
-    for row in &latency.delayed_allocations {
-        let failed = Cell::Verdict("failed".to_owned(), Ink::Bad);
-        table.row([
-            Cell::Count(row.order.into()),
-            Cell::text(&row.gfp_flags_text),
-            Cell::text(&row.migratetype),
-            row.symbol.as_ref().map_or(Cell::Empty, Cell::symbol),
-            if row.failed { failed } else { Cell::Empty },
-            Cell::text(&row.name),
-            Cell::Count(row.count),
-            view.duration_cell(Some(row.total)),
-            view.duration_cell(Some(row.max)),
-        ]);
-    }
-    table.explain("slab call site", "slab call site: the slab allocation that needed the page.");
-    table
+    let result = |failed: bool| match failed {
+        true => Cell::Verdict("failed".to_owned(), Ink::Bad),
+        false => Cell::Empty,
+    };
+    Table::of_rows("page allocations that waited", &latency.delayed_allocations)
+        .of("kind", "kinds", latency.delayed_allocations_total)
+        .column(Column::number("order"), |row| Cell::Count(row.order.into()))
+        .column(Column::name("gfp flags"), |row| Cell::text(&row.gfp_flags_text))
+        .column(Column::text("migrate type").leaves(3), |row| Cell::text(&row.migratetype))
+        .column(Column::name("slab call site").leaves(2), |row| {
+            row.symbol.as_ref().map_or(Cell::Empty, Cell::symbol)
+        })
+        .column(Column::whole("result").leaves(1), |row| result(row.failed))
+        .column(Column::text("stall").leaves(4), |row| Cell::text(&row.name))
+        .column(Column::number("waits"), |row| Cell::Count(row.count))
+        .column(Column::number("total"), |row| view.duration_cell(Some(row.total)))
+        .column(Column::number("max"), |row| view.duration_cell(Some(row.max)))
+        .explain("slab call site", "slab call site: the slab allocation that needed the page.")
+        .into()
 }

@@ -45,30 +45,18 @@ fn no_waits(latency: &LatencyTables) -> String {
 
 /// Stalls by kind.
 fn kinds(latency: &LatencyTables, view: &View) -> Table {
-    let columns = [
-        Column::name("stall"),
-        Column::number("count"),
-        Column::number("total"),
-        Column::number("p50").leaves(2),
-        Column::number("p90").leaves(3),
-        Column::number("p99").leaves(1),
-        Column::number("max"),
-    ];
-    let mut table = Table::new("", columns).of("kind", "kinds", latency.kinds.len());
-    for kind in latency.kinds.iter().take(view.limit) {
-        let lengths = &kind.lengths;
-        let times = [Some(lengths.total), lengths.p50, lengths.p90, lengths.p99, lengths.max];
-        let cells = [Cell::text(name(kind)), Cell::Count(lengths.count)];
-        table.row(cells.into_iter().chain(times.map(|time| view.duration_cell(time))));
-    }
+    let table = Table::of_rows("", latency.kinds.iter().take(view.limit))
+        .of("kind", "kinds", latency.kinds.len())
+        .column(Column::name("stall"), |kind| Cell::text(name(kind)))
+        .column(Column::number("count"), |kind| Cell::Count(kind.lengths.count))
+        .column(Column::number("total"), |kind| view.duration_cell(Some(kind.lengths.total)))
+        .column(Column::number("p50").leaves(2), |kind| view.duration_cell(kind.lengths.p50))
+        .column(Column::number("p90").leaves(3), |kind| view.duration_cell(kind.lengths.p90))
+        .column(Column::number("p99").leaves(1), |kind| view.duration_cell(kind.lengths.p99))
+        .column(Column::number("max"), |kind| view.duration_cell(kind.lengths.max));
     let nested = latency.kinds.iter().filter(|kind| matches!(kind.kind, "shrinker" | "function"));
-    if nested.count() > 0 {
-        table.explain(
-            "total",
-            "Rows overlap: reclaim includes shrinkers, functions include the functions that they call.",
-        );
-    }
-    table
+    let note = "Rows overlap: reclaim includes shrinkers, functions include the functions that they call.";
+    if nested.count() > 0 { table.explain("total", note).into() } else { table.into() }
 }
 
 /// Name of a kind, shorter where that is clear.

@@ -4,7 +4,7 @@ use kmt_format::kernel::ClockUnit;
 
 use super::row::LeakRow;
 use super::text_parts::{self, TextParts};
-use crate::render::screen::{Cell, Column, Ink, Table};
+use crate::render::screen::{Cell, Column, Ink, RowTable, Table};
 use crate::render::text::escaped;
 use crate::render::words::listed;
 use crate::reports::analysis::leaks::verdict::Verdict;
@@ -13,80 +13,64 @@ use crate::reports::common::View;
 const OVER_TIME: Column = Column::whole("over time");
 
 /// Columns of numbers that a verdict rests on; they leave first.
-const EVIDENCE: [Column; 5] = [
-    Column::number("old objects").leaves(9),
-    Column::number("not freed").leaves(10),
-    Column::number("freed within").leaves(11),
-    Column::whole("steps").leaves(12),
-    Column::whole("halves").leaves(13),
-];
-
-/// Cells under [`EVIDENCE`].
-fn evidence(row: &LeakRow, view: &View) -> [Cell; 5] {
-    [
-        Cell::Count(row.old_survivors),
-        Cell::share(row.old_survivors, row.allocations_of_that_age),
-        row.lifetime_p99.map_or(Cell::Empty, |p99| Cell::Duration(p99, view.unit)),
-        Cell::text(format!("{}/{}", row.steps_with_survivors, row.steps)),
-        Cell::text(format!("{}, {}", row.first_half, row.second_half)),
-    ]
+fn with_evidence<R>(table: RowTable<R>, of: impl Fn(&R) -> &LeakRow, view: &View) -> RowTable<R> {
+    let share = |row: &LeakRow| Cell::share(row.old_survivors, row.allocations_of_that_age);
+    let p99 = |p99: Option<u64>| p99.map_or(Cell::Empty, |p99| Cell::Duration(p99, view.unit));
+    let steps = |row: &LeakRow| Cell::text(format!("{}/{}", row.steps_with_survivors, row.steps));
+    let halves = |row: &LeakRow| Cell::text(format!("{}, {}", row.first_half, row.second_half));
+    table
+        .column(Column::number("not freed").leaves(10), |row| share(of(row)))
+        .column(Column::number("freed within").leaves(11), |row| p99(of(row).lifetime_p99))
+        .column(Column::whole("steps").leaves(12), |row| steps(of(row)))
+        .column(Column::whole("halves").leaves(13), |row| halves(of(row)))
 }
 
-/// Meanings of the columns that both tables of call sites have.
-fn explain(table: &mut Table) {
-    table.explain("over time", "over time: live objects by the time of their allocation, over the window.");
-    table.explain(
-        "old objects",
-        "old objects: older than 3 times the lifetime of 99 of 100 freed ones, and than 1/8 of the window.",
-    );
-    table.explain("not freed", "not freed: old objects as a share of the allocations in their time.");
-    table.explain("freed within", "freed within: time in which 99 of 100 freed objects were freed.");
-    table.explain(
-        "steps",
-        "steps: of 32 parts of the window, those with old objects, of those that can have some.",
-    );
-    table.explain("halves", "halves: old objects of the first and the second half of these steps.");
+/// The column of old objects, and meanings of the columns that both tables of call sites have.
+fn with_old<R>(table: RowTable<R>, of: impl Fn(&R) -> &LeakRow) -> RowTable<R> {
+    table
+        .column(Column::number("old objects").leaves(9), |row| Cell::Count(of(row).old_survivors))
+        .explain("over time", "over time: live objects by the time of their allocation, over the window.")
+        .explain(
+            "old objects",
+            "old objects: older than 3 times the lifetime of 99 of 100 freed ones, and than 1/8 of the window.",
+        )
+        .explain("not freed", "not freed: old objects as a share of the allocations in their time.")
+        .explain("freed within", "freed within: time in which 99 of 100 freed objects were freed.")
+        .explain(
+            "steps",
+            "steps: of 32 parts of the window, those with old objects, of those that can have some.",
+        )
+        .explain("halves", "halves: old objects of the first and the second half of these steps.")
 }
 
 /// Call sites that grow, by family.
 pub fn growing(parts: &TextParts, view: &View) -> Table {
     let several = parts.families.len() > 1;
-    let task = Column::name("task").leaves(if several { 2 } else { 6 });
-    let mut columns = Vec::new();
-    columns.extend(several.then_some(Column::number("group")));
-    columns.extend([
-        Column::name("call site"),
-        Column::text("cache").leaves(1),
-        growth_column(view),
-        Column::number("grown"),
-    ]);
-    columns.extend([task, OVER_TIME.leaves(3), Column::text("since").leaves(4)]);
-    columns.extend([Column::number("live").leaves(7), Column::number("live bytes").leaves(8)]);
-    columns.extend(EVIDENCE);
     let title = if several { "growing, by group of call sites" } else { "growing together" };
     let title = if parts.family_rows_total == 1 { "" } else { title };
-    let mut table = Table::new(title, columns).of("call site", "call sites", parts.family_rows_total);
-    for (number, family) in (1..).zip(&parts.families) {
-        for row in &family.table.rows {
-            let mut cells = Vec::new();
-            cells.extend(several.then_some(Cell::Count(number)));
-            cells.extend([Cell::from(&row.symbol), Cell::text(&row.cache), growth(row, view)]);
-            cells.extend([Cell::Bytes(row.old_bytes), task_of(row), course(row)]);
-            cells.push(row.since.map_or(Cell::Empty, |since| Cell::text(view.time(since))));
-            cells.extend([Cell::Count(row.survivors), Cell::Bytes(row.bytes)]);
-            cells.extend(evidence(row, view));
-            table.row(cells);
-        }
-    }
+    let families = (1..).zip(&parts.families);
+    let rows = families.flat_map(|(number, family)| family.table.rows.iter().map(move |row| (number, row)));
+    let since = |since: Option<u64>| since.map_or(Cell::Empty, |since| Cell::text(view.time(since)));
+    let mut table = Table::of_rows(title, rows)
+        .of("call site", "call sites", parts.family_rows_total)
+        .column_if(several, Column::number("group"), |(number, _)| Cell::Count(*number))
+        .column(Column::name("call site"), |(_, row)| Cell::from(&row.symbol))
+        .column(Column::text("cache").leaves(1), |(_, row)| Cell::text(&row.cache))
+        .column(growth_column(view), |(_, row)| growth(row, view))
+        .column(Column::number("grown"), |(_, row)| Cell::Bytes(row.old_bytes))
+        .column(Column::name("task").leaves(if several { 2 } else { 6 }), |(_, row)| task_of(row))
+        .column(OVER_TIME.leaves(3), |(_, row)| course(row))
+        .column(Column::text("since").leaves(4), |(_, row)| since(row.since))
+        .column(Column::number("live").leaves(7), |(_, row)| Cell::Count(row.survivors))
+        .column(Column::number("live bytes").leaves(8), |(_, row)| Cell::Bytes(row.bytes));
     for sentence in aliases(parts) {
-        table.explain("cache", sentence);
+        table = table.explain("cache", sentence);
     }
-    table.explain(
+    let table = table.explain(
         "grown",
         "grown: live bytes of objects older than 3 times the usual lifetime at their call site.",
     );
-    explain(&mut table);
-    table
+    with_evidence(with_old(table, |(_, row)| row), |(_, row)| row, view).into()
 }
 
 /// Other caches that the names of growing ones stand for.
@@ -106,28 +90,24 @@ fn aliases(parts: &TextParts) -> Vec<String> {
 
 /// Call sites that do not grow, by verdict.
 pub fn others(parts: &TextParts, view: &View) -> Table {
-    let mut columns =
-        vec![Column::whole("verdict"), Column::name("call site"), Column::text("cache").leaves(1)];
-    columns.extend([Column::number("live bytes"), Column::number("live").leaves(2), OVER_TIME.leaves(3)]);
-    columns.extend([Column::number("old bytes").leaves(8), growth_column(view).leaves(8)]);
-    columns.extend(EVIDENCE);
     let title = if parts.families.is_empty() { "" } else { "other call sites" };
-    let mut table = Table::new(title, columns).of("call site", "call sites", parts.others.total);
-    for row in &parts.others.rows {
-        let mut cells = vec![verdict(row), Cell::from(&row.symbol), Cell::text(&row.cache)];
-        cells.extend([Cell::Bytes(row.bytes), Cell::Count(row.survivors), course(row)]);
-        cells.extend([Cell::Bytes(row.old_bytes), growth(row, view)]);
-        cells.extend(evidence(row, view));
-        table.row(cells);
-    }
+    let mut table = Table::of_rows(title, &parts.others.rows)
+        .of("call site", "call sites", parts.others.total)
+        .column(Column::whole("verdict"), |row| verdict(row))
+        .column(Column::name("call site"), |row| Cell::from(&row.symbol))
+        .column(Column::text("cache").leaves(1), |row| Cell::text(&row.cache))
+        .column(Column::number("live bytes"), |row| Cell::Bytes(row.bytes))
+        .column(Column::number("live").leaves(2), |row| Cell::Count(row.survivors))
+        .column(OVER_TIME.leaves(3), |row| course(row))
+        .column(Column::number("old bytes").leaves(8), |row| Cell::Bytes(row.old_bytes))
+        .column(growth_column(view).leaves(8), |row| growth(row, view));
     if parts.others.rows.iter().any(|row| row.verdict == Verdict::ImpliedFrees) {
-        table.explain(
+        table = table.explain(
             "verdict",
             "frees have no event: the kernel may have freed these objects in bulk or by RCU.",
         );
     }
-    explain(&mut table);
-    table
+    with_evidence(with_old(table, |row| row), |row| row, view).into()
 }
 
 /// Pages by call site, or by kind.
@@ -137,18 +117,16 @@ pub fn pages(
     pages: &text_parts::LeakTable,
     view: &View,
 ) -> Table {
-    let mut columns = vec![Column::whole("verdict"), Column::name(noun.0), Column::text("type").leaves(1)];
-    columns.extend([Column::number("live bytes"), growth_column(view).leaves(2), OVER_TIME.leaves(3)]);
-    columns.extend([Column::number("old bytes").leaves(8)]);
-    columns.extend(EVIDENCE.into_iter().skip(1));
-    let mut table = Table::new(title, columns).of(noun.0, noun.1, pages.total);
-    for row in &pages.rows {
-        let mut cells = vec![verdict(row), kind(row, view), Cell::text(&row.cache)];
-        cells.extend([Cell::Bytes(row.bytes), growth(row, view), course(row), Cell::Bytes(row.old_bytes)]);
-        cells.extend(evidence(row, view).into_iter().skip(1));
-        table.row(cells);
-    }
-    table
+    let table = Table::of_rows(title, &pages.rows)
+        .of(noun.0, noun.1, pages.total)
+        .column(Column::whole("verdict"), |row| verdict(row))
+        .column(Column::name(noun.0), |row| kind(row, view))
+        .column(Column::text("type").leaves(1), |row| Cell::text(&row.cache))
+        .column(Column::number("live bytes"), |row| Cell::Bytes(row.bytes))
+        .column(growth_column(view).leaves(2), |row| growth(row, view))
+        .column(OVER_TIME.leaves(3), |row| course(row))
+        .column(Column::number("old bytes").leaves(8), |row| Cell::Bytes(row.old_bytes));
+    with_evidence(table, |row| row, view).into()
 }
 
 fn growth_column(view: &View) -> Column {

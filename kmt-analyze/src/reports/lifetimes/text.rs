@@ -2,7 +2,7 @@
 
 use super::freed_at;
 use super::life::LifeRow;
-use super::rows::{LifetimeRow, LifetimeRows};
+use super::rows::LifetimeRows;
 use super::sorting::LifetimeKey;
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::words::{counted, share};
@@ -93,18 +93,13 @@ fn first(all: u64, sort: Option<LifetimeKey>, (name, row): (&str, &LifeRow), vie
 }
 
 fn table(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Table {
-    let mut columns = vec![Column::name("call site"), Column::whole("api").leaves(8)];
-    columns.extend(life_columns(sort, view));
-    let mut table = Table::new("", columns).of(SITES.one, SITES.several, rows.lifetimes_total);
-    for LifetimeRow { symbol, api, lives, .. } in &rows.lifetimes {
-        table.row([Cell::from(symbol), Cell::text(*api)].into_iter().chain(life_cells(lives, view)));
-    }
-    explain(&mut table);
-    table
-}
-
-fn explain(table: &mut Table) {
-    table.explain("1 ns to max", "1 ns to max: a bar for each power of ten of the lifetimes, from 1 ns.");
+    Table::of_rows("", &rows.lifetimes)
+        .of(SITES.one, SITES.several, rows.lifetimes_total)
+        .column(Column::name("call site"), |row| Cell::from(&row.symbol))
+        .column(Column::whole("api").leaves(8), |row| Cell::text(row.api))
+        .columns(life_columns(sort, view), |row| life_cells(&row.lives, view))
+        .explain("1 ns to max", "1 ns to max: a bar for each power of ten of the lifetimes, from 1 ns.")
+        .into()
 }
 
 /// Columns of lifetimes.

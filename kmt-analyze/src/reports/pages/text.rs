@@ -71,13 +71,11 @@ fn notes(screen: &mut Screen, tables: &PageTables) {
 
 /// Pages by call site, the largest first.
 fn callers(tables: &PageTables, view: &View) -> Table {
-    let columns = std::iter::once(Column::name("call site")).chain(page_columns(view));
-    let total = tables.callers.len();
-    let mut table = Table::new("", columns).of("call site", "call sites", total);
-    for row in tables.callers.iter().take(view.limit) {
-        table.row(std::iter::once(Cell::from(&row.symbol)).chain(caller_cells(row, tables, view)));
-    }
-    table
+    Table::of_rows("", tables.callers.iter().take(view.limit))
+        .of("call site", "call sites", tables.callers.len())
+        .column(Column::name("call site"), |row| Cell::from(&row.symbol))
+        .columns(page_columns(view), |row| caller_cells(row, tables, view))
+        .into()
 }
 
 fn page_columns(view: &View) -> impl Iterator<Item = Column> {
@@ -110,18 +108,17 @@ const EVENTS: [Column; 2] = [Column::number("allocs").leaves(7), Column::number(
 
 /// Pages by order and migrate type, the largest first.
 fn by_type(tables: &PageTables, sort: &[PageKey], view: &View) -> Table {
-    let first = [Column::number("order"), Column::whole("migrate type")];
     let mut rows: Vec<&PageTypeRow> = tables.by_order_and_migratetype.iter().collect();
     if sort.is_empty() {
         rows.sort_by_key(|row| (Reverse(row.sums.pages_alloc), row.order, row.migratetype));
     }
-    let columns = first.into_iter().chain(EVENTS).chain(page_columns(view));
-    let mut table = Table::new("by order and migrate type", columns).of("group", "groups", rows.len());
-    for row in rows.into_iter().take(part(view.limit, ROWS)) {
-        let first = [Cell::Count(row.order.into()), Cell::text(&row.migratetype_text)];
-        table.row(first.into_iter().chain(sums_cells(&row.sums, tables, view)));
-    }
-    table
+    let total = rows.len();
+    Table::of_rows("by order and migrate type", rows.into_iter().take(part(view.limit, ROWS)))
+        .of("group", "groups", total)
+        .column(Column::number("order"), |row| Cell::Count(row.order.into()))
+        .column(Column::whole("migrate type"), |row| Cell::text(&row.migratetype_text))
+        .columns(EVENTS.into_iter().chain(page_columns(view)), |row| sums_cells(&row.sums, tables, view))
+        .into()
 }
 
 /// Cells under [`EVENTS`] and [`page_columns`].
@@ -143,30 +140,20 @@ fn sums_cells(sums: &FrameSums, tables: &PageTables, view: &View) -> Vec<Cell> {
 
 /// Pages by flags, the largest first. Flags need the room of other columns.
 fn by_flags(tables: &PageTables, sort: &[PageKey], view: &View) -> Table {
-    let columns = [
-        Column::text("gfp_flags"),
-        Column::number("allocs").leaves(2),
-        Column::number("failed").leaves(1),
-        Column::number("pages"),
-        Column::number("share").leaves(3),
-        Column::number("live pages"),
-    ];
     let mut rows: Vec<&PageFlagsRow> = tables.by_gfp_flags.iter().collect();
     if sort.is_empty() {
         rows.sort_by_key(|row| (Reverse(row.sums.pages_alloc), row.gfp_flags));
     }
-    let mut table = Table::new("by allocation flags", columns).of("group", "groups", rows.len());
-    for row in rows.into_iter().take(part(view.limit, ROWS)) {
-        table.row([
-            Cell::text(&row.gfp_flags_text),
-            Cell::count(row.sums.alloc_events),
-            Cell::count(row.sums.alloc_failures),
-            Cell::count(row.sums.pages_alloc),
-            share(row.sums.pages_alloc, tables),
-            Cell::count(row.sums.pages_live),
-        ]);
-    }
-    table
+    let total = rows.len();
+    Table::of_rows("by allocation flags", rows.into_iter().take(part(view.limit, ROWS)))
+        .of("group", "groups", total)
+        .column(Column::text("gfp_flags"), |row| Cell::text(&row.gfp_flags_text))
+        .column(Column::number("allocs").leaves(2), |row| Cell::count(row.sums.alloc_events))
+        .column(Column::number("failed").leaves(1), |row| Cell::count(row.sums.alloc_failures))
+        .column(Column::number("pages"), |row| Cell::count(row.sums.pages_alloc))
+        .column(Column::number("share").leaves(3), |row| share(row.sums.pages_alloc, tables))
+        .column(Column::number("live pages"), |row| Cell::count(row.sums.pages_live))
+        .into()
 }
 
 /// Sums of all pages; rows of zeros are left out.

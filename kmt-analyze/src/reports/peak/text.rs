@@ -50,27 +50,14 @@ fn least(peak: &PeakRow) -> Option<(u64, u64)> {
 
 /// Live objects at the peak by call site.
 fn callers(peak: &PeakRow, all_bytes: u64, has_least: bool) -> Table {
-    let mut columns = vec![
-        Column::name("call site"),
-        Column::whole("api").leaves(4),
-        Column::number("live"),
-        Column::number("live bytes"),
-        Column::number("share"),
-        Column::whole("").leaves(2),
-    ];
-    columns.extend(has_least.then_some(Column::number("live at least").leaves(3)));
-    let mut table = Table::new("", columns).of("call site", "call sites", peak.callers_total);
-    for row in &peak.callers {
-        let mut cells = vec![
-            Cell::from(&row.symbol),
-            Cell::text(row.api),
-            Cell::Count(row.live),
-            Cell::Bytes(row.bytes_live),
-            Cell::share(row.bytes_live, all_bytes),
-            Cell::bar(row.bytes_live, all_bytes),
-        ];
-        cells.extend(has_least.then_some(Cell::Count(row.live_least)));
-        table.row(cells);
-    }
-    table
+    Table::of_rows("", &peak.callers)
+        .of("call site", "call sites", peak.callers_total)
+        .column(Column::name("call site"), |row| Cell::from(&row.symbol))
+        .column(Column::whole("api").leaves(4), |row| Cell::text(row.api))
+        .column(Column::number("live"), |row| Cell::Count(row.live))
+        .column(Column::number("live bytes"), |row| Cell::Bytes(row.bytes_live))
+        .column(Column::number("share"), |row| Cell::share(row.bytes_live, all_bytes))
+        .column(Column::whole("").leaves(2), |row| Cell::bar(row.bytes_live, all_bytes))
+        .column_if(has_least, Column::number("live at least").leaves(3), |row| Cell::Count(row.live_least))
+        .into()
 }

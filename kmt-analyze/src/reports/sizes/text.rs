@@ -19,17 +19,15 @@ pub fn of(rows: &SizeRows, sort: Option<SortKey>, view: &View) -> Screen {
     let first = name.as_deref().zip(rows.sizes.first().map(|row| &row.sums));
     let total = rows.sizes_total;
     let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &rows.all, first, view));
-    let mut columns = vec![Column::number("size class"), Column::number("sizes").leaves(4)];
-    columns.extend(slab_columns(sort, view.is_lossy));
-    columns.push(Column::text("most waste: size x count").leaves(5));
-    let mut table = Table::new("", columns).of("size class", "size classes", total);
-    for row in &rows.sizes {
-        let mut cells = vec![Cell::Count(row.size_class), Cell::text(range(row))];
-        cells.extend(slab_cells(&row.sums, row.estimated.as_ref(), view.is_lossy));
-        cells.push(Cell::text(worst(row)));
-        table.row(cells);
-    }
-    screen.table(table);
+    let is_lossy = view.is_lossy;
+    screen.table(
+        Table::of_rows("", &rows.sizes)
+            .of("size class", "size classes", total)
+            .column(Column::number("size class"), |row| Cell::Count(row.size_class))
+            .column(Column::number("sizes").leaves(4), |row| Cell::text(range(row)))
+            .columns(slab_columns(sort, is_lossy), |r| slab_cells(&r.sums, r.estimated.as_ref(), is_lossy))
+            .column(Column::text("most waste: size x count").leaves(5), |row| Cell::text(worst(row))),
+    );
     screen.note("kmalloc rounds each size up to its class. Caches have one size each.");
     screen.next("what-if", "what other size classes would save");
     screen

@@ -10,45 +10,39 @@ use crate::reports::common::View;
 pub fn of(rows: &SlabInfoRows, view: &View) -> Screen {
     let rows = &rows.slabinfo;
     let mut screen = Screen::new(answer(rows, view));
-    let columns = [
-        Column::name("cache"),
-        Column::number("live"),
-        Column::number("at least").leaves(2),
-        Column::number("at most").leaves(1),
-        Column::number("active"),
-        Column::number("excess"),
-        Column::number("excess at").leaves(3),
-    ];
-    let columns =
-        columns.into_iter().chain(rows.most_unseen.is_some().then_some(CHANGE).into_iter().flatten());
-    let mut table = Table::new("", columns).of("cache", "caches", rows.caches_total);
+    let over = |cache: &SlabInfoCache| cache.most_over;
+    let known = |number: Option<u64>| number.map_or(Cell::Empty, Cell::Count);
     let has_changes = rows.most_unseen.is_some();
-    for cache in &rows.caches {
-        table.row(
-            cells(cache, view).into_iter().chain(has_changes.then(|| changes(cache)).into_iter().flatten()),
+    let mut table = Table::of_rows("", &rows.caches)
+        .of("cache", "caches", rows.caches_total)
+        .column(Column::name("cache"), |cache| Cell::text(name(cache)))
+        .column(Column::number("live"), |cache| Cell::Count(cache.live.last().copied().unwrap_or(0)))
+        .column(Column::number("at least").leaves(2), |cache| Cell::Count(live_range(cache).0))
+        .column(Column::number("at most").leaves(1), |cache| known(live_range(cache).1))
+        .column(Column::number("active"), |cache| active(cache))
+        .column(Column::number("excess"), |cache| known(over(cache).map(|(over, _)| over)))
+        .column(Column::number("excess at").leaves(3), |cache| {
+            over(cache).map_or(Cell::Empty, |(_, at)| Cell::text(view.time(at)))
+        })
+        .columns(CHANGE.into_iter().filter(|_| has_changes), |cache| {
+            changes(cache).into_iter().filter(|_| has_changes)
+        })
+        .explain(
+            "active",
+            "Active: objects that /proc/slabinfo counts, with those allocated before the trace and free ones in per-CPU slabs; empty: it does not list the cache.",
         );
-    }
-    table.explain(
-        "active",
-        "Active: objects that /proc/slabinfo counts, with those allocated before the trace and free ones in per-CPU slabs; empty: it does not list the cache.",
-    );
     if rows.caches.iter().any(is_estimate) {
-        table.explain(
+        table = table.explain(
             "active",
             "~: the cache has more than 10,000 slabs, of which the kernel (since 6.10) counts some and estimates the rest.",
         );
     }
-    table.explain(
-        "excess",
-        match rows.times_known {
-            true => "Excess: most live objects beyond those that can be live, at one reading.",
-            false => {
-                "Excess: live objects beyond the active ones: freed without an event, or after the trace."
-            }
-        },
-    );
-    table.explain("unseen", "Unseen: change of the active objects over the recording that no event shows.");
-    screen.table(table);
+    let excess = match rows.times_known {
+        true => "Excess: most live objects beyond those that can be live, at one reading.",
+        false => "Excess: live objects beyond the active ones: freed without an event, or after the trace.",
+    };
+    let unseen_note = "Unseen: change of the active objects over the recording that no event shows.";
+    screen.table(table.explain("excess", excess).explain("unseen", unseen_note));
     screen.note(if rows.times_known { readings(rows, view) } else { UNTIMED.to_owned() });
     screen.note(unseen(rows));
     screen.next("caches --sort live", "live figures of caches and their bounds");
@@ -115,23 +109,16 @@ fn name(cache: &SlabInfoCache) -> String {
 }
 
 /// A cache at the last reading.
-fn cells(cache: &SlabInfoCache, view: &View) -> [Cell; 7] {
-    let live = cache.live.last().copied().unwrap_or(0);
-    let (least, most) = cache.live_range.last().copied().unwrap_or((0, None));
-    let active = cache.active.last().copied().flatten();
-    let over = cache.most_over;
-    [
-        Cell::text(name(cache)),
-        Cell::Count(live),
-        Cell::Count(least),
-        most.map_or(Cell::Empty, Cell::Count),
-        match active.map(Cell::Count) {
-            Some(active) if is_estimate(cache) => Cell::About(Box::new(active)),
-            active => active.unwrap_or(Cell::Empty),
-        },
-        over.map_or(Cell::Empty, |(over, _)| Cell::Count(over)),
-        over.map_or(Cell::Empty, |(_, at)| Cell::text(view.time(at))),
-    ]
+fn live_range(cache: &SlabInfoCache) -> (u64, Option<u64>) {
+    cache.live_range.last().copied().unwrap_or((0, None))
+}
+
+/// Objects that /proc/slabinfo counts as active at the end.
+fn active(cache: &SlabInfoCache) -> Cell {
+    match cache.active.last().copied().flatten().map(Cell::Count) {
+        Some(active) if is_estimate(cache) => Cell::About(Box::new(active)),
+        active => active.unwrap_or(Cell::Empty),
+    }
 }
 
 /// True if the kernel may have estimated the number of active objects at the last reading.

@@ -106,18 +106,14 @@ fn pages(pages: &PageSums, view: &View) -> String {
 
 /// The ranges that matter most.
 fn ranges(rows: &SummaryRows) -> Table {
-    let columns =
-        [Column::text("estimate with lost events"), Column::number("at least"), Column::number("at most")];
-    let mut table = Table::new("", columns);
-    for range in rows.shown_ranges.iter().flatten() {
-        let cell = |number| if range.total.is_bytes { Cell::Bytes(number) } else { Cell::Count(number) };
-        table.row([Cell::text(range.total.title), cell(range.low), cell(range.high)]);
-    }
-    table.explain(
-        "at least",
-        "The estimates come from removing more events from this trace, in the pattern of its losses.",
-    );
-    table
+    let cell = |total: Total, number| if total.is_bytes { Cell::Bytes(number) } else { Cell::Count(number) };
+    let note = "The estimates come from removing more events from this trace, in the pattern of its losses.";
+    Table::of_rows("", rows.shown_ranges.iter().flatten())
+        .column(Column::text("estimate with lost events"), |range| Cell::text(range.total.title))
+        .column(Column::number("at least"), |range| cell(range.total, range.low))
+        .column(Column::number("at most"), |range| cell(range.total, range.high))
+        .explain("at least", note)
+        .into()
 }
 
 fn next(screen: &mut Screen, rows: &SummaryRows, view: &View) {

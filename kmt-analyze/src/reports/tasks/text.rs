@@ -58,30 +58,15 @@ fn columns_of_slab(sort: Option<SortKey>, view: &View) -> impl Iterator<Item = C
 
 /// Slab objects and pages by task.
 fn load(rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Table {
-    let mut columns = vec![Column::name("task")];
-    columns.extend(columns_of_slab(sort, view));
-    columns.extend([
-        Column::number("frees").leaves(5),
-        Column::number("freed by others").leaves(6),
-        Column::number("pages").leaves(7),
-        Column::number("page bytes").leaves(1),
-        Column::number("live pages").leaves(2),
-    ]);
-    let mut table = Table::new("", columns).of("task", "tasks", rows.tasks_total);
-    rows.tasks.iter().for_each(|row| table.row(cells(row, view)));
-    table.explain("frees", "Frees: objects that the task freed, its own and those of other tasks.");
-    table
-}
-
-fn cells(row: &TaskRow, view: &View) -> Vec<Cell> {
-    let mut cells = vec![Cell::text(row.name())];
-    cells.extend(slab_cells(&row.slab, None, view.is_lossy));
-    cells.extend([
-        Cell::count(row.slab_frees),
-        Cell::count(row.slab_freed_by_others),
-        Cell::count(row.pages.pages_alloc),
-        Cell::bytes(row.pages.bytes_alloc),
-        Cell::count(row.pages.pages_live),
-    ]);
-    cells
+    Table::of_rows("", &rows.tasks)
+        .of("task", "tasks", rows.tasks_total)
+        .column(Column::name("task"), |row| Cell::text(row.name()))
+        .columns(columns_of_slab(sort, view), |row| slab_cells(&row.slab, None, view.is_lossy))
+        .column(Column::number("frees").leaves(5), |row| Cell::count(row.slab_frees))
+        .column(Column::number("freed by others").leaves(6), |row| Cell::count(row.slab_freed_by_others))
+        .column(Column::number("pages").leaves(7), |row| Cell::count(row.pages.pages_alloc))
+        .column(Column::number("page bytes").leaves(1), |row| Cell::bytes(row.pages.bytes_alloc))
+        .column(Column::number("live pages").leaves(2), |row| Cell::count(row.pages.pages_live))
+        .explain("frees", "Frees: objects that the task freed, its own and those of other tasks.")
+        .into()
 }

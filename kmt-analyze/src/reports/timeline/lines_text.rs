@@ -10,34 +10,22 @@ const COURSE_MAX: usize = 20;
 /// Lines, the largest first.
 pub fn table(timeline: &TimelineRow, by: TimelineKey) -> Table {
     let (one, several) = noun(by);
-    let columns = [
-        Column::name(one),
-        Column::whole("over time").leaves(1),
-        Column::number("highest"),
-        Column::number("at the end"),
-        Column::number("allocs").leaves(3),
-        Column::number("allocated").leaves(2),
-        Column::number("frees").leaves(5),
-        Column::number("freed").leaves(4),
-    ];
-    let mut table =
-        Table::new(format!("live bytes by {one}"), columns).of(one, several, timeline.lines.len());
-    for line in &timeline.lines {
-        let bytes = |bytes: Option<&i64>| bytes.map_or(Cell::Empty, |bytes| level(*bytes));
-        // Allocations of pages have no number by step.
-        let count = |all: &[u64]| if line.is_pages { Cell::Empty } else { Cell::Count(sum(all)) };
-        table.row([
-            Cell::symbol(&line.name),
-            Cell::Course(course(line)),
-            bytes(line.bytes_live.iter().max()),
-            bytes(line.bytes_live.last()),
-            count(&line.alloc_events),
-            Cell::Bytes(sum(&line.bytes_alloc)),
-            count(&line.frees_matched),
-            Cell::Bytes(sum(&line.bytes_freed)),
-        ]);
-    }
-    table
+    let bytes = |bytes: Option<&i64>| bytes.map_or(Cell::Empty, |bytes| level(*bytes));
+    let count = |line: &LineRow, all: &[u64]| match line.is_pages {
+        true => Cell::Empty,
+        false => Cell::Count(sum(all)),
+    };
+    Table::of_rows(format!("live bytes by {one}"), &timeline.lines)
+        .of(one, several, timeline.lines.len())
+        .column(Column::name(one), |line| Cell::symbol(&line.name))
+        .column(Column::whole("over time").leaves(1), |line| Cell::Course(course(line)))
+        .column(Column::number("highest"), |line| bytes(line.bytes_live.iter().max()))
+        .column(Column::number("at the end"), |line| bytes(line.bytes_live.last()))
+        .column(Column::number("allocs").leaves(3), |line| count(line, &line.alloc_events))
+        .column(Column::number("allocated").leaves(2), |line| Cell::Bytes(sum(&line.bytes_alloc)))
+        .column(Column::number("frees").leaves(5), |line| count(line, &line.frees_matched))
+        .column(Column::number("freed").leaves(4), |line| Cell::Bytes(sum(&line.bytes_freed)))
+        .into()
 }
 
 fn sum(all: &[u64]) -> u64 {

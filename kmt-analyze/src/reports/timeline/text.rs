@@ -51,49 +51,39 @@ fn has_lost(timeline: &TimelineRow) -> bool {
 
 /// The table of steps.
 fn steps(timeline: &TimelineRow, view: &View) -> Table {
-    let slab = timeline.slab.as_ref();
-    let has_least = slab.is_some_and(|slab| slab.bytes_live_least.is_some());
-    let mut columns = vec![Column::number("until")];
-    columns.extend((view.is_lossy && has_lost(timeline)).then_some(Column::number("time lost")));
-    if slab.is_some() {
-        columns.extend([Column::number("live bytes"), Column::whole("").leaves(4)]);
-        columns.extend(has_least.then_some(Column::number("at least").leaves(3)));
-        columns.extend([Column::number("allocs").leaves(2), Column::number("frees").leaves(2)]);
+    let bytes = |all: &[i64], step: usize| all.get(step).map_or(Cell::Empty, |bytes| level(*bytes));
+    let number = |all: &[u64], step: usize| all.get(step).map_or(Cell::Empty, |n| Cell::Count(*n));
+    let positive = |bytes: Option<&i64>| bytes.map_or(0, |bytes| (*bytes).max(0) as u64);
+    let lost = |step: usize| timeline.lost_percent.get(step).copied().flatten();
+    let has_lost = view.is_lossy && has_lost(timeline);
+    let mut table = Table::of_rows("", 0..timeline.steps)
+        .of("step", "steps", timeline.steps)
+        .column(Column::number("until"), |&step| Cell::text(view.time(timeline.end_of(step))))
+        .column_if(has_lost, Column::number("time lost"), |&step| Cell::percent(lost(step)));
+    if let Some(slab) = &timeline.slab {
+        let (live, least) = (&slab.bytes_live, slab.bytes_live_least.as_deref());
+        let most = positive(live.iter().max());
+        table = table
+            .column(Column::number("live bytes"), |&step| bytes(live, step))
+            .column(Column::whole("").leaves(4), |&step| Cell::bar(positive(live.get(step)), most))
+            .column_if(least.is_some(), Column::number("at least").leaves(3), |&step| {
+                bytes(least.unwrap_or_default(), step)
+            })
+            .column(Column::number("allocs").leaves(2), |&step| number(&slab.alloc_events, step))
+            .column(Column::number("frees").leaves(2), |&step| number(&slab.frees_matched, step))
+            .explain("page bytes", "Pages include those of slab memory: do not add them to live bytes.");
     }
-    columns.extend(timeline.pages().map(|_| Column::number("page bytes").leaves(1)));
-    let mut table = Table::new("", columns).of("step", "steps", timeline.steps);
-    for step in 0..timeline.steps {
-        table.row(cells(timeline, step, view));
-    }
-    table.explain(
-        "time lost",
-        "time lost: share of the step, over all CPUs, in which events are missing: its counts are too low, and live figures from there on are uncertain.",
-    );
-    table.explain(
-        "at least",
-        "at least: memory of call sites and caches whose frees have events; frees of the rest may have none.",
-    );
-    if slab.is_some() {
-        table.explain("page bytes", "Pages include those of slab memory: do not add them to live bytes.");
+    if let Some(pages) = timeline.pages() {
+        table = table.column(Column::number("page bytes").leaves(1), |&step| bytes(pages, step));
     }
     table
-}
-
-/// Cells of a step, in the order of the columns.
-fn cells(timeline: &TimelineRow, step: usize, view: &View) -> Vec<Cell> {
-    let mut cells = vec![Cell::text(view.time(timeline.end_of(step)))];
-    let lost = timeline.lost_percent.get(step).copied().flatten();
-    cells.extend((view.is_lossy && has_lost(timeline)).then(|| Cell::percent(lost)));
-    let bytes = |all: &[i64]| all.get(step).map_or(Cell::Empty, |bytes| level(*bytes));
-    let number = |all: &[u64]| all.get(step).map_or(Cell::Empty, |number| Cell::Count(*number));
-    if let Some(slab) = &timeline.slab {
-        let positive = |bytes: Option<&i64>| bytes.map_or(0, |bytes| (*bytes).max(0) as u64);
-        let most = positive(slab.bytes_live.iter().max());
-        cells.push(bytes(&slab.bytes_live));
-        cells.push(Cell::bar(positive(slab.bytes_live.get(step)), most));
-        cells.extend(slab.bytes_live_least.as_deref().map(bytes));
-        cells.extend([number(&slab.alloc_events), number(&slab.frees_matched)]);
-    }
-    cells.extend(timeline.pages().map(bytes));
-    cells
+        .explain(
+            "time lost",
+            "time lost: share of the step, over all CPUs, in which events are missing: its counts are too low, and live figures from there on are uncertain.",
+        )
+        .explain(
+            "at least",
+            "at least: memory of call sites and caches whose frees have events; frees of the rest may have none.",
+        )
+        .into()
 }

@@ -80,65 +80,45 @@ fn quoted(layout: &LayoutRow) -> String {
 /// Layouts, the kernel's own first.
 fn layouts(rows: &WhatIfTable) -> Table {
     let longest = rows.layouts.iter().map(|layout| layout.name.chars().count()).max().unwrap_or(0);
-    let columns = [
-        if longest > NAME_MAX { Column::name("size classes") } else { Column::whole("size classes") },
-        Column::number("average slabs"),
-        Column::number("change"),
-        Column::number("change %").leaves(4),
-        Column::number("peak slabs").leaves(2),
-        Column::number("peak change").leaves(5),
-        Column::number("slabs at end").leaves(6),
-        Column::number("wasted").leaves(3),
-        Column::number("peak in objects").leaves(7),
-        Column::number("not served").leaves(1),
-    ];
-    let mut table = Table::new("", columns);
+    let name = if longest > NAME_MAX { Column::name("size classes") } else { Column::whole("size classes") };
     let own = rows.layouts.first();
-    for (place, layout) in rows.layouts.iter().enumerate() {
-        let own = own.filter(|_| place > 0);
-        let change = |of: fn(&LayoutRow) -> u64| own.map(|own| of(layout).wrapping_sub(of(own)) as i64);
-        let average = change(|layout| layout.slab_bytes_on_average);
-        let most = change(|layout| layout.slab_bytes_max);
-        let percent = own.zip(average).map(|(own, change)| {
+    let own = |place: usize| own.filter(|_| place > 0);
+    let change = |(place, layout): &(usize, &LayoutRow), of: fn(&LayoutRow) -> u64| {
+        own(*place).map(|own| of(layout).wrapping_sub(of(own)) as i64)
+    };
+    let bytes = |change: Option<i64>| change.map_or(Cell::Empty, Cell::BytesChange);
+    let average = |row: &(usize, &LayoutRow)| change(row, |layout| layout.slab_bytes_on_average);
+    let percent = |row: &(usize, &LayoutRow)| {
+        own(row.0).zip(average(row)).map_or(Cell::Empty, |(own, change)| {
             Cell::Percent(100.0 * change as f64 / own.slab_bytes_on_average.max(1) as f64)
-        });
-        table.row([
-            Cell::text(&layout.name),
-            Cell::Bytes(layout.slab_bytes_on_average),
-            average.map_or(Cell::Empty, Cell::BytesChange),
-            percent.unwrap_or(Cell::Empty),
-            Cell::Bytes(layout.slab_bytes_max),
-            most.map_or(Cell::Empty, Cell::BytesChange),
-            Cell::Bytes(layout.slab_bytes_at_end),
-            Cell::Bytes(layout.bytes_wasted),
-            Cell::Bytes(layout.bytes_live_max),
-            Cell::Count(layout.requests_not_served),
-        ]);
-    }
-    table.explain("wasted", "wasted: bytes allocated beyond those requested, over all allocations.");
-    table.explain("not served", "not served: requests larger than every size class.");
-    table
+        })
+    };
+    Table::of_rows("", rows.layouts.iter().enumerate())
+        .column(name, |(_, layout)| Cell::text(&layout.name))
+        .column(Column::number("average slabs"), |(_, layout)| Cell::Bytes(layout.slab_bytes_on_average))
+        .column(Column::number("change"), |row| bytes(average(row)))
+        .column(Column::number("change %").leaves(4), percent)
+        .column(Column::number("peak slabs").leaves(2), |(_, layout)| Cell::Bytes(layout.slab_bytes_max))
+        .column(Column::number("peak change").leaves(5), |row| bytes(change(row, |l| l.slab_bytes_max)))
+        .column(Column::number("slabs at end").leaves(6), |(_, layout)| Cell::Bytes(layout.slab_bytes_at_end))
+        .column(Column::number("wasted").leaves(3), |(_, layout)| Cell::Bytes(layout.bytes_wasted))
+        .column(Column::number("peak in objects").leaves(7), |(_, layout)| Cell::Bytes(layout.bytes_live_max))
+        .column(Column::number("not served").leaves(1), |(_, layout)| Cell::Count(layout.requests_not_served))
+        .explain("wasted", "wasted: bytes allocated beyond those requested, over all allocations.")
+        .explain("not served", "not served: requests larger than every size class.")
+        .into()
 }
 
 /// Requests that waste most.
 fn requests(rows: &WhatIfTable, view: &View) -> Table {
-    let columns = [
-        Column::number("requested"),
-        Column::number("size class"),
-        Column::number("allocs"),
-        Column::number("average waste"),
-    ];
-    let total = rows.worst_requests.len();
-    let mut table = Table::new("requests that waste most", columns).of("request", "requests", total);
-    for request in rows.worst_requests.iter().take(part(view.limit, REQUESTS)) {
-        table.row([
-            Cell::Count(request.bytes_req),
-            Cell::Count(request.bytes_alloc),
-            Cell::Count(request.alloc_events),
-            Cell::Bytes(request.bytes_wasted_on_average),
-        ]);
-    }
-    table
+    let shown = rows.worst_requests.iter().take(part(view.limit, REQUESTS));
+    Table::of_rows("requests that waste most", shown)
+        .of("request", "requests", rows.worst_requests.len())
+        .column(Column::number("requested"), |request| Cell::Count(request.bytes_req))
+        .column(Column::number("size class"), |request| Cell::Count(request.bytes_alloc))
+        .column(Column::number("allocs"), |request| Cell::Count(request.alloc_events))
+        .column(Column::number("average waste"), |request| Cell::Bytes(request.bytes_wasted_on_average))
+        .into()
 }
 
 /// Some call sites by name.

@@ -1,10 +1,11 @@
 //! The screen of the objects at an address.
 
-use super::rows::{LifeEnd, Neighbour, WhoLifeRow, WhoRows};
+use super::rows::{LifeEnd, WhoFreeRow, WhoLifeRow, WhoRows};
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::text::escaped;
 use crate::render::words::counted;
 use crate::reports::common::View;
+use crate::reports::common::rows::Address;
 
 /// The objects that held an address, and their neighbours.
 pub fn of(rows: &WhoRows, view: &View) -> Screen {
@@ -71,98 +72,65 @@ fn end(life: &WhoLifeRow, view: &View) -> String {
 
 /// A row for each object.
 fn lives(rows: &WhoRows, view: &View) -> Table {
-    let columns = [
-        Column::number("#"),
-        Column::number("allocated"),
-        Column::number("bytes"),
-        Column::number("requested").leaves(8),
-        Column::text("cache").leaves(3),
-        Column::name("call site"),
-        Column::name("task").leaves(2),
-        Column::number("cpu").leaves(6),
-        Column::number("lifetime"),
-        Column::name("end"),
-        Column::name("freed by").leaves(4),
-        Column::number("freed on cpu").leaves(7),
-        Column::text("address").leaves(9),
-        Column::text("trust").leaves(1),
-    ];
-    let mut table = Table::new("", columns).of("object", "objects", rows.lives_total);
-    for (number, life) in (1..).zip(&rows.lives) {
-        table.row(cells(number, life, view));
-    }
-    table.explain("end", "end: call site of the free, or the reason why there is none.");
-    table
+    let lifetime = |life: &WhoLifeRow| life.ended.map(|ended| ended.saturating_sub(life.born));
+    let free =
+        |life: &WhoLifeRow, cell: &dyn Fn(&WhoFreeRow) -> Cell| life.freed.as_ref().map_or(Cell::Empty, cell);
+    Table::of_rows("", (1..).zip(&rows.lives))
+        .of("object", "objects", rows.lives_total)
+        .column(Column::number("#"), |(number, _)| Cell::Count(*number))
+        .column(Column::number("allocated"), |(_, life)| Cell::text(view.time(life.born)))
+        .column(Column::number("bytes"), |(_, life)| Cell::Bytes(life.bytes_alloc))
+        .column(Column::number("requested").leaves(8), |(_, life)| Cell::Bytes(life.bytes_req))
+        .column(Column::text("cache").leaves(3), |(_, life)| cache(life.cache.as_deref()))
+        .column(Column::name("call site"), |(_, life)| Cell::from(&life.symbol))
+        .column(Column::name("task").leaves(2), |(_, life)| Cell::text(&life.task))
+        .column(Column::number("cpu").leaves(6), |(_, life)| Cell::Count(life.cpu.into()))
+        .column(Column::number("lifetime"), |(_, life)| {
+            lifetime(life).map_or(Cell::Empty, |lifetime| Cell::Duration(lifetime, view.unit))
+        })
+        .column(Column::name("end"), |(_, life)| match (life.end, &life.freed) {
+            (_, Some(free)) => Cell::from(&free.symbol),
+            (LifeEnd::Live, _) => Cell::text("still allocated"),
+            (_, None) => Cell::text("implied free"),
+        })
+        .column(Column::name("freed by").leaves(4), |(_, life)| free(life, &|free| Cell::text(&free.task)))
+        .column(Column::number("freed on cpu").leaves(7), |(_, life)| {
+            free(life, &|free| Cell::Count(free.cpu.into()))
+        })
+        .column(Column::text("address").leaves(9), |(_, life)| address(life.address))
+        .column(Column::text("trust").leaves(1), |(_, life)| {
+            match (life.uncertain, life.freed.as_ref().is_some_and(|free| free.late)) {
+                (true, _) => Cell::text("uncertain"),
+                (false, true) => Cell::text("late free event"),
+                (false, false) => Cell::text(""),
+            }
+        })
+        .explain("end", "end: call site of the free, or the reason why there is none.")
+        .into()
 }
 
-fn cells(number: u64, life: &WhoLifeRow, view: &View) -> Vec<Cell> {
-    let end = match (life.end, &life.freed) {
-        (_, Some(free)) => Cell::from(&free.symbol),
-        (LifeEnd::Live, _) => Cell::text("still allocated"),
-        (_, None) => Cell::text("implied free"),
-    };
-    let lifetime = life.ended.map(|ended| Cell::Duration(ended.saturating_sub(life.born), view.unit));
-    let late = life.freed.as_ref().is_some_and(|free| free.late);
-    let trust = match (life.uncertain, late) {
-        (true, _) => "uncertain",
-        (false, true) => "late free event",
-        (false, false) => "",
-    };
-    let free = life.freed.as_ref();
-    vec![
-        Cell::Count(number),
-        Cell::text(view.time(life.born)),
-        Cell::Bytes(life.bytes_alloc),
-        Cell::Bytes(life.bytes_req),
-        cache(life.cache.as_deref()),
-        Cell::from(&life.symbol),
-        Cell::text(&life.task),
-        Cell::Count(life.cpu.into()),
-        lifetime.unwrap_or(Cell::Empty),
-        end,
-        free.map_or(Cell::Empty, |free| Cell::text(&free.task)),
-        free.map_or(Cell::Empty, |free| Cell::Count(free.cpu.into())),
-        Cell::text(format!("{:#x}", life.address.0)),
-        Cell::text(trust),
-    ]
+fn address(address: Address) -> Cell {
+    Cell::text(format!("{:#x}", address.0))
 }
 
 /// Objects beside each of these objects, live at the same time.
 fn neighbours(rows: &WhoRows) -> Table {
-    let columns = [
-        Column::number("#"),
-        Column::whole("side"),
-        Column::text("address").leaves(3),
-        Column::number("bytes"),
-        Column::text("cache").leaves(2),
-        Column::name("call site"),
-        Column::name("task").leaves(1),
-        Column::number("cpu").leaves(4),
-    ];
-    let beside = |life: &WhoLifeRow| [life.neighbour_below.is_some(), life.neighbour_above.is_some()];
-    let total = rows.lives.iter().flat_map(beside).filter(|is_there| *is_there).count();
-    let mut table = Table::new("neighbours in memory", columns).of("neighbour", "neighbours", total);
-    for (number, life) in (1..).zip(&rows.lives) {
-        for (side, other) in [("below", &life.neighbour_below), ("above", &life.neighbour_above)] {
-            if let Some(other) = other {
-                table.row(neighbour(number, side, other));
-            }
-        }
-    }
-    table
-}
-
-fn neighbour(number: u64, side: &str, other: &Neighbour) -> Vec<Cell> {
-    vec![
-        Cell::Count(number),
-        Cell::text(side),
-        Cell::text(format!("{:#x}", other.address.0)),
-        Cell::Bytes(other.bytes_alloc),
-        cache(other.cache.as_deref()),
-        Cell::from(&other.symbol),
-        Cell::text(&other.task),
-        Cell::Count(other.cpu.into()),
-    ]
+    let lives = (1..).zip(&rows.lives);
+    let beside = lives.flat_map(|(number, life)| {
+        let sides = [("below", &life.neighbour_below), ("above", &life.neighbour_above)];
+        sides.into_iter().filter_map(move |(side, other)| Some((number, side, other.as_ref()?)))
+    });
+    Table::of_rows("neighbours in memory", beside)
+        .of("neighbour", "neighbours", 0)
+        .column(Column::number("#"), |(number, ..)| Cell::Count(*number))
+        .column(Column::whole("side"), |(_, side, _)| Cell::text(*side))
+        .column(Column::text("address").leaves(3), |(.., other)| address(other.address))
+        .column(Column::number("bytes"), |(.., other)| Cell::Bytes(other.bytes_alloc))
+        .column(Column::text("cache").leaves(2), |(.., other)| cache(other.cache.as_deref()))
+        .column(Column::name("call site"), |(.., other)| Cell::from(&other.symbol))
+        .column(Column::name("task").leaves(1), |(.., other)| Cell::text(&other.task))
+        .column(Column::number("cpu").leaves(4), |(.., other)| Cell::Count(other.cpu.into()))
+        .into()
 }
 
 fn cache(name: Option<&str>) -> Cell {

@@ -42,29 +42,24 @@ fn answer(rows: &TemporaryRows, view: &View) -> String {
 }
 
 fn table(rows: &TemporaryRows, view: &View) -> Table {
-    let mut columns = vec![Column::name("call site"), Column::whole("api").leaves(8)];
-    columns.extend([Column::number("objects"), Column::number("bytes"), Column::number("of frees")]);
-    columns.extend([Column::number("p50").leaves(6), Column::number("freed elsewhere").leaves(4)]);
-    columns.extend(freed_at::columns(false));
-    let mut table = Table::new("", columns).of("call site", "call sites", rows.temporary_total);
-    for row in &rows.temporary {
-        table.row(cells(row, view));
-    }
-    table.explain("of frees", "of frees: temporary objects as a share of all that were freed.");
-    table.explain("p50", "p50: median lifetime of all objects of the call site.");
-    table.explain(
-        "freed elsewhere",
-        "freed elsewhere: on another CPU, by another task or on another interrupt level.",
-    );
-    table
-}
-
-fn cells(row: &TemporaryRow, view: &View) -> Vec<Cell> {
-    let lifetime = &row.lifetimes.lives.lifetime;
-    let mut cells = vec![Cell::from(&row.lifetimes.symbol), Cell::text(row.lifetimes.api)];
-    cells.extend([Cell::Count(row.temporary), Cell::Bytes(row.bytes_temporary)]);
-    cells.extend([Cell::share(row.temporary, lifetime.n), view.duration_cell(lifetime.p50)]);
-    cells.push(Cell::share(row.temporary_freed_elsewhere, row.temporary));
-    cells.extend(freed_at::cells(&row.lifetimes.lives));
-    cells
+    let n = |row: &TemporaryRow| row.lifetimes.lives.lifetime.n;
+    Table::of_rows("", &rows.temporary)
+        .of("call site", "call sites", rows.temporary_total)
+        .column(Column::name("call site"), |row| Cell::from(&row.lifetimes.symbol))
+        .column(Column::whole("api").leaves(8), |row| Cell::text(row.lifetimes.api))
+        .column(Column::number("objects"), |row| Cell::Count(row.temporary))
+        .column(Column::number("bytes"), |row| Cell::Bytes(row.bytes_temporary))
+        .column(Column::number("of frees"), |row| Cell::share(row.temporary, n(row)))
+        .column(Column::number("p50").leaves(6), |row| view.duration_cell(row.lifetimes.lives.lifetime.p50))
+        .column(Column::number("freed elsewhere").leaves(4), |row| {
+            Cell::share(row.temporary_freed_elsewhere, row.temporary)
+        })
+        .columns(freed_at::columns(false), |row| freed_at::cells(&row.lifetimes.lives))
+        .explain("of frees", "of frees: temporary objects as a share of all that were freed.")
+        .explain("p50", "p50: median lifetime of all objects of the call site.")
+        .explain(
+            "freed elsewhere",
+            "freed elsewhere: on another CPU, by another task or on another interrupt level.",
+        )
+        .into()
 }
