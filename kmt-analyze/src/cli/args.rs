@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use kmt_common::quantity;
 
 use crate::pass::condition::Condition;
@@ -196,48 +195,4 @@ impl DiffArgs {
     pub fn against_text(&self) -> Option<String> {
         self.against.as_ref().or(self.select.time.as_ref()).map(ToString::to_string)
     }
-}
-
-/// Output format of `dump`.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DumpFormat {
-    /// As the kernel's trace file with nohash-ptr
-    Kernel,
-    /// One JSON object a line
-    Jsonl,
-}
-
-/// Options of `dump`.
-#[derive(clap::Args)]
-pub struct DumpArgs {
-    /// Output format
-    #[arg(long, value_enum, default_value_t = DumpFormat::Kernel)]
-    pub format: DumpFormat,
-    /// The same as --format jsonl
-    #[arg(long, conflicts_with = "format")]
-    pub json: bool,
-    /// Events from A to B: seconds as `dump` prints them, or +seconds from the start
-    #[arg(long, value_name = "A..B", value_parser = TimeRange::parse)]
-    pub time: Option<TimeRange>,
-    /// Events on this CPU; may be given several times
-    #[arg(long, value_name = "CPU")]
-    pub cpu: Vec<u32>,
-    /// Events of this task (thread id); may be given several times
-    #[arg(long, value_name = "PID")]
-    pub pid: Vec<i32>,
-    /// Events: SYSTEM, EVENT or SYSTEM:EVENT, with * and ?; may be given several times. Includes their stacks
-    #[arg(short, long = "event", value_name = "EVENT")]
-    pub event: Vec<String>,
-    /// Events whose own fields meet a condition: size>4096, call_site~^ext4_, comm=dd. Keys and operators: `kmt-analyze
-    /// callers --help`; lifetime is not one of an event. If repeated, all conditions must hold. Includes their stacks
-    #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
-    pub conditions: Vec<Condition>,
-    /// Print at most N events
-    #[arg(short, long = "lines", value_name = "N")]
-    pub lines: Option<u64>,
-    /// Print events as they arrive, from a file that is being written or from a stream
-    #[arg(short, long, conflicts_with = "time")]
-    pub follow: bool,
-    /// The .kmt file; - is standard input
-    pub file: PathBuf,
 }

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::args::{DiffArgs, DumpArgs, InfoArgs, SelectArgs, Target};
+use super::args::{DiffArgs, InfoArgs, SelectArgs, Target};
 use crate::chart;
-use crate::edit::{Audience, Compress};
+use crate::dump::DumpOptions;
+use crate::edit::{AnonymizeOptions, OutputArgs, SliceOptions};
 use crate::export::{self, Format};
 #[cfg(feature = "dwarf")]
 use crate::footprint::FootprintArgs;
 use crate::reports::{account, compat, timeline};
-use crate::trace::time_range::TimeRange;
 
 /// Options of `summary`.
 #[derive(clap::Args)]
@@ -22,86 +22,8 @@ pub struct SummaryArgs {
     /// Machine-readable output; docs/json.md describes it
     #[arg(long)]
     pub json: bool,
-    /// Print the output of another tool for the same events; cannot be combined with a selection
-    #[arg(
-        long,
-        value_enum,
-        value_name = "TOOL",
-        conflicts_with_all = ["time", "at", "pid", "comm", "cpu", "terms", "without_recorder"]
-    )]
-    pub compat: Option<compat::Tool>,
-    /// With --compat perf-kmem: slab (default)
-    #[arg(long, requires = "compat")]
-    pub slab: bool,
-    /// With --compat perf-kmem: pages
-    #[arg(long, requires = "compat")]
-    pub page: bool,
-    /// With --compat perf-kmem: a table by call site
-    #[arg(long, requires = "compat")]
-    pub caller: bool,
-    /// With --compat perf-kmem: a table by address or frame
-    #[arg(long, requires = "compat")]
-    pub alloc: bool,
-    /// With --compat: show at most N rows of each table
-    #[arg(short, long = "lines", value_name = "N", requires = "compat")]
-    pub lines: Option<usize>,
-}
-
-/// Options of commands that write a .kmt file.
-#[derive(clap::Args)]
-pub struct OutputArgs {
-    /// The .kmt file
-    pub file: PathBuf,
-    /// File to write; - is standard output
-    #[arg(short, long, value_name = "FILE.kmt")]
-    pub output: PathBuf,
-    /// Overwrite FILE.kmt if it exists
-    #[arg(long)]
-    pub force: bool,
-    /// Compression of the file
-    #[arg(long, value_enum, default_value = "none")]
-    pub compress: Compress,
-}
-
-/// Options of `slice`.
-#[derive(clap::Args)]
-pub struct SliceArgs {
     #[command(flatten)]
-    pub made: OutputArgs,
-    /// Events from A to B: seconds as `dump` prints them, or +seconds from the start
-    #[arg(long, value_name = "A..B", value_parser = TimeRange::parse)]
-    pub time: Option<TimeRange>,
-    /// Events on this CPU; may be given several times
-    #[arg(long, value_name = "CPU")]
-    pub cpu: Vec<u32>,
-    /// Events of this task (thread id); may be given several times
-    #[arg(long, value_name = "PID")]
-    pub pid: Vec<i32>,
-    /// Events: SYSTEM, EVENT or SYSTEM:EVENT, with * and ?; may be given several times. Includes their stacks
-    #[arg(short, long = "event", value_name = "EVENT")]
-    pub event: Vec<String>,
-}
-
-/// Options of `anonymize`.
-#[derive(clap::Args)]
-pub struct AnonymizeArgs {
-    #[command(flatten)]
-    pub made: OutputArgs,
-    /// Replace names of functions and modules, and shuffle functions and call sites
-    #[arg(long)]
-    pub hide_symbols: bool,
-    /// Replace names of caches, except those of kmalloc
-    #[arg(long)]
-    pub hide_caches: bool,
-    /// Hide more, for these readers
-    #[arg(long = "for", value_enum, value_name = "READERS")]
-    pub audience: Option<Audience>,
-    /// For tests: derive the key from this number. Anyone who guesses the number can undo the anonymization
-    #[arg(long, value_name = "NUMBER")]
-    pub seed: Option<u64>,
-    /// Print the manifest as JSON on standard output
-    #[arg(long)]
-    pub json: bool,
+    pub options: compat::CompatOptions,
 }
 
 /// Options of `export`.
@@ -210,7 +132,7 @@ pub enum Command {
     /// File, kernel, time of recording, losses and events
     Info(InfoArgs),
     /// Events as the kernel prints them, or as JSON lines
-    Dump(DumpArgs),
+    Dump(DumpOptions),
     /// All reports of one trace
     All {
         #[command(flatten)]
@@ -258,7 +180,7 @@ pub enum Command {
     ///
     /// In the new file, objects allocated before the part and freed in it count as allocated before the trace. Option
     /// --time of the reports follows them from their allocation.
-    Slice(SliceArgs),
+    Slice(SliceOptions),
     /// A sound file of what is left of a damaged one
     Recover {
         #[command(flatten)]
@@ -297,7 +219,7 @@ pub enum Command {
     /// With --hide-symbols a function can still be recognized by its sizes, flags and caches; --hide-caches helps. With
     /// either, verdicts that depend on names (leaks of some caches) can differ. Functions that a vendor
     /// added to the kernel image keep their names without --hide-symbols. Two files of one trace can be matched.
-    Anonymize(AnonymizeArgs),
+    Anonymize(AnonymizeOptions),
     /// Why trace-cmd mem and perf kmem print other totals
     Reconcile {
         #[command(flatten)]

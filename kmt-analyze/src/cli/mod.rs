@@ -8,9 +8,9 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
-use args::{DiffArgs, DumpArgs, DumpFormat, InfoArgs};
+use args::{DiffArgs, InfoArgs};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
-use command::{AnonymizeArgs, ChartArgs, Command, ExportArgs, OutputArgs, SliceArgs, SummaryArgs};
+use command::{ChartArgs, Command, ExportArgs, SummaryArgs};
 use help::grouped;
 use kmt_common::manual;
 use kmt_common::version::VERSION;
@@ -130,15 +130,14 @@ fn summarise(
     report: &dyn AnyReport,
 ) -> Result<Outcome> {
     let selection = Selection::from(args.select);
-    match args.compat {
+    match args.options.compat {
         None => {
             let output = Output { limit: None, json: args.json, show };
             with(env, file, |session| one(session, &selection, output, report))
         }
         Some(tool) => {
-            let SummaryArgs { slab, page, caller, alloc, lines: limit, json, .. } = args;
-            let options = compat::CompatOptions { tool, slab, page, caller, alloc, limit, json };
-            with(env, file, |session| compat::run(session, &options))
+            let options = args.options;
+            with(env, file, |session| compat::run(session, tool, &options, args.json))
         }
     }
 }
@@ -155,7 +154,7 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
                 (None, false) => info::run(session, &output),
             })
         }
-        Command::Dump(args) => dump(args, env),
+        Command::Dump(options) => dump(&options, env),
         Command::All { select, lines, target } => {
             let output = Output { limit: Some(lines), json: target.json, show };
             with(env, &target.file, |session| all::run(session, &select.into(), output))
@@ -171,23 +170,15 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
             page(&args.file, args.against.as_deref(), target, args.select.into(), env)
         }
         Command::Export(args) => export(*args, env),
-        Command::Slice(args) => {
-            let SliceArgs { made, time, cpu, pid, event } = args;
-            let target = made_target(&made);
-            let compress = made.compress;
-            target.check()?;
-            let options = edit::SliceOptions { target, time, cpus: cpu, pids: pid, events: event, compress };
-            copied(env, &made.file, |session| edit::slice(session, &options))
-        }
+        Command::Slice(options) => copied(env, &options.made, |session| edit::slice(session, &options)),
         Command::Recover { made } => {
-            made_target(&made).check()?;
-            let bytes = open::bytes_in(&made.file, env)?;
-            edit::recover(&made.file, &bytes, &made_target(&made), made.compress, env)
+            made.target().check()?;
+            edit::recover(&made, &open::bytes_in(&made.file, env)?, env)
         }
         Command::Symbolize { made } => {
-            made_target(&made).check()?;
+            made.target().check()?;
             let bytes = with_names(&made.file, open::bytes_in(&made.file, env)?, env)?;
-            edit::symbolize(&made.file, &bytes, &made_target(&made), made.compress, env)
+            edit::symbolize(&made, &bytes, env)
         }
         #[cfg(feature = "dwarf")]
         Command::Footprint { args, select, file } => footprint(&args, *select, file.as_deref(), env, &show),
@@ -196,14 +187,8 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
             let trace = open::trace_in(&target.file, &bytes, env)?;
             edit::verify(&Session::in_env(&target.file, &trace, env), &bytes, &plain(target.json, show))
         }
-        Command::Anonymize(args) => {
-            let AnonymizeArgs { made, hide_symbols, hide_caches, audience, seed, json } = args;
-            let target = made_target(&made);
-            let compress = made.compress;
-            target.check()?;
-            let options =
-                edit::AnonymizeOptions { target, hide_symbols, hide_caches, audience, seed, compress, json };
-            copied(env, &made.file, |session| edit::anonymize(session, &options))
+        Command::Anonymize(options) => {
+            copied(env, &options.made, |session| edit::anonymize(session, &options))
         }
         Command::Reconcile { target } => {
             with(env, &target.file, |session| compat::reconcile(session, &plain(target.json, show)))
@@ -226,10 +211,6 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
 /// Output of a command without `-l`.
 fn plain(json: bool, show: Show) -> Output {
     Output { limit: None, json, show }
-}
-
-fn made_target(made: &OutputArgs) -> export::Target {
-    export::Target { path: made.output.clone(), force: made.force }
 }
 
 fn export(args: ExportArgs, env: &Env) -> Result<Outcome> {
@@ -322,24 +303,11 @@ fn page(
     })
 }
 
-fn dump(args: DumpArgs, env: &Env) -> Result<Outcome> {
-    let format = match args.format {
-        DumpFormat::Kernel if !args.json => dump::LineFormat::Kernel,
-        DumpFormat::Kernel | DumpFormat::Jsonl => dump::LineFormat::Jsonl,
-    };
-    let options = dump::DumpOptions {
-        format,
-        time: args.time,
-        cpus: args.cpu,
-        pids: args.pid,
-        events: args.event,
-        conditions: args.conditions,
-        limit: args.lines,
-    };
-    if args.follow {
-        return live::run(&args.file, &options, env);
+fn dump(options: &dump::DumpOptions, env: &Env) -> Result<Outcome> {
+    if options.follow {
+        return live::run(options, env);
     }
-    shown(env, &args.file, |session| dump::run(session, &options))
+    shown(env, &options.file, |session| dump::run(session, options))
 }
 
 fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
@@ -409,9 +377,14 @@ fn with(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome
 }
 
 /// Runs a command that rewrites events.
-fn copied(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
-    shown(env, file, |session| {
-        unknown::check_copying(file, session.trace)?;
+fn copied(
+    env: &Env,
+    made: &edit::OutputArgs,
+    run: impl FnOnce(&Session<'_>) -> Result<Outcome>,
+) -> Result<Outcome> {
+    made.target().check()?;
+    shown(env, &made.file, |session| {
+        unknown::check_copying(&made.file, session.trace)?;
         run(session)
     })
 }

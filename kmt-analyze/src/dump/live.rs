@@ -1,7 +1,5 @@
 //! `dump --follow`: prints events as they arrive.
 
-use std::path::Path;
-
 use kmt_format::read::{Event, StackJoiner};
 
 use super::conditions::{self, Conditions};
@@ -13,17 +11,17 @@ use crate::trace::event_names::SelectedEvents;
 use crate::trace::follow::{self, Sink, Source};
 
 /// Prints the events of a growing file, or of a stream.
-pub fn run(path: &Path, options: &DumpOptions, env: &Env) -> Result<Outcome> {
+pub fn run(options: &DumpOptions, env: &Env) -> Result<Outcome> {
     conditions::check(&options.conditions)?;
     follow::run(
-        path,
+        &options.file,
         LiveDump {
             options,
-            selected: SelectedEvents::new(&options.events),
+            selected: SelectedEvents::new(&options.event),
             conditions: None,
             stacks: StackJoiner::default(),
             out: Out::stdout(env),
-            left: options.limit.unwrap_or(u64::MAX),
+            left: options.lines.unwrap_or(u64::MAX),
             is_terminal: env.is_terminal(),
         },
         env,
@@ -68,7 +66,7 @@ impl Sink for LiveDump<'_> {
         }
         *left -= 1;
         let printer = printer.get_or_insert_with(new);
-        let line = match options.format {
+        let line = match options.line_format() {
             LineFormat::Kernel => printer.kernel(event),
             LineFormat::Jsonl => printer.json(event, of.and_then(|of| of.named(source.schema))),
         };

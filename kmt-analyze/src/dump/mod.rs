@@ -4,6 +4,7 @@ mod conditions;
 pub mod live;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use conditions::Conditions;
 use kmt_common::tell;
@@ -27,35 +28,56 @@ use crate::trace::open::outcome;
 use crate::trace::session::Session;
 use crate::trace::time_range::TimeRange;
 
-/// Output format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Output format of `dump`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum LineFormat {
-    /// As the kernel prints them.
+    /// As the kernel's trace file with nohash-ptr
     Kernel,
-    /// One JSON object a line.
+    /// One JSON object a line
     Jsonl,
 }
 
-/// Selection and format of the output.
-#[derive(Debug)]
+/// Options of `dump`.
+#[derive(Debug, clap::Args)]
 pub struct DumpOptions {
-    /// Output format.
+    /// Output format
+    #[arg(long, value_enum, default_value_t = LineFormat::Kernel)]
     pub format: LineFormat,
-    /// Time window.
+    /// The same as --format jsonl
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    /// Events from A to B: seconds as `dump` prints them, or +seconds from the start
+    #[arg(long, value_name = "A..B", value_parser = TimeRange::parse)]
     pub time: Option<TimeRange>,
-    /// CPUs; empty: all.
-    pub cpus: Vec<u32>,
-    /// Tasks; empty: all.
-    pub pids: Vec<i32>,
-    /// Events as SYSTEM:EVENT with * and ?; empty: all. Includes their stacks.
-    pub events: Vec<String>,
-    /// Conditions on the fields of an event; all must hold. Includes their stacks.
+    /// Events on this CPU; may be given several times
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Vec<u32>,
+    /// Events of this task (thread id); may be given several times
+    #[arg(long, value_name = "PID")]
+    pub pid: Vec<i32>,
+    /// Events: SYSTEM, EVENT or SYSTEM:EVENT, with * and ?; may be given several times. Includes their stacks
+    #[arg(short, long = "event", value_name = "EVENT")]
+    pub event: Vec<String>,
+    /// Events whose own fields meet a condition: size>4096, call_site~^ext4_, comm=dd. Keys and operators: `kmt-analyze
+    /// callers --help`; lifetime is not one of an event. If repeated, all conditions must hold. Includes their stacks
+    #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
     pub conditions: Vec<Condition>,
-    /// Largest number of events.
-    pub limit: Option<u64>,
+    /// Print at most N events
+    #[arg(short, long = "lines", value_name = "N")]
+    pub lines: Option<u64>,
+    /// Print events as they arrive, from a file that is being written or from a stream
+    #[arg(short, long, conflicts_with = "time")]
+    pub follow: bool,
+    /// The .kmt file; - is standard input
+    pub file: PathBuf,
 }
 
 impl DumpOptions {
+    /// Format of a line.
+    pub(super) fn line_format(&self) -> LineFormat {
+        if self.json { LineFormat::Jsonl } else { self.format }
+    }
+
     /// True if CPU, task and name of the event are selected.
     pub(super) fn selects(
         &self,
@@ -63,8 +85,8 @@ impl DumpOptions {
         selected: &mut SelectedEvents<'_>,
         schema: &Schema,
     ) -> bool {
-        (self.cpus.is_empty() || self.cpus.contains(&event.cpu()))
-            && (self.pids.is_empty() || self.pids.contains(&event.pid()))
+        (self.cpu.is_empty() || self.cpu.contains(&event.cpu()))
+            && (self.pid.is_empty() || self.pid.contains(&event.pid()))
             && selected.has(schema, event.class_index())
     }
 }
@@ -100,7 +122,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
         Printer::new(trace.schema(), trace.metadata(), session.print_env(), session.env.is_terminal());
     let mut printer = printer.with_names(session.names());
     let mut out = Out::stdout(&session.env);
-    let mut selected = SelectedEvents::of(session, &options.events)?;
+    let mut selected = SelectedEvents::of(session, &options.event)?;
     let start = session.first_time().unwrap_or(0);
     let window = options.time.as_ref().map(|t| t.resolve(&session.clock(), start)).transpose()?;
     let mut merge = trace.merge_of(selected.bits(trace.schema()), window);
@@ -108,12 +130,12 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
     let mut conditions = Conditions::new(&options.conditions, trace.metadata(), Some(session.source()));
     // On a terminal, the events themselves show it.
     let progress = (!session.env.is_terminal()).then(|| ByTime::of(session, window));
-    let mut left = options.limit.unwrap_or(u64::MAX);
+    let mut left = options.lines.unwrap_or(u64::MAX);
     'all: while let Some(run) = merge.next_run() {
         if run.gap.is_some_and(|gap| !gap.is_empty()) {
             stacks.gap(run.cpu);
         }
-        if !options.cpus.is_empty() && !options.cpus.contains(&run.cpu) {
+        if !options.cpu.is_empty() && !options.cpu.contains(&run.cpu) {
             continue;
         }
         if let (Some(progress), Some(event)) = (&progress, run.events().next()) {
@@ -133,7 +155,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
                 break 'all;
             }
             left -= 1;
-            let line = match options.format {
+            let line = match options.line_format() {
                 LineFormat::Kernel => printer.kernel(&event),
                 LineFormat::Jsonl => printer.json(&event, of.and_then(|of| of.named(trace.schema()))),
             };
@@ -145,7 +167,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
     let damages = merge.damages().to_vec();
     drop(progress);
     out.finish()?;
-    if left == options.limit.unwrap_or(u64::MAX) && left > 0 && trace.event_count() > 0 {
+    if left == options.lines.unwrap_or(u64::MAX) && left > 0 && trace.event_count() > 0 {
         nothing::report_no_event(session);
     }
     conditions.tell();

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use kmt_common::compress::Compress;
 use kmt_format::Error;
 use kmt_format::kernel::{CpuStats, KernelSymbols, Symbol, SymbolOwner, parse_modules};
 use kmt_format::read::Gap;
 use kmt_format::tables::SourceLine;
 use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions, WriterStats};
 
-use crate::export::output::{Export, Target};
+use super::output_args::OutputArgs;
+use crate::export::output::Export;
 use crate::failure::{Failure, Result};
 use crate::trace::session::Session;
 
@@ -46,6 +46,27 @@ pub struct Copy {
     stats: std::collections::BTreeMap<u32, WriterStats>,
 }
 
+/// Table of these symbols: address, size, kind, owner and name of each.
+pub fn symbol_table<'s>(
+    symbols: impl Iterator<Item = (u64, u64, u8, Option<&'s [u8]>, &'s [u8])>,
+) -> KernelSymbols<'s> {
+    let mut owners: Vec<&[u8]> = Vec::new();
+    let mut numbers: HashMap<&[u8], usize> = HashMap::new();
+    let symbols = symbols.map(|(address, size, kind, owner, name)| {
+        let owner = owner.map_or(SymbolOwner::Core, |owner| {
+            let at = *numbers.entry(owner).or_insert_with(|| {
+                owners.push(owner);
+                owners.len() - 1
+            });
+            SymbolOwner::Owner(u16::try_from(at).unwrap_or(u16::MAX))
+        });
+        Symbol { address, size, kind, owner, name }
+    });
+    let mut symbols: Vec<Symbol<'_>> = symbols.collect();
+    symbols.sort_by_key(|s| s.address);
+    KernelSymbols { symbols, owners, all_zero: false }
+}
+
 /// Failure for an unexpected error of the format.
 pub fn failed(error: &Error) -> Failure {
     Failure::new(format!("writing the file: {error}"))
@@ -53,23 +74,17 @@ pub fn failed(error: &Error) -> Failure {
 
 impl Copy {
     /// Begins a file for the same machine and the same event classes.
-    pub fn new(
-        session: &Session<'_>,
-        target: &Target,
-        trace_uuid: [u8; 16],
-        compress: Compress,
-    ) -> Result<Self> {
+    pub fn new(session: &Session<'_>, made: &OutputArgs, trace_uuid: [u8; 16]) -> Result<Self> {
         let classes = session.trace.schema().classes();
         let classes = classes.map(|(_, class)| (class.system.as_str(), &*class.format_text));
-        Self::with_classes(session, target, trace_uuid, compress, classes)
+        Self::with_classes(session, made, trace_uuid, classes)
     }
 
     /// Begins a file for the same machine with these classes: system, and the kernel's description.
     pub fn with_classes<'c>(
         session: &Session<'_>,
-        target: &Target,
+        made: &OutputArgs,
         trace_uuid: [u8; 16],
-        compress: Compress,
         classes: impl Iterator<Item = (&'c str, &'c str)>,
     ) -> Result<Self> {
         let header = session.trace.header();
@@ -77,7 +92,7 @@ impl Copy {
             .align_u64(header.align_u64)
             .page_size(header.page_size)
             .trace_uuid(trace_uuid)
-            .compression(compress.into());
+            .compression(made.compress.into());
         let mut writer = Writer::new(options).map_err(|e| failed(&e))?;
         for (system, format_text) in classes {
             let added = writer.add_format(system, format_text);
@@ -85,7 +100,7 @@ impl Copy {
         }
         Ok(Self {
             writer,
-            output: Export::open_binary(target, &session.env)?,
+            output: Export::open_binary(&made.target(), &session.env)?,
             stats: std::collections::BTreeMap::new(),
         })
     }
@@ -98,17 +113,20 @@ impl Copy {
         }
     }
 
-    /// Copies the kernel's counters of CPUs for which `keeps` is true.
-    pub fn counters(&mut self, session: &Session<'_>, keeps: impl Fn(u32) -> bool) -> Result<()> {
-        type Pick = fn(&kmt_format::read::CpuCounters) -> Option<CpuStats>;
-        let picks: [(StatsTaken, Pick); 2] =
-            [(StatsTaken::Before, |c| c.before), (StatsTaken::After, |c| c.after)];
-        for (taken, pick) in picks {
-            let counters = session.trace.metadata().counters.iter();
-            let rows: Vec<(u32, CpuStats)> = counters
-                .filter(|(cpu, _)| keeps(**cpu))
-                .filter_map(|(&cpu, c)| Some((cpu, pick(c)?)))
-                .collect();
+    /// Copies the kernel's counters of CPUs for which `keeps` is true, changed by `change`.
+    pub fn counters(
+        &mut self,
+        session: &Session<'_>,
+        keeps: impl Fn(u32) -> bool,
+        change: impl Fn(CpuStats) -> CpuStats,
+    ) -> Result<()> {
+        for taken in [StatsTaken::Before, StatsTaken::After] {
+            let counters = session.trace.metadata().counters.iter().filter(|(cpu, _)| keeps(**cpu));
+            let rows = counters.filter_map(|(&cpu, c)| {
+                let stats = if taken == StatsTaken::Before { c.before } else { c.after };
+                Some((cpu, change(stats?)))
+            });
+            let rows: Vec<(u32, CpuStats)> = rows.collect();
             if !rows.is_empty() {
                 self.writer.add_stats(taken, &rows).map_err(|e| failed(&e))?;
             }
@@ -116,14 +134,14 @@ impl Copy {
         Ok(())
     }
 
-    /// Copies names of tasks, changed by `name`.
-    pub fn tasks(&mut self, session: &Session<'_>, mut name: impl FnMut(&[u8]) -> Vec<u8>) -> Result<()> {
+    /// Copies names of tasks.
+    pub fn tasks(&mut self, session: &Session<'_>) -> Result<()> {
         let tasks: Vec<Task> = session
             .trace
             .metadata()
             .tasks
             .iter()
-            .map(|t| Task::new(t.pid, name(&t.comm)).tgid(t.tgid).since(t.time))
+            .map(|t| Task::new(t.pid, t.comm.to_vec()).tgid(t.tgid).since(t.time))
             .collect();
         if tasks.is_empty() { Ok(()) } else { self.writer.add_tasks(&tasks).map_err(|e| failed(&e)) }
     }
@@ -137,33 +155,14 @@ impl Copy {
         add_lines(&mut self.writer, &lines)
     }
 
-    /// Copies symbols, changed by `change`: address, name, owner.
-    pub fn symbols(
-        &mut self,
-        session: &Session<'_>,
-        mut change: impl FnMut(u64, &[u8], Option<&[u8]>) -> (u64, Vec<u8>, Option<Vec<u8>>),
-        with_modules: bool,
-    ) -> Result<()> {
+    /// Copies symbols and the modules that they are of.
+    pub fn symbols(&mut self, session: &Session<'_>) -> Result<()> {
         let Some(table) = session.trace.symbols() else { return Ok(()) };
-        let changed: Vec<_> =
-            table.entries().map(|s| (change(s.address, &s.name, s.owner), s.size, s.kind)).collect();
-        let mut owners: Vec<&[u8]> = Vec::new();
-        let mut numbers: HashMap<&[u8], usize> = HashMap::new();
-        let mut symbols = Vec::new();
-        for ((address, name, owner), size, kind) in &changed {
-            let owner = owner.as_deref().map_or(SymbolOwner::Core, |owner| {
-                let at = *numbers.entry(owner).or_insert_with(|| {
-                    owners.push(owner);
-                    owners.len() - 1
-                });
-                SymbolOwner::Owner(u16::try_from(at).unwrap_or(u16::MAX))
-            });
-            symbols.push(Symbol { address: *address, size: *size, kind: *kind, owner, name });
-        }
-        symbols.sort_by_key(|s| s.address);
-        let modules = session.trace.metadata().attachment("modules").filter(|_| with_modules);
+        let entries: Vec<_> = table.entries().collect();
+        let table =
+            symbol_table(entries.iter().map(|s| (s.address, s.size, s.kind, s.owner, s.name.as_ref())));
+        let modules = session.trace.metadata().attachment("modules");
         let modules = modules.map(|text| parse_modules(&String::from_utf8_lossy(text))).unwrap_or_default();
-        let table = KernelSymbols { symbols, owners, all_zero: false };
         self.writer.add_symbols(&table, &modules).map_err(|e| failed(&e))
     }
 

@@ -2,13 +2,14 @@
 
 mod anonymize;
 mod copy;
+mod output_args;
 mod recover;
 mod slice;
 mod symbolize;
 mod verify;
 
-pub use anonymize::{AnonymizeOptions, Audience, run as anonymize};
-pub use kmt_common::compress::Compress;
+pub use anonymize::{AnonymizeOptions, run as anonymize};
+pub use output_args::OutputArgs;
 pub use recover::run as recover;
 pub use slice::{SliceOptions, run as slice};
 pub use symbolize::run as symbolize;

@@ -1,23 +1,18 @@
 //! `recover`: the intact contents of a damaged or torn file.
 
-use kmt_common::compress::Compress;
 use kmt_common::recovery::report;
 use kmt_format::Fault;
 use kmt_format::edit::{Rewrite, RewriteOptions};
 
+use super::output_args::OutputArgs;
 use crate::env::Env;
-use crate::export::output::{Export, Target};
+use crate::export::output::Export;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 
 /// Writes the intact contents as a sound file.
-pub fn run(
-    path: &std::path::Path,
-    bytes: &[u8],
-    target: &Target,
-    compress: Compress,
-    env: &Env,
-) -> Result<Outcome> {
+pub fn run(made: &OutputArgs, bytes: &[u8], env: &Env) -> Result<Outcome> {
+    let path = &made.file;
     let failed = |e: kmt_format::Error| {
         let failure = Failure::new(format!("{}: {e}", path.display()));
         failure.hint(match e.fault() {
@@ -27,9 +22,9 @@ pub fn run(
             }
         })
     };
-    let options = RewriteOptions::new().compression(kmt_format::Compression::from(compress));
+    let options = RewriteOptions::new().compression(kmt_format::Compression::from(made.compress));
     let mut rewrite = Rewrite::new(bytes, env.limits.file, options).map_err(failed)?;
-    let mut out = Export::open_binary(target, env)?;
+    let mut out = Export::open_binary(&made.target(), env)?;
     while let Some(bytes) = rewrite.next_bytes().map_err(failed)? {
         out.write(&bytes)?;
     }

@@ -1,12 +1,11 @@
 //! `slice`: part of a trace, by time, CPU, task and event.
 
-use kmt_common::compress::Compress;
 use kmt_common::tell;
 use kmt_format::read::StackJoiner;
 use kmt_format::schema::Meaning;
 
 use super::copy::{Copy, failed};
-use crate::export::output::Target;
+use super::output_args::OutputArgs;
 use crate::failure::{Outcome, Result};
 use crate::render::nothing;
 use crate::trace::event_names::SelectedEvents;
@@ -15,20 +14,22 @@ use crate::trace::session::Session;
 use crate::trace::time_range::TimeRange;
 
 /// Options of `slice`.
-#[derive(Debug)]
+#[derive(Debug, clap::Args)]
 pub struct SliceOptions {
-    /// Output.
-    pub target: Target,
-    /// Time window.
+    #[command(flatten)]
+    pub made: OutputArgs,
+    /// Events from A to B: seconds as `dump` prints them, or +seconds from the start
+    #[arg(long, value_name = "A..B", value_parser = TimeRange::parse)]
     pub time: Option<TimeRange>,
-    /// CPUs; empty: all.
-    pub cpus: Vec<u32>,
-    /// Tasks; empty: all.
-    pub pids: Vec<i32>,
-    /// Events as SYSTEM:EVENT with * and ?; empty: all. Includes their stacks.
-    pub events: Vec<String>,
-    /// Compression of the file.
-    pub compress: Compress,
+    /// Events on this CPU; may be given several times
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Vec<u32>,
+    /// Events of this task (thread id); may be given several times
+    #[arg(long, value_name = "PID")]
+    pub pid: Vec<i32>,
+    /// Events: SYSTEM, EVENT or SYSTEM:EVENT, with * and ?; may be given several times. Includes their stacks
+    #[arg(short, long = "event", value_name = "EVENT")]
+    pub event: Vec<String>,
 }
 
 /// Writes the selected part of the trace.
@@ -36,9 +37,9 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let trace = session.trace;
     let start = session.first_time().unwrap_or(0);
     let window = options.time.as_ref().map(|t| t.resolve(&session.clock(), start)).transpose()?;
-    let mut classes = SelectedEvents::of(session, &options.events)?;
-    let keeps_cpu = |cpu: u32| options.cpus.is_empty() || options.cpus.contains(&cpu);
-    let mut copy = Copy::new(session, &options.target, identity(session, options), options.compress)?;
+    let mut classes = SelectedEvents::of(session, &options.event)?;
+    let keeps_cpu = |cpu: u32| options.cpu.is_empty() || options.cpu.contains(&cpu);
+    let mut copy = Copy::new(session, &options.made, identity(session, options))?;
     copy.clock(session)?;
     let note = describe(options);
     let mut pairs: Vec<(&str, &[u8])> =
@@ -49,13 +50,13 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
         // Snapshots are of the whole recording, and are copied with their times.
         copy.writer.add_file_at(&file.name, &file.contents, file.times).map_err(|e| failed(&e))?;
     }
-    copy.tasks(session, <[u8]>::to_vec)?;
+    copy.tasks(session)?;
     copy.lines(session)?;
     if window.is_none() {
         // Counters are of the whole recording.
-        copy.counters(session, keeps_cpu)?;
+        copy.counters(session, keeps_cpu, |stats| stats)?;
     }
-    copy.symbols(session, |address, name, owner| (address, name.to_vec(), owner.map(<[u8]>::to_vec)), true)?;
+    copy.symbols(session)?;
     let mut merge = match window {
         Some((first, last)) => trace.merge_between(first, last),
         None => trace.merge(),
@@ -71,7 +72,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
             copy.gap(run.cpu, gap)?;
         }
         for event in run.events() {
-            let of_task = options.pids.is_empty() || options.pids.contains(&event.pid());
+            let of_task = options.pid.is_empty() || options.pid.contains(&event.pid());
             let keeps = of_task && classes.has(trace.schema(), event.class_index());
             let of = stacks.see(&event, keeps);
             let is_stack = event.class().meaning == Meaning::KERNEL_STACK;
@@ -94,14 +95,14 @@ fn describe(options: &SliceOptions) -> String {
     let mut parts = Vec::new();
     parts.extend(options.time.as_ref().map(|t| format!("time {t}")));
     let list = |numbers: Vec<String>| numbers.join(",");
-    if !options.cpus.is_empty() {
-        parts.push(format!("cpu {}", list(options.cpus.iter().map(u32::to_string).collect())));
+    if !options.cpu.is_empty() {
+        parts.push(format!("cpu {}", list(options.cpu.iter().map(u32::to_string).collect())));
     }
-    if !options.pids.is_empty() {
-        parts.push(format!("pid {}", list(options.pids.iter().map(i32::to_string).collect())));
+    if !options.pid.is_empty() {
+        parts.push(format!("pid {}", list(options.pid.iter().map(i32::to_string).collect())));
     }
-    if !options.events.is_empty() {
-        parts.push(format!("event {}", options.events.join(",")));
+    if !options.event.is_empty() {
+        parts.push(format!("event {}", options.event.join(",")));
     }
     if parts.is_empty() { "all".to_owned() } else { parts.join("; ") }
 }

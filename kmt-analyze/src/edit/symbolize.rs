@@ -1,22 +1,21 @@
 //! `symbolize`: a trace with the functions and source lines of its addresses, which then travel with it.
 
-use std::path::Path;
-
-use kmt_common::compress::Compress;
 use kmt_common::tell;
 use kmt_format::read::Trace;
 use kmt_format::write::Writer;
 
 use super::copy::{add_lines, failed};
+use super::output_args::OutputArgs;
 use crate::env::Env;
-use crate::export::output::{Export, Target};
+use crate::export::output::Export;
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::count;
 use crate::trace::lines::lines_of;
 use crate::trace::open::outcome;
 
 /// Writes the trace with the lines of its addresses.
-pub fn run(path: &Path, bytes: &[u8], target: &Target, compress: Compress, env: &Env) -> Result<Outcome> {
+pub fn run(made: &OutputArgs, bytes: &[u8], env: &Env) -> Result<Outcome> {
+    let path = &made.file;
     if !env.source.is_given() && env.source.system_map.is_none() {
         return Err(Failure::new("no debug information is given")
             .hint("--vmlinux FILE, --modules DIR or --debug-dir DIR have it, --system-map FILE names"));
@@ -24,13 +23,13 @@ pub fn run(path: &Path, bytes: &[u8], target: &Target, compress: Compress, env: 
     let trace = Trace::builder().limits(env.limits.file).open(bytes).map_err(|e| failed(&e))?;
     let mut lines = if env.source.is_given() { lines_of(&trace, env)? } else { Vec::new() };
     lines.sort_by_key(|line| (line.address, line.depth));
-    let mut writer = Writer::append_to(bytes, env.limits.file, compress.into()).map_err(|error| {
+    let mut writer = Writer::append_to(bytes, env.limits.file, made.compress.into()).map_err(|error| {
         Failure::new(format!("{}: {error}", path.display()))
             .hint("kmt-analyze recover makes a sound file of it")
     })?;
     add_lines(&mut writer, &lines)?;
     let rest = writer.finish().map_err(|e| failed(&e))?;
-    let mut out = Export::open_binary(target, env)?;
+    let mut out = Export::open_binary(&made.target(), env)?;
     out.write(bytes)?;
     out.write(&rest)?;
     out.finish()?;

@@ -40,6 +40,12 @@ pub trait Report: clap::Args + 'static {
     const HAS_LINES: bool = true;
     /// True if it accounts for memory: refused where the file has fields of a later version of the format.
     const ACCOUNTS: bool = true;
+    /// Events that it needs with its default options.
+    const RESTS_ON: Input;
+    /// Conditions that it supports with its default options.
+    const KEYS: Keys = Keys::Slab;
+    /// Needs besides its collectors, with its default options.
+    const NEEDS: Needs = Needs::empty();
 
     /// The report with the defaults of a selection for options that are not given.
     fn for_selection(self, _selection: &Selection) -> Self {
@@ -55,11 +61,13 @@ pub trait Report: clap::Args + 'static {
     }
 
     /// Events that it needs.
-    fn rests_on(&self) -> Input;
+    fn rests_on(&self) -> Input {
+        Self::RESTS_ON
+    }
 
     /// Conditions that it supports.
     fn keys(&self) -> Keys {
-        Keys::Slab
+        Self::KEYS
     }
 
     /// Fails early if the selection is not valid for this report.
@@ -69,7 +77,7 @@ pub trait Report: clap::Args + 'static {
 
     /// Needs besides its collectors.
     fn needs(&self) -> Needs {
-        Needs::empty()
+        Self::NEEDS
     }
 
     /// Adds its collectors to a pass.

@@ -4,11 +4,12 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use kmt_format::kernel::{KernelSymbols, Symbol, SymbolOwner};
+use kmt_format::kernel::KernelSymbols;
 use kmt_format::read::SymbolTable;
 
 use super::keys::{Purpose, SecretKeys};
 use super::texts::Texts;
+use crate::edit::copy::symbol_table;
 
 /// Parts of a module farther apart than this were placed separately by the kernel.
 const REGION_GAP: u64 = 1 << 20;
@@ -122,19 +123,8 @@ impl Code {
 
     /// Symbols of the new file: functions that occur in it, and the bounds of the kernel's image.
     pub fn table(&self) -> KernelSymbols<'_> {
-        let mut owners: Vec<&[u8]> = Vec::new();
-        let mut numbers: HashMap<&[u8], u16> = HashMap::new();
-        let symbols = self.symbols.iter().map(|s| {
-            let owner = s.owner.as_deref().map_or(SymbolOwner::Core, |owner| {
-                SymbolOwner::Owner(*numbers.entry(owner).or_insert_with(|| {
-                    owners.push(owner);
-                    u16::try_from(owners.len() - 1).unwrap_or(u16::MAX - 1)
-                }))
-            });
-            Symbol { address: s.address, size: s.size, kind: b't', owner, name: &s.name }
-        });
-        let symbols = symbols.collect();
-        KernelSymbols { symbols, owners, all_zero: false }
+        let symbols = self.symbols.iter();
+        symbol_table(symbols.map(|s| (s.address, s.size, b't', s.owner.as_deref(), s.name.as_slice())))
     }
 
     fn show(

@@ -24,9 +24,8 @@ pub use manifest::AnonymizeRows;
 
 use std::collections::{BTreeSet, HashMap};
 
-use kmt_common::compress::Compress;
 use kmt_format::kernel::CpuStats;
-use kmt_format::write::{StatsTaken, Task};
+use kmt_format::write::Task;
 
 use self::code::{Code, Hiding};
 use self::fields::ClassMask;
@@ -37,8 +36,8 @@ use self::record::Masks;
 use self::survey::Survey;
 use self::texts::{CacheTexts, Texts};
 use super::copy::{Copy, failed};
+use super::output_args::OutputArgs;
 use crate::collect::Collectors;
-use crate::export::output::Target;
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
 use crate::pass::{self, Request};
@@ -53,27 +52,30 @@ pub enum Audience {
 }
 
 /// Options of `anonymize`.
-#[derive(Debug)]
+#[derive(Debug, clap::Args)]
 pub struct AnonymizeOptions {
-    /// Output.
-    pub target: Target,
-    /// True to hide functions and modules.
+    #[command(flatten)]
+    pub made: OutputArgs,
+    /// Replace names of functions and modules, and shuffle functions and call sites
+    #[arg(long)]
     pub hide_symbols: bool,
-    /// True to hide names of caches.
+    /// Replace names of caches, except those of kmalloc
+    #[arg(long)]
     pub hide_caches: bool,
-    /// Readers of the file.
+    /// Hide more, for these readers
+    #[arg(long = "for", value_enum, value_name = "READERS")]
     pub audience: Option<Audience>,
-    /// Seed of a repeatable key, for tests.
+    /// For tests: derive the key from this number. Anyone who guesses the number can undo the anonymization
+    #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
-    /// Compression of the file.
-    pub compress: Compress,
-    /// True to print the manifest as JSON on standard output.
+    /// Print the manifest as JSON on standard output
+    #[arg(long)]
     pub json: bool,
 }
 
 /// Writes the trace without data that identifies its target.
 pub fn run(session: &Session<'_>, options: &AnonymizeOptions) -> Result<Outcome> {
-    if options.json && options.target.path.as_os_str() == "-" {
+    if options.json && options.made.output.as_os_str() == "-" {
         return Err(Failure::new("the file and the manifest cannot both go to standard output")
             .hint("with --json give -o a file"));
     }
@@ -206,7 +208,7 @@ fn begin(
     let mut trace_uuid = [0; 16];
     trace_uuid.iter_mut().zip(words.concat()).for_each(|(to, from)| *to = from);
     let classes = plans.iter().flatten().map(|plan| (plan.system.as_str(), plan.format_text.as_str()));
-    Copy::with_classes(session, &options.target, trace_uuid, options.compress, classes)
+    Copy::with_classes(session, &options.made, trace_uuid, classes)
 }
 
 /// Copies everything except the events.
@@ -240,30 +242,14 @@ fn about(session: &Session<'_>, copy: &mut Copy, masks: &mut Masks, manifest: &m
     if !tasks.is_empty() {
         copy.writer.add_tasks(&tasks).map_err(|e| failed(&e))?;
     }
-    counters(session, copy, masks)?;
-    if session.trace.symbols().is_some() {
-        copy.writer.add_symbols(&masks.code.table(), &[]).map_err(|e| failed(&e))?;
-    }
-    Ok(())
-}
-
-/// The kernel's counters, with times from the start.
-fn counters(session: &Session<'_>, copy: &mut Copy, masks: &Masks) -> Result<()> {
     let moved = |mut stats: CpuStats| {
         stats.oldest_time = stats.oldest_time.map(|t| masks.time(t));
         stats.now_time = stats.now_time.map(|t| masks.time(t));
         stats
     };
-    for taken in [StatsTaken::Before, StatsTaken::After] {
-        let counters = session.trace.metadata().counters.iter();
-        let rows = counters.filter_map(|(&cpu, c)| {
-            let stats = if taken == StatsTaken::Before { c.before } else { c.after };
-            Some((cpu, moved(stats?)))
-        });
-        let rows: Vec<(u32, CpuStats)> = rows.collect();
-        if !rows.is_empty() {
-            copy.writer.add_stats(taken, &rows).map_err(|e| failed(&e))?;
-        }
+    copy.counters(session, |_| true, moved)?;
+    if session.trace.symbols().is_some() {
+        copy.writer.add_symbols(&masks.code.table(), &[]).map_err(|e| failed(&e))?;
     }
     Ok(())
 }

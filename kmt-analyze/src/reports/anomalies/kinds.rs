@@ -27,10 +27,6 @@ fn kinds(context: &ReportContext<'_, '_>, sums: &AnomalySums) -> Vec<AnomalyKind
     let kind = |meaning: &'static Meaning| {
         let rows = (meaning.rows)(&finder);
         let suspect: u64 = rows.iter().filter(|row| row.is_suspect).map(|row| row.count).sum();
-        let is_lossy = context.session.losses.any();
-        let may_be_lost = is_lossy && (suspect > 0 || !meaning.may_be_a_fault);
-        let verdict = if suspect > 0 { meaning.verdict_suspect } else { meaning.verdict };
-        let verdict = meaning.verdict_lossy.filter(|_| may_be_lost).unwrap_or(verdict);
         AnomalyKind {
             kind: meaning.kind,
             title: meaning.title,
@@ -39,8 +35,6 @@ fn kinds(context: &ReportContext<'_, '_>, sums: &AnomalySums) -> Vec<AnomalyKind
             count: rows.iter().map(|row| row.count).sum(),
             rows_total: rows.len(),
             rows,
-            one: meaning.one,
-            verdict,
             suspect,
         }
     };

@@ -25,10 +25,7 @@ impl Report for AnomalyReport {
 
     const NAME: &'static str = "anomalies";
     const ABOUT: &'static str = "Events that contradict each other, with their causes";
-
-    fn rests_on(&self) -> Input {
-        Input::SlabLives
-    }
+    const RESTS_ON: Input = Input::SlabLives;
 
     fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         collectors.add(Anomalies)

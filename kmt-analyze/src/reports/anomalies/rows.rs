@@ -34,12 +34,6 @@ pub struct AnomalyKind {
     pub rows_total: usize,
     /// Sites, those with most first.
     pub rows: Vec<AnomalyRow>,
-    /// Name of one of them.
-    #[serde(skip)]
-    pub one: &'static str,
-    /// Verdict in a few words.
-    #[serde(skip)]
-    pub verdict: &'static str,
     /// Number of events that may be bugs.
     #[serde(skip)]
     pub suspect: u64,

@@ -1,5 +1,6 @@
 //! The screen of anomalies.
 
+use super::meanings::Meaning;
 use super::rows::{AnomalyKind, AnomalyRow, AnomalyRows, AnomalySite, Detail};
 use crate::render::screen::{Cell, Column, Ink, Screen, ScreenPart, Table, function_of};
 use crate::render::text::count;
@@ -10,12 +11,12 @@ use crate::reports::common::View;
 pub fn of(rows: &AnomalyRows, view: &View) -> Screen {
     let found: Vec<&AnomalyKind> = rows.anomalies.iter().filter(|kind| kind.count > 0).collect();
     let mut screen = Screen::default();
-    answer(&mut screen, &found);
+    answer(&mut screen, &found, view);
     if found.is_empty() {
         let titles: Vec<&str> = rows.anomalies.iter().map(|kind| kind.title).collect();
         screen.note(format!("Checked: {}.", titles.join(", ")));
     }
-    screen.table(kinds(&found));
+    screen.table(kinds(&found, view));
     for kind in &found {
         let heading = format!("{}: {}", kind.title, count(kind.count));
         let sentences = kind.explanation.split_inclusive(". ").map(|sentence| sentence.trim_end().to_owned());
@@ -27,19 +28,23 @@ pub fn of(rows: &AnomalyRows, view: &View) -> Screen {
 }
 
 /// Kinds that may be bugs, or else the most frequent one.
-fn answer(screen: &mut Screen, found: &[&AnomalyKind]) {
+fn verdict(kind: &AnomalyKind, view: &View) -> &'static str {
+    Meaning::of(kind).verdict(kind.suspect, view.is_lossy)
+}
+
+fn answer(screen: &mut Screen, found: &[&AnomalyKind], view: &View) {
     let Some(most) = found.iter().max_by_key(|kind| kind.count) else {
         screen.answer("No anomalies: allocations and frees do not contradict each other.");
         return;
     };
     for kind in found.iter().filter(|kind| kind.suspect > 0) {
-        let number = counted(kind.suspect, kind.one, kind.title);
+        let number = counted(kind.suspect, Meaning::of(kind).one, kind.title);
         let most = kind.rows.iter().find(|row| row.is_suspect).map_or(String::new(), by);
-        screen.answer(format!("{number} ({}){most}.", kind.verdict));
+        screen.answer(format!("{number} ({}){most}.", verdict(kind, view)));
     }
     if screen.answer.is_empty() {
-        let number = counted(most.count, most.one, most.title);
-        screen.answer(format!("No sign of a kernel bug. Most frequent: {number} ({}).", most.verdict));
+        let number = counted(most.count, Meaning::of(most).one, most.title);
+        screen.answer(format!("No sign of a kernel bug. Most frequent: {number} ({}).", verdict(most, view)));
     }
 }
 
@@ -52,13 +57,13 @@ fn by(row: &AnomalyRow) -> String {
 }
 
 /// One row for each kind.
-fn kinds(found: &[&AnomalyKind]) -> Table {
+fn kinds(found: &[&AnomalyKind], view: &View) -> Table {
     let ink = |kind: &AnomalyKind| if kind.suspect > 0 { Ink::Bad } else { Ink::Plain };
     Table::of_rows("", found)
         .of("kind", "kinds", found.len())
         .column(Column::name("anomaly"), |kind| Cell::text(kind.title))
         .column(Column::number("count"), |kind| Cell::Count(kind.count))
-        .column(Column::text("verdict"), |kind| Cell::Verdict(kind.verdict.to_owned(), ink(kind)))
+        .column(Column::text("verdict"), |kind| Cell::Verdict(verdict(kind, view).to_owned(), ink(kind)))
         .into()
 }
 

@@ -31,17 +31,11 @@ impl Report for Caches {
 
     const NAME: &'static str = "caches";
     const ABOUT: &'static str = "Sums by cache and size class";
+    const NEEDS: Needs = Needs::CACHE_NAMES;
+    const RESTS_ON: Input = Input::SlabAllocs;
 
     fn for_selection(self, selection: &Selection) -> Self {
         Self { rows: self.rows.for_selection(selection), ..self }
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::CACHE_NAMES
-    }
-
-    fn rests_on(&self) -> Input {
-        Input::SlabAllocs
     }
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}

@@ -42,13 +42,10 @@ impl Report for Callers {
     const KEY: &'static str = "call_sites";
     const TITLE: &'static str = "call sites";
     const ABOUT: &'static str = "Sums by call site";
+    const RESTS_ON: Input = Input::SlabAllocs;
 
     fn for_selection(self, selection: &Selection) -> Self {
         Self { rows: self.rows.for_selection(selection), ..self }
-    }
-
-    fn rests_on(&self) -> Input {
-        Input::SlabAllocs
     }
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}

@@ -51,6 +51,7 @@ impl Report for CallGraph {
     const NAME: &'static str = "callgraph";
     const TITLE: &'static str = "call graph";
     const ABOUT: &'static str = "Slab memory, or pages, by call stack";
+    const RESTS_ON: Input = Input::SlabAllocs;
     const HAS_LINES: bool = false;
 
     fn for_selection(self, selection: &Selection) -> Self {
@@ -64,11 +65,11 @@ impl Report for CallGraph {
     }
 
     fn rests_on(&self) -> Input {
-        if self.pages { Input::Pages } else { Input::SlabAllocs }
+        if self.pages { Input::Pages } else { Self::RESTS_ON }
     }
 
     fn keys(&self) -> Keys {
-        if self.pages { Keys::Pages } else { Keys::Slab }
+        if self.pages { Keys::Pages } else { Self::KEYS }
     }
 
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {

@@ -1,5 +1,7 @@
 //! Parts shared by the rows of several reports: sums, bounds, addresses.
 
+use std::ops::Deref;
+
 use serde::{Serialize, Serializer};
 
 use super::recorded_sums::RecordedSums;
@@ -94,6 +96,14 @@ pub struct FrameSums {
     pub alloc_events: Option<u64>,
     /// Allocations that returned no page.
     pub alloc_failures: Option<u64>,
+    #[serde(flatten)]
+    pub pages: PageAmounts,
+}
+
+/// Sums of pages without their events; `null`: the events of the number were not recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageAmounts {
     /// Pages allocated.
     pub pages_alloc: Option<u64>,
     /// Bytes of them.
@@ -116,6 +126,14 @@ pub struct FrameSums {
     pub bytes_live_uncertain: Option<u64>,
 }
 
+impl Deref for FrameSums {
+    type Target = PageAmounts;
+
+    fn deref(&self) -> &PageAmounts {
+        &self.pages
+    }
+}
+
 impl FrameSums {
     /// Sums from totals; `null` where events were not recorded.
     pub fn of(t: &FrameTotals, page_size: u64, recorded: RecordedSums) -> Self {
@@ -125,16 +143,18 @@ impl FrameSums {
         Self {
             alloc_events: alloc(t.alloc_events),
             alloc_failures: alloc(t.alloc_failures),
-            pages_alloc: alloc(t.frames_alloc),
-            bytes_alloc: alloc(bytes(t.frames_alloc)),
-            pages_freed: life(t.frames_freed),
-            bytes_freed: life(bytes(t.frames_freed)),
-            pages_freed_unseen: life(t.frames_freed_implied),
-            bytes_freed_unseen: life(bytes(t.frames_freed_implied)),
-            pages_live: life(t.frames_live),
-            bytes_live: life(bytes(t.frames_live)),
-            pages_uncertain: life(t.frames_uncertain),
-            bytes_live_uncertain: life(bytes(t.frames_live_uncertain)),
+            pages: PageAmounts {
+                pages_alloc: alloc(t.frames_alloc),
+                bytes_alloc: alloc(bytes(t.frames_alloc)),
+                pages_freed: life(t.frames_freed),
+                bytes_freed: life(bytes(t.frames_freed)),
+                pages_freed_unseen: life(t.frames_freed_implied),
+                bytes_freed_unseen: life(bytes(t.frames_freed_implied)),
+                pages_live: life(t.frames_live),
+                bytes_live: life(bytes(t.frames_live)),
+                pages_uncertain: life(t.frames_uncertain),
+                bytes_live_uncertain: life(bytes(t.frames_live_uncertain)),
+            },
         }
     }
 }

@@ -32,23 +32,32 @@ pub enum Tool {
     PerfKmem,
 }
 
-/// Wanted parts of another tool's output.
-#[derive(Debug, Clone, Copy)]
+/// The other tool, and parts of its output.
+#[derive(Debug, Clone, Copy, clap::Args)]
 pub struct CompatOptions {
-    /// The tool.
-    pub tool: Tool,
-    /// perf kmem: slab.
+    /// Print the output of another tool for the same events; cannot be combined with a selection
+    #[arg(
+        long,
+        value_enum,
+        value_name = "TOOL",
+        conflicts_with_all = ["time", "at", "pid", "comm", "cpu", "terms", "without_recorder"]
+    )]
+    pub compat: Option<Tool>,
+    /// With --compat perf-kmem: slab (default)
+    #[arg(long, requires = "compat")]
     pub slab: bool,
-    /// perf kmem: pages.
+    /// With --compat perf-kmem: pages
+    #[arg(long, requires = "compat")]
     pub page: bool,
-    /// perf kmem: by call site.
+    /// With --compat perf-kmem: a table by call site
+    #[arg(long, requires = "compat")]
     pub caller: bool,
-    /// perf kmem: by address or frame.
+    /// With --compat perf-kmem: a table by address or frame
+    #[arg(long, requires = "compat")]
     pub alloc: bool,
-    /// So many rows of each table.
-    pub limit: Option<usize>,
-    /// As JSON.
-    pub json: bool,
+    /// With --compat: show at most N rows of each table
+    #[arg(short, long = "lines", value_name = "N", requires = "compat")]
+    pub lines: Option<usize>,
 }
 
 /// The events by the rules of other tools, and the names of the functions.
@@ -88,20 +97,20 @@ fn function(symbol: &[u8], address: u64) -> (u64, Vec<u8>) {
 }
 
 /// Prints what the tool prints.
-pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, tool: Tool, options: &CompatOptions, json: bool) -> Result<Outcome> {
     for (event, samples, events) in session.sampled() {
         tell!(
             "note: {event} was sampled, {samples} of about {events} events; like the tool's, these sums are not scaled"
         );
     }
-    match options.tool {
-        Tool::PerfKmem if options.json => Err(Failure::new("perf kmem has no machine-readable output")
+    match tool {
+        Tool::PerfKmem if json => Err(Failure::new("perf kmem has no machine-readable output")
             .hint("summary, callers and pages have, with the exact figures: docs/json.md")),
         Tool::PerfKmem => perf_kmem::run(session, options),
         _ if options.slab || options.page || options.caller || options.alloc => {
             Err(Failure::new("--slab, --page, --caller and --alloc are options of perf kmem")
                 .hint("give --compat perf-kmem"))
         }
-        Tool::TraceCmdMem => trace_cmd_mem::run(session, options),
+        Tool::TraceCmdMem => trace_cmd_mem::run(session, options, json),
     }
 }

@@ -29,7 +29,7 @@ pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
     let mut view = PerfView::new(session);
     let damages = view.read();
     let is_slab = options.slab || !options.page;
-    let limit = options.limit.unwrap_or(usize::MAX);
+    let limit = options.lines.unwrap_or(usize::MAX);
     let mut text = String::new();
     if is_slab {
         if options.caller {

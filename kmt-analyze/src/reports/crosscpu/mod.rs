@@ -23,10 +23,7 @@ impl Report for CrossCpuReport {
     const NAME: &'static str = "crosscpu";
     const TITLE: &'static str = "cross-CPU frees";
     const ABOUT: &'static str = "Objects freed on another CPU or node";
-
-    fn rests_on(&self) -> Input {
-        Input::SlabLives
-    }
+    const RESTS_ON: Input = Input::SlabLives;
 
     fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         collectors.add(CrossCpu)

@@ -37,9 +37,6 @@ pub struct FreesByCpu {
     pub nodes: Option<Vec<PairRow>>,
     /// Frees on another node than the allocation.
     pub cross_node_frees: Option<u64>,
-    /// Bytes of those.
-    #[serde(skip)]
-    pub cross_node_bytes: Option<u64>,
     /// Number of call sites and interfaces whose objects were freed on another CPU, including those beyond the limit of
     /// rows.
     pub callers_total: usize,
@@ -155,7 +152,6 @@ pub fn of(context: &ReportContext<'_, '_>, sums: &CrossCpuSums) -> CrossCpuRows 
             cpus: pairs(&sums.matrix),
             nodes: nodes.as_ref().map(pairs),
             cross_node_frees: between_nodes.map(|(objects, _)| objects),
-            cross_node_bytes: between_nodes.map(|(_, bytes)| bytes),
             callers_total: callers.len(),
             callers: callers.into_iter().take(shown).map(|c| caller_row(analysis, &labels, c)).collect(),
         },

@@ -73,10 +73,10 @@ fn busiest(frees: &FreesByCpu) -> Option<String> {
 
 /// Frees on another node; nothing where there is one node.
 fn across_nodes(frees: &FreesByCpu, view: &View) -> Option<String> {
-    frees.nodes.as_deref().filter(|nodes| !is_one_node(nodes))?;
+    let nodes = frees.nodes.as_deref().filter(|nodes| !is_one_node(nodes))?;
     let number = frees.cross_node_frees?;
     let were = if number == 1 { "was" } else { "were" };
-    let bytes = view.bytes(frees.cross_node_bytes?);
+    let bytes = view.bytes(nodes.iter().filter(is_crossing).map(|pair| pair.bytes).sum());
     Some(format!("{} ({bytes}) {were} on another node.", counted(number, "free", "frees")))
 }
 
@@ -162,7 +162,6 @@ mod tests {
             cpus: vec![pair(0, 0, 5), pair(0, 1, 2), pair(1, 0, 3)],
             nodes: Some(vec![pair(0, 0, 5), pair(0, 1, 5)]),
             cross_node_frees: Some(5),
-            cross_node_bytes: Some(320),
             callers_total: 0,
             callers: Vec::new(),
         };

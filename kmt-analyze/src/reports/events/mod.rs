@@ -25,19 +25,10 @@ impl Report for Events {
 
     const NAME: &'static str = "events";
     const ABOUT: &'static str = "Counts and rates of events, by event, task and CPU";
+    const RESTS_ON: Input = Input::Nothing;
+    const KEYS: Keys = Keys::Tasks;
+    const NEEDS: Needs = Needs::EVENT_COUNTS;
     const ACCOUNTS: bool = false;
-
-    fn rests_on(&self) -> Input {
-        Input::Nothing
-    }
-
-    fn keys(&self) -> Keys {
-        Keys::Tasks
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::EVENT_COUNTS
-    }
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 

@@ -68,15 +68,9 @@ impl Report for Findings {
 
     const NAME: &'static str = "findings";
     const ABOUT: &'static str = "The most important facts, ranked; the same as without a command";
+    const RESTS_ON: Input = Input::Nothing;
+    const KEYS: Keys = Keys::All;
     const HAS_LINES: bool = false;
-
-    fn rests_on(&self) -> Input {
-        Input::Nothing
-    }
-
-    fn keys(&self) -> Keys {
-        Keys::All
-    }
 
     fn needs(&self) -> Needs {
         self.pages.needs() | Summary.needs()

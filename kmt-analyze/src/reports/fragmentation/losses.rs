@@ -119,10 +119,11 @@ fn between_objects(occupancy: &MaybeRefused<Occupied>) -> Loss {
     let MaybeRefused::Found(rows) = occupancy else {
         return Loss { place: UnusedIn::BetweenObjects, bytes: None, of: None, largest: None };
     };
+    let held = rows.sum(|c| c.bytes_held);
     Loss {
         place: UnusedIn::BetweenObjects,
-        bytes: Some(rows.sums.bytes_held.saturating_sub(rows.sums.bytes_live)),
-        of: Some(rows.sums.bytes_held),
+        bytes: Some(held.saturating_sub(rows.sum(|c| c.bytes_live))),
+        of: Some(held),
         largest: rows.caches.first().map(|c| (c.cache.clone(), c.bytes_held.saturating_sub(c.bytes_live))),
     }
 }

@@ -1,6 +1,6 @@
 //! The answer of fragmentation, and the table of all places.
 
-use super::losses::{Loss, Requested, UnusedIn};
+use super::losses::{Loss, Requested, UnusedIn, wasted_in_all};
 use super::rows::FragmentationTables;
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::words::share;
@@ -77,7 +77,7 @@ fn unknown_at_end(wasted_in_all: Option<(u64, u64)>, view: &View) -> String {
 fn answer(rows: &FragmentationTables, view: &View) -> String {
     let requested = rows.pages.requested;
     let loss = rows.losses.iter().find_map(|loss| Some((loss, loss.bytes?)));
-    let Some((loss, bytes)) = loss else { return unknown_at_end(rows.wasted_in_all, view) };
+    let Some((loss, bytes)) = loss else { return unknown_at_end(wasted_in_all(&rows.internal), view) };
     if bytes == 0 {
         return "No unused memory was found: at the end of the trace, none of its live objects and slabs has any."
             .to_owned();

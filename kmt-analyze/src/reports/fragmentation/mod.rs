@@ -47,17 +47,11 @@ impl Report for Fragmentation {
 
     const NAME: &'static str = "fragmentation";
     const ABOUT: &'static str = "Unused memory inside and between objects, slabs and pages";
-
-    fn rests_on(&self) -> Input {
-        Input::Allocs
-    }
+    const RESTS_ON: Input = Input::Allocs;
+    const KEYS: Keys = Keys::All;
 
     fn needs(&self) -> Needs {
         Needs::CACHE_NAMES | Needs::FLAG_NAMES
-    }
-
-    fn keys(&self) -> Keys {
-        Keys::All
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {

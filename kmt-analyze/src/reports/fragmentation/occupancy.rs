@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::occupancy_rows::{AllSlabs, Filling, Occupied, OccupiedCache, OccupiedStep};
+use super::occupancy_rows::{Filling, Occupied, OccupiedCache, OccupiedStep};
 use super::pinned;
 use super::traced::Traced;
 use crate::collect::occupancy::{Holds, OccupancySums, SPARSE, SlabPage, Turnover};
@@ -53,7 +53,6 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> MaybeRefuse
     let caches: Vec<OccupiedCache> = caches.collect();
     MaybeRefused::Found(Box::new(Occupied {
         direct_map_votes_percent: map.share_percent(),
-        sums: AllSlabs::of(&caches),
         caches,
         slabs_by_filling,
         over_time: steps(occupancy),

@@ -23,40 +23,12 @@ pub struct Occupied {
     /// Call sites that pin slabs.
     #[serde(skip)]
     pub pinners: usize,
-    /// Sums over all caches.
-    #[serde(skip)]
-    pub sums: AllSlabs,
 }
 
-/// Sums over the slabs of all caches.
-#[derive(Debug, Default)]
-pub struct AllSlabs {
-    /// Bytes of the slabs of the trace at its end.
-    pub bytes_held: u64,
-    /// Bytes of the objects on them.
-    pub bytes_live: u64,
-    /// Slabs that were allocated.
-    pub slabs_born: u64,
-    /// Slabs of those that were freed.
-    pub slabs_died: u64,
-    /// Slabs older than the trace that were freed.
-    pub older_slabs_died: u64,
-    /// Pages older than the trace that hold objects of it.
-    pub older_pages_in_use: u64,
-}
-
-impl AllSlabs {
-    /// Of all caches.
-    pub fn of(caches: &[OccupiedCache]) -> Self {
-        let sum = |of: fn(&OccupiedCache) -> u64| caches.iter().map(of).fold(0, u64::saturating_add);
-        Self {
-            bytes_held: sum(|c| c.bytes_held),
-            bytes_live: sum(|c| c.bytes_live),
-            slabs_born: sum(|c| c.slabs_born),
-            slabs_died: sum(|c| c.slabs_died),
-            older_slabs_died: sum(|c| c.older_slabs_died),
-            older_pages_in_use: sum(|c| c.older_pages_in_use),
-        }
+impl Occupied {
+    /// Sum over all caches.
+    pub fn sum(&self, of: fn(&OccupiedCache) -> u64) -> u64 {
+        self.caches.iter().map(of).fold(0, u64::saturating_add)
     }
 }
 

@@ -61,15 +61,15 @@ fn sums(rows: &Occupied) -> Vec<String> {
     ];
     let fillings = fillings.iter().filter(|(_, number)| *number > 0);
     let fillings: Vec<String> = fillings.map(|(name, number)| format!("{} {name}", count(*number))).collect();
-    let sums = &rows.sums;
-    let older = match sums.older_slabs_died {
+    let older = match rows.sum(|c| c.older_slabs_died) {
         0 => String::new(),
         older => format!("; {} freed", counted(older, "older slab", "older slabs")),
     };
-    let (allocated, freed) = (count(sums.slabs_born), count(sums.slabs_died));
+    let (allocated, freed) = (count(rows.sum(|c| c.slabs_born)), count(rows.sum(|c| c.slabs_died)));
     let mut lines = vec![format!("slabs: {allocated} allocated in the trace, {freed} of them freed{older}")];
-    if sums.older_pages_in_use > 0 {
-        let pages = count(sums.older_pages_in_use);
+    let pages = rows.sum(|c| c.older_pages_in_use);
+    if pages > 0 {
+        let pages = count(pages);
         lines.push(format!("older pages with objects of the trace: {pages} (how full is unknown)"));
     }
     lines.extend((!fillings.is_empty()).then(|| format!("filling at the end: {}", fillings.join(", "))));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::order_columns::{LARGER, ORDERS};
+use super::order_columns::{LARGER, ORDERS, order_columns};
 use super::pageblocks::{Pageblocks, ZoneBlocks};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::{count, escaped};
@@ -44,7 +44,7 @@ fn sums(rows: &Pageblocks) -> String {
 
 /// Blocks and pages by type, and the pages by order.
 fn by_type(rows: &Pageblocks) -> Table {
-    let place = |order: u8| usize::from(order).min(ORDERS.len());
+    let place = |order: u8| usize::from(order).min(ORDERS);
     let orders: BTreeSet<usize> = rows.by_order_and_migratetype.iter().map(|row| place(row.order)).collect();
     let mut pages: HashMap<(&str, usize), u64> = HashMap::new();
     for row in &rows.by_order_and_migratetype {
@@ -56,7 +56,7 @@ fn by_type(rows: &Pageblocks) -> Table {
         .column(Column::number("pageblocks"), |row| Cell::Count(row.blocks))
         .column(Column::number("live pages"), |row| Cell::Count(row.pages));
     for &order in &orders {
-        let column = ORDERS.get(order).unwrap_or(&LARGER).clone().leaves(order as u8 + 1);
+        let column = order_columns().nth(order).unwrap_or(LARGER).leaves(order as u8 + 1);
         table = table.column(column, |row| Cell::Count(of_order(row.migratetype.as_str(), order)));
     }
     table.into()

@@ -1,7 +1,7 @@
 //! Tables of free memory, and of pages from pageblocks of another migrate type.
 
 use super::fallbacks::FallbackTable;
-use super::order_columns::ORDERS;
+use super::order_columns::{ORDERS, order_columns};
 use super::pageblocks_text;
 use super::rows::PageFragmentation;
 use super::zones::ZoneRow;
@@ -36,7 +36,7 @@ fn columns(zones: &[ZoneRow], kept: u8, first: impl IntoIterator<Item = Column>)
     let column = |(order, column): (usize, Column)| {
         if order == usize::from(kept) { column.leaves(0) } else { column }
     };
-    first.into_iter().chain(ORDERS.into_iter().take(orders).enumerate().map(column)).collect()
+    first.into_iter().chain(order_columns().take(orders).enumerate().map(column)).collect()
 }
 
 /// Free memory that requests of each order cannot use.
@@ -49,7 +49,7 @@ fn unusable(zones: &[ZoneRow], rows: &PageFragmentation) -> Table {
         let first = [Cell::text(zone.name()), Cell::text(zone.when), free];
         // Thousandths are shown as percent, without loss.
         let indices = zone.unusable_index.iter().map(|&index| Cell::Percent(index as f64 / 10.0));
-        table.row(first.into_iter().chain(indices).take(3 + ORDERS.len()));
+        table.row(first.into_iter().chain(indices).take(3 + ORDERS));
     }
     table
 }
@@ -66,7 +66,7 @@ fn indices(zones: &[ZoneRow], rows: &PageFragmentation, is_all: bool) -> Table {
             SUCCESS if !is_all => Cell::Empty,
             index => Cell::text(format!("{:.3}", index as f64 / 1000.0)),
         };
-        table.row(first.into_iter().chain(zone.extfrag_index.iter().map(index)).take(2 + ORDERS.len()));
+        table.row(first.into_iter().chain(zone.extfrag_index.iter().map(index)).take(2 + ORDERS));
     }
     if is_all {
         table.explain("zone", "-1.000: a request of this order would succeed.");

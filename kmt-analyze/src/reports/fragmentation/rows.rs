@@ -42,9 +42,6 @@ pub struct FragmentationTables {
     /// Unused memory by place, the largest first.
     #[serde(skip)]
     pub losses: Vec<Loss>,
-    /// Bytes wasted over all allocations, and bytes allocated; `None`: no allocation was recorded.
-    #[serde(skip)]
-    pub wasted_in_all: Option<(u64, u64)>,
 }
 
 /// Between pages.
@@ -83,7 +80,6 @@ pub fn of(
     let of_pages = (zones.as_deref(), requested);
     let tables = FragmentationTables {
         losses: losses::of(&traced, &internal, slabs.as_ref(), &occupancy, of_pages),
-        wasted_in_all: losses::wasted_in_all(&internal),
         internal,
         slabs,
         occupancy,

@@ -133,17 +133,11 @@ impl<R: Groupable> Report for Grouped<R> {
     const VERSION: u32 = R::VERSION;
     const HAS_LINES: bool = R::HAS_LINES;
     const ACCOUNTS: bool = R::ACCOUNTS;
+    const RESTS_ON: Input = R::RESTS_ON;
+    const KEYS: Keys = R::KEYS;
 
     fn for_selection(self, selection: &Selection) -> Self {
         Self { report: self.report.for_selection(selection) }
-    }
-
-    fn rests_on(&self) -> Input {
-        self.report.rests_on()
-    }
-
-    fn keys(&self) -> Keys {
-        Report::keys(&self.report)
     }
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {

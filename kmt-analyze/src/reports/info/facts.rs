@@ -1,27 +1,30 @@
 //! Facts about the file and its target, each beside its name.
 
 use kmt_format::kernel::ClockUnit;
+use kmt_format::read::Metadata;
 
 use super::chunks::StorageRow;
 use super::date::utc;
-use super::rows::{CostRow, InfoRows, IntegrityRow};
+use super::rows::{InfoRows, IntegrityRow};
 use crate::render::text::{count, duration, escaped};
 use crate::render::words::counted;
 use crate::reports::common::View;
+use crate::trace::session::Session;
 
 /// All facts.
-pub fn of(rows: &InfoRows, view: &View) -> Vec<(&'static str, String)> {
+pub fn of(rows: &InfoRows, session: &Session<'_>, view: &View) -> Vec<(&'static str, String)> {
+    let (trace, metadata) = (session.trace, session.trace.metadata());
     let mut out = vec![
-        ("file", rows.file.clone()),
+        ("file", escaped(session.path.as_os_str().as_encoded_bytes())),
         ("size", format!("{}, {:.2} bytes per event", view.bytes(rows.file_bytes), rows.bytes_per_event)),
-        ("kernel", kernel(rows)),
+        ("kernel", metadata.text("uname").map_or(unknown(), |uname| escaped(uname.as_bytes()))),
     ];
-    out.extend(rows.recorded.map(|times| ("recorded", recorded(times))));
+    out.extend(recorded(session).map(|times| ("recorded", times)));
     out.push(("clock", rows.head.clock.name.as_ref().map_or(unknown(), |name| escaped(name.as_bytes()))));
-    out.extend(command(rows).map(|command| ("command", command)));
-    out.extend(rows.cost.map(|cost| ("cost", recorder(cost))));
+    out.extend(command(metadata).map(|command| ("command", command)));
+    out.extend(recorder(metadata).map(|cost| ("cost", cost)));
     out.push(("page size", rows.format.page_size.map_or(unknown(), |size| counted(size, "byte", "bytes"))));
-    out.push(("symbols", if rows.has_symbols { count(rows.symbols as u64) } else { "none".to_owned() }));
+    out.push(("symbols", trace.symbols().map_or("none".to_owned(), |symbols| count(symbols.len() as u64))));
     out.push(("task names", count(rows.tasks as u64)));
     out.push(("attachments", attachments(rows)));
     out.push(("format", format(rows)));
@@ -34,33 +37,33 @@ fn unknown() -> String {
     "unknown".to_owned()
 }
 
-fn kernel(rows: &InfoRows) -> String {
-    rows.kernel.uname_line.as_ref().map_or(unknown(), |uname| escaped(uname.as_bytes()))
-}
-
 /// Begin and end of the recording.
-fn recorded([first, last]: [i64; 2]) -> String {
+fn recorded(session: &Session<'_>) -> Option<String> {
+    let time = |time: Option<u64>| session.time_of_day(time?);
+    let (first, last) = time(session.first_time()).zip(time(session.last_time()))?;
     let ((day, from), (last_day, to)) = (utc(first), utc(last));
-    if day == last_day {
-        format!("{day} {from} to {to} UTC")
-    } else {
-        format!("{day} {from} to {last_day} {to} UTC")
-    }
+    let last_day = if day == last_day { String::new() } else { format!("{last_day} ") };
+    Some(format!("{day} {from} to {last_day}{to} UTC"))
 }
 
 /// The recorded command and its end.
-fn command(rows: &InfoRows) -> Option<String> {
-    let command = rows.command.as_ref()?;
-    let outcome = command.outcome.as_deref().unwrap_or("end unknown");
-    let [command, outcome] = [&command.command, outcome].map(|text| escaped(text.as_bytes()));
+fn command(metadata: &Metadata<'_>) -> Option<String> {
+    let command = metadata.text("record.command")?;
+    let outcome = metadata.text("record.command_outcome").unwrap_or("end unknown");
+    let [command, outcome] = [command, outcome].map(|text| escaped(text.as_bytes()));
     Some(format!("{command} ({outcome})"))
 }
 
 /// CPU time of the recorder, by event and by time.
-fn recorder(CostRow { cpu_ns, events, length_ns }: CostRow) -> String {
+fn recorder(metadata: &Metadata<'_>) -> Option<String> {
+    let number = |key: &str| metadata.text(key)?.parse::<u64>().ok();
+    let cpu_ns = number("recorder.cpu_ns")?;
+    let events = number("recorder.events").filter(|events| *events > 0)?;
+    // Begin and end take most of the time of a shorter recording.
+    let length_ns = number("recorder.length_ns").filter(|length| *length >= 1_000_000_000)?;
     let (each, share) = (cpu_ns as f64 / events as f64, 100.0 * cpu_ns as f64 / length_ns as f64);
     let total = duration(cpu_ns, ClockUnit::Nanoseconds);
-    format!("{total} of CPU for the recorder: {each:.0} ns per event, {share:.1} % of one CPU")
+    Some(format!("{total} of CPU for the recorder: {each:.0} ns per event, {share:.1} % of one CPU"))
 }
 
 fn attachments(rows: &InfoRows) -> String {

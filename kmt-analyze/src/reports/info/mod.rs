@@ -54,7 +54,7 @@ pub fn run(session: &Session<'_>, output: &Output) -> Result<Outcome> {
         print_rows(&session.env, Schema::first("info"), &rows)?;
     } else {
         let context = Context { session, selection: &Selection::default(), limit: output.rows() };
-        let screen = text::of(&rows, &context.view(output.show.look));
+        let screen = text::of(&rows, session, &context.view(output.show.look));
         print_screen(session, screen, &output.show)?;
     }
     Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))

@@ -1,12 +1,11 @@
 //! Contents, losses and integrity of the file.
 
-use kmt_format::read::{Damage, Metadata, Trace};
+use kmt_format::read::{Damage, Trace};
 use serde::{Serialize, Serializer};
 
 use super::chunks::{self, StorageRow};
 use super::cpus::CpuRow;
 use crate::render::head::Head;
-use crate::render::text::escaped;
 use crate::reports::common::rows::text;
 use crate::trace::session::Session;
 
@@ -45,21 +44,6 @@ pub struct InfoRows {
     pub attachments: Vec<AttachmentRow>,
     /// Integrity of the file.
     pub integrity: IntegrityRow,
-    /// True if the file has a table of symbols.
-    #[serde(skip)]
-    pub has_symbols: bool,
-    /// The recorded command.
-    #[serde(skip)]
-    pub command: Option<CommandRow>,
-    /// Cost of the recording.
-    #[serde(skip)]
-    pub cost: Option<CostRow>,
-    /// Path of the file, escaped.
-    #[serde(skip)]
-    pub file: String,
-    /// Times of day of the first and the last event, in nanoseconds since 1970.
-    #[serde(skip)]
-    pub recorded: Option<[i64; 2]>,
 }
 
 /// Format of the file, and sizes of the target.
@@ -90,9 +74,6 @@ pub struct KernelRow {
     pub release: Option<String>,
     /// Machine.
     pub machine: Option<String>,
-    /// `uname` without spaces around it, if it is UTF-8.
-    #[serde(skip)]
-    pub uname_line: Option<String>,
 }
 
 /// A file of the target.
@@ -136,26 +117,6 @@ pub struct DamageRow {
     pub code: &'static str,
 }
 
-/// The command that was recorded.
-#[derive(Debug)]
-pub struct CommandRow {
-    /// The command.
-    pub command: String,
-    /// Its end; `None`: not recorded.
-    pub outcome: Option<String>,
-}
-
-/// Cost of the recording, as the recorder measured it.
-#[derive(Debug, Clone, Copy)]
-pub struct CostRow {
-    /// CPU time of the recorder, in nanoseconds.
-    pub cpu_ns: u64,
-    /// Events that it wrote.
-    pub events: u64,
-    /// Length of the recording, in nanoseconds.
-    pub length_ns: u64,
-}
-
 /// Serializes pairs as a map; a repeated key has its last value.
 fn as_map<S: Serializer, T: Serialize>(pairs: &[(String, T)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
@@ -169,11 +130,8 @@ pub fn of(session: &Session<'_>) -> (InfoRows, Vec<Damage>) {
     let attachments = metadata.attachments.iter();
     let attachment =
         |name: &str, contents: &[u8]| AttachmentRow { name: name.to_owned(), bytes: contents.len() };
-    let day = |time: Option<u64>| session.time_of_day(time?);
     let rows = InfoRows {
         head: Head::of(trace, &session.losses),
-        file: escaped(session.path.as_os_str().as_encoded_bytes()),
-        recorded: day(session.first_time()).zip(day(session.last_time())).map(|(from, to)| [from, to]),
         file_bytes: trace.len_bytes(),
         bytes_per_event: trace.event_bytes() as f64 / trace.event_count().max(1) as f64,
         event_chunk_bytes: trace.event_bytes(),
@@ -186,24 +144,8 @@ pub fn of(session: &Session<'_>) -> (InfoRows, Vec<Damage>) {
         tasks: metadata.tasks.len(),
         attachments: attachments.map(|a| attachment(&a.name, &a.contents)).collect(),
         integrity: integrity(trace, &damages),
-        has_symbols: trace.symbols().is_some(),
-        command: metadata.text("record.command").map(|command| CommandRow {
-            command: command.to_owned(),
-            outcome: metadata.text("record.command_outcome").map(str::to_owned),
-        }),
-        cost: cost(metadata),
     };
     (rows, damages)
-}
-
-fn cost(metadata: &Metadata<'_>) -> Option<CostRow> {
-    let number = |key: &str| metadata.text(key)?.parse().ok();
-    Some(CostRow {
-        cpu_ns: number("recorder.cpu_ns")?,
-        events: number("recorder.events").filter(|events| *events > 0)?,
-        // Begin and end take most of the time of a shorter recording.
-        length_ns: number("recorder.length_ns").filter(|length| *length >= 1_000_000_000)?,
-    })
 }
 
 fn format(trace: &Trace<'_>) -> FormatRow {
@@ -224,7 +166,6 @@ fn kernel(trace: &Trace<'_>) -> KernelRow {
         uname: metadata.value("uname").map(text),
         release: metadata.value("kernel.release").map(text),
         machine: metadata.value("kernel.machine").map(text),
-        uname_line: metadata.text("uname").map(str::to_owned),
     }
 }
 

@@ -7,13 +7,14 @@ use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::escaped;
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
+use crate::trace::session::Session;
 
 /// Contents and losses, the facts of the file, and tables of CPUs, losses and events.
-pub fn of(rows: &InfoRows, view: &View) -> Screen {
+pub fn of(rows: &InfoRows, session: &Session<'_>, view: &View) -> Screen {
     let mut screen = Screen::new(contents(rows, view));
     screen.answer.extend((rows.head.trace.cpus > 0).then(|| losses(rows)));
     screen.answer.extend(flaws(rows));
-    screen.facts(facts::of(rows, view));
+    screen.facts(facts::of(rows, session, view));
     let (cpus, cpus_left) = cpus(rows, view.limit);
     let (places, places_left) = losses::places(rows, view);
     let (events, events_left) = events(rows, view.limit);

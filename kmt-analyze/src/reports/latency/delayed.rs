@@ -34,9 +34,6 @@ pub struct DelayedAllocation {
     pub total: u64,
     /// Longest wait, in the clock's unit.
     pub max: u64,
-    /// Name of the stall in the text.
-    #[serde(skip)]
-    pub name: String,
 }
 
 /// Allocations that waited, the longest waits first, at most `limit`; and the number of all.
@@ -63,7 +60,6 @@ pub fn of(
             count: waits.count,
             total: waits.total,
             max: waits.max,
-            name: names.name(delayed.stall),
         }
     };
     (all.iter().take(limit).map(row).collect(), all.len())

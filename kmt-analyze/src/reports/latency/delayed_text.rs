@@ -10,6 +10,7 @@ pub fn table(latency: &LatencyTables, view: &View) -> Table {
         true => Cell::Verdict("failed".to_owned(), Ink::Bad),
         false => Cell::Empty,
     };
+    let name = |key| latency.kinds.iter().find(|kind| kind.kind == key).map_or("", |kind| &kind.name);
     Table::of_rows("page allocations that waited", &latency.delayed_allocations)
         .of("kind", "kinds", latency.delayed_allocations_total)
         .column(Column::number("order"), |row| Cell::Count(row.order.into()))
@@ -19,7 +20,7 @@ pub fn table(latency: &LatencyTables, view: &View) -> Table {
             row.symbol.as_ref().map_or(Cell::Empty, Cell::symbol)
         })
         .column(Column::whole("result").leaves(1), |row| result(row.failed))
-        .column(Column::text("stall").leaves(4), |row| Cell::text(&row.name))
+        .column(Column::text("stall").leaves(4), |row| Cell::text(name(row.kind)))
         .column(Column::number("waits"), |row| Cell::Count(row.count))
         .column(Column::number("total"), |row| view.duration_cell(Some(row.total)))
         .column(Column::number("max"), |row| view.duration_cell(Some(row.max)))

@@ -61,21 +61,12 @@ impl Report for Latency {
 
     const NAME: &'static str = "latency";
     const ABOUT: &'static str = "Time that tasks waited for memory";
+    const NEEDS: Needs = Needs::FLAG_NAMES;
+    const RESTS_ON: Input = Input::Stalls;
+    const KEYS: Keys = Keys::Tasks;
 
     fn with_defaults() -> Option<Self> {
         Some(Self::default())
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::FLAG_NAMES
-    }
-
-    fn rests_on(&self) -> Input {
-        Input::Stalls
-    }
-
-    fn keys(&self) -> Keys {
-        Keys::Tasks
     }
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {

@@ -52,9 +52,6 @@ pub struct LatencyTables {
     /// The outermost of them with the events of their tasks, where a threshold was given.
     #[serde(skip)]
     pub long_intervals: Option<LongIntervals>,
-    /// Reclaim or compaction by tasks was recorded.
-    #[serde(skip)]
-    pub has_waits: bool,
     /// Allocations that failed after a wait.
     #[serde(skip)]
     pub failed_allocations: u64,
@@ -109,7 +106,6 @@ pub fn of(context: &ReportContext<'_, '_>, stalls: &StallSums, threshold: Option
         intervals: stalls.intervals.iter().map(interval).collect(),
         intervals_left_out: stalls.intervals_left_out,
         long_intervals: threshold.map(|_| intervals::of(context, &names)),
-        has_waits: recorded.direct || recorded.memcg || recorded.compaction,
         failed_allocations: stalls.delayed.iter().filter(|(d, _)| d.failed).map(|(_, w)| w.count).sum(),
     };
     LatencyRows { latency: tables }

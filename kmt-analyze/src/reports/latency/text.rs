@@ -36,7 +36,9 @@ pub fn of(LatencyRows { latency }: &LatencyRows, view: &View) -> Screen {
 
 /// The answer where no task waited.
 fn no_waits(latency: &LatencyTables) -> String {
-    if latency.has_waits {
+    const WAITS: [&str; 3] = ["direct reclaim", "reclaim for memory cgroups", "compaction"];
+    let lacks = |wait: &&str| latency.not_recorded.iter().any(|name| name.starts_with(wait));
+    if !WAITS.iter().all(lacks) {
         return "No task waited for memory: the selected events have no direct reclaim or compaction."
             .to_owned();
     }

@@ -59,18 +59,9 @@ impl Report for Leaks {
     const KEY: &'static str = "not_seen_freed";
     const TITLE: &'static str = "leak report";
     const ABOUT: &'static str = "Memory that grows: who allocates it, and where";
-
-    fn needs(&self) -> Needs {
-        Needs::FLAG_NAMES
-    }
-
-    fn rests_on(&self) -> Input {
-        Input::Lives
-    }
-
-    fn keys(&self) -> Keys {
-        Keys::All
-    }
+    const NEEDS: Needs = Needs::FLAG_NAMES;
+    const RESTS_ON: Input = Input::Lives;
+    const KEYS: Keys = Keys::All;
 
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
         let basis = context.basis().lacks(self.rests_on());

@@ -47,10 +47,7 @@ impl Report for Lifetimes {
 
     const NAME: &'static str = "lifetimes";
     const ABOUT: &'static str = "Lifetimes of objects by call site, and where they are freed";
-
-    fn rests_on(&self) -> Input {
-        Input::SlabLives
-    }
+    const RESTS_ON: Input = Input::SlabLives;
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
         self.groups.by.iter().try_for_each(|key| key.check(context.session))

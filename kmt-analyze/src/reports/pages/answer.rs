@@ -73,7 +73,7 @@ fn largest(tables: &PageTables, sort: Option<PageKey>) -> Option<String> {
     let all = tables.all.sums.pages_alloc.filter(|&pages| pages > 0)?;
     let of = |pages: u64| format!("{} ({})", counted(pages, "page", "pages"), share(pages, all));
     let caller = tables.callers.iter().find(|row| row.call_site.is_some());
-    if let Some((caller, pages)) = caller.and_then(|row| Some((row, row.pages_alloc?))) {
+    if let Some((caller, pages)) = caller.and_then(|row| Some((row, row.pages.pages_alloc?))) {
         return Some(format!("The largest call site is {}: {}.", function_of(&caller.symbol), of(pages)));
     }
     let types = tables.by_order_and_migratetype.iter();

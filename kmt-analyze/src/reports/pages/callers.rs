@@ -12,33 +12,15 @@ use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::{self, is_allocator};
 use crate::reports::common::recorded_sums::RecordedSums;
-use crate::reports::common::rows::{Address, FrameSums};
+use crate::reports::common::rows::{Address, FrameSums, PageAmounts};
 use crate::reports::common::symbol::Symbol;
 
 /// Sums of one call site.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageCallerRow {
-    /// Pages allocated.
-    pub pages_alloc: Option<u64>,
-    /// Bytes of them.
-    pub bytes_alloc: Option<u64>,
-    /// Pages freed.
-    pub pages_freed: Option<u64>,
-    /// Bytes of them.
-    pub bytes_freed: Option<u64>,
-    /// Implied frees: pages allocated again while they seemed live.
-    pub pages_freed_unseen: Option<u64>,
-    /// Bytes of them.
-    pub bytes_freed_unseen: Option<u64>,
-    /// Pages allocated at the end of the window.
-    pub pages_live: Option<u64>,
-    /// Bytes of them.
-    pub bytes_live: Option<u64>,
-    /// Pages of allocations that cross a loss.
-    pub pages_uncertain: Option<u64>,
-    /// Live bytes of those.
-    pub bytes_live_uncertain: Option<u64>,
+    #[serde(flatten)]
+    pub pages: PageAmounts,
     /// Address of the call site; `null`: no stack.
     pub call_site: Option<Address>,
     /// Function and offset, or the address.
@@ -82,18 +64,8 @@ fn caller_row(
     page_size: u64,
     recorded: RecordedSums,
 ) -> PageCallerRow {
-    let sums = FrameSums::of(&totals, page_size, recorded);
     PageCallerRow {
-        pages_alloc: sums.pages_alloc,
-        bytes_alloc: sums.bytes_alloc,
-        pages_freed: sums.pages_freed,
-        bytes_freed: sums.bytes_freed,
-        pages_freed_unseen: sums.pages_freed_unseen,
-        bytes_freed_unseen: sums.bytes_freed_unseen,
-        pages_live: sums.pages_live,
-        bytes_live: sums.bytes_live,
-        pages_uncertain: sums.pages_uncertain,
-        bytes_live_uncertain: sums.bytes_live_uncertain,
+        pages: FrameSums::of(&totals, page_size, recorded).pages,
         call_site: (address != 0).then_some(Address(address)),
         symbol,
     }

@@ -40,20 +40,14 @@ impl Report for Pages {
 
     const NAME: &'static str = "pages";
     const ABOUT: &'static str = "Pages by call site, order, migrate type and flags";
+    const RESTS_ON: Input = Input::Pages;
+    const KEYS: Keys = Keys::Pages;
 
     fn for_selection(mut self, selection: &Selection) -> Self {
         if self.sort.is_empty() && selection.at.is_some() {
             self.sort.push(PageKey::Live);
         }
         self
-    }
-
-    fn rests_on(&self) -> Input {
-        Input::Pages
-    }
-
-    fn keys(&self) -> Keys {
-        Keys::Pages
     }
 
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {

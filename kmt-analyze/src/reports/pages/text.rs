@@ -3,13 +3,12 @@
 use std::cmp::Reverse;
 
 use super::answer;
-use super::callers::PageCallerRow;
 use super::rows::{PageFlagsRow, PageRows, PageTables, PageTypeRow};
 use super::sorting::PageKey;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::count;
 use crate::reports::common::View;
-use crate::reports::common::rows::FrameSums;
+use crate::reports::common::rows::{FrameSums, PageAmounts};
 use crate::reports::common::shown::part;
 
 /// Rows of the tables after the first one, unless more are allowed.
@@ -74,7 +73,7 @@ fn callers(tables: &PageTables, view: &View) -> Table {
     Table::of_rows("", tables.callers.iter().take(view.limit))
         .of("call site", "call sites", tables.callers.len())
         .column(Column::name("call site"), |row| Cell::from(&row.symbol))
-        .columns(page_columns(view), |row| caller_cells(row, tables, view))
+        .columns(page_columns(view), |row| page_cells(&row.pages, tables, view))
         .into()
 }
 
@@ -83,17 +82,17 @@ fn page_columns(view: &View) -> impl Iterator<Item = Column> {
 }
 
 /// Cells under [`page_columns`].
-fn caller_cells(row: &PageCallerRow, tables: &PageTables, view: &View) -> Vec<Cell> {
+fn page_cells(sums: &PageAmounts, tables: &PageTables, view: &View) -> Vec<Cell> {
     let mut cells = vec![
-        Cell::count(row.pages_alloc),
-        Cell::bytes(row.bytes_alloc),
-        share(row.pages_alloc, tables),
-        Cell::count(row.pages_freed),
-        Cell::count(row.pages_freed_unseen),
-        Cell::count(row.pages_live),
-        Cell::bytes(row.bytes_live),
+        Cell::count(sums.pages_alloc),
+        Cell::bytes(sums.bytes_alloc),
+        share(sums.pages_alloc, tables),
+        Cell::count(sums.pages_freed),
+        Cell::count(sums.pages_freed_unseen),
+        Cell::count(sums.pages_live),
+        Cell::bytes(sums.bytes_live),
     ];
-    cells.extend(view.is_lossy.then(|| Cell::count(row.pages_uncertain)));
+    cells.extend(view.is_lossy.then(|| Cell::count(sums.pages_uncertain)));
     cells
 }
 
@@ -123,19 +122,8 @@ fn by_type(tables: &PageTables, sort: &[PageKey], view: &View) -> Table {
 
 /// Cells under [`EVENTS`] and [`page_columns`].
 fn sums_cells(sums: &FrameSums, tables: &PageTables, view: &View) -> Vec<Cell> {
-    let mut cells = vec![
-        Cell::count(sums.alloc_events),
-        Cell::count(sums.alloc_failures),
-        Cell::count(sums.pages_alloc),
-        Cell::bytes(sums.bytes_alloc),
-        share(sums.pages_alloc, tables),
-        Cell::count(sums.pages_freed),
-        Cell::count(sums.pages_freed_unseen),
-        Cell::count(sums.pages_live),
-        Cell::bytes(sums.bytes_live),
-    ];
-    cells.extend(view.is_lossy.then(|| Cell::count(sums.pages_uncertain)));
-    cells
+    let events = [Cell::count(sums.alloc_events), Cell::count(sums.alloc_failures)];
+    events.into_iter().chain(page_cells(&sums.pages, tables, view)).collect()
 }
 
 /// Pages by flags, the largest first. Flags need the room of other columns.

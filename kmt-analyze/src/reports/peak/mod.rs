@@ -27,10 +27,7 @@ impl Report for PeakReport {
 
     const NAME: &'static str = "peak";
     const ABOUT: &'static str = "Time of most live slab memory, and its call sites";
-
-    fn rests_on(&self) -> Input {
-        Input::SlabLives
-    }
+    const RESTS_ON: Input = Input::SlabLives;
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
         if context.selection.has_term_on(Key::Lifetime) {

@@ -27,13 +27,10 @@ impl Report for Sizes {
 
     const NAME: &'static str = "sizes";
     const ABOUT: &'static str = "Sizes asked of kmalloc against its size classes";
+    const RESTS_ON: Input = Input::Kmallocs;
 
     fn for_selection(self, selection: &Selection) -> Self {
         Self { rows: self.rows.for_selection(selection) }
-    }
-
-    fn rests_on(&self) -> Input {
-        Input::Kmallocs
     }
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}

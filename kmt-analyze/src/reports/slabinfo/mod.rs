@@ -26,14 +26,8 @@ impl Report for SlabInfo {
 
     const NAME: &'static str = "slabinfo";
     const ABOUT: &'static str = "Live objects against /proc/slabinfo: frees without events";
-
-    fn needs(&self) -> Needs {
-        Needs::CACHE_NAMES
-    }
-
-    fn rests_on(&self) -> Input {
-        Input::SlabLives
-    }
+    const NEEDS: Needs = Needs::CACHE_NAMES;
+    const RESTS_ON: Input = Input::SlabLives;
 
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
         let has_none = || {

@@ -28,19 +28,10 @@ impl Report for Summary {
 
     const NAME: &'static str = "summary";
     const ABOUT: &'static str = "Slab and page memory: allocated, freed, live";
+    const RESTS_ON: Input = Input::Nothing;
+    const KEYS: Keys = Keys::All;
+    const NEEDS: Needs = Needs::RANGES;
     const HAS_LINES: bool = false;
-
-    fn rests_on(&self) -> Input {
-        Input::Nothing
-    }
-
-    fn keys(&self) -> Keys {
-        Keys::All
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::RANGES
-    }
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 

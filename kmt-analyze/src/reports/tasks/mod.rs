@@ -29,17 +29,11 @@ impl Report for TaskReport {
 
     const NAME: &'static str = "tasks";
     const ABOUT: &'static str = "Slab and page memory by task";
+    const RESTS_ON: Input = Input::Allocs;
+    const KEYS: Keys = Keys::All;
 
     fn for_selection(self, selection: &Selection) -> Self {
         Self { rows: self.rows.for_selection(selection) }
-    }
-
-    fn rests_on(&self) -> Input {
-        Input::Allocs
-    }
-
-    fn keys(&self) -> Keys {
-        Keys::All
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {

@@ -40,18 +40,12 @@ impl Report for TimelineReport {
 
     const NAME: &'static str = "timeline";
     const ABOUT: &'static str = "Live memory over time";
+    const RESTS_ON: Input = Input::Lives;
+    const KEYS: Keys = Keys::All;
     const HAS_LINES: bool = false;
-
-    fn rests_on(&self) -> Input {
-        Input::Lives
-    }
 
     fn needs(&self) -> Needs {
         if self.by == TimelineKey::Cache { Needs::CACHE_NAMES } else { Needs::empty() }
-    }
-
-    fn keys(&self) -> Keys {
-        Keys::All
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {

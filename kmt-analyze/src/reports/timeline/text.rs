@@ -70,13 +70,12 @@ fn steps(timeline: &TimelineRow, view: &View) -> Table {
                 bytes(least.unwrap_or_default(), step)
             })
             .column(Column::number("allocs").leaves(2), |&step| number(&slab.alloc_events, step))
-            .column(Column::number("frees").leaves(2), |&step| number(&slab.frees_matched, step))
-            .explain("page bytes", "Pages include those of slab memory: do not add them to live bytes.");
+            .column(Column::number("frees").leaves(2), |&step| number(&slab.frees_matched, step));
     }
     if let Some(pages) = timeline.pages() {
         table = table.column(Column::number("page bytes").leaves(1), |&step| bytes(pages, step));
     }
-    table
+    table = table
         .explain(
             "time lost",
             "time lost: share of the step, over all CPUs, in which events are missing: its counts are too low, and live figures from there on are uncertain.",
@@ -84,6 +83,10 @@ fn steps(timeline: &TimelineRow, view: &View) -> Table {
         .explain(
             "at least",
             "at least: memory of call sites and caches whose frees have events; frees of the rest may have none.",
-        )
-        .into()
+        );
+    if timeline.slab.is_some() {
+        table =
+            table.explain("page bytes", "Pages include those of slab memory: do not add them to live bytes.");
+    }
+    table.into()
 }

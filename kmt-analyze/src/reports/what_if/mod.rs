@@ -53,13 +53,10 @@ impl Report for WhatIf {
     const KEY: &'static str = "what_if";
     const TITLE: &'static str = "size class simulation";
     const ABOUT: &'static str = "Slab memory with other kmalloc size classes (simulation)";
+    const RESTS_ON: Input = Input::KmallocLives;
 
     fn with_defaults() -> Option<Self> {
         Some(Self::default())
-    }
-
-    fn rests_on(&self) -> Input {
-        Input::KmallocLives
     }
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {

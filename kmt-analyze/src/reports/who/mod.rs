@@ -35,10 +35,7 @@ impl Report for WhoReport {
     const NAME: &'static str = "who";
     const TITLE: &'static str = "objects at an address";
     const ABOUT: &'static str = "Objects that held an address, and their neighbours";
-
-    fn rests_on(&self) -> Input {
-        Input::SlabAllocs
-    }
+    const RESTS_ON: Input = Input::SlabAllocs;
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
         match context.session.no_addresses() {

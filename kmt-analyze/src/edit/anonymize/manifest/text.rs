@@ -1,7 +1,7 @@
 //! The manifest for people.
 
 use super::rows::{KeptRow, LeftOutRow, ManifestRow, ReplacedRow};
-use crate::render::text::count;
+use crate::render::words::counted;
 
 /// The manifest, with notes on names that are kept and on the seed.
 pub fn of(row: &ManifestRow) -> String {
@@ -15,16 +15,11 @@ pub fn of(row: &ManifestRow) -> String {
     out
 }
 
-/// A number with its noun.
-fn number(n: usize, one: &str, many: &str) -> String {
-    format!("{} {}", count(n as u64), if n == 1 { one } else { many })
-}
-
 fn kept(row: &KeptRow) -> String {
     let mut out = format!(
         "kept:      {}, with sizes, flags, counts and CPU numbers; times from 0 on; {}\n",
-        number(row.events as usize, "event", "events"),
-        number(row.function_names, "function name", "function names"),
+        counted(row.events, "event", "events"),
+        counted(row.function_names as u64, "function name", "function names"),
     );
     if !row.files.is_empty() {
         out += &format!("           counts of {}\n", row.files.join(", "));
@@ -35,25 +30,25 @@ fn kept(row: &KeptRow) -> String {
 fn replaced(row: &ReplacedRow) -> String {
     format!(
         "replaced:  {}, {}, {}, {}, {}, {}\nmoved:     text, {} of memory, {} of other addresses\n",
-        number(row.task_names, "task name", "task names"),
-        number(row.pids, "task id", "task ids"),
-        number(row.functions, "function", "functions"),
-        number(row.modules, "module", "modules"),
-        number(row.cache_names, "cache name", "cache names"),
-        number(row.print_fmts, "print fmt", "print fmts"),
-        number(row.memory_blocks, "block", "blocks"),
-        number(row.other_pages, "page", "pages"),
+        counted(row.task_names as u64, "task name", "task names"),
+        counted(row.pids as u64, "task id", "task ids"),
+        counted(row.functions as u64, "function", "functions"),
+        counted(row.modules as u64, "module", "modules"),
+        counted(row.cache_names as u64, "cache name", "cache names"),
+        counted(row.print_fmts as u64, "print fmt", "print fmts"),
+        counted(row.memory_blocks as u64, "block", "blocks"),
+        counted(row.other_pages as u64, "page", "pages"),
     )
 }
 
 fn left_out(row: &LeftOutRow) -> String {
     format!(
         "left out:  {}, {}, {}, {}, the fields of {} ({})\n",
-        number(row.files, "attached file", "attached files"),
-        number(row.keys, "key", "keys"),
-        number(row.fields, "field", "fields"),
-        number(row.chunks as usize, "unknown chunk", "unknown chunks"),
-        number(row.event_classes, "unknown event class", "unknown event classes"),
-        number(row.events_emptied as usize, "event", "events"),
+        counted(row.files as u64, "attached file", "attached files"),
+        counted(row.keys as u64, "key", "keys"),
+        counted(row.fields as u64, "field", "fields"),
+        counted(row.chunks, "unknown chunk", "unknown chunks"),
+        counted(row.event_classes as u64, "unknown event class", "unknown event classes"),
+        counted(row.events_emptied, "event", "events"),
     )
 }

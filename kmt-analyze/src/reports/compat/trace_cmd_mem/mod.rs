@@ -13,10 +13,10 @@ use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
 /// Prints the output of trace-cmd mem.
-pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
+pub fn run(session: &Session<'_>, options: &CompatOptions, json: bool) -> Result<Outcome> {
     let others = others(session);
-    let rows = rows::of(session, &others, options.limit.unwrap_or(usize::MAX));
-    if options.json {
+    let rows = rows::of(session, &others, options.lines.unwrap_or(usize::MAX));
+    if json {
         print_json(&session.env, Schema::first("trace-cmd-mem"), &rows)?;
     } else {
         let mut out = Out::stdout(&session.env);

@@ -35,13 +35,10 @@ impl Report for Temporary {
     const NAME: &'static str = "temporary";
     const TITLE: &'static str = "temporary objects";
     const ABOUT: &'static str = "Objects that are freed soon after their allocation";
+    const RESTS_ON: Input = Input::SlabLives;
 
     fn with_defaults() -> Option<Self> {
         None
-    }
-
-    fn rests_on(&self) -> Input {
-        Input::SlabLives
     }
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
