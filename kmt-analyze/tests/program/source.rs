@@ -9,7 +9,7 @@ use kmt_format::read::Trace;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use crate::model::{BASE, Crafted, next};
-use crate::support::files::{Scratch, json, run, stderr, stdout};
+use crate::support::files::{Scratch, data, json, run, stderr, stdout};
 use crate::support::model::{Event, What};
 
 #[path = "../../../fuzz/src/images.rs"]
@@ -358,6 +358,8 @@ fn directories_are_inferred_from_names() {
     let screen = stdout(&run(&["callers", "--by", "dir"], &file));
     assert!(screen.contains("~: inferred from names of functions"), "{screen}");
 
+    // Only kmalloc was recorded of these.
+    assert!(json(&["findings", "--json"], &file)["parts"].is_null());
     let installed = scratch.0.join("lib");
     let board = installed.join("kernel/drivers/board");
     fs::create_dir_all(&board).unwrap();
@@ -370,6 +372,34 @@ fn directories_are_inferred_from_names() {
     let ring = stdout(&run(&["chart", "ring", "-o", "-"], &file));
     assert!(ring.contains("Directories of 192 B are inferred from names of functions."), "{ring}");
     assert!(ring.contains("data-path=\"fs/ext4\""), "{ring}");
+}
+
+/// The first screen has the parts that hold most.
+#[test]
+fn the_first_screen_has_parts_of_the_kernel() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let findings = json(&["findings", "--json"], &file);
+    let groups = json(&["callers", "--by", "subsystem", "--sort", "live", "--json"], &file);
+    let live: Vec<(&str, u64)> = groups["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|group| (group["subsystem"].as_str().unwrap_or("?"), group["bytes_live"].as_u64().unwrap()))
+        .collect();
+    let parts = &findings["parts"];
+    let largest = parts["largest"].as_array().unwrap();
+    let largest: Vec<(&str, u64)> = largest
+        .iter()
+        .map(|part| (part["subsystem"].as_str().unwrap(), part["bytes"].as_u64().unwrap()))
+        .collect();
+    let named: Vec<(&str, u64)> = live.iter().copied().filter(|(name, _)| *name != "?").take(3).collect();
+    assert_eq!(largest, named);
+    assert_eq!(parts["bytes_total"].as_u64(), Some(live.iter().map(|(_, bytes)| bytes).sum()));
+    assert_eq!(
+        parts["bytes_unknown"].as_u64(),
+        live.iter().find(|(name, _)| *name == "?").map(|(_, bytes)| *bytes)
+    );
 }
 
 /// Names from a System.map, where the recording has none.

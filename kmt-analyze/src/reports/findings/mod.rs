@@ -3,6 +3,7 @@
 mod failures;
 mod finding;
 mod growth;
+mod parts;
 mod recording;
 mod rows;
 mod text;
@@ -10,6 +11,7 @@ mod waits;
 mod waste;
 
 pub use finding::Finding;
+use parts::Parts;
 pub use rows::FindingRows;
 
 use std::collections::HashMap;
@@ -53,6 +55,7 @@ pub struct FindingsHandles {
 /// Rows of the reports that findings come from; `None`: the report refuses to answer for this trace.
 struct Sources {
     summary: SummaryRows,
+    parts: Option<Parts>,
     leaks: Option<LeakRows>,
     latency: Option<LatencyRows>,
     pages: Option<PageRows>,
@@ -89,8 +92,10 @@ impl Report for Findings {
         let analysis = context.analysis;
         let own = handles.recorder.map(|sums| by_call_site(context, analysis.get(sums)));
         let recorder = own.unwrap_or_default();
+        let summary = Summary.compute(context, &());
         let sources = Sources {
-            summary: Summary.compute(context, &()),
+            parts: parts::of(context, &summary),
+            summary,
             leaks: answered(&self.leaks, context, &handles.leaks),
             latency: answered(&self.latency, context, &handles.latency),
             pages: answered(&self.pages, context, &handles.pages),

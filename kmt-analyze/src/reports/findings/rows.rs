@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::finding::Finding;
+use super::parts::Parts;
 use super::recording::{Recording, recording};
 use super::{Sources, failures, growth, waits, waste};
 use crate::render::look::Look;
@@ -20,6 +21,9 @@ pub struct FindingRows {
     pub findings: Vec<Finding>,
     /// The recording: its losses, length and kernel.
     pub recording: Recording,
+    /// Parts of the kernel that allocated most; `null`: allocations of kmalloc or of caches were not recorded, or no
+    /// function has a name.
+    pub parts: Option<Parts>,
     /// Totals, as `summary` has them.
     #[serde(flatten)]
     pub totals: SummaryRows,
@@ -35,5 +39,10 @@ pub fn of(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     findings.extend(failures::of(&sources, &view));
     findings.sort_by(|a, b| b.at_stake_percent.total_cmp(&a.at_stake_percent));
     findings.truncate(FINDINGS_MAX);
-    FindingRows { findings, recording: recording(context.session), totals: sources.summary }
+    FindingRows {
+        findings,
+        recording: recording(context.session),
+        parts: sources.parts,
+        totals: sources.summary,
+    }
 }

@@ -1,7 +1,9 @@
 //! The first screen.
 
+use super::parts::{Part, Parts};
 use super::rows::FindingRows;
 use crate::render::screen::{Cell, Column, Lead, Screen, Table};
+use crate::render::words::share;
 use crate::reports::common::View;
 use crate::reports::summary::SummaryRows;
 
@@ -19,9 +21,28 @@ pub fn of(rows: &FindingRows, view: &View) -> Screen {
     screen.leads(leads.collect());
     screen.answer(rows.recording.sentence.clone());
     screen.table(totals(&rows.totals));
+    if let Some(parts) = &rows.parts {
+        screen.note(by_part(parts));
+        screen.next("callers --by dir", "by directory");
+    }
     screen.next("summary", "all totals");
     screen.next("all", "every report");
     screen
+}
+
+/// `Slab memory still allocated: ~fs 51 %, ~mm 20 %.`
+fn by_part(parts: &Parts) -> String {
+    let name = |part: &Part| format!("{} {}", part.subsystem, share(part.bytes, parts.bytes_total));
+    let unknown = (parts.bytes_unknown > 0)
+        .then(|| format!("unknown {}", share(parts.bytes_unknown, parts.bytes_total)));
+    let names: Vec<String> = parts.largest.iter().map(name).chain(unknown).collect();
+    let is_inferred = parts.largest.iter().any(|part| part.subsystem.starts_with('~'));
+    format!(
+        "Slab memory {}: {}{}.",
+        if parts.is_live { "still allocated" } else { "allocated" },
+        names.join(", "),
+        if is_inferred { " (~: inferred from names of functions)" } else { "" }
+    )
 }
 
 /// Totals of kmalloc, caches and pages.
