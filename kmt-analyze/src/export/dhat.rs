@@ -11,7 +11,9 @@ use super::objects::{ObjectLives, Resolver, lives};
 use super::output::Export;
 use super::points::{PointKey, Points, frames};
 use crate::failure::{Outcome, Result};
+use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
+use crate::source::SourceTable;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -55,7 +57,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     out.write(b",\"pps\":[")?;
     let mut table = FrameTable::new();
     for (index, ((place, point), held)) in points.points.iter().zip(&held).enumerate() {
-        let path = table.path(place, &lives, &names);
+        let path = table.path(place, &lives, &names, session.source());
         let row = json!({
             "tb": point.bytes_alloc, "tbk": point.allocs,
             "tl": point.lifetimes,
@@ -90,11 +92,22 @@ impl FrameTable {
 
     /// Numbers of the frames of a place, innermost first. The outermost frame is the cache: one stack may allocate from
     /// several.
-    fn path(&mut self, place: &PointKey, lives: &ObjectLives, names: &Resolver<'_, '_>) -> Vec<usize> {
+    fn path(
+        &mut self,
+        place: &PointKey,
+        lives: &ObjectLives,
+        names: &Resolver<'_, '_>,
+        source: &SourceTable<'_>,
+    ) -> Vec<usize> {
         let mut path = Vec::new();
         for address in frames(place, lives, names) {
             path.push(*self.addresses.entry(address).or_insert_with(|| {
-                self.names.push(format!("{address:#x}: {}", names.symbol(address)));
+                let frame = source.shown(address).map(|frame| {
+                    let (function, place) = (frame.function.as_bytes(), frame.file_and_line());
+                    format!("{} ({})", escaped(function), escaped(place.as_bytes()))
+                });
+                let frame = frame.unwrap_or_else(|| names.symbol(address));
+                self.names.push(format!("{address:#x}: {frame}"));
                 self.names.len() - 1
             }));
         }

@@ -18,6 +18,7 @@ use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
 use crate::reports::common::page_callers::TRACER;
 use crate::reports::common::{Context, ReportContext};
+use crate::source::SourceTable;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -70,7 +71,8 @@ fn pages(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Re
 }
 
 /// A profile that is made.
-struct Making {
+struct Making<'s, 'd> {
+    source: &'s SourceTable<'d>,
     profile: Profile,
     texts: TextTable,
     code: CodeTable,
@@ -78,10 +80,12 @@ struct Making {
     ends_known: bool,
 }
 
-impl Making {
-    fn new(session: &Session<'_>, options: &ExportOptions, ends_known: bool) -> Self {
+impl<'s, 'd> Making<'s, 'd> {
+    fn new(session: &'s Session<'d>, options: &ExportOptions, ends_known: bool) -> Self {
         let (first, last) = options.selection.span(session);
         let mut texts = TextTable::default();
+        let source = session.source();
+        let has_lines = !source.is_empty();
         let profile = Profile {
             sample_type: VALUES
                 .iter()
@@ -89,14 +93,21 @@ impl Making {
                 .filter(|(kind, _)| !options.pages || !kind.starts_with("waste"))
                 .map(|(kind, unit)| ValueType { kind: texts.number(kind), unit: texts.number(unit) })
                 .collect(),
-            mapping: vec![Mapping { id: 1, filename: texts.number("[kernel]"), has_functions: true }],
+            mapping: vec![Mapping {
+                id: 1,
+                filename: texts.number("[kernel]"),
+                has_functions: true,
+                has_filenames: has_lines,
+                has_line_numbers: has_lines,
+                has_inline_frames: has_lines,
+            }],
             drop_frames: texts.number(TRACER),
             time_nanos: session.time_of_day(first).unwrap_or(0),
             duration_nanos: last.saturating_sub(first).min(i64::MAX as u64) as i64,
             default_sample_type: texts.number("alloc_space"),
             ..Profile::default()
         };
-        Self { profile, texts, code: CodeTable::default(), ends_known }
+        Self { source, profile, texts, code: CodeTable::default(), ends_known }
     }
 
     /// Adds a stack, innermost frame first.
@@ -107,7 +118,9 @@ impl Making {
         labels: &[(&str, &str)],
         symbol: impl Fn(u64) -> String,
     ) {
-        let location_id = frames.iter().map(|&a| self.code.location(a, &symbol, &mut self.texts)).collect();
+        let mut location =
+            |address: &u64| self.code.location(*address, &symbol, self.source, &mut self.texts);
+        let location_id = frames.iter().map(&mut location).collect();
         let value = [
             point.allocs,
             point.bytes_alloc,
@@ -174,28 +187,51 @@ struct CodeTable {
     locations: Vec<Location>,
     functions: Vec<Function>,
     by_address: HashMap<u64, u64>,
-    by_name: HashMap<i64, u64>,
+    /// By numbers of name and file.
+    by_name: HashMap<(i64, i64), u64>,
 }
 
 impl CodeTable {
-    fn location(&mut self, address: u64, symbol: &impl Fn(u64) -> String, texts: &mut TextTable) -> u64 {
+    /// An address: its functions with their lines, the innermost inlined one first.
+    fn location(
+        &mut self,
+        address: u64,
+        symbol: &impl Fn(u64) -> String,
+        source: &SourceTable<'_>,
+        texts: &mut TextTable,
+    ) -> u64 {
         if let Some(&id) = self.by_address.get(&address) {
             return id;
         }
         let symbol = symbol(address);
-        let name = texts.number(symbol.split("+0x").next().unwrap_or(&symbol));
-        let function_id = match self.by_name.get(&name) {
-            Some(&id) => id,
-            None => {
-                let id = self.functions.len() as u64 + 1;
-                self.functions.push(Function { id, name, system_name: name });
-                self.by_name.insert(name, id);
-                id
-            }
-        };
+        let own = symbol.split("+0x").next().unwrap_or(&symbol);
+        let frames = source.frames(address);
+        let mut line: Vec<Line> = frames
+            .iter()
+            .map(|frame| {
+                // Assembler code has lines, and no functions.
+                let name = match frame.function.as_ref() {
+                    "" => own.to_owned(),
+                    name => escaped(name.as_bytes()),
+                };
+                let names = (texts.number(&name), texts.number(&escaped(frame.file.as_bytes())));
+                Line { function_id: self.function(names), line: frame.line.into() }
+            })
+            .collect();
+        if line.is_empty() {
+            line.push(Line { function_id: self.function((texts.number(own), 0)), line: 0 });
+        }
         let id = self.locations.len() as u64 + 1;
-        self.locations.push(Location { id, mapping_id: 1, address, line: vec![Line { function_id }] });
+        self.locations.push(Location { id, mapping_id: 1, address, line });
         self.by_address.insert(address, id);
         id
+    }
+
+    fn function(&mut self, (name, filename): (i64, i64)) -> u64 {
+        let next = self.functions.len() as u64 + 1;
+        *self.by_name.entry((name, filename)).or_insert_with(|| {
+            self.functions.push(Function { id: next, name, system_name: name, filename });
+            next
+        })
     }
 }

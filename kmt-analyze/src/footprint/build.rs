@@ -8,6 +8,7 @@ use object::read::archive::ArchiveFile;
 use super::sizes::Sizes;
 use crate::failure::{Failure, Result};
 use crate::files::Files;
+use crate::source::directory_of;
 use crate::source::image;
 
 /// Folders below the build folder, at most.
@@ -45,7 +46,14 @@ pub fn objects(build: &Path) -> Result<Vec<SizedObject>> {
 /// Modules below a folder, as one object each.
 pub fn modules(directory: &Path) -> Result<Vec<SizedObject>> {
     let files = named(directory, &|name| name.ends_with(".ko") || name.ends_with(".ko.debug"))?;
-    files.iter().map(|path| object(directory, path)).collect()
+    let placed = |path: &PathBuf| {
+        let mut module = object(directory, path)?;
+        if let Some((directory, name)) = directory_of(Path::new(&module.path)).zip(path.file_name()) {
+            module.path = format!("{directory}/{}", name.to_string_lossy());
+        }
+        Ok(module)
+    };
+    files.iter().map(placed).collect()
 }
 
 fn object(top: &Path, path: &Path) -> Result<SizedObject> {

@@ -61,9 +61,12 @@ pub struct ModulePaths {
 impl ModulePaths {
     /// Those of the modules below a directory, and of the kernel's own in its `modules.builtin`.
     pub fn read(directory: &Path) -> Result<Self> {
-        let in_source = |path: &Path| directory_of(path.strip_prefix(directory).unwrap_or(path));
         let files = files(directory)?.into_iter();
-        let loaded = files.filter_map(|(name, path)| Some((name, in_source(&path)?))).collect();
+        let loaded = files
+            .filter_map(|(name, path)| {
+                Some((name, directory_of(path.strip_prefix(directory).unwrap_or(&path))?))
+            })
+            .collect();
         let list = std::fs::read_to_string(directory.join("modules.builtin")).unwrap_or_default();
         let built_in = list.lines().filter_map(|line| {
             let (_, name) = line.rsplit_once('/')?;
@@ -83,8 +86,8 @@ impl ModulePaths {
     }
 }
 
-/// The directory of a module's file: in /lib/modules, `kernel` stands above the directories of the source.
-fn directory_of(path: &Path) -> Option<String> {
+/// The directory of a module's file, below the folder of all modules: in /lib/modules, `kernel` stands above the directories of the source.
+pub fn directory_of(path: &Path) -> Option<String> {
     let parts: Vec<&str> = path.parent()?.iter().filter_map(|part| part.to_str()).collect();
     let installed = parts.windows(2).rposition(|two| two[0] == "kernel" && TOPS.contains(&two[1]));
     let rest = parts.get(installed.map_or(0, |at| at + 1)..)?;

@@ -132,6 +132,15 @@ fn a_build_is_the_sum_of_what_is_linked() {
     let with_modules =
         footprint(&["--build", build.to_str().unwrap(), "--modules", objects().to_str().unwrap()]);
     assert!(number(&with_modules["total"], "static") > expected.iter().sum::<u64>());
+    // Installed modules, with the folder `kernel` above their directories.
+    let installed = scratch.0.join("lib/kernel/drivers/net");
+    fs::create_dir_all(&installed).unwrap();
+    fs::copy(objects().join("x86_64.ko"), installed.join("card.ko")).unwrap();
+    let lib = scratch.0.join("lib");
+    let with_installed = footprint(&["--build", build.to_str().unwrap(), "--modules", lib.to_str().unwrap()]);
+    let paths: Vec<&str> =
+        with_installed["rows"].as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap()).collect();
+    assert!(paths.len() == 2 && !paths.contains(&"kernel"), "{paths:?}");
     fs::write(build.join("vmlinux.a"), thin_archive(&["fs/gone.o"])).unwrap();
     let lacks = Command::new(env!("CARGO_BIN_EXE_kmt-analyze"))
         .args(["footprint", "--build", build.to_str().unwrap()])

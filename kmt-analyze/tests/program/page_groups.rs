@@ -228,7 +228,7 @@ fn varint(bytes: &mut &[u8]) -> u64 {
 }
 
 /// Fields of a message that have a length; numbers are left out.
-fn fields(mut message: &[u8]) -> Vec<(u64, &[u8])> {
+pub fn fields(mut message: &[u8]) -> Vec<(u64, &[u8])> {
     let mut out = Vec::new();
     while !message.is_empty() {
         let key = varint(&mut message);

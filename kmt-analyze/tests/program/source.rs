@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use kmt_format::kernel::{KernelSymbols, Module, Symbol, SymbolOwner};
@@ -9,6 +10,7 @@ use kmt_format::read::Trace;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use crate::model::{BASE, Crafted, next};
+use crate::page_groups::fields;
 use crate::support::files::{Scratch, data, json, run, stderr, stdout};
 use crate::support::model::{Event, What};
 
@@ -439,6 +441,34 @@ fn a_system_map_names_functions() {
     // One with names keeps them.
     let kept = run(&args, &named);
     assert!(kept.status.success() && stderr(&kept).contains("is not used"), "{}", stderr(&kept));
+}
+
+/// Exports for other viewers have lines, and inlined functions where the viewer shows them.
+#[test]
+fn profiles_have_source_lines() {
+    let scratch = Scratch::new();
+    let made = Made::read("vmlinux.x86_64");
+    let file = scratch.0.join("trace.kmt");
+    fs::write(&file, made.trace(&[]).0).unwrap();
+    let vmlinux = objects().join("vmlinux.x86_64");
+    let export = |format: &str| {
+        run(&["export", format, "-o", "-", "--vmlinux", vmlinux.to_str().unwrap()], &file).stdout
+    };
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(export("pprof").as_slice()).read_to_end(&mut plain).unwrap();
+    let message = fields(&plain);
+    let texts: Vec<&[u8]> = message.iter().filter(|(field, _)| *field == 6).map(|(_, text)| *text).collect();
+    let locations = message.iter().filter(|(field, _)| *field == 4);
+    let lines: usize =
+        locations.map(|(_, location)| fields(location).iter().filter(|(field, _)| *field == 4).count()).sum();
+    let expected = made.expected.iter().map(|(_, _, frames)| frames.len());
+    assert_eq!(lines, expected.sum::<usize>());
+    let dhat: serde_json::Value = serde_json::from_slice(&export("dhat")).unwrap();
+    for file in ["fs/ext9/super.c", "drivers/net/veth.c", "init/main.c"] {
+        assert!(texts.contains(&file.as_bytes()), "{file}");
+        let is_of_it = |name: &serde_json::Value| name.as_str().unwrap().contains(&format!("({file}:"));
+        assert!(dhat["ftbl"].as_array().unwrap().iter().any(is_of_it), "{file}");
+    }
 }
 
 /// Rules of the user on functions that allocate for others.

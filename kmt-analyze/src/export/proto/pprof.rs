@@ -88,6 +88,15 @@ pub struct Mapping {
     /// True if functions are known.
     #[prost(bool, tag = "7")]
     pub has_functions: bool,
+    /// True if their files are known.
+    #[prost(bool, tag = "8")]
+    pub has_filenames: bool,
+    /// True if lines are known.
+    #[prost(bool, tag = "9")]
+    pub has_line_numbers: bool,
+    /// True if inlined functions are known.
+    #[prost(bool, tag = "10")]
+    pub has_inline_frames: bool,
 }
 
 /// `Location`.
@@ -102,7 +111,7 @@ pub struct Location {
     /// Address.
     #[prost(uint64, tag = "3")]
     pub address: u64,
-    /// Functions.
+    /// Functions with their lines, the innermost inlined one first.
     #[prost(message, repeated, tag = "4")]
     pub line: Vec<Line>,
 }
@@ -113,6 +122,9 @@ pub struct Line {
     /// Function.
     #[prost(uint64, tag = "1")]
     pub function_id: u64,
+    /// Line; 0: unknown.
+    #[prost(int64, tag = "2")]
+    pub line: i64,
 }
 
 /// `Function`.
@@ -127,4 +139,7 @@ pub struct Function {
     /// Number of the text of the kernel's name.
     #[prost(int64, tag = "3")]
     pub system_name: i64,
+    /// Number of the text of the source file.
+    #[prost(int64, tag = "4")]
+    pub filename: i64,
 }
