@@ -159,7 +159,7 @@ export class Flame {
   }
 }
 
-export function hash(name: string): number {
+function hash(name: string): number {
   let sum = 0;
   for (let at = 0; at < name.length; at++) sum = (sum * 31 + name.charCodeAt(at)) >>> 0;
   return sum;

@@ -3,7 +3,7 @@
 import { hierarchy, partition } from "d3-hierarchy";
 import type { Table } from "./decode";
 import { button, element } from "./dom";
-import { hash, nested, WEIGHTS, type Frame } from "./flame";
+import { nested, WEIGHTS, type Frame } from "./flame";
 import type { Sums } from "./sums";
 import { bytes } from "./words";
 
@@ -14,7 +14,7 @@ const RADIUS = 300;
 const HOLE = 70;
 const LEVELS = 5;
 /** Width of a character of a label. */
-const CHARACTER = 6.2;
+const CHARACTER = 7.2;
 
 /** Directories, file and function of a row. */
 function path(table: Table, row: number): string[] {
@@ -79,13 +79,14 @@ export class Rings {
     const laid = partition<Frame>().size([1, nodes.height + 1])(nodes as never);
     const parts: SVGElement[] = [];
     const labels: SVGElement[] = [];
+    const colours = new Map(laid.children?.map((child, at) => [child.data.name, at % 5]));
     laid.each((node) => {
       if (node.depth === 0 || node.depth > levels) return;
       const trail = [...this.zoom, ...node.ancestors().reverse().slice(1).map((ancestor) => ancestor.data.name)];
       const text = `${trail.join("/")}: ${bytes(node.data.value)}, ${((100 * node.data.value) / (root.value || 1)).toFixed(1)} %`;
       const inner = HOLE + (node.depth - 1) * width;
       const first = trail[this.zoom.length]!;
-      const shape = drawn("path", { d: arc(node.x0, node.x1, inner, inner + width - 1), class: `f${hash(first) % 5}` });
+      const shape = drawn("path", { d: arc(node.x0, node.x1, inner, inner + width - 1), class: `f${colours.get(first) ?? 0}` });
       const part = drawn("g", { role: "button", tabindex: "0", "aria-label": text }, drawn("title", {}, text), shape);
       // Cut names are no names of buttons.
       labels.push(...label(node.data.name, (node.x0 + node.x1) / 2, node.x1 - node.x0, inner, width));
