@@ -17,7 +17,7 @@ pub fn run(options: &DumpOptions, env: &Env) -> Result<Outcome> {
         &options.file,
         LiveDump {
             options,
-            selected: SelectedEvents::new(&options.event),
+            selected: SelectedEvents::new(&options.events.event),
             conditions: None,
             stacks: StackJoiner::default(),
             out: Out::stdout(env),

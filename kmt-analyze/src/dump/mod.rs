@@ -23,10 +23,10 @@ use crate::render::nothing;
 use crate::render::out::Out;
 use crate::render::text::escaped;
 use crate::trace::comms::Comms;
+use crate::trace::event_args::EventArgs;
 use crate::trace::event_names::SelectedEvents;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
-use crate::trace::time_range::TimeRange;
 
 /// Output format of `dump`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -46,18 +46,8 @@ pub struct DumpOptions {
     /// The same as --format jsonl
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// Events from A to B: seconds as `dump` prints them, or +seconds from the start
-    #[arg(long, value_name = "A..B", value_parser = TimeRange::parse)]
-    pub time: Option<TimeRange>,
-    /// Events on this CPU; may be given several times
-    #[arg(long, value_name = "CPU")]
-    pub cpu: Vec<u32>,
-    /// Events of this task (thread id); may be given several times
-    #[arg(long, value_name = "PID")]
-    pub pid: Vec<i32>,
-    /// Events: SYSTEM, EVENT or SYSTEM:EVENT, with * and ?; may be given several times. Includes their stacks
-    #[arg(short, long = "event", value_name = "EVENT")]
-    pub event: Vec<String>,
+    #[command(flatten)]
+    pub events: EventArgs,
     /// Events whose own fields meet a condition: size>4096, call_site~^ext4_, comm=dd. Keys and operators: `kmt-analyze
     /// callers --help`; lifetime is not one of an event. If repeated, all conditions must hold. Includes their stacks
     #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
@@ -85,8 +75,8 @@ impl DumpOptions {
         selected: &mut SelectedEvents<'_>,
         schema: &Schema,
     ) -> bool {
-        (self.cpu.is_empty() || self.cpu.contains(&event.cpu()))
-            && (self.pid.is_empty() || self.pid.contains(&event.pid()))
+        self.events.has_cpu(event.cpu())
+            && self.events.has_pid(event.pid())
             && selected.has(schema, event.class_index())
     }
 }
@@ -122,9 +112,8 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
         Printer::new(trace.schema(), trace.metadata(), session.print_env(), session.env.is_terminal());
     let mut printer = printer.with_names(session.names());
     let mut out = Out::stdout(&session.env);
-    let mut selected = SelectedEvents::of(session, &options.event)?;
-    let start = session.first_time().unwrap_or(0);
-    let window = options.time.as_ref().map(|t| t.resolve(&session.clock(), start)).transpose()?;
+    let mut selected = SelectedEvents::of(session, &options.events.event)?;
+    let window = options.events.window(session)?;
     let mut merge = trace.merge_of(selected.bits(trace.schema()), window);
     let mut stacks = StackJoiner::default();
     let mut conditions = Conditions::new(&options.conditions, trace.metadata(), Some(session.source()));
@@ -135,7 +124,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
         if run.gap.is_some_and(|gap| !gap.is_empty()) {
             stacks.gap(run.cpu);
         }
-        if !options.cpu.is_empty() && !options.cpu.contains(&run.cpu) {
+        if !options.events.has_cpu(run.cpu) {
             continue;
         }
         if let (Some(progress), Some(event)) = (&progress, run.events().next()) {

@@ -8,40 +8,29 @@ use super::copy::{Copy, failed};
 use super::output_args::OutputArgs;
 use crate::failure::{Outcome, Result};
 use crate::render::nothing;
+use crate::trace::event_args::EventArgs;
 use crate::trace::event_names::SelectedEvents;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
-use crate::trace::time_range::TimeRange;
 
 /// Options of `slice`.
 #[derive(Debug, clap::Args)]
 pub struct SliceOptions {
     #[command(flatten)]
     pub made: OutputArgs,
-    /// Events from A to B: seconds as `dump` prints them, or +seconds from the start
-    #[arg(long, value_name = "A..B", value_parser = TimeRange::parse)]
-    pub time: Option<TimeRange>,
-    /// Events on this CPU; may be given several times
-    #[arg(long, value_name = "CPU")]
-    pub cpu: Vec<u32>,
-    /// Events of this task (thread id); may be given several times
-    #[arg(long, value_name = "PID")]
-    pub pid: Vec<i32>,
-    /// Events: SYSTEM, EVENT or SYSTEM:EVENT, with * and ?; may be given several times. Includes their stacks
-    #[arg(short, long = "event", value_name = "EVENT")]
-    pub event: Vec<String>,
+    #[command(flatten)]
+    pub events: EventArgs,
 }
 
 /// Writes the selected part of the trace.
 pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let trace = session.trace;
-    let start = session.first_time().unwrap_or(0);
-    let window = options.time.as_ref().map(|t| t.resolve(&session.clock(), start)).transpose()?;
-    let mut classes = SelectedEvents::of(session, &options.event)?;
-    let keeps_cpu = |cpu: u32| options.cpu.is_empty() || options.cpu.contains(&cpu);
-    let mut copy = Copy::new(session, &options.made, identity(session, options))?;
+    let selected = &options.events;
+    let window = selected.window(session)?;
+    let mut classes = SelectedEvents::of(session, &selected.event)?;
+    let mut copy = Copy::new(session, &options.made, identity(session, selected))?;
     copy.clock(session)?;
-    let note = describe(options);
+    let note = describe(selected);
     let mut pairs: Vec<(&str, &[u8])> =
         trace.metadata().pairs.iter().map(|(k, v)| (k.as_ref(), v.as_ref())).collect();
     pairs.push(("slice", note.as_bytes()));
@@ -54,7 +43,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     copy.lines(session)?;
     if window.is_none() {
         // Counters are of the whole recording.
-        copy.counters(session, keeps_cpu, |stats| stats)?;
+        copy.counters(session, |cpu| selected.has_cpu(cpu), |stats| stats)?;
     }
     copy.symbols(session)?;
     let mut merge = match window {
@@ -64,7 +53,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let mut stacks: StackJoiner<bool> = StackJoiner::default();
     let mut record = Vec::new();
     while let Some(run) = merge.next_run() {
-        if !keeps_cpu(run.cpu) {
+        if !selected.has_cpu(run.cpu) {
             continue;
         }
         if let Some(gap) = run.gap.as_ref().filter(|gap| !gap.is_empty()) {
@@ -72,8 +61,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
             copy.gap(run.cpu, gap)?;
         }
         for event in run.events() {
-            let of_task = options.pid.is_empty() || options.pid.contains(&event.pid());
-            let keeps = of_task && classes.has(trace.schema(), event.class_index());
+            let keeps = selected.has_pid(event.pid()) && classes.has(trace.schema(), event.class_index());
             let of = stacks.see(&event, keeps);
             let is_stack = event.class().meaning == Meaning::KERNEL_STACK;
             if if is_stack { of.unwrap_or(keeps) } else { keeps } {
@@ -91,7 +79,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     Ok(outcome(&session.path, trace, &damages, session.losses.any()))
 }
 
-fn describe(options: &SliceOptions) -> String {
+fn describe(options: &EventArgs) -> String {
     let mut parts = Vec::new();
     parts.extend(options.time.as_ref().map(|t| format!("time {t}")));
     let list = |numbers: Vec<String>| numbers.join(",");
@@ -108,7 +96,7 @@ fn describe(options: &SliceOptions) -> String {
 }
 
 /// Identity of the part: the same for the same part of the same trace.
-fn identity(session: &Session<'_>, options: &SliceOptions) -> [u8; 16] {
+fn identity(session: &Session<'_>, options: &EventArgs) -> [u8; 16] {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let bytes = session.trace.header().trace_uuid.into_iter().chain(describe(options).into_bytes());
     let hash = bytes.fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {

@@ -34,7 +34,8 @@ pub struct FootprintRows {
     /// Sum of all rows.
     pub total: FootprintSums,
     /// Directories, or files below the directory, the largest first; `unknown`: without a source file, `no symbol`: padding and other
-    /// bytes that no symbol covers.
+    /// bytes that no symbol covers,
+    /// `DIRECTORY/inferred from names`: allocations of functions whose directory is inferred.
     pub rows: Vec<FootprintRow>,
 }
 

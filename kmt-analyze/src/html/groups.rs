@@ -89,7 +89,7 @@ impl Makers<'_, '_, '_> {
 
     fn source(&self, address: u64) -> String {
         let table = self.context.session.source();
-        let directory = || Some(table.directory(address)?).map(|dir| dir.marked(&format!("{}/", dir.path)));
+        let directory = || table.directory(address).map(|dir| dir.marked(&format!("{}/", dir.path)));
         let path = table.shown(address).map(|frame| frame.file.into_owned()).or_else(directory);
         path.map_or(String::new(), |path| shortened(&escaped(path.as_bytes())))
     }

@@ -16,10 +16,14 @@ const CALLS: [&str; 5] = ["__x64_sys_", "__ia32_sys_", "__arm64_sys_", "__se_sys
 const ARCH: &str = "arch";
 
 /// Machines, as `uname -m` begins, and their directories in `arch`.
-const MACHINES: [(&str, &str); 12] = [
+const MACHINES: [(&str, &str); 16] = [
     ("x86", "arch/x86"),
-    ("i", "arch/x86"),
+    ("i3", "arch/x86"),
+    ("i4", "arch/x86"),
+    ("i5", "arch/x86"),
+    ("i6", "arch/x86"),
     ("aarch64", "arch/arm64"),
+    ("arm64", "arch/arm64"),
     ("arm", "arch/arm"),
     ("riscv", "arch/riscv"),
     ("mips", "arch/mips"),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use kmt_format::read::{SymbolTable, Trace};
+use kmt_format::read::{Metadata, SymbolTable, Trace};
 use kmt_format::tables::SourceLine;
 
 use super::directory::Directory;
@@ -11,18 +11,13 @@ use super::inferred::{by_name, subsystem};
 use super::modules::ModulePaths;
 use super::wrappers::Wrappers;
 
-/// Lines of a file, or lines that were looked up.
-#[derive(Debug)]
-enum Lines<'d> {
-    File(&'d kmt_format::read::Metadata<'d>),
-    /// By address, the innermost function first.
-    LookedUp(Vec<SourceLine<'static>>),
-}
-
 /// Functions and source lines of addresses.
 #[derive(Debug)]
 pub struct SourceTable<'d> {
-    lines: Lines<'d>,
+    /// Lines that were looked up, by address, the innermost function first.
+    looked_up: Vec<SourceLine<'static>>,
+    /// Lines of the file, for addresses without others.
+    file: Option<&'d Metadata<'d>>,
     wrappers: Wrappers,
     symbols: Option<&'d SymbolTable<'d>>,
     /// The machine, as `uname -m` names it.
@@ -33,36 +28,40 @@ pub struct SourceTable<'d> {
 impl<'d> SourceTable<'d> {
     /// Lines that a file has.
     pub fn of_file(trace: &'d Trace<'d>, wrappers: Wrappers) -> Self {
-        let lines = Lines::File(trace.metadata());
-        let machine = trace.metadata().text("kernel.machine");
-        Self { lines, wrappers, symbols: trace.symbols(), machine, modules: ModulePaths::default() }
+        let metadata = trace.metadata();
+        Self {
+            looked_up: Vec::new(),
+            file: Some(metadata),
+            wrappers,
+            symbols: trace.symbols(),
+            machine: metadata.text("kernel.machine"),
+            modules: ModulePaths::default(),
+        }
     }
 
     /// The same with lines that were looked up, and with modules' directories.
     pub fn looked_up(self, mut lines: Vec<SourceLine<'static>>, modules: ModulePaths) -> Self {
         lines.sort_by_key(|line| (line.address, line.depth));
-        Self { lines: Lines::LookedUp(lines), modules, ..self }
+        Self { looked_up: lines, modules, ..self }
     }
 
     /// True if no address has a line.
     pub fn is_empty(&self) -> bool {
-        match &self.lines {
-            Lines::File(metadata) => metadata.lines.is_empty(),
-            Lines::LookedUp(lines) => lines.is_empty(),
-        }
+        self.looked_up.is_empty() && self.file.is_none_or(|metadata| metadata.lines.is_empty())
     }
 
     /// Functions of an address, the innermost first; those without a file are left out.
     pub fn frames(&self, address: u64) -> Vec<Frame<'_>> {
         let is_known = |frame: &Frame<'_>| !frame.file.is_empty();
-        match &self.lines {
-            Lines::File(metadata) => metadata.lines_at(address).map(Frame::of).filter(is_known).collect(),
-            Lines::LookedUp(lines) => {
-                let rest =
-                    lines.get(lines.partition_point(|line| line.address < address)..).unwrap_or_default();
-                let here = rest.iter().take_while(|line| line.address == address);
-                here.map(Frame::of).filter(is_known).collect()
+        let first = self.looked_up.partition_point(|line| line.address < address);
+        let rest = self.looked_up.get(first..).unwrap_or_default();
+        let here = rest.iter().take_while(|line| line.address == address);
+        let frames: Vec<Frame<'_>> = here.map(Frame::of).filter(is_known).collect();
+        match self.file {
+            Some(metadata) if frames.is_empty() => {
+                metadata.lines_at(address).map(Frame::of).filter(is_known).collect()
             }
+            _ => frames,
         }
     }
 
@@ -124,7 +123,8 @@ mod tests {
         ];
         lines.sort_by_key(|line| (line.address, line.depth));
         let table = SourceTable {
-            lines: Lines::LookedUp(lines),
+            looked_up: lines,
+            file: None,
             wrappers: Wrappers::default(),
             symbols: None,
             machine: None,

@@ -6,6 +6,7 @@ pub mod buddy;
 pub mod clock;
 pub mod comms;
 pub mod cpu_nodes;
+pub mod event_args;
 pub mod event_names;
 pub mod follow;
 pub mod lines;

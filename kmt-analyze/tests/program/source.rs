@@ -163,8 +163,13 @@ fn check(name: &str) {
         let (kept, before) = (sliced.metadata().lines_at(*site), trace.metadata().lines_at(*site));
         assert!(kept.eq(before), "{name}: {site:#x} in a slice");
     }
-    // The same without a new file.
+    // Modules whose directories are looked for leave the lines of the file as they are.
+    let installed = scratch.0.join("installed");
+    fs::create_dir_all(&installed).unwrap();
     let by = ["callers", "--by", "dir,file,line,function", "--json"];
+    let more = json(&[&by[..], &["--modules", installed.to_str().unwrap()]].concat(), &lines);
+    assert_eq!(more["groups"], json(&by, &lines)["groups"], "{name}");
+    // The same without a new file.
     let direct = json(&[&by[..], &[option, path.to_str().unwrap()]].concat(), &file);
     let stored = json(&by, &lines);
     assert_eq!(direct["groups"], stored["groups"], "{name}");

@@ -41,6 +41,15 @@ function drawn(name: string, attributes: Record<string, string>, ...children: (N
   return made;
 }
 
+/** Moves the focus to a part before or after this one: of all parts, one can be reached by Tab. */
+function move(parts: SVGElement[], from: SVGElement, by: number): void {
+  const next = parts[parts.indexOf(from) + by];
+  if (!next) return;
+  from.setAttribute("tabindex", "-1");
+  next.setAttribute("tabindex", "0");
+  next.focus();
+}
+
 export class Rings {
   readonly root = element("section", { class: "rings", "aria-labelledby": "rings-h" });
   private readonly picture = element("div");
@@ -87,7 +96,7 @@ export class Rings {
       const inner = HOLE + (node.depth - 1) * width;
       const first = trail[this.zoom.length]!;
       const shape = drawn("path", { d: arc(node.x0, node.x1, inner, inner + width - 1), class: `f${colours.get(first) ?? 0}` });
-      const part = drawn("g", { role: "button", tabindex: "0", "aria-label": text }, drawn("title", {}, text), shape);
+      const part = drawn("g", { role: "button", tabindex: parts.length === 0 ? "0" : "-1", "aria-label": text }, drawn("title", {}, text), shape);
       // Cut names are no names of buttons.
       labels.push(...label(node.data.name, (node.x0 + node.x1) / 2, node.x1 - node.x0, inner, width));
       const enter = (): void => this.to(node.children ? trail : trail.slice(0, -1));
@@ -95,6 +104,8 @@ export class Rings {
       part.addEventListener("keydown", (event) => {
         if (event.key === "Enter" || event.key === " ") enter();
         else if (event.key === "Escape") this.to([]);
+        else if (event.key === "ArrowRight") move(parts, part, 1);
+        else if (event.key === "ArrowLeft") move(parts, part, -1);
         else return;
         event.preventDefault();
       });
@@ -107,7 +118,7 @@ export class Rings {
     const place = this.zoom.length > 0 ? ` in ${this.zoom.join("/")}` : "";
     const shrunk = less > 0 ? `; ${bytes(less)} less elsewhere` : "";
     const guess = table.sources!.some((source) => source.startsWith("~")) ? " Directories are inferred from names of functions." : "";
-    this.said.textContent = `${WEIGHTS[weight]!.title}${place}: ${bytes(top.value)}${shrunk}. A click, or Enter, shows a part alone; Escape the whole.${guess}`;
+    this.said.textContent = `${WEIGHTS[weight]!.title}${place}: ${bytes(top.value)}${shrunk}. A click, or Enter, shows a part alone, Escape the whole; arrow keys move.${guess}`;
   }
 }
 

@@ -123,6 +123,14 @@ async function isOperable() {
   await page.keyboard.press("Enter");
   assert.equal(await page.evaluate(() => document.activeElement.style.width), "100%");
   await page.keyboard.press("Escape");
+  // One of the rings' parts is a stop; arrow keys reach the others.
+  await reach(".rings g");
+  const part = await page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+  await page.keyboard.press("ArrowRight");
+  assert.notEqual(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), part);
+  assert.equal(await page.locator('.rings g[tabindex="0"]').count(), 1);
+  await page.keyboard.press("Tab");
+  assert.ok(await page.evaluate(() => !document.activeElement.matches(".rings g")));
   await reach("#part-leaks summary");
   await page.keyboard.press("Enter");
   assert.ok(await page.locator("#part-leaks details").evaluate((details) => details.open));

@@ -57,7 +57,8 @@ impl<R> GroupRow<R> {
     /// Its source file or, where that is not known, its directory, and whether that is inferred.
     pub fn path(&self) -> Option<(&str, bool)> {
         let directory = || {
-            Some(self.text("dir")?.strip_prefix('~').map_or((self.text("dir")?, false), |dir| (dir, true)))
+            let directory = self.text("dir")?;
+            Some(directory.strip_prefix('~').map_or((directory, false), |inferred| (inferred, true)))
         };
         self.text("file").map(|file| (file, false)).or_else(directory)
     }

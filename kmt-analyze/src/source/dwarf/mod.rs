@@ -20,6 +20,9 @@ use lines::Wanted;
 use roots::Roots;
 use slide::Names;
 
+/// Modules without debug information that a message names.
+const NAMED_MAX: usize = 5;
+
 /// Looks up `addresses`, which are return addresses.
 pub fn look_up(
     target: &Target<'_>,
@@ -70,9 +73,12 @@ pub fn look_up(
         return Err(Failure::new("no debug information of the traced kernel is found")
             .hint("--vmlinux FILE names it; `kmt-analyze info` shows the release"));
     }
-    let names: Vec<&str> =
-        missing.iter().map(|owner| if owner.is_empty() { "the kernel" } else { owner }).collect();
-    if !names.is_empty() {
+    if !missing.is_empty() {
+        let name =
+            |owner: &&str| if owner.is_empty() { "the kernel".to_owned() } else { (*owner).to_owned() };
+        let more = missing.len().saturating_sub(NAMED_MAX);
+        let more = (more > 0).then(|| format!("{more} more modules"));
+        let names: Vec<String> = missing.iter().take(NAMED_MAX).map(name).chain(more).collect();
         looked
             .notes
             .push(format!("no debug information of {}: --modules DIR has that of modules", names.join(", ")));
