@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kmt_format::read::{ChunkRef, Damage, EventChunk, Trace};
+use kmt_format::read::{ChunkRef, Damage, EventChunk, EventsInfo, Trace};
 
 use super::decode::Open;
 
@@ -55,7 +55,8 @@ pub struct Chunks<'l, 't, 'd> {
 }
 
 impl<'t, 'd> Loader<'t, 'd> {
-    /// A loader of all chunks that start at `last` or before.
+    /// A loader of all chunks that start at `last` or before. Where a clock steps back it loads all chunks: those after
+    /// `last` have their place in the merge, and chunks that start before `last` may follow them.
     pub fn new(trace: &'t Trace<'d>, last: u64) -> Self {
         let (mut order, mut is_ordered) = (Vec::new(), true);
         for (&cpu, stream) in trace.streams() {
@@ -63,19 +64,24 @@ impl<'t, 'd> Loader<'t, 'd> {
             for (chunk, info) in &stream.chunks {
                 behind_gap |= info.loss != Default::default() || info.first_event > events_seen;
                 events_seen = info.first_event.max(events_seen).saturating_add(info.event_count.into());
-                if info.event_count > 0 && info.t_first <= last {
-                    order.push((wanted_at, cpu, *chunk, info.event_count, std::mem::take(&mut behind_gap)));
+                if info.event_count > 0 {
+                    order.push((wanted_at, cpu, *chunk, info, std::mem::take(&mut behind_gap)));
                     is_ordered &= wanted_at <= info.t_first && info.t_first <= info.t_last;
                     wanted_at = info.t_last.max(wanted_at);
                 }
             }
         }
+        order.retain(|(_, _, _, info, _)| !is_ordered || info.t_first <= last);
         order.sort_by_key(|&(wanted_at, cpu, chunk, ..)| (wanted_at, cpu, chunk.offset));
         let mut streams = BTreeMap::<u32, Vec<usize>>::new();
         for (job, (_, cpu, ..)) in order.iter().enumerate() {
             streams.entry(*cpu).or_default().push(job);
         }
-        let job = |(_, _, chunk, event_count, behind_gap)| Job { chunk, event_count, behind_gap };
+        let job = |(_, _, chunk, info, behind_gap): (_, _, _, &EventsInfo, _)| Job {
+            chunk,
+            event_count: info.event_count,
+            behind_gap,
+        };
         Self {
             trace,
             jobs: order.into_iter().map(job).collect(),

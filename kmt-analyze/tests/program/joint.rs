@@ -56,6 +56,26 @@ fn a_window_ends_at_the_same_event_where_a_clock_steps_back() {
 }
 
 #[test]
+fn a_chunk_before_the_end_of_a_window_has_its_place_after_one_behind_it() {
+    let mut made = Made::default();
+    let fields = [("unsigned long", "call_site", 8), ("const void *", "ptr", 8), ("size_t", "bytes_req", 8)];
+    // Its allocations do not name the cache, so that reports that name caches read on after the window.
+    made.class("kmem", "kmem_cache_alloc", 16, &fields, "\"ptr=%p\", REC->ptr");
+    let rest: Vec<u8> = [SITE, OBJECT, 60].iter().flat_map(|n| n.to_le_bytes()).collect();
+    made.event(1, 16, 7, &rest);
+    made.kmalloc(0, 7, SITE, OBJECT + 0x1000);
+    made.writer().flush(0).unwrap();
+    made.set_time(5_000_000_000);
+    made.kmalloc(0, 7, SITE, OBJECT + 0x2000);
+    // Merged after the allocation before it, and so after the free of the other CPU.
+    made.set_time(2_000_000);
+    made.kmalloc(0, 7, SITE, OBJECT + 0x3000);
+    made.set_time(3_000_000);
+    made.kfree(1, SITE, OBJECT + 0x3000);
+    compare_all(&made.finish(), &until("+0..+0.01"), 20);
+}
+
+#[test]
 fn events_behind_a_window_were_seen_or_not_whatever_else_is_collected() {
     let mut made = Made::default();
     made.kmalloc(1, 7, SITE, OBJECT);
