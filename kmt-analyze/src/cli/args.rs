@@ -58,7 +58,7 @@ pub struct SelectArgs {
     #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
     terms: Vec<Condition>,
     /// Allocations of functions whose source is in this directory, such as fs/ext4: as --where dir=DIR
-    #[arg(long, value_name = "DIR", value_parser = directory)]
+    #[arg(short = 'b', long, value_name = "DIR", value_parser = directory)]
     start_branch: Option<String>,
     /// Leave out memory that the recorder itself allocated
     #[arg(long)]

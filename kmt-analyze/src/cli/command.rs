@@ -150,6 +150,8 @@ pub enum Command {
         #[command(flatten)]
         options: account::AccountOptions,
         #[command(flatten)]
+        select: Box<SelectArgs>,
+        #[command(flatten)]
         target: Target,
     },
     /// Code and data by directory, beside what was allocated there

@@ -160,9 +160,9 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
             with(env, &target.file, |session| all::run(session, &select.into(), output))
         }
         Command::Diff(args) => diff(*args, show, env),
-        Command::Account { options, target } => {
-            with(env, &target.file, |session| account::run(session, &options, &plain(target.json, show)))
-        }
+        Command::Account { options, select, target } => with(env, &target.file, |session| {
+            account::run(session, &options, &(*select).into(), &plain(target.json, show))
+        }),
         Command::Chart(args) => draw(*args, env),
         Command::Report(args) => {
             let target = export::Target { path: args.output, force: args.force };

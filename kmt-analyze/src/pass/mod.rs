@@ -35,7 +35,7 @@ use crate::pass::size_classes::SizeClasses;
 use crate::pass::weights::Weights;
 use crate::stream::decode::{Decoder, Open};
 use crate::stream::load::Loader;
-use crate::stream::{Api, Interests, Interner, Item, Op, Site, pipe};
+use crate::stream::{Api, Interests, Interner, Item, News, Op, Select, Site, pipe};
 use crate::trace::session::Session;
 
 pub use crate::trace::time_range::TimeRange;
@@ -101,12 +101,7 @@ pub fn sum_of(result: &Analysis, api: Option<Api>) -> Totals {
 
 /// Runs the ledger over a trace.
 pub fn run(session: &Session<'_>, request: &Request<'_>) -> Analysis {
-    let usual = if request.selection.has_term_on(Key::Cache) && !allocations_tell_caches(session.trace) {
-        usual_caches(session, request.selection.threads)
-    } else {
-        HashMap::new()
-    };
-    let mut selector = Selector::new(session, request.selection, usual);
+    let mut selector = selector(session, request.selection);
     let ChunkSample { direct_map: found, classes_seen } = sample(session.trace);
     let recorded = recorded_direct_map(session.trace);
     let first = recorded.or(found);
@@ -182,16 +177,9 @@ fn pass(
     let mut ledger = Ledger::new(rules, losses, choice, interests, parts, election);
     let (mut done, all, progress) = (0u64, loader.event_count(), Progress::new(&session.env));
     let mut kept = (needs.contains(Needs::RANGES) && losses.any()).then(|| OpSample::new(all, &rules));
-    let names_tasks = needs.contains(Needs::TASK_NAMES) || selection.is_about_names();
-    let names_flags = needs.contains(Needs::FLAG_NAMES)
-        || [Key::Gfp, Key::Cache].iter().any(|key| selection.has_term_on(*key));
     let mut select = |interner: &Interner, item: Item<'_>| selector.selects(interner, item);
-    let decoder = Decoder::new(trace, interests)
-        .with_texts_max(session.env.limits.texts)
-        .with_task_names(names_tasks.then(|| session.names()))
-        .with_event_counts(needs.contains(Needs::EVENT_COUNTS).then_some(rules.window))
-        .with_selection(&mut select)
-        .with_flag_texts(names_flags.then(|| session.flag_env()));
+    let decoder = decoder(session, request, interests, &mut select)
+        .with_event_counts(needs.contains(Needs::EVENT_COUNTS).then_some(rules.window));
     let (decoder, mut damages) = pipe::run(&loader, decoder, threads, last, |ops, news| {
         ledger.learn(&news);
         ops.chunks(BATCH).for_each(|ops| ledger.enter(ops));
@@ -230,6 +218,53 @@ fn pass(
         ranges,
     };
     (result, elected)
+}
+
+/// A selection prepared for a pass.
+fn selector<'s, 'd>(session: &'s Session<'d>, selection: &'s Selection) -> Selector<'s, 'd> {
+    let usual = if selection.has_term_on(Key::Cache) && !allocations_tell_caches(session.trace) {
+        usual_caches(session, selection.threads)
+    } else {
+        HashMap::new()
+    };
+    Selector::new(session, selection, usual)
+}
+
+/// A decoder of what the request and its selection need.
+fn decoder<'t>(
+    session: &'t Session<'_>,
+    request: &Request<'_>,
+    interests: Interests,
+    select: Select<'t>,
+) -> Decoder<'t> {
+    let Request { selection, needs, .. } = request;
+    let names_tasks = needs.contains(Needs::TASK_NAMES) || selection.is_about_names();
+    let names_flags = needs.contains(Needs::FLAG_NAMES)
+        || [Key::Gfp, Key::Cache].iter().any(|key| selection.has_term_on(*key));
+    Decoder::new(session.trace, interests)
+        .with_texts_max(session.env.limits.texts)
+        .with_task_names(names_tasks.then(|| session.names()))
+        .with_selection(select)
+        .with_flag_texts(names_flags.then(|| session.flag_env()))
+}
+
+/// Calls `enter` with the operations of slab and pages until the end of the selected time, in the kernel's order, and
+/// with the items that they number first: for accounts by other rules than the ledger's. Returns damaged chunks.
+pub fn operations(
+    session: &Session<'_>,
+    selection: &Selection,
+    enter: impl FnMut(&[Op], News),
+) -> Vec<Damage> {
+    let mut selector = selector(session, selection);
+    let mut select = |interner: &Interner, item: Item<'_>| selector.selects(interner, item);
+    let collectors = Collectors::default();
+    let request = Request::new(selection, &collectors);
+    let last = selection.bounds(session).1;
+    let decoder = decoder(session, &request, Interests::empty(), &mut select);
+    let threads = selection.threads.unwrap_or_else(cores);
+    let (decoder, mut damages) = pipe::run(&Loader::new(session.trace, last), decoder, threads, last, enter);
+    damages.extend(decoder.interner.over().map(|kind| Damage::new(0, 0, kmt_format::Error::new(kind))));
+    damages
 }
 
 fn cores() -> usize {

@@ -20,6 +20,6 @@ pub mod side_events;
 pub use interests::Interests;
 pub use intern::{Api, FreeSite, Interner, NameId, Origin, PageSite, Site};
 pub use join::StackOf;
-pub use news::{Item, News};
+pub use news::{Item, News, Select};
 pub use op::Op;
 pub use side_events::{SideEventKind, SideNumbers};

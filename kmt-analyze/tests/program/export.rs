@@ -132,6 +132,54 @@ fn accounts_add_up() {
     assert!(of("fs") > 0 && of("fs") < account["allocs"].as_u64().unwrap() && of("fs/ext9") == 0);
 }
 
+#[test]
+fn accounts_of_selections_equal_the_ledger_where_no_free_is_missing() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let selections: &[&[&str]] = &[
+        &[],
+        &["--time", "+0.005..+0.012"],
+        &["--at", "+0.01"],
+        &["--cpu", "1"],
+        &["--where", "size>=200", "--time", "+0.006.."],
+        &["--where", "call_site~alloc"],
+        &["--where", "cache~."],
+        &["--where", "comm!=cat"],
+        &["--where", "lifetime>1ms"],
+        &["-b", "fs", "--without-recorder"],
+    ];
+    let keys = [
+        ("total", "bytes_alloc"),
+        ("net", "bytes_live"),
+        ("waste", "bytes_wasted_live"),
+        ("alloc", "alloc_events"),
+        ("free", "frees_matched"),
+    ];
+    for selection in selections {
+        let account = json(&[&["account", "--json"], *selection].concat(), &file);
+        let exact = json(&[&["callers", "--json"], *selection].concat(), &file);
+        // A caller of both interfaces has two rows in the ledger's report.
+        let sum = |row: &Value, key: &str| -> u64 {
+            let callers = exact["callers"].as_array().unwrap().iter();
+            callers.filter(|c| c["call_site"] == row["address"]).map(|c| c[key].as_u64().unwrap()).sum()
+        };
+        let rows = account["account"]["rows"].as_array().unwrap();
+        assert!(!rows.is_empty(), "{selection:?}");
+        for row in rows {
+            for (key, of_ledger) in keys {
+                assert_eq!(row[key], sum(row, of_ledger), "{selection:?}: {key} of {row}");
+            }
+        }
+        for (key, of_ledger) in keys {
+            let all = exact["callers"].as_array().unwrap().iter().map(|c| c[of_ledger].as_u64().unwrap());
+            let rows = rows.iter().map(|row| row[key].as_u64().unwrap());
+            assert_eq!(rows.sum::<u64>(), all.sum::<u64>(), "{selection:?}: {key}");
+        }
+    }
+    let refused = run(&["account", "--where", "order=1"], &file);
+    assert!(stderr(&refused).contains("account cannot select by `order=1`"), "{}", stderr(&refused));
+}
+
 /// Values of `column` as a CSV file has them; names without commas.
 fn column(csv: &str, column: &str) -> Vec<String> {
     let mut lines = csv.lines();

@@ -1,5 +1,6 @@
 //! `account`: the account file of trace_analyze.py.
 
+mod read;
 mod rows;
 mod rules;
 mod text;
@@ -10,8 +11,11 @@ pub use rows::AccountRows;
 use kmt_common::tell;
 
 use crate::failure::{Outcome, Result};
+use crate::pass::Selection;
 use crate::render::out::{Schema, print_rows};
 use crate::render::screen::Screen;
+use crate::reports::account::read::read;
+use crate::reports::common::stated::Keys;
 use crate::reports::document::print_screen;
 use crate::reports::output::Output;
 use crate::trace::open::outcome;
@@ -45,24 +49,28 @@ pub struct AccountOptions {
     /// Only kmem_cache_alloc and kmem_cache_free
     #[arg(long)]
     cache: bool,
-    /// Only callers in this directory of the kernel's source
-    #[arg(short = 'b', long, value_name = "DIR")]
-    start_branch: Option<String>,
     /// Show at most N rows
     #[arg(short, long = "lines", value_name = "N")]
     lines: Option<usize>,
 }
 
 /// Prints the account.
-pub fn run(session: &Session<'_>, options: &AccountOptions, output: &Output) -> Result<Outcome> {
-    if let Some(branch) = &options.start_branch {
-        session.check_directories(&format!("--start-branch {branch}"))?;
-    }
-    let (rows, damages) = rows::of(session, options);
+pub fn run(
+    session: &Session<'_>,
+    options: &AccountOptions,
+    selection: &Selection,
+    output: &Output,
+) -> Result<Outcome> {
+    selection.check(session, "account", Keys::Slab)?;
+    let (account, damages) = read(session, options, selection)?;
+    let rows = rows::of(session, &account, selection, options);
     if output.json {
         print_rows(&session.env, Schema::first("account"), &rows)?;
     } else {
         print_screen(session, Screen::verbatim(text::of(&rows.account)), &output.show)?;
+        if selection.is_active() {
+            tell!("note: selected by {}", selection.options().join(" "));
+        }
         if rows.account.duplicate_pointers > 0 {
             tell!(
                 "note: {} pointers were allocated again without a free: the account keeps both, the exact live bytes are in summary",

@@ -2,11 +2,10 @@
 
 use std::cmp::Reverse;
 
-use kmt_format::read::Damage;
-use kmt_format::schema::{Meaning, Role};
 use serde::Serialize;
 
 use super::{AccountOptions, Order};
+use crate::pass::Selection;
 use crate::render::head::Head;
 use crate::render::text::escaped;
 use crate::reports::account::rules::{Account, Caller};
@@ -20,6 +19,8 @@ pub struct AccountRows {
     /// The trace and its clock.
     #[serde(flatten)]
     pub head: Head,
+    /// Selection, as it would be given on the command line; empty: everything is counted.
+    pub selection_options: Vec<String>,
     /// The account.
     pub account: AccountRow,
 }
@@ -68,15 +69,13 @@ pub struct AccountCallerRow {
     pub free: u64,
 }
 
-/// The account of a trace, and the damage found in it.
-pub fn of(session: &Session<'_>, options: &AccountOptions) -> (AccountRows, Vec<Damage>) {
-    let (mut account, damages) = read(session, options);
-    if let Some(branch) = options.start_branch.as_deref().map(|branch| branch.trim_end_matches('/')) {
-        let is_in = |site: u64| {
-            session.source().directory(site).is_some_and(|dir| dir.names().iter().any(|name| name == branch))
-        };
-        account.callers.retain(|site, _| is_in(*site));
-    }
+/// The rows of an account.
+pub fn of(
+    session: &Session<'_>,
+    account: &Account,
+    selection: &Selection,
+    options: &AccountOptions,
+) -> AccountRows {
     let mut callers: Vec<(u64, Caller)> = account.callers.iter().map(|(&site, &sums)| (site, sums)).collect();
     callers.sort_by_key(|(_, sums)| Reverse(key(sums, options.order_by)));
     let shown = options.lines.unwrap_or(usize::MAX);
@@ -105,7 +104,8 @@ pub fn of(session: &Session<'_>, options: &AccountOptions) -> (AccountRows, Vec<
         unmatched_frees: account.unmatched_frees,
         rows: callers.iter().take(shown).map(row).collect(),
     };
-    (AccountRows { head: Head::of(session.trace, &session.losses), account }, damages)
+    let head = Head::of(session.trace, &session.losses);
+    AccountRows { head, selection_options: selection.options(), account }
 }
 
 fn key(sums: &Caller, order: Order) -> u64 {
@@ -116,27 +116,4 @@ fn key(sums: &Caller, order: Order) -> u64 {
         Order::FreeCount => sums.free_count,
         Order::Waste => sums.waste(),
     }
-}
-
-fn read(session: &Session<'_>, options: &AccountOptions) -> (Account, Vec<Damage>) {
-    let mut account = Account::default();
-    let mut merge = session.trace.merge();
-    while let Some(run) = merge.next_run() {
-        for event in run.events() {
-            let meaning = event.class().meaning;
-            let is_malloc = matches!(meaning, Meaning::KMALLOC | Meaning::KFREE);
-            let is_cache = matches!(meaning, Meaning::CACHE_ALLOC | Meaning::CACHE_FREE);
-            if (options.malloc && !is_malloc) || (options.cache && !is_cache) {
-                continue;
-            }
-            let number = |role| event.uint_with(role).unwrap_or(0);
-            if meaning.is_slab_alloc() {
-                let (req, alloc) = (number(Role::BYTES_REQ), number(Role::BYTES_ALLOC));
-                account.alloc(number(Role::PTR), number(Role::CALL_SITE), req, alloc);
-            } else if meaning.is_slab_free() {
-                account.free(number(Role::PTR));
-            }
-        }
-    }
-    (account, merge.damages().to_vec())
 }

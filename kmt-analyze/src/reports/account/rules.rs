@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::int_hash::IntHash;
+use crate::pass::condition::Condition;
+use crate::pass::filter::meets;
 
 /// Sums of one caller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,17 +29,29 @@ impl Caller {
     }
 }
 
+/// An allocation, as the account needs it.
 #[derive(Debug, Clone, Copy)]
-struct AccountObject {
-    call_site: u64,
-    bytes_alloc: u64,
-    bytes_req: u64,
+pub struct AccountObject {
+    /// Caller.
+    pub call_site: u64,
+    /// Bytes allocated.
+    pub bytes_alloc: u64,
+    /// Bytes requested.
+    pub bytes_req: u64,
+    /// Time of the allocation.
+    pub born: u64,
+    /// True if it counts. Others are followed too: a free ends the last allocation of its pointer.
+    pub is_selected: bool,
 }
 
 /// The account so far.
 #[derive(Debug, Default)]
 pub struct Account {
     objects: HashMap<u64, AccountObject, IntHash>,
+    /// First time at which allocations and frees count. Objects allocated before are in use.
+    start: u64,
+    /// Conditions on the time from an allocation to its free; with any, allocations without a free do not count.
+    lifetimes: Vec<Condition>,
     /// By call site.
     pub callers: BTreeMap<u64, Caller>,
     /// Allocations of a pointer that was in use.
@@ -47,33 +61,60 @@ pub struct Account {
 }
 
 impl Account {
-    /// Adds an allocation; a failed one is not in the account.
-    pub fn alloc(&mut self, ptr: u64, call_site: u64, bytes_req: u64, bytes_alloc: u64) {
-        if ptr == 0 {
-            return;
-        }
-        let caller = self.callers.entry(call_site).or_default();
-        caller.alloc_count += 1;
-        caller.total_dynamic = caller.total_dynamic.saturating_add(bytes_alloc);
-        caller.current_dynamic = caller.current_dynamic.saturating_add(bytes_alloc);
-        caller.current_req = caller.current_req.saturating_add(bytes_req);
-        let before = self.objects.insert(ptr, AccountObject { call_site, bytes_alloc, bytes_req });
-        self.duplicates += u64::from(before.is_some());
+    /// An account of what counts from a time on, and meets conditions on its lifetime.
+    pub fn new(start: u64, lifetimes: Vec<Condition>) -> Self {
+        Self { start, lifetimes, ..Self::default() }
     }
 
-    /// Adds a free.
-    pub fn free(&mut self, ptr: u64) {
+    /// Adds an allocation; a failed one is not in the account.
+    pub fn alloc(&mut self, ptr: u64, object: AccountObject) {
         if ptr == 0 {
             return;
         }
+        let is_counted = object.is_selected && object.born >= self.start;
+        if object.is_selected && self.lifetimes.is_empty() {
+            self.add(&object);
+        }
+        let before = self.objects.insert(ptr, object);
+        self.duplicates += u64::from(before.is_some() && is_counted);
+    }
+
+    fn add(&mut self, object: &AccountObject) {
+        let caller = self.callers.entry(object.call_site).or_default();
+        caller.current_dynamic = caller.current_dynamic.saturating_add(object.bytes_alloc);
+        caller.current_req = caller.current_req.saturating_add(object.bytes_req);
+        if object.born >= self.start {
+            caller.alloc_count += 1;
+            caller.total_dynamic = caller.total_dynamic.saturating_add(object.bytes_alloc);
+        }
+    }
+
+    /// Adds a free. `is_selected`: it counts if the trace has no allocation for it.
+    pub fn free(&mut self, ptr: u64, time: u64, is_selected: bool) {
+        if ptr == 0 {
+            return;
+        }
+        let is_counted = time >= self.start;
         let Some(object) = self.objects.remove(&ptr) else {
-            self.unmatched_frees += 1;
+            self.unmatched_frees += u64::from(is_counted && is_selected);
             return;
         };
+        let meets_all = meets(&self.lifetimes, Some(time.saturating_sub(object.born)));
+        if !object.is_selected || !meets_all {
+            return;
+        }
+        if !self.lifetimes.is_empty() {
+            self.add(&object);
+        }
         let caller = self.callers.entry(object.call_site).or_default();
-        caller.free_count += 1;
+        caller.free_count += u64::from(is_counted);
         caller.current_dynamic = caller.current_dynamic.saturating_sub(object.bytes_alloc);
         caller.current_req = caller.current_req.saturating_sub(object.bytes_req);
+    }
+
+    /// Leaves out callers of which nothing is in use, and nothing counts.
+    pub fn leave_out_unused(&mut self) {
+        self.callers.retain(|_, sums| *sums != Caller::default());
     }
 
     /// Sums over all callers.
@@ -94,20 +135,61 @@ impl Account {
 mod tests {
     use super::*;
 
+    fn object(call_site: u64, bytes_req: u64, bytes_alloc: u64, born: u64) -> AccountObject {
+        AccountObject { call_site, bytes_alloc, bytes_req, born, is_selected: true }
+    }
+
     #[test]
     fn frees_are_credited_to_the_allocating_caller() {
         let mut account = Account::default();
-        account.alloc(0x10, 1, 20, 32);
-        account.alloc(0x20, 2, 20, 32);
-        account.alloc(0x20, 1, 8, 8);
-        account.free(0x20);
-        account.free(0x30);
-        account.free(0);
+        account.alloc(0x10, object(1, 20, 32, 1));
+        account.alloc(0x20, object(2, 20, 32, 2));
+        account.alloc(0x20, object(1, 8, 8, 3));
+        account.free(0x20, 4, true);
+        account.free(0x30, 5, true);
+        account.free(0, 6, true);
         assert_eq!((account.duplicates, account.unmatched_frees), (1, 1));
         let first =
             Caller { total_dynamic: 40, current_dynamic: 32, current_req: 20, alloc_count: 2, free_count: 1 };
         assert_eq!(account.callers[&1], first);
         assert_eq!(account.callers[&2].current_dynamic, 32);
         assert_eq!((account.sum().alloc_count, account.sum().waste()), (3, 24));
+    }
+
+    #[test]
+    fn what_was_allocated_before_the_window_is_in_use_and_not_counted() {
+        let mut account = Account::new(10, Vec::new());
+        for (ptr, born) in [(0x10, 1), (0x20, 2), (0x30, 3), (0x40, 11)] {
+            account.alloc(ptr, object(ptr, 20, 32, born));
+        }
+        account.free(0x10, 5, true);
+        account.free(0x20, 12, true);
+        account.free(0x50, 9, true);
+        account.free(0x60, 13, true);
+        account.leave_out_unused();
+        let sums = |total, current, req, allocs, frees| Caller {
+            total_dynamic: total,
+            current_dynamic: current,
+            current_req: req,
+            alloc_count: allocs,
+            free_count: frees,
+        };
+        let expected =
+            [(0x20, sums(0, 0, 0, 0, 1)), (0x30, sums(0, 32, 20, 0, 0)), (0x40, sums(32, 32, 20, 1, 0))];
+        assert_eq!(account.callers, BTreeMap::from(expected));
+        assert_eq!(account.unmatched_frees, 1);
+    }
+
+    #[test]
+    fn conditions_on_lifetimes_are_about_pairs() {
+        let longer = Condition::parse("lifetime>4").unwrap();
+        let mut account = Account::new(0, vec![longer]);
+        for ptr in [0x10, 0x20, 0x30] {
+            account.alloc(ptr, object(ptr, 20, 32, 1));
+        }
+        account.free(0x10, 5, true);
+        account.free(0x20, 6, true);
+        let second = Caller { total_dynamic: 32, alloc_count: 1, free_count: 1, ..Caller::default() };
+        assert_eq!(account.callers, BTreeMap::from([(0x20, second)]));
     }
 }

@@ -17,10 +17,8 @@ use std::collections::HashMap;
 use kmt_common::tell;
 
 use crate::failure::{Failure, Outcome, Result};
+use crate::pass::{self, Selection};
 use crate::reports::compat::legacy::Legacy;
-use crate::stream::decode::Decoder;
-use crate::stream::load::Loader;
-use crate::stream::{Interests, pipe};
 use crate::trace::session::Session;
 
 /// Another tool.
@@ -69,12 +67,9 @@ struct Others {
 
 /// Functions are distinguished as trace-cmd does: by the symbol that the call site is in.
 fn others(session: &Session<'_>) -> Others {
-    let loader = Loader::new(session.trace, u64::MAX);
-    let decoder = Decoder::new(session.trace, Interests::empty());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (mut legacy, mut names, mut numbers) = (Legacy::default(), Vec::new(), HashMap::new());
     let env = session.print_env();
-    let (_, damages) = pipe::run(&loader, decoder, threads, u64::MAX, |ops, news| {
+    let damages = pass::operations(session, &Selection::default(), |ops, news| {
         legacy.enter(ops, &news, |call_site| {
             let (start, name) = function(&env.symbol_with_offset(call_site), call_site);
             *numbers.entry((start, name.clone())).or_insert_with(|| {

@@ -1,0 +1,97 @@
+//! From the events of a trace to the account.
+
+use kmt_format::read::Damage;
+
+use super::AccountOptions;
+use super::rules::{Account, AccountObject};
+use crate::failure::Result;
+use crate::pass::condition::Key;
+use crate::pass::{self, Selection};
+use crate::stream::op::Kind;
+use crate::stream::{Api, News, Op, Site};
+use crate::trace::session::Session;
+
+/// The account of a trace, and the damage found in it. Refused as `Clock::units` is.
+pub fn read(
+    session: &Session<'_>,
+    options: &AccountOptions,
+    selection: &Selection,
+) -> Result<(Account, Vec<Damage>)> {
+    let mut lifetimes = selection.terms_of(session)?;
+    lifetimes.retain(|term| term.key == Key::Lifetime);
+    let mut reader = AccountReader {
+        account: Account::new(selection.bounds(session).0, lifetimes),
+        apis: Apis { kmalloc: !options.cache, cache: !options.malloc },
+        counts_frees: !selection.is_about_allocations(),
+        sites: Vec::new(),
+        origins: Vec::new(),
+    };
+    let damages = pass::operations(session, selection, |ops, news| reader.enter(ops, &news));
+    let mut account = reader.account;
+    if selection.is_active() {
+        account.leave_out_unused();
+    }
+    Ok((account, damages))
+}
+
+/// Interfaces whose events count.
+#[derive(Debug, Clone, Copy)]
+struct Apis {
+    kmalloc: bool,
+    cache: bool,
+}
+
+/// Reads operations into an account.
+#[derive(Debug)]
+struct AccountReader {
+    account: Account,
+    apis: Apis,
+    /// Frees without an allocation count: no condition is about the allocation.
+    counts_frees: bool,
+    /// Sites, and whether they are selected.
+    sites: Vec<(Site, bool)>,
+    /// By number of the origin, whether it is selected.
+    origins: Vec<bool>,
+}
+
+impl AccountReader {
+    fn enter(&mut self, ops: &[Op], news: &News) {
+        self.sites.extend(&news.sites);
+        self.origins.extend(news.origins.iter().map(|(_, is_selected)| is_selected));
+        for op in ops {
+            match op.code.kind() {
+                Kind::Alloc => self.alloc(op),
+                Kind::Kfree if self.apis.kmalloc => self.free(op),
+                Kind::CacheFree if self.apis.cache => self.free(op),
+                _ => {}
+            }
+        }
+    }
+
+    fn is_origin_selected(&self, op: &Op) -> bool {
+        self.origins.get(op.origin as usize).copied().unwrap_or(false)
+    }
+
+    fn alloc(&mut self, op: &Op) {
+        let Some(&(site, is_selected)) = self.sites.get(op.code.number() as usize) else { return };
+        let is_read = match site.api {
+            Api::Kmalloc => self.apis.kmalloc,
+            Api::Cache => self.apis.cache,
+        };
+        if is_read {
+            let object = AccountObject {
+                call_site: site.call_site,
+                bytes_alloc: site.bytes_alloc,
+                bytes_req: site.bytes_req,
+                born: op.time,
+                is_selected: is_selected && self.is_origin_selected(op),
+            };
+            self.account.alloc(op.value, object);
+        }
+    }
+
+    fn free(&mut self, op: &Op) {
+        let is_selected = self.counts_frees && self.is_origin_selected(op);
+        self.account.free(op.value, op.time, is_selected);
+    }
+}
