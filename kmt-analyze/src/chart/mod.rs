@@ -1,4 +1,4 @@
-//! `chart`: pictures of typed reports, as SVG. They compute no number of their own.
+//! `chart`: pictures of typed reports, as SVG or PNG. They compute no number of their own.
 
 mod axis;
 mod filling;
@@ -8,6 +8,8 @@ mod heat;
 mod latency;
 mod lifetimes;
 mod pageblocks;
+#[cfg(feature = "png")]
+mod png;
 mod ring;
 mod source;
 pub mod svg;
@@ -18,6 +20,8 @@ mod waste;
 
 use std::collections::BTreeMap;
 
+use crate::env::Env;
+use crate::export::output::Export;
 use crate::export::{Stacks, Target, Weight, folded_stacks};
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::Analysis;
@@ -275,10 +279,29 @@ fn frame(context: &ReportContext<'_, '_>, command: String) -> Frame {
     }
 }
 
-fn write(context: &ReportContext<'_, '_>, options: &ChartOptions, text: &str) -> Result<Outcome> {
+fn write(context: &ReportContext<'_, '_>, options: &ChartOptions, svg: &str) -> Result<Outcome> {
     let (session, analysis) = (context.session, context.analysis);
-    let mut out = crate::export::output::Export::open(&options.target, &session.env)?;
-    out.write(text.as_bytes())?;
-    out.finish()?;
+    write_picture(svg, &options.target, &session.env)?;
     Ok(outcome(&session.path, session.trace, &analysis.damages, session.losses.any()))
+}
+
+/// Writes a picture: PNG where the name of the output ends with it, else SVG.
+pub fn write_picture(svg: &str, target: &Target, env: &Env) -> Result<()> {
+    let mut out = Export::open(target, env)?;
+    if target.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png")) {
+        out.write(&png(svg)?)?;
+    } else {
+        out.write(svg.as_bytes())?;
+    }
+    out.finish()
+}
+
+#[cfg(feature = "png")]
+fn png(svg: &str) -> Result<Vec<u8>> {
+    png::of(svg)
+}
+
+#[cfg(not(feature = "png"))]
+fn png(_: &str) -> Result<Vec<u8>> {
+    Err(Failure::new("this kmt-analyze was built without PNG").hint("write a file whose name ends with .svg"))
 }

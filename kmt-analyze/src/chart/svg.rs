@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Look of all charts: light and dark, and colours that the colour-blind can tell apart (Okabe and Ito 2008).
+/// Look of all charts, in colours that the colour-blind can tell apart (Okabe and Ito 2008).
 const STYLE: &str = "svg{font:12px system-ui,'Segoe UI',sans-serif;background:#fff;color-scheme:light dark}\
 text{fill:#1a1a1a}.muted{fill:#555}.title{font-size:16px;font-weight:600}.warn{fill:#8a2c00}\
 .grid{stroke:#ddd}.axis{stroke:#888}.line{fill:none;stroke-width:2}.lost{fill:url(#hatch)}.hatch{stroke:#8a2c00}\
@@ -13,7 +13,10 @@ text{fill:#1a1a1a}.muted{fill:#555}.title{font-size:16px;font-weight:600}.warn{f
 .d0{fill:#2166ac}.d1{fill:#67a9cf}.d2{fill:#d1e5f0}.d3{fill:#eee}.d4{fill:#fddbc7}.d5{fill:#ef8a62}.d6{fill:#d6604d}\
 .r0{fill:#7fb7e6}.r1{fill:#f5b27a}.r2{fill:#86cfae}.r3{fill:#e0a8c8}.r4{fill:#e8cf6a}.r5{fill:#b7a6e0}.r6{fill:#c5cf7c}.r7{fill:#bdbdbd}\
 .part path{stroke:#fff;stroke-width:.7}.part text{fill:#1a1a1a;font-size:11px}.part:hover path{stroke:#1a1a1a}\
-.frame rect{stroke:#fff;stroke-width:.5}.frame.hit rect{fill:#8fd3ff}\
+.frame rect{stroke:#fff;stroke-width:.5}.frame.hit rect{fill:#8fd3ff}";
+
+/// The dark look.
+pub const DARK: &str = "\
 @media(prefers-color-scheme:dark){svg{background:#161616}text{fill:#eee}.muted{fill:#aaa}.warn{fill:#ffb38a}.hatch{stroke:#ffb38a}\
 .grid{stroke:#333}.axis{stroke:#777}.c0{stroke:#56b4e9;fill:#56b4e9}.c2{stroke:#29c796;fill:#29c796}.c4{stroke:#e69f00;fill:#e69f00}\
 .c6{stroke:#f0e442;fill:#f0e442}.c7{stroke:#aaa;fill:#aaa}.frame rect{stroke:#161616}}";
@@ -69,7 +72,7 @@ impl Svg {
     pub fn finish(self, width: f64, height: f64, title: &str, about: &str) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
-             role=\"img\" aria-labelledby=\"t d\">\n<title id=\"t\">{}</title>\n<desc id=\"d\">{}</desc>\n<style>{STYLE}</style>\n\
+             role=\"img\" aria-labelledby=\"t d\">\n<title id=\"t\">{}</title>\n<desc id=\"d\">{}</desc>\n<style>{STYLE}{DARK}</style>\n\
              <defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\
              <path d=\"M0 0V6\" class=\"hatch\"/></pattern></defs>\n{}</svg>\n",
             escaped(title),

@@ -73,7 +73,7 @@ pub struct ChartArgs {
     pub kind: chart::ChartKind,
     /// The .kmt file; - is standard input
     pub file: PathBuf,
-    /// File to write; - is standard output
+    /// File to write, SVG, or PNG if its name ends with .png; - is standard output
     #[arg(short, long, value_name = "FILE.svg", default_value = "-")]
     pub output: PathBuf,
     /// Overwrite existing output
@@ -171,7 +171,7 @@ pub enum Command {
     ///
     /// Formats: perfetto, pprof, dhat, folded, csv, ndjson, sqlite, parquet.
     Export(Box<ExportArgs>),
-    /// A picture of a report, as SVG
+    /// A picture of a report, as SVG or PNG
     Chart(Box<ChartArgs>),
     /// One page to mail: findings, memory over time, all reports
     ///

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use kmt_common::quantity;
 
-use crate::chart::source_ring;
+use crate::chart::{source_ring, write_picture};
 use crate::env::Env;
-use crate::export::output::{Export, Target};
+use crate::export::output::Target;
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
 use crate::render::out::{Out, Schema, print_rows};
@@ -50,10 +50,10 @@ pub struct FootprintArgs {
     /// Order of the rows, and quantity of the picture
     #[arg(short, long, value_enum, default_value = "current")]
     pub order_by: Attribute,
-    /// Draw the directories as rings
+    /// Draw the directories as rings, as SVG, or PNG if the name ends with .png
     #[arg(short, long, value_name = "FILE.svg")]
     pub rings_file: Option<PathBuf>,
-    /// Overwrite FILE.svg if it exists
+    /// Overwrite the picture if it exists
     #[arg(long)]
     pub force: bool,
     /// Show at most N rows; 0: all [default: 20, all with --json]
@@ -192,9 +192,7 @@ fn draw(
         Attribute::Waste => "Memory in use beyond what was requested, by directory",
     };
     let picture = source_ring(parts, what, branch, env.source.depth.map(usize::from));
-    let mut out = Export::open(target, env)?;
-    out.write(picture.as_bytes())?;
-    out.finish()
+    write_picture(&picture, target, env)
 }
 
 fn print(screen: Screen, env: &Env, show: &Show) -> Result<()> {

@@ -48,6 +48,25 @@ fn lines_have_the_numbers_of_the_timeline() {
     }
 }
 
+#[test]
+fn a_name_that_ends_with_png_makes_one() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    for kind in ["ring", "timeline"] {
+        let target = scratch.0.join(format!("{kind}.png"));
+        let output = run(&["chart", kind, "-o", target.to_str().unwrap()], &file);
+        if output.status.code() == Some(1) {
+            assert!(stderr(&output).contains("no font is installed"), "{}", stderr(&output));
+            assert!(!target.exists());
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let png = fs::read(&target).unwrap();
+        assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
+        assert_eq!(png[16..20], 1920u32.to_be_bytes());
+    }
+}
+
 /// The sum of each stack's last frame is that of the folded stacks.
 #[test]
 fn frames_have_the_weights_of_the_stacks() {
