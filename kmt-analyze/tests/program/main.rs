@@ -30,6 +30,7 @@ mod page;
 mod page_groups;
 mod properties;
 mod ranges;
+mod real_kernels;
 mod registry;
 mod reports;
 mod screens;

@@ -49,6 +49,22 @@ impl Made {
         Self { is_module, bytes: fs::read(objects().join(file)).unwrap(), expected }
     }
 
+    /// A kernel or module with places in one section, and the functions there.
+    pub fn of(
+        is_module: bool,
+        bytes: Vec<u8>,
+        section: &str,
+        places: impl Iterator<Item = (u64, Vec<String>)>,
+    ) -> Self {
+        let expected = places.map(|(offset, frames)| (section.to_owned(), offset, frames)).collect();
+        Self { is_module, bytes, expected }
+    }
+
+    /// Functions with file and line of each place, the innermost first.
+    pub fn frames(&self) -> impl Iterator<Item = &[String]> {
+        self.expected.iter().map(|(_, _, frames)| frames.as_slice())
+    }
+
     /// Start of a section in the trace.
     fn start(&self, section: &str) -> u64 {
         let elf = object::File::parse(self.bytes.as_slice()).unwrap();
