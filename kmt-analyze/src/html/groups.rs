@@ -81,7 +81,7 @@ impl Makers<'_, '_, '_> {
         }
         let row = |((address, api), sum): ((u64, Api), RowSum)| {
             let recorded = RecordedSums::slab(self.context.basis(), Some(api));
-            let row = sum.row(labels.symbol(address), labels.function(address), recorded);
+            let row = sum.row(labels.symbol(address), labels.caller_function(address), recorded);
             SteppedRow { source: self.source(address), ..row }
         };
         all.into_iter().map(row).collect()

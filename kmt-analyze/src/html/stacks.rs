@@ -37,9 +37,12 @@ pub fn rows(
 ) -> Vec<SteppedRow> {
     let analysis = context.analysis;
     let labels = context.labels();
-    let mut by_address: HashMap<u64, u32> = HashMap::new();
-    let mut number = |address: u64| {
-        *by_address.entry(address).or_insert_with(|| functions.number(labels.function(address)))
+    let mut by_address: HashMap<(u64, bool), u32> = HashMap::new();
+    let mut number = |address: u64, is_caller: bool| {
+        *by_address.entry((address, is_caller)).or_insert_with(|| {
+            let name = if is_caller { labels.caller_function(address) } else { labels.function(address) };
+            functions.number(name)
+        })
     };
     let mut paths: HashMap<(Option<u32>, u64), Vec<u32>> = HashMap::new();
     let mut all: BTreeMap<Vec<u32>, RowSum> = BTreeMap::new();
@@ -52,7 +55,7 @@ pub fn rows(
             if frames.is_empty() {
                 frames.push(site.call_site);
             }
-            frames.iter().rev().map(|&address| number(address)).collect()
+            frames.iter().enumerate().rev().map(|(at, &address)| number(address, at == 0)).collect()
         });
         all.entry(path.clone()).or_default().add_objects(row, site.bytes_req, site.bytes_alloc);
     }

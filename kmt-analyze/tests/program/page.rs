@@ -9,6 +9,7 @@ use std::path::Path;
 use kmt_format::write::Task;
 use serde_json::Value;
 
+use crate::source::objects;
 use crate::support::files::{Scratch, data, json, run, stderr, stdout};
 use crate::support::hostile::Made;
 
@@ -185,6 +186,29 @@ fn ranges_have_the_numbers_of_their_time() {
         }
         assert!(compared > 100, "{compared}");
     }
+}
+
+#[test]
+fn functions_are_those_of_the_source_where_lines_are_known() {
+    let scratch = Scratch::new();
+    let (file, vmlinux) = (scratch.0.join("trace.kmt"), objects().join("vmlinux.x86_64"));
+    fs::write(&file, crate::source::Made::read("vmlinux.x86_64").trace(&[]).0).unwrap();
+    let option = ["--vmlinux", vmlinux.to_str().unwrap()];
+    let mut numbers = Numbers::of(&page(&option, &file));
+    let about = numbers.about.clone();
+    let steps = about["steps"].as_u64().unwrap();
+    let sites = &about["groups"][0];
+    assert_eq!(sites["key"], "sites");
+    let mut ours: BTreeMap<String, i64> = BTreeMap::new();
+    for (name, row) in sites["functions"].as_array().unwrap().iter().zip(numbers.table(false)) {
+        *ours.entry(name.as_str().unwrap().to_owned()).or_default() += shown(&row, 0, steps)[1];
+    }
+    let groups = json(&[&["callers", "--json", "--by", "function"][..], &option].concat(), &file);
+    let row =
+        |row: &Value| (row["function"].as_str().unwrap().to_owned(), row["bytes_alloc"].as_i64().unwrap());
+    let theirs: BTreeMap<String, i64> = groups["groups"].as_array().unwrap().iter().map(row).collect();
+    assert!(theirs.len() > 5 && !theirs.contains_key("kmalloc"), "{theirs:?}");
+    assert_eq!(ours, theirs);
 }
 
 /// The flame graph's stacks are the folded stacks of the same time.

@@ -54,6 +54,11 @@ impl<'s, 'd> Labels<'s, 'd> {
         function_of(self.symbol(address))
     }
 
+    /// Function of a call site, as `--by function` has it.
+    pub fn caller_function(&self, address: u64) -> String {
+        caller_function(self.session, self.symbol(address), address)
+    }
+
     /// Name of a task, for sums of its events.
     pub fn name(&self, pid: i32) -> String {
         escaped(self.session.names().shown_at(pid, self.end))
@@ -81,6 +86,14 @@ impl<'s, 'd> Labels<'s, 'd> {
         let address = result.interner.frees.get(number).map_or(0, |f| f.call_site);
         (address, self.located(address))
     }
+}
+
+/// Function of a call site, with its module; where lines are known, the one outside the allocator.
+pub fn caller_function(session: &Session<'_>, symbol: String, address: u64) -> String {
+    let frame = session.source().shown(address).filter(|frame| !frame.function.is_empty());
+    let Some(frame) = frame else { return function_of(symbol) };
+    let module = symbol.split_once(' ').map_or(String::new(), |(_, module)| format!(" {module}"));
+    escaped(frame.function.as_bytes()) + &module
 }
 
 /// A symbol without its offset, with its module.

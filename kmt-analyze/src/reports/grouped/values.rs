@@ -8,6 +8,7 @@ use crate::pass::caches::{CacheKey, name_of, usual_names};
 use crate::pass::modules::module_of;
 use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
+use crate::reports::common::labels::caller_function;
 use crate::reports::common::page_callers::{caller, is_allocator};
 use crate::reports::common::rows::text;
 use crate::source::{Directory, Frame};
@@ -98,14 +99,7 @@ impl<'r, 'd> Values<'r, 'd> {
     /// Function, with the brackets of its module; where lines are known, the one outside the allocator.
     pub fn function(&self, address: u64) -> GroupValue {
         let symbol = text(&self.env.symbol_with_offset(address));
-        let frame = self.session.source().shown(address).filter(|frame| !frame.function.is_empty());
-        if let Some(frame) = frame {
-            let module = symbol.split_once(' ').map_or(String::new(), |(_, module)| format!(" {module}"));
-            return GroupValue::Text(escaped(frame.function.as_bytes()) + &module);
-        }
-        let Some((function, rest)) = symbol.split_once("+0x") else { return GroupValue::Text(symbol) };
-        let module = rest.split_once(' ').map(|(_, module)| module);
-        GroupValue::Text(module.map_or(function.to_owned(), |module| format!("{function} {module}")))
+        GroupValue::Text(caller_function(self.session, symbol, address))
     }
 
     /// Module; the core kernel is one of its own.
