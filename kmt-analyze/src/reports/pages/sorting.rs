@@ -7,11 +7,11 @@ use crate::ledger::page_totals::FrameTotals;
 /// Key of the order of rows, named as the heading of its column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum PageKey {
-    /// Pages allocated
-    #[value(name = "pages", aliases = ["alloc", "allocated", "pages_alloc", "bytes_alloc"])]
+    /// Pages allocated; `bytes` gives the same order
+    #[value(name = "pages", aliases = ["bytes", "alloc", "allocated", "pages_alloc", "bytes_alloc"])]
     Pages,
-    /// Allocations
-    #[value(name = "allocs", aliases = ["alloc_events", "count"])]
+    /// Allocations; perf kmem calls them `hits`
+    #[value(name = "allocs", aliases = ["hits", "hit", "alloc_events", "count"])]
     Allocs,
     /// Failed allocations
     #[value(name = "failed", alias = "alloc_failures")]
