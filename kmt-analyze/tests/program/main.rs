@@ -28,6 +28,7 @@ mod life_groups;
 mod model;
 mod page;
 mod page_groups;
+mod passed_over;
 mod properties;
 mod ranges;
 mod real_kernels;

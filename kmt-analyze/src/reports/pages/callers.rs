@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
+use super::passed_over::{PassedOver, PassedOverRow};
 use super::sorting::{PageKey, sort};
 use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
@@ -26,6 +27,15 @@ pub struct PageCallerRow {
     /// Function and offset, or the address.
     #[serde(flatten)]
     pub symbol: Symbol,
+    /// Functions of the allocator below the call site, the one that it calls first; those of the tracer are left out.
+    pub passed_over: Vec<PassedOverRow>,
+}
+
+/// Sums and allocator functions of one call site.
+#[derive(Default)]
+struct OfCaller {
+    totals: FrameTotals,
+    passed_over: PassedOver,
 }
 
 /// Sums by the first function in the stack outside the allocator; empty without stacks.
@@ -37,14 +47,16 @@ pub fn of(
 ) -> Vec<PageCallerRow> {
     let (session, analysis) = (context.session, context.analysis);
     let env = session.print_env();
-    let mut by_caller: BTreeMap<u64, FrameTotals> = BTreeMap::new();
+    let mut by_caller: BTreeMap<u64, OfCaller> = BTreeMap::new();
     for (stack, totals) in stacks {
         let addresses = analysis.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
         let caller = match *stack {
             NO_STACK => 0,
             _ => page_callers::caller(addresses, |a| is_allocator(&env.symbol_with_offset(a))),
         };
-        *by_caller.entry(caller).or_default() += totals;
+        let sums = by_caller.entry(caller).or_default();
+        sums.totals += totals;
+        sums.passed_over.add(addresses, totals.frames_alloc, |a| env.symbol_with_offset(a));
     }
     if by_caller.keys().all(|&address| address == 0) {
         return Vec::new();
@@ -53,20 +65,21 @@ pub fn of(
         0 => Symbol::from("(no stack)".to_owned()),
         _ => Symbol::at(escaped(&env.symbol_with_offset(address)), address, session.source()),
     };
-    let mut rows: Vec<(u64, Symbol, FrameTotals)> =
-        by_caller.into_iter().map(|(address, totals)| (address, name(address), totals)).collect();
-    sort(&mut rows, keys, |row| (row.2, row.1.clone()));
+    let mut rows: Vec<(u64, Symbol, OfCaller)> =
+        by_caller.into_iter().map(|(address, sums)| (address, name(address), sums)).collect();
+    sort(&mut rows, keys, |row| (row.2.totals, row.1.clone()));
     rows.into_iter().map(|row| caller_row(row, analysis.page_size.0, recorded)).collect()
 }
 
 fn caller_row(
-    (address, symbol, totals): (u64, Symbol, FrameTotals),
+    (address, symbol, sums): (u64, Symbol, OfCaller),
     page_size: u64,
     recorded: RecordedSums,
 ) -> PageCallerRow {
     PageCallerRow {
-        pages: FrameSums::of(&totals, page_size, recorded).pages,
+        pages: FrameSums::of(&sums.totals, page_size, recorded).pages,
         call_site: (address != 0).then_some(Address(address)),
         symbol,
+        passed_over: sums.passed_over.rows(recorded.allocs),
     }
 }

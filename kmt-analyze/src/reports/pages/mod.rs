@@ -3,6 +3,7 @@
 mod answer;
 mod callers;
 mod groups;
+mod passed_over;
 mod rows;
 mod sorting;
 mod text;
@@ -32,6 +33,9 @@ pub struct Pages {
     /// Sort by these columns, the most important first [default: pages; with --at: live_pages]
     #[arg(short, long, value_enum, value_name = "KEY", value_delimiter = ',')]
     sort: Vec<PageKey>,
+    /// Below each call site show the functions of the allocator that it called
+    #[arg(short, long, conflicts_with = "by")]
+    verbose: bool,
 }
 
 impl Report for Pages {
@@ -84,6 +88,6 @@ impl Report for Pages {
     }
 
     fn screen(&self, rows: &PageRows, view: &View) -> Screen {
-        text::of(rows, &self.sort, view)
+        text::of(rows, &text::Options { sort: &self.sort, verbose: self.verbose }, view)
     }
 }

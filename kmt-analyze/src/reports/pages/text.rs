@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::answer;
+use super::passed_over::PassedOverRow;
 use super::rows::{PageFlagsRow, PageRows, PageTables, PageTypeRow};
 use super::sorting::PageKey;
 use crate::render::screen::{Cell, Column, Screen, Table};
@@ -28,8 +29,17 @@ pub const PAGES: [Column; 7] = [
 /// Column of pages of allocations that cross a loss.
 const UNCERTAIN: Column = Column::number("uncertain").leaves(1);
 
+/// Options of the screen.
+pub struct Options<'o> {
+    /// Keys to sort by.
+    pub sort: &'o [PageKey],
+    /// Show the functions of the allocator below each call site.
+    pub verbose: bool,
+}
+
 /// Pages allocated, by call site, order, migrate type and flags: by pages, unless there are keys to sort by.
-pub fn of(rows: &PageRows, sort: &[PageKey], view: &View) -> Screen {
+pub fn of(rows: &PageRows, options: &Options<'_>, view: &View) -> Screen {
+    let sort = options.sort;
     let Some(tables) = &rows.pages else {
         return Screen::new("No page events were recorded: record kmem:mm_page_alloc and kmem:mm_page_free.");
     };
@@ -41,7 +51,7 @@ pub fn of(rows: &PageRows, sort: &[PageKey], view: &View) -> Screen {
         screen.next("pages", "all pages, their totals and failures");
         return screen;
     }
-    screen.table(callers(tables, view));
+    screen.table(callers(tables, options.verbose, view));
     screen.table(by_type(tables, sort, view));
     screen.table(by_flags(tables, sort, view));
     screen.table(totals(tables));
@@ -68,13 +78,39 @@ fn notes(screen: &mut Screen, tables: &PageTables) {
     }
 }
 
-/// Pages by call site, the largest first.
-fn callers(tables: &PageTables, view: &View) -> Table {
-    Table::of_rows("", tables.callers.iter().take(view.limit))
-        .of("call site", "call sites", tables.callers.len())
-        .column(Column::name("call site"), |row| Cell::from(&row.symbol))
-        .columns(page_columns(view), |row| page_cells(&row.pages, tables, view))
-        .into()
+/// Pages by call site, the largest first; with `verbose` its functions of the allocator below it.
+fn callers(tables: &PageTables, verbose: bool, view: &View) -> Table {
+    let shown = tables.callers.iter().take(view.limit);
+    let hidden = tables.callers.len() - shown.len();
+    let rows = shown.flat_map(|row| {
+        let below = row.passed_over.iter().filter(|_| verbose).map(move |passed| (row, Some(passed)));
+        std::iter::once((row, None)).chain(below)
+    });
+    let mut table: Table = Table::of_rows("", rows)
+        .of("call site", "call sites", 0)
+        .column(Column::name("call site"), |(row, passed)| match passed {
+            Some(passed) => Cell::text(format!("  > {}", passed.function)),
+            None => Cell::from(&row.symbol),
+        })
+        .columns(page_columns(view), |(row, passed)| match passed {
+            Some(passed) => passed_cells(passed, view),
+            None => page_cells(&row.pages, tables, view),
+        })
+        .into();
+    table.rows_total = table.rows.len() + hidden;
+    if verbose {
+        table.explain(
+            "call site",
+            "  > functions of the allocator that the call site called, the first one first.",
+        );
+    }
+    table
+}
+
+/// Cells under [`page_columns`] of a function of the allocator: pages alone.
+fn passed_cells(passed: &PassedOverRow, view: &View) -> Vec<Cell> {
+    let empty = std::iter::repeat_n(Cell::Empty, page_columns(view).count() - 1);
+    std::iter::once(Cell::count(passed.pages_alloc)).chain(empty).collect()
 }
 
 fn page_columns(view: &View) -> impl Iterator<Item = Column> {

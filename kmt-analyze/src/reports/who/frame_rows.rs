@@ -1,0 +1,134 @@
+//! Allocations that held a page frame.
+
+use serde::Serialize;
+
+use super::rows::LifeEnd;
+use crate::collect::who_frame::{FrameHistory, FrameLife};
+use crate::ledger::frames::NO_STACK;
+use crate::render::text::escaped;
+use crate::reports::common::ReportContext;
+use crate::reports::common::labels::Labels;
+use crate::reports::common::page_callers::{caller, is_allocator};
+use crate::reports::common::rows::Address;
+use crate::reports::common::shown::shown;
+use crate::reports::common::symbol::Symbol;
+
+/// A page frame and its allocations.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FrameRows {
+    /// Number of the page frame.
+    pub pfn: u64,
+    /// Number of allocations, including those beyond the limit of rows.
+    pub allocations_total: usize,
+    /// Allocations that held the frame in the selected time, by time.
+    pub allocations: Vec<FrameLifeRow>,
+    /// Frees of the frame in the selected time that no traced allocation precedes.
+    pub frees_unmatched: u64,
+}
+
+/// An allocation that held the frame.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FrameLifeRow {
+    /// First frame of the allocation.
+    pub first_pfn: u64,
+    /// log2 of its pages.
+    pub order: u8,
+    /// The kernel's number of the migrate type.
+    pub migratetype: i32,
+    /// Its name.
+    pub migratetype_text: String,
+    /// Names of the allocation flags.
+    pub gfp_flags_text: String,
+    /// Time of the allocation, in the clock's unit.
+    pub born: u64,
+    /// Address of the first function in its stack outside the allocator; `null`: no stack.
+    pub call_site: Option<Address>,
+    /// Function and offset of the call site; `(no stack)`: none was recorded.
+    #[serde(flatten)]
+    pub symbol: Symbol,
+    /// Thread id of the allocating task.
+    pub pid: i32,
+    /// CPU of the allocation.
+    pub cpu: u32,
+    /// Name and thread id of the allocating task.
+    #[serde(skip)]
+    pub task: String,
+    /// Kind of its end.
+    pub end: LifeEnd,
+    /// Time at which the frame was freed, or allocated again; `null`: still allocated.
+    pub ended: Option<u64>,
+    /// Thread id of the freeing task; `null`: no free event.
+    pub freed_by_pid: Option<i32>,
+    /// CPU of the free; `null`: no free event.
+    pub freed_on_cpu: Option<u32>,
+    /// Name and thread id of the freeing task.
+    #[serde(skip)]
+    pub freed_by: Option<String>,
+    /// True if it crosses a loss.
+    pub uncertain: bool,
+}
+
+/// Allocations of a frame in the selected time.
+pub fn of(context: &ReportContext<'_, '_>, history: &FrameHistory, pfn: u64) -> FrameRows {
+    let window = context.selection.bounds(context.session);
+    let lives: Vec<&FrameLife> = history.lives.iter().filter(|life| is_in(life, window)).collect();
+    let shown = shown(Some(context.limit), lives.len());
+    FrameRows {
+        pfn,
+        allocations_total: lives.len(),
+        allocations: lives.iter().take(shown).map(|life| row(context, life)).collect(),
+        frees_unmatched: history.frees_unmatched,
+    }
+}
+
+/// True if the allocation held the frame in the window; at an instant, if it held the frame after the events of that
+/// time.
+fn is_in(life: &FrameLife, (first, last): (u64, u64)) -> bool {
+    let is_at_end = first < last;
+    let ends_later = life.end.is_none_or(|end| end.time > first || (end.time == first && is_at_end));
+    life.born <= last && ends_later
+}
+
+fn row(context: &ReportContext<'_, '_>, life: &FrameLife) -> FrameLifeRow {
+    let (analysis, labels) = (context.analysis, context.labels());
+    let site = analysis.interner.pages.get(life.site).copied().unwrap_or_default();
+    let call_site = call_site(context, life.stack);
+    let freed = life.end.and_then(|end| Some((end.freed_by?, end.time)));
+    FrameLifeRow {
+        first_pfn: life.pfn,
+        order: site.order,
+        migratetype: site.migratetype,
+        migratetype_text: analysis.migratetypes.name(site.migratetype),
+        gfp_flags_text: escaped(&analysis.interner.gfp_text(site.gfp_flags)),
+        born: life.born,
+        call_site: call_site.map(Address),
+        symbol: symbol(labels, call_site),
+        pid: life.origin.pid,
+        cpu: life.origin.cpu,
+        task: labels.task_at(life.origin.pid, life.born),
+        end: match life.end.map(|end| end.freed_by.is_some()) {
+            None => LifeEnd::Live,
+            Some(true) => LifeEnd::Freed,
+            Some(false) => LifeEnd::FreedUnseen,
+        },
+        ended: life.end.map(|end| end.time),
+        freed_by_pid: freed.map(|(origin, _)| origin.pid),
+        freed_on_cpu: freed.map(|(origin, _)| origin.cpu),
+        freed_by: freed.map(|(origin, time)| labels.task_at(origin.pid, time)),
+        uncertain: context.session.losses.overlaps(life.born, life.end.map_or(u64::MAX, |end| end.time)),
+    }
+}
+
+/// The first function of a stack outside the allocator.
+fn call_site(context: &ReportContext<'_, '_>, stack: u32) -> Option<u64> {
+    let stacks = &context.analysis.interner.stacks;
+    let stack = stacks.get(stack).filter(|_| stack != NO_STACK)?;
+    let env = context.labels().print_env();
+    Some(caller(stack, |address| is_allocator(&env.symbol_with_offset(address)))).filter(|&site| site != 0)
+}
+
+fn symbol(labels: &Labels<'_, '_>, call_site: Option<u64>) -> Symbol {
+    call_site.map_or_else(|| Symbol::from("(no stack)".to_owned()), |address| labels.located(address))
+}
