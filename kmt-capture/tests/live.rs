@@ -1102,6 +1102,9 @@ fn check_tells_facts_and_remedies() {
     assert!(json.starts_with("{\"facts\":[{\"name\":\"kernel\"") && json.ends_with("]}\n"), "{json}");
     let [states, remedies] = ["\"state\":", "\"remedy\":"].map(|key| json.matches(key).count());
     assert!(states > 0 && states == remedies, "{json}");
+    // Counted events have names.
+    assert!(json.contains("\"names\":[\"kmem:kmalloc\",\"kmem:kfree\""), "{json}");
+    assert!(text.contains("kmem: kmalloc, kfree, kmem_cache_alloc,"), "{text}");
     let bad = run(&["check", "--tracefs", "/proc"]);
     assert_eq!(bad.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&bad.stdout).contains("BAD      tracefs"));

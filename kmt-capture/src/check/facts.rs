@@ -22,7 +22,14 @@ pub struct Fact {
     pub value: String,
     /// Remedy; empty if none is needed.
     pub remedy: String,
+    /// Names of the events that it counts: `vmscan:mm_vmscan_wakeup_kswapd`.
+    pub names: Vec<String>,
 }
+
+/// Width of a line of text.
+const WIDTH: usize = 80;
+/// Columns before values.
+const INDENT: usize = 29;
 
 /// All facts that were found.
 #[derive(Debug, Default)]
@@ -36,11 +43,39 @@ impl Facts {
 
     /// With a rating and a remedy.
     pub fn add(&mut self, name: &'static str, state: State, value: impl Into<String>, remedy: &str) {
-        self.0.push(Fact { name, state, value: value.into(), remedy: remedy.to_owned() });
+        self.0.push(Fact { name, state, value: value.into(), remedy: remedy.to_owned(), names: Vec::new() });
+    }
+
+    /// Gives the last fact the names of its events.
+    pub fn name(&mut self, names: impl IntoIterator<Item = String>) {
+        if let Some(fact) = self.0.last_mut() {
+            fact.names.extend(names);
+        }
     }
 }
 
-/// A line for each fact, and one for its remedy.
+/// Lines of names, which are in the order of their systems: the system, and the names in it.
+fn lines_of(names: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut last = "";
+    for name in names {
+        let (system, event) = name.split_once(':').unwrap_or(("", name));
+        match lines.last_mut().filter(|_| system == last) {
+            Some(line) if INDENT + line.len() + 3 + event.len() <= WIDTH => {
+                line.push_str(&format!(", {event}"));
+            }
+            Some(line) => {
+                line.push(',');
+                lines.push(format!("  {event}"));
+            }
+            None => lines.push(format!("{system}: {event}")),
+        }
+        last = system;
+    }
+    lines
+}
+
+/// A line for each fact, its names, and one for its remedy.
 pub fn as_text(facts: &[Fact]) -> String {
     let mut out = String::new();
     for fact in facts {
@@ -50,8 +85,11 @@ pub fn as_text(facts: &[Fact]) -> String {
             State::Bad => "BAD    ",
         };
         out.push_str(&format!("{mark}  {:<18}  {}\n", fact.name, fact.value));
+        for line in lines_of(&fact.names) {
+            out.push_str(&format!("{:INDENT$}{line}\n", ""));
+        }
         if !fact.remedy.is_empty() {
-            out.push_str(&format!("{:29}-> {}\n", "", fact.remedy));
+            out.push_str(&format!("{:INDENT$}-> {}\n", "", fact.remedy));
         }
     }
     out
@@ -66,10 +104,11 @@ pub fn as_json(facts: &[Fact]) -> String {
             State::Bad => "bad",
         };
         format!(
-            "{{\"name\":{},\"state\":\"{state}\",\"value\":{},\"remedy\":{}}}",
+            "{{\"name\":{},\"state\":\"{state}\",\"value\":{},\"remedy\":{},\"names\":[{}]}}",
             quoted(fact.name),
             quoted(&fact.value),
-            if fact.remedy.is_empty() { "null".to_owned() } else { quoted(&fact.remedy) }
+            if fact.remedy.is_empty() { "null".to_owned() } else { quoted(&fact.remedy) },
+            fact.names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",")
         )
     };
     let rows: Vec<String> = facts.iter().map(fact).collect();
@@ -107,8 +146,33 @@ mod tests {
         );
         assert_eq!(
             as_json(&facts.0),
-            "{\"facts\":[{\"name\":\"kernel\",\"state\":\"ok\",\"value\":\"6.1\",\"remedy\":null},\
-             {\"name\":\"symbols\",\"state\":\"warning\",\"value\":\"a \\\"quoted\\\"\\u0009word\",\"remedy\":\"do it\"}]}\n"
+            "{\"facts\":[{\"name\":\"kernel\",\"state\":\"ok\",\"value\":\"6.1\",\"remedy\":null,\"names\":[]},\
+             {\"name\":\"symbols\",\"state\":\"warning\",\"value\":\"a \\\"quoted\\\"\\u0009word\",\"remedy\":\"do it\",\"names\":[]}]}\n"
+        );
+    }
+
+    #[test]
+    fn names_are_wrapped_below_their_fact() {
+        let mut facts = Facts::default();
+        facts.good("events", "3 vmscan, 1 task");
+        let names = [
+            "vmscan:mm_vmscan_direct_reclaim_begin",
+            "vmscan:mm_x",
+            "vmscan:mm_vmscan_wakeup_kswapd",
+            "task:t",
+        ];
+        facts.name(names.map(str::to_owned));
+        let indent = " ".repeat(INDENT);
+        assert_eq!(
+            as_text(&facts.0),
+            format!(
+                "ok       events              3 vmscan, 1 task\n{indent}vmscan: mm_vmscan_direct_reclaim_begin, mm_x,\n\
+                 {indent}  mm_vmscan_wakeup_kswapd\n{indent}task: t\n"
+            )
+        );
+        assert!(
+            as_json(&facts.0)
+                .contains("\"names\":[\"vmscan:mm_vmscan_direct_reclaim_begin\",\"vmscan:mm_x\",")
         );
     }
 }

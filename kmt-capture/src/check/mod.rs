@@ -1,5 +1,6 @@
 //! `check`: the abilities of this system to record, each problem with its remedy.
 
+mod events;
 mod facts;
 mod frees;
 
@@ -13,18 +14,8 @@ use self::facts::{Facts, State, as_json, as_text};
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::print;
 use crate::record::{RecordOptions, function_graph, measure, meminfo};
-use crate::tracefs::{self, Event, EventSpec, Instance, TraceDir, Undo, find_events};
+use crate::tracefs::{self, Instance, TraceDir, Undo};
 use kmt_common::text::count;
-
-/// Events that reports need, by subject.
-const WANTED: [(&str, &[&str]); 4] = [
-    ("slab", &["kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free"]),
-    ("pages", &["mm_page_alloc", "mm_page_free", "mm_page_free_batched"]),
-    ("page lists", &["mm_page_alloc_zone_locked", "mm_page_pcpu_drain", "mm_page_alloc_extfrag"]),
-    ("processes", &["rss_stat"]),
-];
-/// Systems other than kmem that presets record.
-const SYSTEMS: [&str; 7] = ["vmscan", "compaction", "vmalloc", "percpu", "cma", "page_pool", "task"];
 
 /// Examines the system and prints the facts found.
 pub fn check(given: Option<&Path>, json: bool, measured: Option<Duration>) -> Result<Outcome> {
@@ -112,7 +103,7 @@ fn lockdown(facts: &mut Facts) {
 fn tracing(facts: &mut Facts, top: &TraceDir) {
     facts.good("tracefs", top.path().display().to_string());
     others(facts, top);
-    events(facts, top);
+    events::recordable(facts, top);
     let clocks = top.read("trace_clock").unwrap_or_default();
     if clocks.contains("mono") {
         facts.good("clocks", clocks.trim());
@@ -161,43 +152,6 @@ fn buffers(facts: &mut Facts, top: &TraceDir, dir: &TraceDir) {
         facts.good("waiting", "wakes up when a buffer fills");
     } else {
         facts.good("waiting", "polls every 100 ms (wake-up when a buffer fills needs Linux 5.4)");
-    }
-}
-
-fn events(facts: &mut Facts, top: &TraceDir) {
-    for (what, names) in WANTED {
-        let missing: Vec<&str> =
-            names.iter().copied().filter(|name| !top.has(&Event::new("kmem", name).file("enable"))).collect();
-        if missing.is_empty() {
-            facts.good("events", format!("kmem: {what}: all {}", names.len()));
-        } else {
-            let none_is_bad = what == "slab" && missing.len() == names.len();
-            let state = if none_is_bad { State::Bad } else { State::Warning };
-            facts.add(
-                "events",
-                state,
-                format!("kmem: {what}: missing {}", missing.join(", ")),
-                "reports that need them show \"not recorded\"; kmem events need CONFIG_TRACEPOINTS and CONFIG_EVENT_TRACING",
-            );
-        }
-    }
-    let counts: Vec<String> = SYSTEMS
-        .iter()
-        .filter_map(|system| {
-            let found = find_events(top, &EventSpec::parse(system).ok()?).len();
-            Some(if found == 0 { format!("no {system}") } else { format!("{found} {system}") })
-        })
-        .collect();
-    facts.good("events", counts.join(", "));
-    if !top.has("events/kmem/kmalloc/trigger") {
-        facts.add(
-            "stacks",
-            State::Warning,
-            "no event triggers",
-            "--stack needs Linux 3.14 and CONFIG_STACKTRACE",
-        );
-    } else {
-        facts.good("stacks", "recorded with event triggers");
     }
 }
 
