@@ -40,6 +40,7 @@ pub(crate) mod tasks;
 pub(crate) mod timeline;
 pub(crate) mod unmatched;
 pub(crate) mod who;
+pub(crate) mod who_frame;
 
 pub use anomalies::Anomalies;
 pub use calls::Calls;
@@ -69,6 +70,7 @@ pub use tasks::Tasks;
 pub use timeline::Timeline;
 pub use unmatched::Unmatched;
 pub use who::Who;
+pub use who_frame::WhoFrame;
 
 pub use crate::ledger::lives::{End, Free, Life, NoLife};
 pub use crate::ledger::page_totals::FrameTotals;

@@ -321,6 +321,7 @@ proptest! {
         check(&Occupancy { window, steps: 10 }, &log);
         check(&PageGroups, &log);
         check(&PageStacks, &log);
+        check(&WhoFrame { pfn: 0x44 }, &log);
         check(&PageUse { pageblock_order: 9 }, &log);
         check(&Peak { window }, &log);
         check(&Reasons, &log);

@@ -7,6 +7,7 @@ use kmt_format::read::{Event, Metadata};
 use kmt_format::schema::{Meaning, Role};
 
 use crate::failure::{Failure, Result};
+use crate::ledger::frames::ORDER_MAX;
 use crate::pass::condition::{Condition, Key};
 use crate::pass::migratetypes::MigrateTypes;
 use crate::pass::modules::{module_of, names_of_module};
@@ -130,6 +131,7 @@ impl ConditionOf<'_> {
                 let name = i32::try_from(migratetype).ok().and_then(|number| migratetypes.get(number));
                 Some(condition.holds(migratetype, name.map(str::as_bytes)))
             }
+            Key::Pfn => self.is_on_frames(condition),
             Key::Lifetime => None,
         }
     }
@@ -144,6 +146,17 @@ impl ConditionOf<'_> {
             _ if field.signed => value as i64,
             _ => i64::try_from(value).unwrap_or(i64::MAX),
         })
+    }
+
+    /// True if the event's page, or one of its block, meets the condition; a failed allocation has none.
+    fn is_on_frames(&self, condition: &Condition) -> Option<bool> {
+        let class = self.event.class();
+        let size = class.fields.get(class.field_with(Role::PFN)?)?.size;
+        let pfn = self.event.uint_with(Role::PFN)?;
+        let no_frame = u64::MAX.checked_shr(64u32.saturating_sub(size.saturating_mul(8) as u32));
+        let order = self.event.uint_with(Role::ORDER).unwrap_or(0).min(ORDER_MAX.into());
+        let last = pfn.saturating_add((1 << order) - 1);
+        Some(Some(pfn) != no_frame && condition.holds_for_frames(pfn, last))
     }
 
     /// The kernel's text of a field.

@@ -315,7 +315,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
     fn page_alloc(&mut self, op: &Op) {
         let site = *self.tables.page_site(op.code.number());
         let origin = *self.tables.origin(op.origin);
-        let selected = site.selected && origin.selected;
+        let selected = site.selected && origin.selected && self.is_chosen_block(op.value, site.site.order);
         if op.value != self.rules.no_frame {
             self.page_event(op.value, site.site.order, op.time);
         }
@@ -331,6 +331,12 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             });
         }
         self.frames.alloc(op, site.site, selected, self.losses, &mut self.receiver);
+    }
+
+    /// True if a block of 2^order pages counts by its frames. A failed allocation has none.
+    fn is_chosen_block(&self, pfn: u64, order: u8) -> bool {
+        let last = pfn.saturating_add((1 << order.min(frames::ORDER_MAX)) - 1);
+        self.choice.frames.is_none_or(|counts| pfn != self.rules.no_frame && counts(pfn, last))
     }
 
     /// Enters a free of 2^order pages.

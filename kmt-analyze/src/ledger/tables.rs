@@ -12,12 +12,14 @@ pub struct Choice<'l> {
     pub events: bool,
     /// True for lives that count by their length, `None` for one that is still allocated; without it all do.
     pub lifetime: Option<&'l (dyn Fn(Option<u64>) -> bool + Sync)>,
+    /// True for page allocations that count by their first and last frame; without it all do.
+    pub frames: Option<&'l (dyn Fn(u64, u64) -> bool + Sync)>,
 }
 
 impl Choice<'_> {
     /// Of everything.
     #[cfg(test)]
-    pub const ALL: Self = Self { is_open: true, events: true, lifetime: None };
+    pub const ALL: Self = Self { is_open: true, events: true, lifetime: None, frames: None };
 }
 
 /// A site in the ledger.

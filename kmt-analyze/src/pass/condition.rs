@@ -41,9 +41,11 @@ pub enum Key {
     Order,
     /// Migrate type: a number or a name.
     Migratetype,
+    /// Page frame: a number, or the first and the last of a range.
+    Pfn,
 }
 
-const KEYS: [(&str, Key); 17] = [
+const KEYS: [(&str, Key); 18] = [
     ("pid", Key::Pid),
     ("comm", Key::Comm),
     ("cpu", Key::Cpu),
@@ -61,6 +63,7 @@ const KEYS: [(&str, Key); 17] = [
     ("gfp", Key::Gfp),
     ("order", Key::Order),
     ("migratetype", Key::Migratetype),
+    ("pfn", Key::Pfn),
 ];
 
 /// Comparison of a condition.
@@ -86,18 +89,20 @@ const COMPARES: [(&str, Compare, bool); 8] = [
     ("=", Compare::Equal, false),
 ];
 
-/// A number to compare with.
+/// A number to compare with, or a range of numbers.
 #[derive(Debug, Clone, Copy)]
 struct Number {
-    /// Of a time: in the clock's unit, once that is known.
+    /// The number, or the first of a range. Of a time: in the clock's unit, once that is known.
     value: i64,
+    /// Last number of a range.
+    last: i64,
     /// A time, as it was given.
     span: Option<Span>,
 }
 
 impl Number {
     fn of(value: i64) -> Self {
-        Self { value, span: None }
+        Self { value, last: value, span: None }
     }
 }
 
@@ -163,7 +168,8 @@ impl Condition {
                 condition.texts.push(item.to_owned());
             }
         }
-        if compare != Compare::Equal && condition.numbers.len() != 1 {
+        let is_range = condition.numbers.iter().any(|number| number.value != number.last);
+        if compare != Compare::Equal && (condition.numbers.len() != 1 || is_range) {
             return Err(bad("expected one number".into()));
         }
         Ok(condition)
@@ -194,7 +200,7 @@ impl Condition {
         let first = self.numbers.first().map(|number| number.value);
         let holds = match self.compare {
             Compare::Equal => {
-                self.numbers.iter().any(|n| n.value == number)
+                self.numbers.iter().any(|n| n.value <= number && number <= n.last)
                     || text.is_some_and(|t| self.texts.iter().any(|s| s.as_bytes() == t))
             }
             Compare::Less => first.is_some_and(|n| number < n),
@@ -202,6 +208,21 @@ impl Condition {
             Compare::Greater => first.is_some_and(|n| number > n),
             Compare::GreaterOrEqual => first.is_some_and(|n| number >= n),
             Compare::Matches => text.is_some_and(|t| self.pattern.as_ref().is_some_and(|p| p.is_match(t))),
+        };
+        holds != self.negated
+    }
+
+    /// True if one of the page frames from `first` to `last` meets the condition; a negated one has to hold for all.
+    pub fn holds_for_frames(&self, first: u64, last: u64) -> bool {
+        let [first, last] = [first, last].map(|frame| i64::try_from(frame).unwrap_or(i64::MAX));
+        let bound = self.numbers.first().map(|number| number.value);
+        let holds = match self.compare {
+            Compare::Equal => self.numbers.iter().any(|n| n.value <= last && first <= n.last),
+            Compare::Less => bound.is_some_and(|n| first < n),
+            Compare::LessOrEqual => bound.is_some_and(|n| first <= n),
+            Compare::Greater => bound.is_some_and(|n| last > n),
+            Compare::GreaterOrEqual => bound.is_some_and(|n| last >= n),
+            Compare::Matches => false,
         };
         holds != self.negated
     }
@@ -227,6 +248,7 @@ impl Condition {
         for number in &mut resolved.numbers {
             if let Some(span) = number.span {
                 number.value = i64::try_from(clock.units(span)?).unwrap_or(i64::MAX);
+                number.last = number.value;
             }
         }
         Ok(resolved)
@@ -247,19 +269,30 @@ impl fmt::Display for Condition {
 /// Parses a number of a key: sizes and times with their units, others decimal or 0x.
 fn number(key: Key, text: &str) -> Result<Number, String> {
     match key {
-        Key::Lifetime => Ok(Number { value: 0, span: Some(Span::parse(text)?) }),
+        Key::Lifetime => Ok(Number { span: Some(Span::parse(text)?), ..Number::of(0) }),
         Key::BytesReq | Key::BytesAlloc => {
             let bytes = quantity::size(text)?;
             Ok(Number::of(i64::try_from(bytes).map_err(|_| format!("`{text}` is out of range"))?))
         }
-        _ => {
-            let number = match text.strip_prefix("0x") {
-                Some(hex) => u64::from_str_radix(hex, 16).ok().and_then(|n| i64::try_from(n).ok()),
-                None => text.parse::<i64>().ok(),
-            };
-            number.map(Number::of).ok_or_else(|| format!("`{text}` is not a number"))
+        Key::Pfn if text.contains("..") => {
+            let (first, last) = text.split_once("..").unwrap_or_default();
+            let (value, last) = (plain_number(first)?, plain_number(last)?);
+            match value <= last {
+                true => Ok(Number { value, last, span: None }),
+                false => Err(format!("the range `{text}` ends before it begins")),
+            }
         }
+        _ => plain_number(text).map(Number::of),
     }
+}
+
+/// Parses a number, decimal or 0x.
+fn plain_number(text: &str) -> Result<i64, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok().and_then(|n| i64::try_from(n).ok()),
+        None => text.parse::<i64>().ok(),
+    };
+    number.ok_or_else(|| format!("`{text}` is not a number"))
 }
 
 #[cfg(test)]
@@ -285,6 +318,16 @@ mod tests {
     }
 
     #[test]
+    fn frames_are_ranges() {
+        let holds = |text: &str, first, last| Condition::parse(text).unwrap().holds_for_frames(first, last);
+        assert!(holds("pfn=0x10..0x1f", 0x1f, 0x1f) && !holds("pfn=0x10..0x1f", 0x20, 0x2f));
+        assert!(holds("pfn=17", 16, 23) && !holds("pfn=24", 16, 23) && holds("pfn=1,24..30", 16, 31));
+        assert!(!holds("pfn!=17", 16, 23) && holds("pfn!=24..40", 16, 23));
+        assert!(holds("pfn<17", 16, 23) && !holds("pfn<16", 16, 23) && holds("pfn<=16", 16, 23));
+        assert!(holds("pfn>22", 16, 23) && !holds("pfn>23", 16, 23) && holds("pfn>=23", 16, 23));
+    }
+
+    #[test]
     fn times_keep_their_unit_until_the_clock_is_known() {
         let condition = Condition::parse("lifetime>1ms").unwrap();
         let ticks = condition.in_units_of(&Clock::ticks("x86-tsc", Some(0.5))).unwrap();
@@ -306,6 +349,10 @@ mod tests {
             ("size>1T", "K, M, G, KiB, MiB or GiB"),
             ("lifetime>1d", "ns, us, ms, s, min or h"),
             ("size<1,2", "one number"),
+            ("pfn<1..2", "one number"),
+            ("pfn=2..1", "ends before it begins"),
+            ("pfn=1..", "is not a number"),
+            ("order=1..2", "is not a number"),
         ] {
             let error = Condition::parse(text).unwrap_err();
             assert!(error.contains(part), "{error}");

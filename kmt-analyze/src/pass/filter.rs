@@ -61,6 +61,11 @@ impl<'s, 'd> Selector<'s, 'd> {
         self.terms.iter().filter(|term| term.key == Key::Lifetime).cloned().collect()
     }
 
+    /// Conditions on page frames.
+    pub fn frames(&self) -> Vec<Condition> {
+        self.terms.iter().filter(|term| term.key == Key::Pfn).cloned().collect()
+    }
+
     /// True if an item is selected. By one thread at a time: texts of symbols are kept.
     pub fn selects(&mut self, interner: &Interner, item: Item<'_>) -> bool {
         match item {
@@ -130,13 +135,13 @@ impl<'s, 'd> Selector<'s, 'd> {
             Key::BytesReq => condition.holds_number(site.bytes_req as i64),
             Key::BytesAlloc => condition.holds_number(site.bytes_alloc as i64),
             Key::Gfp => is_gfp(interner, condition, site.gfp_flags),
-            Key::Order | Key::Migratetype => false,
+            Key::Order | Key::Migratetype | Key::Pfn => false,
         })
     }
 
     fn page_site(&self, interner: &Interner, site: &PageSite) -> bool {
         self.terms.iter().all(|condition| match condition.key {
-            Key::Pid | Key::Comm | Key::Cpu => true,
+            Key::Pid | Key::Comm | Key::Cpu | Key::Pfn => true,
             Key::Event => self.is_event(condition, site.class),
             Key::Gfp => is_gfp(interner, condition, site.gfp_flags),
             Key::Order => condition.holds_number(site.order.into()),

@@ -163,13 +163,18 @@ fn pass(
     let parts = collectors.partition(&Share::whole(rules, has_stacks));
     let lifetimes = selector.lifetimes();
     let is_chosen = |lifetime: Option<u64>| meets(&lifetimes, lifetime);
+    let frames = selector.frames();
+    let holds_frames =
+        |first: u64, last: u64| frames.iter().all(|condition| condition.holds_for_frames(first, last));
     let choice = Choice {
         is_open: selection.is_all(),
         events: !selection.is_about_allocations(),
         lifetime: if lifetimes.is_empty() { None } else { Some(&is_chosen) },
+        frames: if frames.is_empty() { None } else { Some(&holds_frames) },
     };
     // A free in the window may be logged late, and a kmalloc may have a duplicate event, by at most this bound.
-    let reads_on = needs.contains(Needs::CACHE_NAMES) && !allocations_tell_caches(trace);
+    let reads_on = needs.contains(Needs::LATER_ENDS)
+        || needs.contains(Needs::CACHE_NAMES) && !allocations_tell_caches(trace);
     let last = if reads_on { u64::MAX } else { rules.window.1.saturating_add(rules.late_bound) };
     let loader = Loader::new(trace, last);
     let threads = selection.threads.unwrap_or_else(cores);

@@ -17,6 +17,8 @@ bitflags::bitflags! {
         const CACHE_NAMES = 1 << 3;
         /// Names of allocation flags.
         const FLAG_NAMES = 1 << 4;
+        /// Ends after the window too: the pass reads to the end.
+        const LATER_ENDS = 1 << 5;
     }
 }
 

@@ -27,6 +27,7 @@ mod library;
 mod life_groups;
 mod model;
 mod page;
+mod page_frames;
 mod page_groups;
 mod passed_over;
 mod properties;

@@ -44,7 +44,7 @@ impl Keys {
             | Key::Lifetime => {
                 matches!(self, Self::Slab | Self::All)
             }
-            Key::Order | Key::Migratetype => matches!(self, Self::Pages | Self::All),
+            Key::Order | Key::Migratetype | Key::Pfn => matches!(self, Self::Pages | Self::All),
         }
     }
 
@@ -54,7 +54,7 @@ impl Keys {
             Self::Slab => {
                 "pid, comm, cpu, event, node, call_site, module, dir, file, cache, bytes_req, bytes_alloc or size, lifetime, gfp"
             }
-            Self::Pages => "pid, comm, cpu, event, gfp, order, migratetype",
+            Self::Pages => "pid, comm, cpu, event, gfp, order, migratetype, pfn",
             Self::All => "all of them",
         }
     }

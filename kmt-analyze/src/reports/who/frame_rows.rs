@@ -25,6 +25,9 @@ pub struct FrameRows {
     pub allocations: Vec<FrameLifeRow>,
     /// Frees of the frame in the selected time that no traced allocation precedes.
     pub frees_unmatched: u64,
+    /// True if not everything is selected.
+    #[serde(skip)]
+    pub is_selected: bool,
 }
 
 /// An allocation that held the frame.
@@ -80,6 +83,7 @@ pub fn of(context: &ReportContext<'_, '_>, history: &FrameHistory, pfn: u64) -> 
         allocations_total: lives.len(),
         allocations: lives.iter().take(shown).map(|life| row(context, life)).collect(),
         frees_unmatched: history.frees_unmatched,
+        is_selected: context.selection.is_active(),
     }
 }
 

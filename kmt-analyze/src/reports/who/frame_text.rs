@@ -38,8 +38,9 @@ pub fn of(rows: &FrameRows, view: &View) -> Screen {
 fn answer(rows: &FrameRows, view: &View) -> String {
     let pfn = rows.pfn;
     let Some(last) = rows.allocations.last() else {
+        let when = if rows.is_selected { " in the selection" } else { "" };
         return format!(
-            "No allocation in the trace held page frame {pfn:#x} in the selected time. Pages allocated before the trace are unknown."
+            "No allocation in the trace held page frame {pfn:#x}{when}. Pages allocated before the trace are unknown."
         );
     };
     let held = counted(rows.allocations_total as u64, "allocation", "allocations");
@@ -85,7 +86,7 @@ fn lives(rows: &FrameRows, view: &View) -> Table {
         .column(Column::number("lifetime"), |life| {
             lifetime(life).map_or(Cell::Empty, |lifetime| Cell::Duration(lifetime, view.unit))
         })
-        .column(Column::text("end").leaves(1), |life| {
+        .column(Column::whole("end").leaves(1), |life| {
             Cell::text(match life.end {
                 LifeEnd::Freed => "freed",
                 LifeEnd::FreedUnseen => "implied free",

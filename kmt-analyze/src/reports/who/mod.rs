@@ -1,44 +1,86 @@
-//! `who ADDRESS`: the objects that held an address, and their neighbours.
+//! `who ADDRESS`: the objects that held an address, and their neighbours; `who pfn=N`: the allocations of a page frame.
 
+mod frame_rows;
+mod frame_text;
 mod rows;
 mod text;
 
 pub use rows::WhoRows;
 
-use crate::collect::{Collectors, Handle, Who};
+use crate::collect::{Collectors, Handle, Who, WhoFrame};
 use crate::failure::{Failure, Result};
+use crate::pass::Needs;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
+use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
 
-/// Lives of the objects that held an address.
+/// Lives of the objects that held an address, or of the allocations that held a page frame.
 #[derive(Debug, clap::Args)]
 pub struct WhoReport {
-    /// The address, hexadecimal
-    #[arg(value_parser = address_of)]
-    address: u64,
+    /// The address, hexadecimal; or pfn=N: a page frame, decimal or with 0x
+    #[arg(value_name = "ADDRESS|pfn=N", value_parser = Place::parse)]
+    place: Place,
 }
 
-/// An address: hexadecimal, with or without 0x.
-fn address_of(text: &str) -> std::result::Result<u64, String> {
-    let digits = text.strip_prefix("0x").unwrap_or(text);
-    u64::from_str_radix(digits, 16)
-        .map_err(|_| format!("`{text}` is not an address: expected hexadecimal digits"))
+/// A place in memory.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// An address.
+    Address(u64),
+    /// A page frame.
+    Frame(u64),
+}
+
+impl Place {
+    /// An address: hexadecimal, with or without 0x. A page frame: `pfn=`, and a number as `dump` prints it.
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        if let Some(number) = text.strip_prefix("pfn=") {
+            let frame = match number.strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16),
+                None => number.parse(),
+            };
+            return frame
+                .map(Self::Frame)
+                .map_err(|_| format!("`{number}` is not a page frame: expected pfn=1234 or pfn=0x4d2"));
+        }
+        let digits = text.strip_prefix("0x").unwrap_or(text);
+        u64::from_str_radix(digits, 16).map(Self::Address).map_err(|_| {
+            format!("`{text}` is not an address: expected hexadecimal digits, or pfn=N for a page frame")
+        })
+    }
 }
 
 impl Report for WhoReport {
-    type Handles = Handle<Who>;
+    type Handles = (Option<Handle<Who>>, Option<Handle<WhoFrame>>);
     type Rows = WhoRows;
 
     const NAME: &'static str = "who";
     const TITLE: &'static str = "objects at an address";
-    const ABOUT: &'static str = "Objects that held an address, and their neighbours";
+    const ABOUT: &'static str =
+        "Objects that held an address, and their neighbours; allocations of a page frame";
     const RESTS_ON: Input = Input::SlabAllocs;
 
+    fn rests_on(&self) -> Input {
+        if matches!(self.place, Place::Frame(_)) { Input::Pages } else { Self::RESTS_ON }
+    }
+
+    fn keys(&self) -> Keys {
+        if matches!(self.place, Place::Frame(_)) { Keys::Pages } else { Self::KEYS }
+    }
+
+    fn needs(&self) -> Needs {
+        match self.place {
+            Place::Address(_) => Self::NEEDS,
+            // The frame may be freed after the selected time.
+            Place::Frame(_) => Needs::LATER_ENDS | Needs::FLAG_NAMES,
+        }
+    }
+
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
-        match context.session.no_addresses() {
+        match context.session.no_addresses().filter(|_| matches!(self.place, Place::Address(_))) {
             Some(why) => Err(Failure::new(format!("{}: {why}", context.session.path.display()))
                 .hint("record with `echo nohash-ptr > trace_options`, or convert the raw buffers")),
             None => Ok(()),
@@ -46,14 +88,27 @@ impl Report for WhoReport {
     }
 
     fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        collectors.add(Who { address: self.address })
+        match self.place {
+            Place::Address(address) => (Some(collectors.add(Who { address })), None),
+            Place::Frame(pfn) => (None, Some(collectors.add(WhoFrame { pfn }))),
+        }
     }
 
-    fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> WhoRows {
-        rows::of(context, context.analysis.get(*handle), self.address)
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> WhoRows {
+        let analysis = context.analysis;
+        match (self.place, *handles) {
+            (Place::Address(address), (Some(lives), _)) => rows::of(context, analysis.get(lives), address),
+            (Place::Frame(pfn), (_, Some(frame))) => {
+                WhoRows::of_frame(frame_rows::of(context, analysis.get(frame), pfn))
+            }
+            _ => WhoRows::default(),
+        }
     }
 
     fn screen(&self, rows: &WhoRows, view: &View) -> Screen {
-        text::of(rows, view)
+        match &rows.frame {
+            Some(frame) => frame_text::of(frame, view),
+            None => text::of(rows, view),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::frame_rows::FrameRows;
 use crate::ledger::Closed;
 use crate::ledger::lives::{ADDRESS_BITS, End, Free};
 use crate::pass::Analysis;
@@ -12,15 +13,24 @@ use crate::reports::common::shown::shown;
 use crate::reports::common::symbol::Symbol;
 
 /// Rows of the report.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WhoRows {
-    /// The address.
-    pub address: Address,
+    /// The address; `null`: a page frame was given.
+    pub address: Option<Address>,
     /// Number of lives, including those beyond the limit of rows.
     pub lives_total: usize,
     /// Lives of the objects that held the address, by time of allocation.
     pub lives: Vec<WhoLifeRow>,
+    /// The page frame and its allocations; `null`: an address was given.
+    pub frame: Option<FrameRows>,
+}
+
+impl WhoRows {
+    /// Rows of a page frame.
+    pub fn of_frame(frame: FrameRows) -> Self {
+        Self { frame: Some(frame), ..Self::default() }
+    }
 }
 
 /// One life of an object.
@@ -133,9 +143,10 @@ pub fn of(context: &ReportContext<'_, '_>, near: &[Closed], address: u64) -> Who
     let lookup = Lookup { labels: context.labels(), analysis, top };
     let shown = shown(Some(context.limit), lives.len());
     WhoRows {
-        address: Address(address),
+        address: Some(Address(address)),
         lives_total: lives.len(),
         lives: lives.iter().take(shown).map(|life| lookup.life(life, near)).collect(),
+        frame: None,
     }
 }
 

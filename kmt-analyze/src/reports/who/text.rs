@@ -29,7 +29,7 @@ pub fn of(rows: &WhoRows, view: &View) -> Screen {
 }
 
 /// The function of a symbol, if it is harmless on a command line.
-fn plain_function(symbol: &str) -> Option<&str> {
+pub fn plain_function(symbol: &str) -> Option<&str> {
     let function = symbol.split('+').next()?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
     (!function.is_empty() && function.chars().all(is_plain)).then_some(function)
@@ -37,7 +37,7 @@ fn plain_function(symbol: &str) -> Option<&str> {
 
 /// One sentence: the number of objects, and the last of them.
 fn answer(rows: &WhoRows, view: &View) -> String {
-    let address = rows.address.0;
+    let address = rows.address.map_or(0, |address| address.0);
     let Some(last) = rows.lives.last() else {
         return format!(
             "No object that was allocated in the trace held {address:#x}. Objects allocated before the trace are unknown."
