@@ -5,6 +5,7 @@ mod attack;
 mod cache_names;
 mod charts;
 mod cli;
+mod diff_modules;
 mod documents;
 mod edit;
 mod ended;

@@ -187,6 +187,7 @@ fn a_file_differs_from_itself_in_nothing() {
         };
         compare("cache");
         compare("task");
+        compare("module");
         let report = compare("call-site");
         let totals = json(&["summary", "--json"], file);
         let rows = report["diff"]["rows"].as_array().unwrap().iter().filter(|r| r["kind"] != "pages");

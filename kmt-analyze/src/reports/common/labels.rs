@@ -3,6 +3,7 @@
 use kmt_format::print::PrintEnv;
 
 use crate::pass;
+use crate::pass::modules::module_of;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::symbol::Symbol;
@@ -57,6 +58,11 @@ impl<'s, 'd> Labels<'s, 'd> {
     /// Function of a call site, as `--by function` has it.
     pub fn caller_function(&self, address: u64) -> String {
         caller_function(self.session, self.symbol(address), address)
+    }
+
+    /// Module, `[kernel]` for the core kernel; `None`: the address has no symbol.
+    pub fn module(&self, address: u64) -> Option<String> {
+        module_of(&self.env.symbol_with_offset(address)).map(escaped)
     }
 
     /// Name of a task, for sums of its events.

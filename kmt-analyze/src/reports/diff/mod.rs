@@ -28,6 +28,8 @@ pub enum By {
     Cache,
     /// Tasks of the same name
     Task,
+    /// Modules; [kernel] is the core kernel
+    Module,
 }
 
 /// DiffOptions of the comparison and its output.

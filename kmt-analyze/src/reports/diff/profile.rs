@@ -68,7 +68,7 @@ pub fn of(
     let needs = match by {
         By::Task => Needs::TASK_NAMES,
         By::Cache => Needs::CACHE_NAMES | Needs::FLAG_NAMES,
-        By::CallSite => Needs::FLAG_NAMES,
+        By::CallSite | By::Module => Needs::FLAG_NAMES,
     };
     let result = pass::run(session, &Request::new(selection, &collectors).with(needs));
     let mut out = RunProfile {
@@ -91,6 +91,10 @@ pub fn of(
     for (number, steps) in timeline.slab.iter().enumerate().filter(|(_, s)| !s.is_empty()) {
         let key = match by {
             By::Task => ("slab", task(number)),
+            By::Module => {
+                let Some(site) = interner.sites.get(number as u32) else { continue };
+                ("slab", labels.module(site.call_site).unwrap_or_else(|| "? (no symbol)".to_owned()))
+            }
             By::Cache | By::CallSite => {
                 let Some(site) = interner.sites.get(number as u32) else { continue };
                 let kind = if site.api == Api::Kmalloc { "kmalloc" } else { "cache" };
@@ -111,7 +115,7 @@ pub fn of(
     for (number, steps) in timeline.pages.iter().enumerate().filter(|(_, s)| !s.is_empty()) {
         let name = match by {
             By::Task => task(number),
-            By::Cache | By::CallSite => {
+            By::Cache | By::CallSite | By::Module => {
                 let site = interner.pages.get(number as u32).copied().unwrap_or_default();
                 let gfp = escaped(&interner.gfp_text(site.gfp_flags));
                 format!("order {}, {}, {gfp}", site.order, result.migratetypes.name(site.migratetype))
