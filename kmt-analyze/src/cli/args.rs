@@ -115,7 +115,8 @@ pub struct InfoArgs {
     /// With --show, of several of that name: the last one that was read until this instant
     #[arg(long, value_name = "T", value_parser = TimeRange::parse_instant, requires = "show")]
     pub at: Option<TimeRange>,
-    /// Print what changed from begin to end by the kernel's own counts: meminfo, slabinfo, buddyinfo, vmstat
+    /// Print what changed from begin to end by the kernel's own counts: meminfo, slabinfo, buddyinfo, zoneinfo,
+    /// vmstat
     #[arg(long)]
     pub diff: bool,
     #[command(flatten)]

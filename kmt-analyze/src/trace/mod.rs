@@ -18,3 +18,4 @@ pub mod slabinfo;
 pub mod snapshots;
 pub mod time_range;
 pub mod unknown;
+pub mod zoneinfo;

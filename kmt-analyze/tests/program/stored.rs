@@ -103,6 +103,46 @@ fn changes_are_differences_of_the_saved_files() {
     assert!(screen.contains(&format!("most those of {first}: ")), "{screen}");
 }
 
+/// Free pages, low and high watermark of the zones of a saved zoneinfo, from its lines one after the other.
+fn zoneinfo(name: &str) -> BTreeMap<String, [i64; 3]> {
+    let text = fs::read_to_string(sample().join(name)).unwrap();
+    let (mut zones, mut zone) = (BTreeMap::<String, [i64; 3]>::new(), String::new());
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["Node", node, "zone", name] => zone = format!("{}{name}", node.trim_end_matches(',')),
+            ["pages", "free", number] => zones.entry(zone.clone()).or_default()[0] = number.parse().unwrap(),
+            ["low", number] => zones.entry(zone.clone()).or_default()[1] = number.parse().unwrap(),
+            ["high", number] => zones.entry(zone.clone()).or_default()[2] = number.parse().unwrap(),
+            _ => {}
+        }
+    }
+    zones
+}
+
+#[test]
+fn zones_that_changed_are_those_of_the_saved_files() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&sample());
+    let (before, after) = (zoneinfo("zoneinfo.before"), zoneinfo("zoneinfo.after"));
+    let rows = json(&["info", "--diff", "--json"], &file)["zoneinfo"].take();
+    let mut found = BTreeMap::new();
+    for row in rows.as_array().unwrap() {
+        let number = |key: &str| at(row, &format!("/pages_{key}")).as_i64().unwrap();
+        let numbers = |when: &str| ["free", "low", "high"].map(|what| number(&format!("{what}_{when}")));
+        assert_eq!(number("free_change"), number("free_after") - number("free_before"));
+        let zone = format!("{}{}", at(row, "/node"), at(row, "/zone").as_str().unwrap());
+        found.insert(zone, (numbers("before"), numbers("after")));
+    }
+    let changed = before.iter().filter(|(zone, numbers)| after[*zone] != **numbers);
+    let expected: BTreeMap<String, _> =
+        changed.map(|(zone, numbers)| (zone.clone(), (*numbers, after[zone]))).collect();
+    assert!(!expected.is_empty() && expected.len() < before.len());
+    assert_eq!(found, expected);
+    let screen = stdout(&run(&["info", "--diff"], &file));
+    assert!(screen.contains("zoneinfo") && screen.contains("watermarks"), "{screen}");
+}
+
 #[test]
 fn a_file_without_counts_says_so() {
     let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kmt_format::read::Metadata;
 use serde::Serialize;
 
+use super::zone_changes::{self, ZoneInfoChange};
 use crate::reports::common::difference::difference;
 use crate::reports::common::rows::text;
 use crate::trace::session::Session;
@@ -22,6 +23,8 @@ pub struct ChangeRows {
     pub buddyinfo: Option<Vec<ZoneChange>>,
     /// Numbers of /proc/vmstat that changed, the largest change first; `null`: not read twice.
     pub vmstat: Option<Vec<CountChange>>,
+    /// Zones of /proc/zoneinfo whose free pages or watermarks changed, the largest change first; `null`: not read twice.
+    pub zoneinfo: Option<Vec<ZoneInfoChange>>,
 }
 
 /// Change of one line of /proc/meminfo.
@@ -97,8 +100,9 @@ pub struct CountChange {
 impl ChangeRows {
     /// True if nothing was read twice.
     pub fn is_empty(&self) -> bool {
-        let Self { meminfo, slabinfo, buddyinfo, vmstat } = self;
-        meminfo.is_none() && slabinfo.is_none() && buddyinfo.is_none() && vmstat.is_none()
+        let Self { meminfo, slabinfo, buddyinfo, vmstat, zoneinfo } = self;
+        let is_first_empty = meminfo.is_none() && slabinfo.is_none() && buddyinfo.is_none();
+        is_first_empty && vmstat.is_none() && zoneinfo.is_none()
     }
 }
 
@@ -111,6 +115,7 @@ pub fn of(session: &Session<'_>) -> ChangeRows {
         slabinfo: twice(metadata, "slabinfo").map(|(before, after)| caches(before, after, page_size)),
         buddyinfo: twice(metadata, "buddyinfo").map(|(before, after)| zones(before, after, page_size)),
         vmstat: twice(metadata, "vmstat").map(|(before, after)| vmstat(before, after)),
+        zoneinfo: twice(metadata, "zoneinfo").map(|(before, after)| zone_changes::of(before, after)),
     }
 }
 

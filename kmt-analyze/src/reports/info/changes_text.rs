@@ -17,7 +17,8 @@ pub fn of(rows: &ChangeRows, view: &View) -> Screen {
         );
     }
     let mut screen = Screen { answer: answer(rows, view), ..Screen::default() };
-    let tables = [meminfo(rows, view), caches(rows, view), zones(rows), vmstat(rows, view)];
+    let tables =
+        [meminfo(rows, view), caches(rows, view), zones(rows), zone_pages(rows, view), vmstat(rows, view)];
     tables.into_iter().flatten().for_each(|table| screen.table(table));
     screen.note("The kernel's own counts, read before the first and after the last event: of the whole machine, with what happened between reading and recording.");
     screen.next("slabinfo", "live objects by events beside these counts");
@@ -96,6 +97,24 @@ fn zones(rows: &ChangeRows) -> Option<Table> {
         .column(Column::number("change"), |zone| Cell::BytesChange(zone.bytes_change))
         .column(Column::number("largest block begin").leaves(2), |zone| largest(&zone.free_before))
         .column(Column::number("largest block end").leaves(1), |zone| largest(&zone.free_after));
+    Some(table.into())
+}
+
+/// Free pages beside the watermarks of the end.
+fn zone_pages(rows: &ChangeRows, view: &View) -> Option<Table> {
+    let zones = rows.zoneinfo.as_ref()?;
+    let table = Table::of_rows("", zones.iter().take(part(view.limit, ROWS)))
+        .of("zone", "zones", zones.len())
+        .column(Column::number("node"), |zone| Cell::Count(zone.node.into()))
+        .column(Column::text("zoneinfo"), |zone| Cell::text(&zone.zone))
+        .column(Column::number("free pages begin"), |zone| Cell::Count(zone.pages_free_before))
+        .column(Column::number("free pages end"), |zone| Cell::Count(zone.pages_free_after))
+        .column(Column::number("change"), |zone| Cell::Change(zone.pages_free_change))
+        .column(Column::number("low").leaves(1), |zone| Cell::Count(zone.pages_low_after))
+        .column(Column::number("high").leaves(2), |zone| Cell::Count(zone.pages_high_after))
+        .column(Column::number("low begin").leaves(4), |zone| Cell::Count(zone.pages_low_before))
+        .column(Column::number("high begin").leaves(3), |zone| Cell::Count(zone.pages_high_before))
+        .explain("low", "low, high: watermarks in pages. Below low kswapd wakes up, at high it stops.");
     Some(table.into())
 }
 

@@ -10,6 +10,7 @@ mod losses;
 mod rows;
 mod show;
 mod text;
+mod zone_changes;
 
 #[cfg(test)]
 pub use changes::ChangeRows;
