@@ -153,7 +153,7 @@ impl ConditionOf<'_> {
         let class = self.event.class();
         let size = class.fields.get(class.field_with(Role::PFN)?)?.size;
         let pfn = self.event.uint_with(Role::PFN)?;
-        let no_frame = u64::MAX.checked_shr(64u32.saturating_sub(size.saturating_mul(8) as u32));
+        let no_frame = u64::MAX.checked_shr(64u32.saturating_sub(size.saturating_mul(8)));
         let order = self.event.uint_with(Role::ORDER).unwrap_or(0).min(ORDER_MAX.into());
         let last = pfn.saturating_add((1 << order) - 1);
         Some(Some(pfn) != no_frame && condition.holds_for_frames(pfn, last))

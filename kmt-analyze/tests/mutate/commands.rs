@@ -18,7 +18,7 @@ use super::support::files::{REPORTS, Scratch};
 const FILE: &str = "mutant.kmt";
 
 /// Commands beside the reports as text and JSON.
-const OTHERS: [&str; 54] = [
+const OTHERS: [&str; 58] = [
     "verify",
     "verify --json",
     "info",
@@ -34,6 +34,10 @@ const OTHERS: [&str; 54] = [
     "reconcile --json",
     "account",
     "who ffff888000010060",
+    "who pfn=16",
+    "pages --verbose --where pfn=0..99999999",
+    "diff --by module --time +0..+0.01 --against +0.01..+1",
+    "info --diff",
     "summary --compat perf-kmem --slab --caller --alloc",
     "summary --compat perf-kmem --page --caller --alloc",
     "summary --compat trace-cmd-mem",

@@ -12,7 +12,7 @@ use crate::support::poisoned::{HOSTILE, poison};
 use crate::support::skip::{Lack, skip};
 
 /// Reports beside those of [`REPORTS`].
-const MORE: [&[&str]; 16] = [
+const MORE: [&[&str]; 18] = [
     &["info"],
     &["events"],
     &["slabinfo"],
@@ -21,6 +21,8 @@ const MORE: [&[&str]; 16] = [
     &["reconcile"],
     &["verify"],
     &["who", "0xffff888003c00000"],
+    &["who", "pfn=0x1c49a6"],
+    &["pages", "--verbose"],
     &["summary", "--compat", "trace-cmd-mem"],
     &["summary", "--compat", "perf-kmem", "--slab", "--caller"],
     &["summary", "--compat", "perf-kmem", "--page", "--caller"],

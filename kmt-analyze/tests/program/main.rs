@@ -28,6 +28,7 @@ mod library;
 mod life_groups;
 mod model;
 mod page;
+mod page_combinations;
 mod page_frames;
 mod page_groups;
 mod passed_over;

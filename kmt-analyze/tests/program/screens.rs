@@ -48,6 +48,8 @@ fn command_lines() -> Vec<Vec<&'static str>> {
         vec!["all"],
         vec!["info"],
         vec!["info", "--diff"],
+        vec!["pages", "--verbose"],
+        vec!["who", "pfn=0x1c49a6"],
         vec!["callers", "--sort", "wasted"],
         vec!["callers", "--bytes"],
         vec!["latency", "--threshold", "1ms"],

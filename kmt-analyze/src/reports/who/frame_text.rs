@@ -94,7 +94,7 @@ fn lives(rows: &FrameRows, view: &View) -> Table {
             })
         })
         .column(Column::name("freed by").leaves(3), |life| {
-            life.freed_by.as_ref().map_or(Cell::Empty, |task| Cell::text(task))
+            life.freed_by.as_ref().map_or(Cell::Empty, Cell::text)
         })
         .column(Column::number("freed on cpu").leaves(8), |life| {
             life.freed_on_cpu.map_or(Cell::Empty, |cpu| Cell::Count(cpu.into()))

@@ -59,8 +59,7 @@ impl Report for WhoReport {
 
     const NAME: &'static str = "who";
     const TITLE: &'static str = "objects at an address";
-    const ABOUT: &'static str =
-        "Objects that held an address, and their neighbours; allocations of a page frame";
+    const ABOUT: &'static str = "Objects that held an address, allocations of a page frame";
     const RESTS_ON: Input = Input::SlabAllocs;
 
     fn rests_on(&self) -> Input {

@@ -143,7 +143,7 @@ impl Files {
 }
 
 /// Commands beside the reports as JSON.
-const OTHERS: [&str; 47] = [
+const OTHERS: [&str; 49] = [
     "summary",
     "findings",
     "all",
@@ -164,6 +164,8 @@ const OTHERS: [&str; 47] = [
     "reconcile --json",
     "diff --time +0..+0.0005 --against +0.0005..+0.0009 --json",
     "who ffff888000010060 --json",
+    "who pfn=16 --json",
+    "pages --where pfn=1..100000 --json",
     "summary --compat perf-kmem --slab --caller --alloc",
     "summary --compat perf-kmem --page --caller --alloc",
     "summary --compat trace-cmd-mem",
