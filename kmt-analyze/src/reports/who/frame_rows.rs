@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::rows::LifeEnd;
+use super::life_end::LifeEnd;
 use crate::collect::who_frame::{FrameHistory, FrameLife};
 use crate::ledger::frames::NO_STACK;
 use crate::render::text::escaped;

@@ -1,7 +1,7 @@
 //! The screen of the allocations of a page frame.
 
 use super::frame_rows::{FrameLifeRow, FrameRows};
-use super::rows::LifeEnd;
+use super::life_end::LifeEnd;
 use super::text::plain_function;
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::words::counted;

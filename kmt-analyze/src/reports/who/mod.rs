@@ -2,6 +2,7 @@
 
 mod frame_rows;
 mod frame_text;
+mod life_end;
 mod rows;
 mod text;
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::frame_rows::FrameRows;
+use super::life_end::LifeEnd;
 use crate::ledger::Closed;
 use crate::ledger::lives::{ADDRESS_BITS, End, Free};
 use crate::pass::Analysis;
@@ -71,19 +72,6 @@ pub struct WhoLifeRow {
     pub neighbour_below: Option<Neighbour>,
     /// Object at the next higher address, of those live at the same time.
     pub neighbour_above: Option<Neighbour>,
-}
-
-/// Kind of the end of a life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum LifeEnd {
-    /// A free event.
-    Freed,
-    /// Implied free: the address or page was reused, and no free event was recorded.
-    FreedUnseen,
-    /// Still allocated at the end of the trace.
-    Live,
 }
 
 /// A free event.

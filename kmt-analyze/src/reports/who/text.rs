@@ -1,6 +1,7 @@
 //! The screen of the objects at an address.
 
-use super::rows::{LifeEnd, WhoFreeRow, WhoLifeRow, WhoRows};
+use super::life_end::LifeEnd;
+use super::rows::{WhoFreeRow, WhoLifeRow, WhoRows};
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::text::escaped;
 use crate::render::words::counted;
