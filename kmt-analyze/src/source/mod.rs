@@ -18,7 +18,9 @@ pub use directory::Directory;
 #[cfg(feature = "dwarf")]
 pub use dwarf::{image, look_up, roots, units};
 pub use frame::Frame;
-pub use modules::{ModulePaths, directory_of};
+pub use modules::ModulePaths;
+#[cfg(feature = "dwarf")]
+pub use modules::directory_of;
 pub use table::SourceTable;
 pub use target::{LookedUp, Target};
 pub use wrappers::Wrappers;

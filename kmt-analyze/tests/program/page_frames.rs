@@ -233,3 +233,23 @@ fn the_screen_of_a_frame_names_its_task() {
     let wrong = run(&["who", "pfn=x1"], &file);
     assert!(stderr(&wrong).contains("is not a page frame"), "{}", stderr(&wrong));
 }
+
+#[test]
+fn an_object_that_is_allocated_at_an_instant_has_its_later_end() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let objects = stdout(&run(&["export", "ndjson", "--of", "objects"], &file));
+    let objects = objects.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let length = |row: &Value| row["end"].as_u64().unwrap() - row["born"].as_u64().unwrap();
+    let long = objects.filter(|row| row["fate"] == "freed").filter(|row| length(row) > 100_000);
+    let rows: Vec<Value> = long.step_by(9).take(12).collect();
+    assert!(rows.len() > 5, "{}", rows.len());
+    for row in rows {
+        let (born, end) = (row["born"].as_u64().unwrap(), row["end"].as_u64().unwrap());
+        let instant = format!("{}.{:09}", born / 1_000_000_000, born % 1_000_000_000);
+        let who = json(&["who", "--json", row["address"].as_str().unwrap(), "--at", &instant], &file);
+        let lives = who["lives"].as_array().unwrap();
+        let life = lives.iter().find(|life| life["born"] == born).unwrap_or_else(|| panic!("{row}"));
+        assert_eq!((life["ended"].as_u64(), &life["end"]), (Some(end), &object!("freed")), "{row}");
+    }
+}

@@ -134,6 +134,7 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::clock::Clock;
 
     fn object(call_site: u64, bytes_req: u64, bytes_alloc: u64, born: u64) -> AccountObject {
         AccountObject { call_site, bytes_alloc, bytes_req, born, is_selected: true }
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn conditions_on_lifetimes_are_about_pairs() {
-        let longer = Condition::parse("lifetime>4").unwrap();
+        let longer = Condition::parse("lifetime>4ns").unwrap().in_units_of(&Clock::nanoseconds()).unwrap();
         let mut account = Account::new(0, vec![longer]);
         for ptr in [0x10, 0x20, 0x30] {
             account.alloc(ptr, object(ptr, 20, 32, 1));

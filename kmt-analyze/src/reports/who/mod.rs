@@ -62,6 +62,8 @@ impl Report for WhoReport {
     const TITLE: &'static str = "objects at an address";
     const ABOUT: &'static str = "Objects that held an address, allocations of a page frame";
     const RESTS_ON: Input = Input::SlabAllocs;
+    /// What is allocated in the selected time may be freed after it.
+    const NEEDS: Needs = Needs::LATER_ENDS;
 
     fn rests_on(&self) -> Input {
         if matches!(self.place, Place::Frame(_)) { Input::Pages } else { Self::RESTS_ON }
@@ -74,8 +76,7 @@ impl Report for WhoReport {
     fn needs(&self) -> Needs {
         match self.place {
             Place::Address(_) => Self::NEEDS,
-            // The frame may be freed after the selected time.
-            Place::Frame(_) => Needs::LATER_ENDS | Needs::FLAG_NAMES,
+            Place::Frame(_) => Self::NEEDS | Needs::FLAG_NAMES,
         }
     }
 
