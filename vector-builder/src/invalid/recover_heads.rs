@@ -69,6 +69,20 @@ pub fn heads(m: Maker, layout: Layout) -> Vec<Defect> {
     };
     let one = [0, 2, 9, 3, 1, 30, 30, 1, 7];
     add("recover-torn-of-no-cpu", layout, &no_cpu, Made::of(2, &[2, 3], &[(2, one)], (1, false)));
+    // Step 12: chunks of other CPUs follow the torn one, which is written behind them with all of its records.
+    let too_long = |b: &mut Broken, nth| {
+        let (start, end) = b.chunk(b"EVNT", nth);
+        set_header(b, start, 16, (end - start) as u64 + (1 << 16), 8);
+        (vec![("truncated", start as u64)], vec![])
+    };
+    let mut made = Made::of(3, &[], &[(2, [0, 2, 9, 3, 2, 30, 31, 1, 7])], (0, true));
+    made.heads.swap(2, 3);
+    made.events.rotate_right(1);
+    made.events[..4].rotate_left(1);
+    add("recover-torn-amid-others", layout, &|b| too_long(b, 2), made);
+    // A later chunk of its CPU follows: no record is taken, and its loss stays in its place.
+    let made = Made::of(3, &[1], &[loss_alone(1, 10)], (2, true));
+    add("recover-torn-amid-its-own", layout, &|b| too_long(b, 1), made);
     // Step 12: the tables come after the records, and are cut.
     let tables = |b: &mut Broken| {
         let (start, _) = b.chunk(b"EVNT", 2);
