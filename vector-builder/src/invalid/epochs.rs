@@ -15,6 +15,7 @@ pub fn epochs(m: Maker, layout: Layout) -> Vec<Defect> {
         out.push((name, broken, Expect::Unreadable(code, offset)));
     };
     add("events-epochs-fall", &|b, at| b.body(b"EVNT", 0, at + 4, 7, 4), "malformed");
+    add("events-epochs-equal", &|b, at| b.body(b"EVNT", 0, at + 4, 3, 4), "malformed");
     let order = |b: &mut Broken, at| {
         b.body(b"EVNT", 0, at, 3, 4);
         b.body(b"EVNT", 0, at + 8, 2, 4)

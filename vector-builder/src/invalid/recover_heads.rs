@@ -46,6 +46,19 @@ pub fn heads(m: Maker, layout: Layout) -> Vec<Defect> {
     };
     let made = Made::of(3, &[1, 2], &[loss_alone(2, 10)], (4, true));
     add("recover-loss-before-unreadable", layout, &behind, made);
+    // Of two heads with one sequence the first is in order.
+    let equal = |b: &mut Broken| {
+        let (start, _) = b.chunk(b"EVNT", 2);
+        set_header(b, start, 44, 1, 4);
+        damage_record(b, 2);
+        (vec![("malformed", start as u64)], vec![damage_record(b, 1)])
+    };
+    add(
+        "recover-heads-of-one-sequence",
+        layout,
+        &equal,
+        Made::of(3, &[1, 2], &[loss_alone(1, 10)], (4, true)),
+    );
     // A head without a loss counts among the missing events.
     let head = |b: &mut Broken| {
         let checksum = damage_record(b, 0);
