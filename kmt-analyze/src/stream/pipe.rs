@@ -22,8 +22,9 @@ struct Parcel {
     news: News,
 }
 
-/// Calls `enter` with all operations in the kernel's order whose time is not after `last`, and with the items that they
-/// number first. Uses up to `threads` cores; that changes only how many operations a call has.
+/// Calls `enter` with all operations in the kernel's order until the first one after `last`, and with the items that they
+/// number first; with all of them where a clock steps back, since what is after `last` may come before what is not, and
+/// change what follows it. Uses up to `threads` cores; that changes only how many operations a call has.
 pub fn run<'t, 'd>(
     loader: &Loader<'t, 'd>,
     mut decoder: Decoder<'t>,
@@ -86,8 +87,7 @@ fn pack<'t>(
 struct Until {
     last: u64,
     /// Times do not fall, so that nothing is wanted after the first operation after `last`. Where a clock steps back,
-    /// each operation goes by its own time, and all events take part in the merge: the result does not depend on which
-    /// of them are wanted.
+    /// all events take part in the merge: the result does not depend on which of them are wanted.
     is_ordered: bool,
 }
 
@@ -112,8 +112,7 @@ fn all<'t>(
             };
             take(ops.get(..end).unwrap_or_default(), std::mem::take(&mut news)) && end == ops.len()
         } else {
-            let is_out = |op: &Op| is_late(op) || op.code.is_mark();
-            let mut parts = ops.split(is_out).filter(|ops| !ops.is_empty());
+            let mut parts = ops.split(|op| op.code.is_mark()).filter(|ops| !ops.is_empty());
             parts.all(|ops| take(ops, std::mem::take(&mut news)))
         };
         if !goes_on {

@@ -76,6 +76,22 @@ fn a_chunk_before_the_end_of_a_window_has_its_place_after_one_behind_it() {
 }
 
 #[test]
+fn an_event_behind_the_end_of_a_window_changes_what_follows_it() {
+    let mut made = Made::default();
+    let fields = [("unsigned long", "call_site", 8), ("const void *", "ptr", 8), ("size_t", "bytes_req", 8)];
+    made.class("kmem", "kmem_cache_alloc", 16, &fields, "\"ptr=%p\", REC->ptr");
+    let rest = |ptr: u64| -> Vec<u8> { [SITE, ptr, 60].iter().flat_map(|n| n.to_le_bytes()).collect() };
+    made.event(1, 16, 7, &rest(OBJECT));
+    made.kmalloc(0, 7, SITE, OBJECT + 0x1000);
+    made.set_time(5_000_000_000);
+    made.event(0, 16, 7, &rest(OBJECT + 0x2000));
+    made.set_time(2_000_000);
+    made.kfree(0, SITE, OBJECT + 0x2000);
+    made.kmalloc(0, 7, SITE, OBJECT + 0x2000);
+    compare_all(&made.finish(), &until("+0..+0.01"), 20);
+}
+
+#[test]
 fn events_behind_a_window_were_seen_or_not_whatever_else_is_collected() {
     let mut made = Made::default();
     made.kmalloc(1, 7, SITE, OBJECT);

@@ -20,7 +20,7 @@ pub fn read(
     let mut lifetimes = selection.terms_of(session)?;
     lifetimes.retain(|term| term.key == Key::Lifetime);
     let mut reader = AccountReader {
-        account: Account::new(selection.bounds(session).0, lifetimes),
+        account: Account::new(selection.bounds(session), lifetimes),
         apis: Apis { kmalloc: !options.cache, cache: !options.malloc },
         counts_frees: !selection.is_about_allocations(),
         sites: Vec::new(),

@@ -48,8 +48,9 @@ pub struct AccountObject {
 #[derive(Debug, Default)]
 pub struct Account {
     objects: HashMap<u64, AccountObject, IntHash>,
-    /// First time at which allocations and frees count. Objects allocated before are in use.
-    start: u64,
+    /// First and last time at which allocations and frees count. Objects allocated before are in use, and what is freed
+    /// later is.
+    window: (u64, u64),
     /// Conditions on the time from an allocation to its free; with any, allocations without a free do not count.
     lifetimes: Vec<Condition>,
     /// By call site.
@@ -61,9 +62,9 @@ pub struct Account {
 }
 
 impl Account {
-    /// An account of what counts from a time on, and meets conditions on its lifetime.
-    pub fn new(start: u64, lifetimes: Vec<Condition>) -> Self {
-        Self { start, lifetimes, ..Self::default() }
+    /// An account of what counts in a window, and meets conditions on its lifetime.
+    pub fn new(window: (u64, u64), lifetimes: Vec<Condition>) -> Self {
+        Self { window, lifetimes, ..Self::default() }
     }
 
     /// Adds an allocation; a failed one is not in the account.
@@ -71,7 +72,7 @@ impl Account {
         if ptr == 0 {
             return;
         }
-        let is_counted = object.is_selected && object.born >= self.start;
+        let is_counted = object.is_selected && self.in_window(object.born);
         if object.is_selected && self.lifetimes.is_empty() {
             self.add(&object);
         }
@@ -79,11 +80,19 @@ impl Account {
         self.duplicates += u64::from(before.is_some() && is_counted);
     }
 
+    fn in_window(&self, time: u64) -> bool {
+        (self.window.0..=self.window.1).contains(&time)
+    }
+
     fn add(&mut self, object: &AccountObject) {
+        if object.born > self.window.1 {
+            return;
+        }
+        let is_counted = self.in_window(object.born);
         let caller = self.callers.entry(object.call_site).or_default();
         caller.current_dynamic = caller.current_dynamic.saturating_add(object.bytes_alloc);
         caller.current_req = caller.current_req.saturating_add(object.bytes_req);
-        if object.born >= self.start {
+        if is_counted {
             caller.alloc_count += 1;
             caller.total_dynamic = caller.total_dynamic.saturating_add(object.bytes_alloc);
         }
@@ -94,17 +103,20 @@ impl Account {
         if ptr == 0 {
             return;
         }
-        let is_counted = time >= self.start;
+        let is_counted = self.in_window(time);
         let Some(object) = self.objects.remove(&ptr) else {
             self.unmatched_frees += u64::from(is_counted && is_selected);
             return;
         };
         let meets_all = meets(&self.lifetimes, Some(time.saturating_sub(object.born)));
-        if !object.is_selected || !meets_all {
+        if !object.is_selected || !meets_all || object.born > self.window.1 {
             return;
         }
         if !self.lifetimes.is_empty() {
             self.add(&object);
+        }
+        if time > self.window.1 {
+            return;
         }
         let caller = self.callers.entry(object.call_site).or_default();
         caller.free_count += u64::from(is_counted);
@@ -142,7 +154,7 @@ mod tests {
 
     #[test]
     fn frees_are_credited_to_the_allocating_caller() {
-        let mut account = Account::default();
+        let mut account = Account::new((0, u64::MAX), Vec::new());
         account.alloc(0x10, object(1, 20, 32, 1));
         account.alloc(0x20, object(2, 20, 32, 2));
         account.alloc(0x20, object(1, 8, 8, 3));
@@ -159,14 +171,16 @@ mod tests {
 
     #[test]
     fn what_was_allocated_before_the_window_is_in_use_and_not_counted() {
-        let mut account = Account::new(10, Vec::new());
-        for (ptr, born) in [(0x10, 1), (0x20, 2), (0x30, 3), (0x40, 11)] {
+        let mut account = Account::new((10, 15), Vec::new());
+        // Where a clock steps back, what is after the window comes too.
+        for (ptr, born) in [(0x10, 1), (0x20, 2), (0x30, 3), (0x70, 16), (0x40, 11)] {
             account.alloc(ptr, object(ptr, 20, 32, born));
         }
         account.free(0x10, 5, true);
         account.free(0x20, 12, true);
         account.free(0x50, 9, true);
         account.free(0x60, 13, true);
+        account.free(0x30, 17, true);
         account.leave_out_unused();
         let sums = |total, current, req, allocs, frees| Caller {
             total_dynamic: total,
@@ -184,7 +198,7 @@ mod tests {
     #[test]
     fn conditions_on_lifetimes_are_about_pairs() {
         let longer = Condition::parse("lifetime>4ns").unwrap().in_units_of(&Clock::nanoseconds()).unwrap();
-        let mut account = Account::new(0, vec![longer]);
+        let mut account = Account::new((0, u64::MAX), vec![longer]);
         for ptr in [0x10, 0x20, 0x30] {
             account.alloc(ptr, object(ptr, 20, 32, 1));
         }
