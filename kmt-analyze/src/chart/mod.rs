@@ -18,6 +18,7 @@ mod tree;
 mod treemap;
 mod waste;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::env::Env;
@@ -287,12 +288,10 @@ fn write(context: &ReportContext<'_, '_>, options: &ChartOptions, svg: &str) -> 
 
 /// Writes a picture: PNG where the name of the output ends with it, else SVG.
 pub fn write_picture(svg: &str, target: &Target, env: &Env) -> Result<()> {
+    let is_png = target.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png"));
+    let bytes = if is_png { Cow::Owned(png(svg)?) } else { Cow::Borrowed(svg.as_bytes()) };
     let mut out = Export::open(target, env)?;
-    if target.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png")) {
-        out.write(&png(svg)?)?;
-    } else {
-        out.write(svg.as_bytes())?;
-    }
+    out.write(&bytes)?;
     out.finish()
 }
 

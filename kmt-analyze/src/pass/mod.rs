@@ -2,11 +2,14 @@
 
 pub(crate) mod caches;
 pub(crate) mod condition;
+#[cfg(test)]
+mod condition_tests;
 pub(crate) mod coverage;
 pub(crate) mod figures;
 pub(crate) mod filter;
 pub(crate) mod migratetypes;
 pub(crate) mod modules;
+pub(crate) mod operations;
 pub(crate) mod progress;
 pub(crate) mod ranges;
 pub(crate) mod request;
@@ -25,7 +28,6 @@ use crate::collect::{Collected, Collector, Collectors, Handle, Share};
 use crate::ledger::direct_map::{DirectMap, Election};
 use crate::ledger::totals::Totals;
 use crate::ledger::{Balance, Choice, DEFERRED_MS_MAX, Ledger, Rules};
-use crate::pass::condition::Key;
 use crate::pass::figures::figures;
 use crate::pass::filter::{Selector, meets};
 use crate::pass::migratetypes::MigrateTypes;
@@ -35,8 +37,10 @@ use crate::pass::size_classes::SizeClasses;
 use crate::pass::weights::Weights;
 use crate::stream::decode::{Decoder, Open};
 use crate::stream::load::Loader;
-use crate::stream::{Api, Interests, Interner, Item, News, Op, Select, Site, pipe};
+use crate::stream::{Api, Interests, Interner, Item, Op, Site, pipe};
 use crate::trace::session::Session;
+
+use operations::{decoder, selector};
 
 pub use crate::trace::time_range::TimeRange;
 pub use condition::Condition;
@@ -223,53 +227,6 @@ fn pass(
         ranges,
     };
     (result, elected)
-}
-
-/// A selection prepared for a pass.
-fn selector<'s, 'd>(session: &'s Session<'d>, selection: &'s Selection) -> Selector<'s, 'd> {
-    let usual = if selection.has_term_on(Key::Cache) && !allocations_tell_caches(session.trace) {
-        usual_caches(session, selection.threads)
-    } else {
-        HashMap::new()
-    };
-    Selector::new(session, selection, usual)
-}
-
-/// A decoder of what the request and its selection need.
-fn decoder<'t>(
-    session: &'t Session<'_>,
-    request: &Request<'_>,
-    interests: Interests,
-    select: Select<'t>,
-) -> Decoder<'t> {
-    let Request { selection, needs, .. } = request;
-    let names_tasks = needs.contains(Needs::TASK_NAMES) || selection.is_about_names();
-    let names_flags = needs.contains(Needs::FLAG_NAMES)
-        || [Key::Gfp, Key::Cache].iter().any(|key| selection.has_term_on(*key));
-    Decoder::new(session.trace, interests)
-        .with_texts_max(session.env.limits.texts)
-        .with_task_names(names_tasks.then(|| session.names()))
-        .with_selection(select)
-        .with_flag_texts(names_flags.then(|| session.flag_env()))
-}
-
-/// Calls `enter` with the operations of slab and pages until the end of the selected time, in the kernel's order, and
-/// with the items that they number first: for accounts by other rules than the ledger's. Returns damaged chunks.
-pub fn operations(
-    session: &Session<'_>,
-    selection: &Selection,
-    enter: impl FnMut(&[Op], News),
-) -> Vec<Damage> {
-    let mut selector = selector(session, selection);
-    let mut select = |interner: &Interner, item: Item<'_>| selector.selects(interner, item);
-    let collectors = Collectors::default();
-    let request = Request::new(selection, &collectors);
-    let last = selection.bounds(session).1;
-    let decoder = decoder(session, &request, Interests::empty(), &mut select);
-    let threads = selection.threads.unwrap_or_else(cores);
-    let (decoder, mut damages) = pipe::run(&Loader::new(session.trace, last), decoder, threads, last, enter);
-    damages.extend(decoder.interner.over().map(|kind| Damage::new(0, 0, kmt_format::Error::new(kind))));
-    damages
 }
 
 fn cores() -> usize {

@@ -25,6 +25,20 @@ fn compare_all(file: &[u8], selection: &Selection, limit: usize) {
     );
 }
 
+/// A file with an allocation that does not name its cache, so that reports that name caches read on after the window.
+fn with_unnamed_cache() -> Made {
+    let mut made = Made::default();
+    let fields = [("unsigned long", "call_site", 8), ("const void *", "ptr", 8), ("size_t", "bytes_req", 8)];
+    made.class("kmem", "kmem_cache_alloc", 16, &fields, "\"ptr=%p\", REC->ptr");
+    cache_alloc(&mut made, 1, OBJECT);
+    made
+}
+
+fn cache_alloc(made: &mut Made, cpu: u32, ptr: u64) {
+    let rest: Vec<u8> = [SITE, ptr, 60].iter().flat_map(|n| n.to_le_bytes()).collect();
+    made.event(cpu, 16, 7, &rest);
+}
+
 fn until(time: &str) -> Selection {
     Selection { time: TimeRange::parse(time).ok(), ..Selection::default() }
 }
@@ -57,12 +71,7 @@ fn a_window_ends_at_the_same_event_where_a_clock_steps_back() {
 
 #[test]
 fn a_chunk_before_the_end_of_a_window_has_its_place_after_one_behind_it() {
-    let mut made = Made::default();
-    let fields = [("unsigned long", "call_site", 8), ("const void *", "ptr", 8), ("size_t", "bytes_req", 8)];
-    // Its allocations do not name the cache, so that reports that name caches read on after the window.
-    made.class("kmem", "kmem_cache_alloc", 16, &fields, "\"ptr=%p\", REC->ptr");
-    let rest: Vec<u8> = [SITE, OBJECT, 60].iter().flat_map(|n| n.to_le_bytes()).collect();
-    made.event(1, 16, 7, &rest);
+    let mut made = with_unnamed_cache();
     made.kmalloc(0, 7, SITE, OBJECT + 0x1000);
     made.writer().flush(0).unwrap();
     made.set_time(5_000_000_000);
@@ -77,14 +86,10 @@ fn a_chunk_before_the_end_of_a_window_has_its_place_after_one_behind_it() {
 
 #[test]
 fn an_event_behind_the_end_of_a_window_changes_what_follows_it() {
-    let mut made = Made::default();
-    let fields = [("unsigned long", "call_site", 8), ("const void *", "ptr", 8), ("size_t", "bytes_req", 8)];
-    made.class("kmem", "kmem_cache_alloc", 16, &fields, "\"ptr=%p\", REC->ptr");
-    let rest = |ptr: u64| -> Vec<u8> { [SITE, ptr, 60].iter().flat_map(|n| n.to_le_bytes()).collect() };
-    made.event(1, 16, 7, &rest(OBJECT));
+    let mut made = with_unnamed_cache();
     made.kmalloc(0, 7, SITE, OBJECT + 0x1000);
     made.set_time(5_000_000_000);
-    made.event(0, 16, 7, &rest(OBJECT + 0x2000));
+    cache_alloc(&mut made, 0, OBJECT + 0x2000);
     made.set_time(2_000_000);
     made.kfree(0, SITE, OBJECT + 0x2000);
     made.kmalloc(0, 7, SITE, OBJECT + 0x2000);

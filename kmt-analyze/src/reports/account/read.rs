@@ -5,8 +5,9 @@ use kmt_format::read::Damage;
 use super::AccountOptions;
 use super::rules::{Account, AccountObject};
 use crate::failure::Result;
+use crate::pass::Selection;
 use crate::pass::condition::Key;
-use crate::pass::{self, Selection};
+use crate::pass::operations::operations;
 use crate::stream::op::Kind;
 use crate::stream::{Api, News, Op, Site};
 use crate::trace::session::Session;
@@ -26,7 +27,7 @@ pub fn read(
         sites: Vec::new(),
         origins: Vec::new(),
     };
-    let damages = pass::operations(session, selection, |ops, news| reader.enter(ops, &news));
+    let damages = operations(session, selection, |ops, news| reader.enter(ops, &news));
     let mut account = reader.account;
     if selection.is_active() {
         account.leave_out_unused();

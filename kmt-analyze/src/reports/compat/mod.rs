@@ -17,7 +17,8 @@ use std::collections::HashMap;
 use kmt_common::tell;
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::pass::{self, Selection};
+use crate::pass::Selection;
+use crate::pass::operations::operations;
 use crate::reports::compat::legacy::Legacy;
 use crate::trace::session::Session;
 
@@ -69,7 +70,7 @@ struct Others {
 fn others(session: &Session<'_>) -> Others {
     let (mut legacy, mut names, mut numbers) = (Legacy::default(), Vec::new(), HashMap::new());
     let env = session.print_env();
-    let damages = pass::operations(session, &Selection::default(), |ops, news| {
+    let damages = operations(session, &Selection::default(), |ops, news| {
         legacy.enter(ops, &news, |call_site| {
             let (start, name) = function(&env.symbol_with_offset(call_site), call_site);
             *numbers.entry((start, name.clone())).or_insert_with(|| {

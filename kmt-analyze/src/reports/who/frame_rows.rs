@@ -25,9 +25,6 @@ pub struct FrameRows {
     pub allocations: Vec<FrameLifeRow>,
     /// Frees of the frame in the selected time that no traced allocation precedes.
     pub frees_unmatched: u64,
-    /// True if not everything is selected.
-    #[serde(skip)]
-    pub is_selected: bool,
 }
 
 /// An allocation that held the frame.
@@ -56,7 +53,6 @@ pub struct FrameLifeRow {
     /// CPU of the allocation.
     pub cpu: u32,
     /// Name and thread id of the allocating task.
-    #[serde(skip)]
     pub task: String,
     /// Kind of its end.
     pub end: LifeEnd,
@@ -66,8 +62,7 @@ pub struct FrameLifeRow {
     pub freed_by_pid: Option<i32>,
     /// CPU of the free; `null`: no free event.
     pub freed_on_cpu: Option<u32>,
-    /// Name and thread id of the freeing task.
-    #[serde(skip)]
+    /// Name and thread id of the freeing task; `null`: no free event.
     pub freed_by: Option<String>,
     /// True if it crosses a loss.
     pub uncertain: bool,
@@ -83,7 +78,6 @@ pub fn of(context: &ReportContext<'_, '_>, history: &FrameHistory, pfn: u64) -> 
         allocations_total: lives.len(),
         allocations: lives.iter().take(shown).map(|life| row(context, life)).collect(),
         frees_unmatched: history.frees_unmatched,
-        is_selected: context.selection.is_active(),
     }
 }
 

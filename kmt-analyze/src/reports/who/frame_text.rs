@@ -2,7 +2,6 @@
 
 use super::frame_rows::{FrameLifeRow, FrameRows};
 use super::life_end::LifeEnd;
-use super::text::plain_function;
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::words::counted;
 use crate::reports::common::View;
@@ -27,8 +26,7 @@ pub fn of(rows: &FrameRows, view: &View) -> Screen {
         ));
     }
     screen.next(format!("dump --where pfn={:#x}", rows.pfn), "the events of this page");
-    let site = rows.allocations.last().and_then(|life| plain_function(&life.symbol));
-    if site.is_some_and(|_| rows.allocations.last().is_some_and(|life| life.call_site.is_some())) {
+    if rows.allocations.last().is_some_and(|life| life.call_site.is_some()) {
         screen.next("pages --by call_site", "all pages of each call site");
     }
     screen
@@ -38,9 +36,8 @@ pub fn of(rows: &FrameRows, view: &View) -> Screen {
 fn answer(rows: &FrameRows, view: &View) -> String {
     let pfn = rows.pfn;
     let Some(last) = rows.allocations.last() else {
-        let when = if rows.is_selected { " in the selection" } else { "" };
         return format!(
-            "No allocation in the trace held page frame {pfn:#x}{when}. Pages allocated before the trace are unknown."
+            "No allocation in the trace held page frame {pfn:#x}. Pages allocated before the trace are unknown."
         );
     };
     let held = counted(rows.allocations_total as u64, "allocation", "allocations");

@@ -54,8 +54,17 @@ impl Place {
     }
 }
 
+/// Collector of a place.
+#[derive(Debug)]
+pub enum WhoHandle {
+    /// Of an address.
+    Address(Handle<Who>, u64),
+    /// Of a page frame.
+    Frame(Handle<WhoFrame>, u64),
+}
+
 impl Report for WhoReport {
-    type Handles = (Option<Handle<Who>>, Option<Handle<WhoFrame>>);
+    type Handles = WhoHandle;
     type Rows = WhoRows;
 
     const NAME: &'static str = "who";
@@ -90,19 +99,18 @@ impl Report for WhoReport {
 
     fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         match self.place {
-            Place::Address(address) => (Some(collectors.add(Who { address })), None),
-            Place::Frame(pfn) => (None, Some(collectors.add(WhoFrame { pfn }))),
+            Place::Address(address) => WhoHandle::Address(collectors.add(Who { address }), address),
+            Place::Frame(pfn) => WhoHandle::Frame(collectors.add(WhoFrame { pfn }), pfn),
         }
     }
 
-    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> WhoRows {
+    fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> WhoRows {
         let analysis = context.analysis;
-        match (self.place, *handles) {
-            (Place::Address(address), (Some(lives), _)) => rows::of(context, analysis.get(lives), address),
-            (Place::Frame(pfn), (_, Some(frame))) => {
+        match *handle {
+            WhoHandle::Address(lives, address) => rows::of(context, analysis.get(lives), address),
+            WhoHandle::Frame(frame, pfn) => {
                 WhoRows::of_frame(frame_rows::of(context, analysis.get(frame), pfn))
             }
-            _ => WhoRows::default(),
         }
     }
 

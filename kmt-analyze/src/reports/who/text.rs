@@ -30,7 +30,7 @@ pub fn of(rows: &WhoRows, view: &View) -> Screen {
 }
 
 /// The function of a symbol, if it is harmless on a command line.
-pub fn plain_function(symbol: &str) -> Option<&str> {
+fn plain_function(symbol: &str) -> Option<&str> {
     let function = symbol.split('+').next()?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
     (!function.is_empty() && function.chars().all(is_plain)).then_some(function)

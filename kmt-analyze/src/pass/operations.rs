@@ -1,0 +1,64 @@
+//! Decoded operations of a selection: what a pass reads, and what reports read that have rules of their own.
+
+use std::collections::HashMap;
+
+use kmt_format::read::Damage;
+
+use super::condition::Key;
+use super::filter::Selector;
+use super::request::{Needs, Request};
+use super::selection::Selection;
+use super::{allocations_tell_caches, cores, usual_caches};
+use crate::collect::Collectors;
+use crate::stream::decode::Decoder;
+use crate::stream::load::Loader;
+use crate::stream::{Interests, Interner, Item, News, Op, Select, pipe};
+use crate::trace::session::Session;
+
+/// A selection prepared for a pass.
+pub(super) fn selector<'s, 'd>(session: &'s Session<'d>, selection: &'s Selection) -> Selector<'s, 'd> {
+    let usual = if selection.has_term_on(Key::Cache) && !allocations_tell_caches(session.trace) {
+        usual_caches(session, selection.threads)
+    } else {
+        HashMap::new()
+    };
+    Selector::new(session, selection, usual)
+}
+
+/// A decoder of what the request and its selection need.
+pub(super) fn decoder<'t>(
+    session: &'t Session<'_>,
+    request: &Request<'_>,
+    interests: Interests,
+    select: Select<'t>,
+) -> Decoder<'t> {
+    let Request { selection, needs, .. } = request;
+    let names_tasks = needs.contains(Needs::TASK_NAMES) || selection.is_about_names();
+    let names_flags = needs.contains(Needs::FLAG_NAMES)
+        || [Key::Gfp, Key::Cache].iter().any(|key| selection.has_term_on(*key));
+    Decoder::new(session.trace, interests)
+        .with_texts_max(session.env.limits.texts)
+        .with_task_names(names_tasks.then(|| session.names()))
+        .with_selection(select)
+        .with_flag_texts(names_flags.then(|| session.flag_env()))
+}
+
+/// Calls `enter` with the operations of slab and pages until the end of the selected time, in the kernel's order, and
+/// with the items that they number first: for accounts by other rules than the ledger's. Where a clock steps back, later
+/// ones come too. Returns damaged chunks.
+pub fn operations(
+    session: &Session<'_>,
+    selection: &Selection,
+    enter: impl FnMut(&[Op], News),
+) -> Vec<Damage> {
+    let mut selector = selector(session, selection);
+    let mut select = |interner: &Interner, item: Item<'_>| selector.selects(interner, item);
+    let collectors = Collectors::default();
+    let request = Request::new(selection, &collectors);
+    let last = selection.bounds(session).1;
+    let decoder = decoder(session, &request, Interests::empty(), &mut select);
+    let threads = selection.threads.unwrap_or_else(cores);
+    let (decoder, mut damages) = pipe::run(&Loader::new(session.trace, last), decoder, threads, last, enter);
+    damages.extend(decoder.interner.over().map(|kind| Damage::new(0, 0, kmt_format::Error::new(kind))));
+    damages
+}
