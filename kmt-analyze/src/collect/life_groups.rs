@@ -2,16 +2,20 @@
 
 use std::collections::HashMap;
 
-use super::collector::SumCollector;
+use super::collector::{Share, SumCollector};
 use super::groups::Group;
 use super::lifetimes::CallerLives;
 use super::sums::sums;
+use super::survival::Horizon;
 use crate::int_hash::IntHash;
 use crate::ledger::{Closed, Interests, Receiver};
 
 /// Collects lifetimes by site, cache and origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LifeGroups;
+pub struct LifeGroups {
+    /// Lifetimes with which those of the objects are compared, in the clock's unit.
+    pub outlive: Option<[u64; 2]>,
+}
 
 impl SumCollector for LifeGroups {
     type Sums = LifeGroupSums;
@@ -19,18 +23,26 @@ impl SumCollector for LifeGroups {
     fn interests(&self) -> Interests {
         Interests::LIVES
     }
+
+    fn partition(&self, share: &Share) -> LifeGroupSums {
+        LifeGroupSums { horizon: Horizon::new(self.outlive, &share.rules), ..LifeGroupSums::default() }
+    }
 }
 
 /// Lives of all groups.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct LifeGroupSums(pub HashMap<Group, CallerLives, IntHash>);
+pub struct LifeGroupSums {
+    /// By site, cache and origin.
+    pub groups: HashMap<Group, CallerLives, IntHash>,
+    horizon: Horizon,
+}
 
-sums!(LifeGroupSums: 0);
+sums!(LifeGroupSums: groups);
 
 impl Receiver for LifeGroupSums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
         let group = Group { site: closed.life.site, cache: closed.cache, origin: closed.life.origin };
-        self.0.entry(group).or_default().add(closed);
+        self.groups.entry(group).or_default().add(closed, &self.horizon);
     }
 }

@@ -4,14 +4,17 @@ use super::collector::{Share, SumCollector};
 use super::histogram::Histogram;
 use super::sorted::Sorted;
 use super::sums::{grown, sums};
+use super::survival::{Horizon, Survival};
 use crate::ledger::lives::{End, Free, Life, NoLife};
-use crate::ledger::{Closed, Interests, Receiver};
+use crate::ledger::{Closed, Interests, PlainLife, Receiver};
 
 /// Collects lifetimes by call site.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lifetimes {
     /// Longest lifetime of a temporary object, in the clock's unit; `None`: no object is temporary.
     pub temporary_bound: Option<u64>,
+    /// Lifetimes with which those of the objects are compared, in the clock's unit.
+    pub outlive: Option<[u64; 2]>,
 }
 
 impl SumCollector for Lifetimes {
@@ -21,8 +24,9 @@ impl SumCollector for Lifetimes {
         Interests::PLAIN_LIVES | Interests::UNMATCHED
     }
 
-    fn partition(&self, _: &Share) -> LifetimeSums {
-        LifetimeSums { temporary_bound: self.temporary_bound, ..LifetimeSums::default() }
+    fn partition(&self, share: &Share) -> LifetimeSums {
+        let horizon = Horizon::new(self.outlive, &share.rules);
+        LifetimeSums { temporary_bound: self.temporary_bound, horizon, ..LifetimeSums::default() }
     }
 }
 
@@ -34,6 +38,7 @@ pub struct LifetimeSums {
     /// Frees without a life in the trace, by number of the freeing site.
     pub unmatched: Vec<u64>,
     temporary_bound: Option<u64>,
+    horizon: Horizon,
 }
 
 /// Lives of the objects of one call site.
@@ -59,6 +64,8 @@ pub struct CallerLives {
     pub byte_time: u128,
     /// By number of the freeing site: frees, sum of lifetimes.
     pub freed_by: Sorted<(u64, u128)>,
+    /// Survival of the objects allocated in the window.
+    pub survival: Survival,
 }
 
 sums!(LifetimeSums: callers, unmatched);
@@ -66,7 +73,7 @@ sums!(LifetimeSums: callers, unmatched);
 impl Receiver for LifetimeSums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
-        grown(&mut self.callers, closed.caller).count(closed);
+        grown(&mut self.callers, closed.caller).count(closed, &self.horizon);
         let End::Freed { free, end, .. } = closed.end else { return };
         if closed.is_freed {
             self.freed(closed.caller, &closed.life, &free, end, closed.bytes_alloc);
@@ -74,17 +81,18 @@ impl Receiver for LifetimeSums {
     }
 
     #[inline]
-    fn freed_plain(&mut self, caller: u32, life: &Life, free: &Free, bytes_alloc: u64, uncertain: bool) {
-        self.freed(caller, life, free, free.time, bytes_alloc);
-        if uncertain {
-            grown(&mut self.callers, caller).uncertain += 1;
-        }
+    fn freed_plain(&mut self, caller: u32, life: &Life, free: &Free, plain: PlainLife) {
+        self.freed(caller, life, free, free.time, plain.bytes_alloc);
+        let caller = grown(&mut self.callers, caller);
+        caller.survival.freed(life, free.time, plain.bytes_alloc, plain.lost_at, &self.horizon);
+        caller.uncertain += u64::from(plain.lost_at.is_some());
     }
 
-    fn implied_free_plain(&mut self, caller: u32, uncertain: bool) {
+    fn implied_free_plain(&mut self, caller: u32, life: &Life, end: u64, plain: PlainLife) {
         let caller = grown(&mut self.callers, caller);
         caller.implied_frees += 1;
-        caller.uncertain += u64::from(uncertain);
+        caller.uncertain += u64::from(plain.lost_at.is_some());
+        caller.survival.implied(life, end, plain.bytes_alloc, plain.lost_at, &self.horizon);
     }
 
     fn unmatched(&mut self, free: &Free, _: NoLife) {
@@ -115,8 +123,8 @@ impl CallerLives {
 
     /// Adds a life; it is not counted as temporary.
     #[inline]
-    pub(super) fn add(&mut self, closed: &Closed) {
-        self.count(closed);
+    pub(super) fn add(&mut self, closed: &Closed, horizon: &Horizon) {
+        self.count(closed, horizon);
         if let End::Freed { free, end, .. } = closed.end {
             if closed.is_freed {
                 self.freed(end.saturating_sub(closed.life.born), &free, closed.bytes_alloc);
@@ -125,7 +133,8 @@ impl CallerLives {
     }
 
     #[inline]
-    fn count(&mut self, closed: &Closed) {
+    fn count(&mut self, closed: &Closed, horizon: &Horizon) {
+        self.survival.add(closed, horizon);
         self.uncertain += u64::from(closed.uncertain);
         self.censored += u64::from(closed.is_live);
         self.implied_frees += u64::from(closed.is_implied_free);
@@ -145,5 +154,5 @@ impl CallerLives {
 sums!(
     CallerLives:
     freed, censored, implied_frees, uncertain, bytes_freed, temporary, bytes_temporary,
-    temporary_elsewhere, byte_time, freed_by
+    temporary_elsewhere, byte_time, freed_by, survival
 );

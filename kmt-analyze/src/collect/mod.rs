@@ -35,6 +35,7 @@ pub(crate) mod stalls;
 pub(crate) mod step_row;
 pub(crate) mod steps;
 pub(crate) mod sums;
+pub(crate) mod survival;
 pub(crate) mod task_kmalloc;
 pub(crate) mod tasks;
 pub(crate) mod timeline;

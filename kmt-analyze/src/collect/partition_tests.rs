@@ -10,7 +10,8 @@ use super::tests::{BASE, rules};
 use super::*;
 use crate::ledger::lives::{Free, Life, NoLife};
 use crate::ledger::{
-    Change, Choice, Closed, ClosedFrames, Interests, Ledger, PageEvent, Receiver, Rules, SideEvent, SiteInfo,
+    Change, Choice, Closed, ClosedFrames, Interests, Ledger, PageEvent, PlainLife, Receiver, Rules,
+    SideEvent, SiteInfo,
 };
 use crate::stream::op::{Kind, OpCode};
 use crate::stream::{
@@ -22,8 +23,8 @@ use crate::trace::losses::Losses;
 #[derive(Debug, Clone)]
 enum Logged {
     Closed(Closed),
-    FreedPlain(u32, Life, Free, u64, bool),
-    ImpliedFreePlain(u32, bool),
+    FreedPlain(u32, Life, Free, PlainLife),
+    ImpliedFreePlain(u32, Life, u64, PlainLife),
     Frames(ClosedFrames),
     Unmatched(Free, NoLife),
     FreedUnknown(u64, Free),
@@ -56,11 +57,11 @@ impl Receiver for Log {
     fn closed(&mut self, closed: &Closed) {
         self.0.push(Logged::Closed(*closed));
     }
-    fn freed_plain(&mut self, caller: u32, life: &Life, free: &Free, bytes_alloc: u64, uncertain: bool) {
-        self.0.push(Logged::FreedPlain(caller, *life, *free, bytes_alloc, uncertain));
+    fn freed_plain(&mut self, caller: u32, life: &Life, free: &Free, plain: PlainLife) {
+        self.0.push(Logged::FreedPlain(caller, *life, *free, plain));
     }
-    fn implied_free_plain(&mut self, caller: u32, uncertain: bool) {
-        self.0.push(Logged::ImpliedFreePlain(caller, uncertain));
+    fn implied_free_plain(&mut self, caller: u32, life: &Life, end: u64, plain: PlainLife) {
+        self.0.push(Logged::ImpliedFreePlain(caller, *life, end, plain));
     }
     fn closed_frames(&mut self, closed: &ClosedFrames) {
         self.0.push(Logged::Frames(*closed));
@@ -114,10 +115,10 @@ impl Logged {
     fn hand(&self, part: &mut impl Receiver) {
         match self {
             Self::Closed(closed) => part.closed(closed),
-            Self::FreedPlain(caller, life, free, bytes, uncertain) => {
-                part.freed_plain(*caller, life, free, *bytes, *uncertain);
+            Self::FreedPlain(caller, life, free, plain) => part.freed_plain(*caller, life, free, *plain),
+            Self::ImpliedFreePlain(caller, life, end, plain) => {
+                part.implied_free_plain(*caller, life, *end, *plain);
             }
-            Self::ImpliedFreePlain(caller, uncertain) => part.implied_free_plain(*caller, *uncertain),
             Self::Frames(closed) => part.closed_frames(closed),
             Self::Unmatched(free, no_life) => part.unmatched(free, *no_life),
             Self::FreedUnknown(address, free) => part.freed_unknown(*address, free),
@@ -314,8 +315,8 @@ proptest! {
         check(&Groups, &log);
         check(&Growth::new(window.0, window.1, None), &log);
         check(&Growth::new(window.0, window.1, Some(window.0.midpoint(window.1))).without(vec![7, 2]), &log);
-        check(&LifeGroups, &log);
-        check(&Lifetimes { temporary_bound: Some(50) }, &log);
+        check(&LifeGroups { outlive: Some([50, 500]) }, &log);
+        check(&Lifetimes { temporary_bound: Some(50), outlive: Some([50, 500]) }, &log);
         check(&Mixing { pageblock_order: 9 }, &log);
         check(&Moments { times: vec![300, 900, 2_000] }, &log);
         check(&Occupancy { window, steps: 10 }, &log);

@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use crate::ledger::lives::{Free, Life, NoLife};
-use crate::ledger::{Change, Closed, ClosedFrames, Interests, PageEvent, Receiver, SideEvent};
+use crate::ledger::{Change, Closed, ClosedFrames, Interests, PageEvent, PlainLife, Receiver, SideEvent};
 use crate::stream::{Op, Origin};
 
 /// Parts, and for each kind of event the indices of its receivers.
@@ -75,12 +75,12 @@ impl Receiver for Parts {
     }
 
     #[inline]
-    fn freed_plain(&mut self, caller: u32, life: &Life, free: &Free, bytes_alloc: u64, uncertain: bool) {
-        hand!(self, plain_lives, freed_plain(caller, life, free, bytes_alloc, uncertain));
+    fn freed_plain(&mut self, caller: u32, life: &Life, free: &Free, plain: PlainLife) {
+        hand!(self, plain_lives, freed_plain(caller, life, free, plain));
     }
 
-    fn implied_free_plain(&mut self, caller: u32, uncertain: bool) {
-        hand!(self, plain_lives, implied_free_plain(caller, uncertain));
+    fn implied_free_plain(&mut self, caller: u32, life: &Life, end: u64, plain: PlainLife) {
+        hand!(self, plain_lives, implied_free_plain(caller, life, end, plain));
     }
 
     fn closed_frames(&mut self, closed: &ClosedFrames) {

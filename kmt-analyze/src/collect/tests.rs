@@ -303,6 +303,7 @@ fn slab_pages_come_and_go_and_survivors_pin_them() {
         is_live: true,
         is_waiting: false,
         uncertain: false,
+        lost_at: None,
     });
     let sums = collector.merge(part.clone(), Vec::new());
     let pins = &sums.pins[3];

@@ -81,6 +81,7 @@ mod tests {
             is_live: false,
             is_waiting: false,
             uncertain: false,
+            lost_at: None,
         };
         let part = |end| WhoLives { address: 64, lives: vec![life(end)] };
         let who = Who { address: 64 };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Ledger;
-use super::events::{Change, Closed};
+use super::events::{Change, Closed, PlainLife};
 use super::frames::FrameBalance;
 use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, PendingLife, Replacement};
 use super::receiver::Receiver;
@@ -146,7 +146,8 @@ impl<R: Receiver> Ledger<'_, R> {
         }
         if self.interests.intersects(Interests::ANY_LIVES) {
             let bytes_alloc = self.tables.site(life.site).bytes_alloc;
-            self.receiver.freed_plain(site.caller, life, free, bytes_alloc, uncertain);
+            let lost_at = if uncertain { self.losses.first_between(life.born, free.time) } else { None };
+            self.receiver.freed_plain(site.caller, life, free, PlainLife { bytes_alloc, lost_at });
         }
     }
 
@@ -162,7 +163,9 @@ impl<R: Receiver> Ledger<'_, R> {
         lives.uncertain += u64::from(uncertain);
         lives.implied_frees_uncertain += u64::from(uncertain);
         if self.interests.contains(Interests::PLAIN_LIVES) {
-            self.receiver.implied_free_plain(caller, uncertain);
+            let bytes_alloc = self.tables.site(life.site).bytes_alloc;
+            let lost_at = self.losses.first_between(life.born, end);
+            self.receiver.implied_free_plain(caller, life, end, PlainLife { bytes_alloc, lost_at });
         }
     }
 
@@ -186,7 +189,8 @@ impl<R: Receiver> Ledger<'_, R> {
         }
         let is_born = self.in_window(life.born);
         let is_live = life.born <= window_end && last.is_none_or(|l| l > window_end);
-        let mut uncertain = self.losses.overlaps(life.born, last.unwrap_or(u64::MAX));
+        let lost_at = self.losses.first_between(life.born, last.unwrap_or(u64::MAX));
+        let mut uncertain = lost_at.is_some();
         let mut cache = site.cache;
         let (mut is_freed, mut is_implied_free, mut is_waiting) = (false, false, false);
         match end {
@@ -246,6 +250,7 @@ impl<R: Receiver> Ledger<'_, R> {
                 is_live,
                 is_waiting,
                 uncertain,
+                lost_at,
             };
             self.receiver.closed(&closed);
         }

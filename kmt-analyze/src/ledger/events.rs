@@ -43,6 +43,17 @@ pub struct Closed {
     pub is_waiting: bool,
     /// True if it crosses a loss, or its free is ambiguous.
     pub uncertain: bool,
+    /// First time in the life at which events may be missing.
+    pub lost_at: Option<u64>,
+}
+
+/// Properties of a life that ended where nothing is filtered out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlainLife {
+    /// Bytes allocated.
+    pub bytes_alloc: u64,
+    /// First time in the life at which events may be missing: then the life is uncertain.
+    pub lost_at: Option<u64>,
 }
 
 impl Closed {

@@ -33,7 +33,7 @@ pub mod totals;
 
 pub use crate::stream::Interests;
 pub use close::Balance;
-pub use events::{Change, Closed, ClosedFrames, PageEvent, SideEvent};
+pub use events::{Change, Closed, ClosedFrames, PageEvent, PlainLife, SideEvent};
 pub use receiver::Receiver;
 pub use site_lives::SiteTotals;
 pub use tables::{Choice, SiteInfo, Tables};

@@ -1,6 +1,6 @@
 //! Interface of the receivers of ledger events.
 
-use super::events::{Change, Closed, ClosedFrames, PageEvent, SideEvent};
+use super::events::{Change, Closed, ClosedFrames, PageEvent, PlainLife, SideEvent};
 use super::lives::{Free, Life, NoLife};
 use crate::stream::{Op, Origin};
 
@@ -13,11 +13,10 @@ pub trait Receiver {
 
     /// A life ended by its free, if nothing is filtered out and no receiver needs each life. `caller` is the number
     /// of its call site.
-    fn freed_plain(&mut self, _caller: u32, _life: &Life, _free: &Free, _bytes_alloc: u64, _uncertain: bool) {
-    }
+    fn freed_plain(&mut self, _caller: u32, _life: &Life, _free: &Free, _plain: PlainLife) {}
 
-    /// The same for an implied free.
-    fn implied_free_plain(&mut self, _caller: u32, _uncertain: bool) {}
+    /// The same for an implied free, at `_end` at the latest.
+    fn implied_free_plain(&mut self, _caller: u32, _life: &Life, _end: u64, _plain: PlainLife) {}
 
     /// Frames are added up.
     fn closed_frames(&mut self, _closed: &ClosedFrames) {}

@@ -224,6 +224,13 @@ impl Losses {
         starting_before.checked_sub(1).and_then(|i| self.spans.get(i)).is_some_and(|s| s.1 >= from)
     }
 
+    /// First time between two times at which events may be missing.
+    pub fn first_between(&self, from: u64, to: u64) -> Option<u64> {
+        let ended_before = self.spans.partition_point(|s| s.1 < from);
+        let start = self.spans.get(ended_before)?.0.max(from);
+        (start <= to).then_some(start)
+    }
+
     /// The same as [`Losses::overlaps`], faster where `to` rises from call to call.
     #[inline]
     pub fn overlaps_rising(&self, from: u64, to: u64, cursor: &mut LossCursor) -> bool {

@@ -15,11 +15,12 @@ pub fn of(
     sums: &LifeGroupSums,
     by: &[&'static GroupKey],
     order: &[LifetimeKey],
+    is_timed: bool,
 ) -> GroupTable<LifeRow> {
     let analysis = context.analysis;
     let values = Values::new(context);
     let mut keys = Numbered::new(by, &values, analysis);
-    let parts = sums.0.iter().filter(|(_, lives)| lives.any());
+    let parts = sums.groups.iter().filter(|(_, lives)| lives.any());
     let parts = parts.filter_map(|(group, lives)| {
         Some((GroupPart::Slab(group, analysis.interner.sites.get(group.site)?), lives))
     });
@@ -29,6 +30,7 @@ pub fn of(
     let mut all: Vec<(String, Vec<u32>, CallerLives)> = found.into_iter().map(named).collect();
     sort(&mut all, order, |(name, _, lives)| (lives, name));
     let labels = Labels::new(context.session);
-    let row = |(_, _, lives): &(String, Vec<u32>, CallerLives)| LifeRow::of(lives, analysis, &labels);
+    let row =
+        |(_, _, lives): &(String, Vec<u32>, CallerLives)| LifeRow::of(lives, analysis, &labels, is_timed);
     GroupTable::of(&keys, &all, context.limit, |(_, group, _)| group, row)
 }

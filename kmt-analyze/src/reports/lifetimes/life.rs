@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::survival::SurvivalRow;
 use crate::collect::histogram::Histogram;
 use crate::collect::lifetimes::CallerLives;
 use crate::pass::Analysis;
@@ -28,6 +29,8 @@ pub struct LifeRow {
     pub bytes_freed: u64,
     /// Sum of bytes x lifetime of the objects that were freed, in bytes x the clock's unit; a decimal number.
     pub byte_time: String,
+    /// Survival of the objects allocated in the window.
+    pub survival: SurvivalRow,
     /// Call sites and interfaces of the frees, the most frequent first.
     pub freed_by: Vec<FreeRow>,
 }
@@ -89,7 +92,7 @@ impl From<&Histogram> for Distribution {
 
 impl LifeRow {
     /// Row of some lives.
-    pub fn of(lives: &CallerLives, analysis: &Analysis, labels: &Labels<'_, '_>) -> Self {
+    pub fn of(lives: &CallerLives, analysis: &Analysis, labels: &Labels<'_, '_>, is_timed: bool) -> Self {
         Self {
             lifetime: Distribution::from(&lives.freed),
             censored: lives.censored,
@@ -97,6 +100,7 @@ impl LifeRow {
             uncertain: lives.uncertain,
             bytes_freed: lives.bytes_freed,
             byte_time: lives.byte_time.to_string(),
+            survival: SurvivalRow::of(lives, is_timed),
             freed_by: freed_by(lives, analysis, labels),
         }
     }

@@ -3,9 +3,11 @@
 mod freed_at;
 mod groups;
 mod life;
+mod median;
 mod rows;
 mod sites;
 mod sorting;
+mod survival;
 mod temporary;
 mod text;
 
@@ -42,7 +44,8 @@ impl Lifetimes {
 }
 
 impl Report for Lifetimes {
-    type Handles = (Handle<collect::Lifetimes>, Option<Handle<LifeGroups>>);
+    /// With true if the length of a tick is known.
+    type Handles = (Handle<collect::Lifetimes>, Option<Handle<LifeGroups>>, bool);
     type Rows = LifetimeRows;
 
     const NAME: &'static str = "lifetimes";
@@ -53,9 +56,10 @@ impl Report for Lifetimes {
         self.groups.by.iter().try_for_each(|key| key.check(context.session))
     }
 
-    fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        let groups = (!self.groups.by.is_empty()).then(|| collectors.add(LifeGroups));
-        (collectors.add(collect::Lifetimes::default()), groups)
+    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
+        let outlive = survival::bounds(context);
+        let groups = (!self.groups.by.is_empty()).then(|| collectors.add(LifeGroups { outlive }));
+        (collectors.add(collect::Lifetimes { outlive, ..Default::default() }), groups, outlive.is_some())
     }
 
     fn needs(&self) -> Needs {
@@ -64,9 +68,10 @@ impl Report for Lifetimes {
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> LifetimeRows {
         let analysis = context.analysis;
-        let own = rows::of(context, analysis.get(handles.0), &self.sort);
-        let groups =
-            handles.1.map(|groups| groups::of(context, analysis.get(groups), &self.groups.by, &self.sort));
+        let own = rows::of(context, analysis.get(handles.0), &self.sort, handles.2);
+        let groups = handles
+            .1
+            .map(|groups| groups::of(context, analysis.get(groups), &self.groups.by, &self.sort, handles.2));
         LifetimeRows { groups, ..own }
     }
 

@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::life::{Distribution, LifeRow};
-use super::sites::{AllocSite, all_freed, with_lives};
+use super::sites::{AllocSite, all_freed, all_survival, with_lives};
 use super::sorting::{LifetimeKey, sort};
+use super::survival::SurvivalRow;
 use crate::collect::lifetimes::LifetimeSums;
 use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
@@ -22,6 +23,8 @@ pub struct LifetimeRows {
     pub lifetimes_total: usize,
     /// Lifetimes of the freed objects of all call sites.
     pub all: Distribution,
+    /// Survival of the objects of all call sites.
+    pub survival: SurvivalRow,
     /// Call sites and interfaces.
     pub lifetimes: Vec<LifetimeRow>,
     /// Groups of --by.
@@ -53,14 +56,19 @@ pub struct LifetimeRow {
 
 impl LifetimeRow {
     /// Row of a call site.
-    pub fn of(site: &AllocSite<'_>, analysis: &Analysis, labels: &Labels<'_, '_>) -> Self {
+    pub fn of(site: &AllocSite<'_>, analysis: &Analysis, labels: &Labels<'_, '_>, is_timed: bool) -> Self {
         let (call_site, symbol, api) = (Address(site.address), site.symbol.clone(), site.api.name());
-        Self { call_site, symbol, api, lives: LifeRow::of(site.lives, analysis, labels) }
+        Self { call_site, symbol, api, lives: LifeRow::of(site.lives, analysis, labels, is_timed) }
     }
 }
 
 /// Rows of all call sites, sorted by these keys.
-pub fn of(context: &ReportContext<'_, '_>, sums: &LifetimeSums, keys: &[LifetimeKey]) -> LifetimeRows {
+pub fn of(
+    context: &ReportContext<'_, '_>,
+    sums: &LifetimeSums,
+    keys: &[LifetimeKey],
+    is_timed: bool,
+) -> LifetimeRows {
     let analysis = context.analysis;
     let labels = Labels::new(context.session);
     let mut sites = with_lives(analysis, sums, &labels);
@@ -69,7 +77,12 @@ pub fn of(context: &ReportContext<'_, '_>, sums: &LifetimeSums, keys: &[Lifetime
     LifetimeRows {
         lifetimes_total: sites.len(),
         all: Distribution::from(&all_freed(&sites)),
-        lifetimes: sites.iter().take(shown).map(|site| LifetimeRow::of(site, analysis, &labels)).collect(),
+        survival: SurvivalRow::of(&all_survival(&sites), is_timed),
+        lifetimes: sites
+            .iter()
+            .take(shown)
+            .map(|site| LifetimeRow::of(site, analysis, &labels, is_timed))
+            .collect(),
         censored: sites.iter().map(|site| site.lives.censored).sum(),
         freed_unseen: sites.iter().map(|site| site.lives.implied_frees).sum(),
         groups: None,

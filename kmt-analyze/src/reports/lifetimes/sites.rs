@@ -2,6 +2,7 @@
 
 use crate::collect::histogram::Histogram;
 use crate::collect::lifetimes::{CallerLives, LifetimeSums};
+use crate::collect::sums::Sums;
 use crate::pass::Analysis;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::symbol::Symbol;
@@ -29,6 +30,13 @@ pub fn with_lives<'r>(
         .filter(|(_, lives)| lives.any())
         .map(|(&(api, address), lives)| AllocSite { address, api, symbol: labels.located(address), lives })
         .collect()
+}
+
+/// Lifetimes and survival of the objects of all call sites, without the sites of their frees.
+pub fn all_survival(sites: &[AllocSite<'_>]) -> CallerLives {
+    let mut all = CallerLives { freed: all_freed(sites), ..CallerLives::default() };
+    sites.iter().for_each(|site| all.survival.absorb(site.lives.survival.clone()));
+    all
 }
 
 /// Lifetimes of the freed objects of all call sites.

@@ -4,6 +4,7 @@ use super::freed_at;
 use super::life::LifeRow;
 use super::rows::LifetimeRows;
 use super::sorting::LifetimeKey;
+use super::survival;
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
@@ -16,7 +17,11 @@ const CENSORED: u64 = 20;
 
 /// Lifetimes by call site, or by other keys.
 pub fn of(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Screen {
-    let mut screen = Screen::new(answer(rows, sort, view));
+    let answer = match rows.survival.sentence(view) {
+        Some(sentence) => format!("{} {sentence}", answer(rows, sort, view)),
+        None => answer(rows, sort, view),
+    };
+    let mut screen = Screen::new(answer);
     screen.table(match &rows.groups {
         Some(groups) => groups.table(life_columns(sort, view), |row| life_cells(row, view)),
         None => table(rows, sort, view),
@@ -98,6 +103,8 @@ fn table(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Table {
         .column(Column::name("call site"), |row| Cell::from(&row.symbol))
         .column(Column::whole("api").leaves(8), |row| Cell::text(row.api))
         .columns(life_columns(sort, view), |row| life_cells(&row.lives, view))
+        .explain("est. median", "est. median: estimate with objects that are still allocated (Kaplan-Meier).")
+        .explain("over 1 ms", "over 1 ms, 1 s, trace: share of allocated bytes that live longer.")
         .explain("1 ns to max", "1 ns to max: a bar for each power of ten of the lifetimes, from 1 ns.")
         .into()
 }
@@ -118,6 +125,7 @@ fn life_columns(sort: Option<LifetimeKey>, view: &View) -> Vec<Column> {
         leaves("still allocated", LifetimeKey::Live, 3),
         leaves("implied frees", LifetimeKey::Unseen, 3),
     ];
+    columns.extend(survival::columns());
     columns.extend(view.is_lossy.then_some(Column::number("uncertain").leaves(1)));
     columns.extend(freed_at::columns(view.is_lossy));
     columns
@@ -132,6 +140,7 @@ fn life_cells(row: &LifeRow, view: &View) -> Vec<Cell> {
     cells.extend([time(lifetime.p50), time(lifetime.p90), time(lifetime.p99), time(lifetime.max)]);
     cells.push(Cell::Course(lifetime.decades.clone()));
     cells.extend([Cell::share(row.censored, lives), Cell::share(row.freed_unseen, lives)]);
+    cells.extend(survival::cells(&row.survival, view));
     cells.extend(view.is_lossy.then(|| Cell::share(row.uncertain, lives)));
     cells.extend(freed_at::cells(row));
     cells

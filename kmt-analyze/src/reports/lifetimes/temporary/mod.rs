@@ -8,6 +8,7 @@ pub use rows::TemporaryRows;
 use kmt_common::quantity::Span;
 
 use super::sorting::LifetimeKey;
+use super::survival::bounds;
 use crate::collect::{self, Collectors, Handle};
 use crate::failure::{Failure, Result};
 use crate::render::screen::Screen;
@@ -28,8 +29,8 @@ pub struct Temporary {
 }
 
 impl Report for Temporary {
-    /// With the longest lifetime in the clock's unit.
-    type Handles = (Handle<collect::Lifetimes>, u64);
+    /// With the longest lifetime in the clock's unit, and true if the length of a tick is known.
+    type Handles = (Handle<collect::Lifetimes>, (u64, bool));
     type Rows = TemporaryRows;
 
     const NAME: &'static str = "temporary";
@@ -49,7 +50,11 @@ impl Report for Temporary {
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         // Checked before.
         let bound = context.session.clock().units(self.within).unwrap_or(0);
-        (collectors.add(collect::Lifetimes { temporary_bound: Some(bound) }), bound)
+        let outlive = bounds(context);
+        (
+            collectors.add(collect::Lifetimes { temporary_bound: Some(bound), outlive }),
+            (bound, outlive.is_some()),
+        )
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, (handle, bound): &Self::Handles) -> TemporaryRows {

@@ -51,7 +51,7 @@ pub fn of(
     context: &ReportContext<'_, '_>,
     sums: &LifetimeSums,
     keys: &[LifetimeKey],
-    bound: u64,
+    (bound, is_timed): (u64, bool),
 ) -> TemporaryRows {
     let analysis = context.analysis;
     let labels = Labels::new(context.session);
@@ -59,7 +59,7 @@ pub fn of(
     sites.retain(|site| site.lives.temporary > 0);
     sort(&mut sites, keys, |site| (site.lives, &site.symbol));
     let row = |site| TemporaryRow {
-        lifetimes: LifetimeRow::of(site, analysis, &labels),
+        lifetimes: LifetimeRow::of(site, analysis, &labels, is_timed),
         temporary: site.lives.temporary,
         bytes_temporary: site.lives.bytes_temporary,
         temporary_freed_elsewhere: site.lives.temporary_elsewhere,
