@@ -27,6 +27,7 @@ mod source;
 mod stream;
 mod trace;
 
+mod allocinfo;
 mod chart;
 mod dump;
 mod edit;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::args::{DiffArgs, InfoArgs, SelectArgs, Target};
+use crate::allocinfo::AllocinfoArgs;
 use crate::chart;
 use crate::dump::DumpOptions;
 use crate::edit::{AnonymizeOptions, OutputArgs, SliceOptions};
@@ -145,6 +146,11 @@ pub enum Command {
     },
     /// Differences between two runs beyond noise
     Diff(Box<DiffArgs>),
+    /// Copies of /proc/allocinfo: memory by call site, and what grew and shrank
+    ///
+    /// Linux 6.10 and later counts memory by call site (CONFIG_MEM_ALLOC_PROFILING). With one copy, what is in use; with two,
+    /// the changes from the first to the second. No trace is needed.
+    Allocinfo(AllocinfoArgs),
     /// The account file of trace_analyze.py
     Account {
         #[command(flatten)]

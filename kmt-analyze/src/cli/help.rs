@@ -11,7 +11,7 @@ use crate::source::SOURCE;
 /// Commands that are no reports, by group, in the order of the help.
 const OTHERS: [(ReportGroup, &[&str]); 4] = [
     (ReportGroup::Memory, &["all"]),
-    (ReportGroup::Compare, &["diff", "reconcile"]),
+    (ReportGroup::Compare, &["diff", "allocinfo", "reconcile"]),
     (ReportGroup::Events, &["info", "dump", "verify"]),
     (
         ReportGroup::Exchange,

@@ -17,6 +17,7 @@ use kmt_common::version::VERSION;
 use mistakes::corrected;
 use report::with_reports;
 
+use crate::allocinfo;
 use crate::chart;
 use crate::dump::{self, live};
 use crate::edit;
@@ -160,6 +161,7 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
             with(env, &target.file, |session| all::run(session, &select.into(), output))
         }
         Command::Diff(args) => diff(*args, show, env),
+        Command::Allocinfo(args) => allocinfo::run(&args, env, &show),
         Command::Account { options, select, target } => with(env, &target.file, |session| {
             account::run(session, &options, &(*select).into(), &plain(target.json, show))
         }),

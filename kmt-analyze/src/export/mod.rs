@@ -21,7 +21,7 @@ mod tables;
 
 pub use folded::{Stacks, stacks as folded_stacks};
 pub use output::Target;
-pub use report_table::{ReportTable, csv};
+pub use report_table::{ReportTable, csv, csv_of_rows};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;

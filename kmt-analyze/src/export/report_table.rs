@@ -2,11 +2,13 @@
 
 use kmt_common::tell;
 use kmt_common::text::json_safe;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::output::Export;
 use super::table_writer::Writer;
 use super::{Format, Target};
+use crate::env::Env;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 use crate::pass::selection::Selection;
@@ -31,6 +33,16 @@ pub fn csv(session: &Session<'_>, selection: &Selection, table: &ReportTable<'_>
     selection.check(session, table.report.title(), table.report.keys())?;
     let out = Export::open(&Target { path: "-".into(), force: false }, &session.env)?;
     table.write(session, selection, Writer::new(out, Format::Csv))
+}
+
+/// Prints the table `name` of rows without a trace as CSV.
+pub fn csv_of_rows(env: &Env, title: &str, rows: &impl Serialize, name: &str) -> Result<()> {
+    let made = serde_json::to_value(rows).map_err(|e| Failure::new(format!("making CSV: {e}")))?;
+    let Value::Object(document) = made else { return Ok(()) };
+    let out = Export::open(&Target { path: "-".into(), force: false }, env)?;
+    let mut writer = Writer::new(out, Format::Csv);
+    write(&mut writer, title, &document, Some(name))?;
+    writer.out.finish()
 }
 
 impl ReportTable<'_> {

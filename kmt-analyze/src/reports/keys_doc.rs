@@ -13,6 +13,7 @@ use super::diff::DiffRows;
 use super::document::ReportDocument;
 use super::info::{ChangeRows, InfoRows};
 use super::registry::REPORTS;
+use crate::allocinfo::AllocinfoRows;
 use crate::edit::{AnonymizeRows, VerifyRows};
 use crate::footprint::{ComparedRows, FootprintRows};
 use crate::render::out::Document;
@@ -23,7 +24,7 @@ const MARK: &str =
 
 /// Description of the keys that are not repeated for each report.
 const ABOUT_EVERY_REPORT: &str = "Keys of `all`, of `reconcile` and of every report that can be given a selection, beside \
-    their own. The other documents (info, info-diff, diff, account, footprint, footprint-diff, trace-cmd-mem, verify, anonymize) have `schema` and the keys of \
+    their own. The other documents (info, info-diff, diff, allocinfo, account, footprint, footprint-diff, trace-cmd-mem, verify, anonymize) have `schema` and the keys of \
     their own tables";
 
 /// The table of keys of one document.
@@ -152,7 +153,7 @@ fn value(schema: Schema) -> Value {
 }
 
 /// Documents that are not in the registry.
-fn others() -> [Described; 10] {
+fn others() -> [Described; 11] {
     [
         Described::of::<InfoRows>("info", "What the file holds, its losses, its integrity"),
         Described::of::<ChangeRows>(
@@ -160,6 +161,10 @@ fn others() -> [Described; 10] {
             "Output of `info --diff`: changes of the kernel's own counts",
         ),
         Described::of::<DiffRows>("diff", "Two runs, or two windows of one: what differs beyond noise"),
+        Described::of::<AllocinfoRows>(
+            "allocinfo",
+            "Copies of /proc/allocinfo: memory by call site, and changes between two copies",
+        ),
         Described::of::<AccountRows>(
             "account",
             "The account file of trace_analyze.py: bytes by caller, by its rules",

@@ -1,5 +1,6 @@
 //! Tests of kmt-analyze on captures: one program, so that what they share is linked once.
 
+mod allocinfo;
 mod anonymize;
 mod attack;
 mod cache_names;

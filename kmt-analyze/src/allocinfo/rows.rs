@@ -1,0 +1,231 @@
+//! Memory by call site, function, file, directory or module, of one copy or of two.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use kmt_common::failure::{Failure, Result};
+use serde::Serialize;
+
+use super::parse::Line;
+
+/// Key of the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum By {
+    /// File, line and function
+    #[value(name = "call-site", aliases = ["site", "call_site"])]
+    CallSite,
+    /// Function
+    Function,
+    /// Source file
+    File,
+    /// Directory of the source file
+    #[value(name = "dir", alias = "directory")]
+    Dir,
+    /// Module
+    Module,
+}
+
+/// Order of the rows, the largest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Order {
+    /// Change in bytes, in either direction
+    Change,
+    /// Growth in bytes
+    Growth,
+    /// Growth in allocations
+    CallsGrowth,
+    /// Bytes, of the second copy if there are two
+    Bytes,
+    /// Allocations, of the second copy if there are two
+    Calls,
+    /// Name
+    Name,
+}
+
+/// Rows of `allocinfo`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AllocinfoRows {
+    /// Key of the rows: `call-site`, `function`, `file`, `dir`, `module`.
+    pub by: &'static str,
+    /// True if two copies are compared.
+    pub is_compared: bool,
+    /// Sums of all call sites.
+    pub total: Figures,
+    /// Rows whose bytes grew; `null`, here and in the next two keys: there is one copy.
+    pub grown: Option<u64>,
+    /// Rows whose bytes shrank.
+    pub shrunk: Option<u64>,
+    /// Rows without a change in bytes and allocations; they are left out.
+    pub unchanged: Option<u64>,
+    /// Number of rows, including those beyond the limit.
+    pub rows_total: usize,
+    /// Rows.
+    pub rows: Vec<AllocinfoRow>,
+}
+
+/// Memory of one key.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AllocinfoRow {
+    /// Name: `FILE:LINE`, function, file, directory or module; `kernel`: no module.
+    pub name: String,
+    /// Function, of call sites alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// Module of a call site; absent: the kernel itself, or another key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
+    /// Its figures.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// Bytes and allocations in use. Those of a call site that a copy does not have are 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Figures {
+    /// Bytes in the first copy; `null`, here and in the next key: there is one copy.
+    pub bytes_before: Option<i64>,
+    /// Allocations in the first copy.
+    pub calls_before: Option<i64>,
+    /// Bytes in the second copy, or in the only one.
+    pub bytes: i64,
+    /// Allocations in the second copy, or in the only one.
+    pub calls: i64,
+    /// Change in bytes; `null`, here and in the next key: there is one copy.
+    pub bytes_change: Option<i64>,
+    /// Change in allocations.
+    pub calls_change: Option<i64>,
+    /// Call sites whose figures the kernel reports as not accurate, in either copy.
+    pub inaccurate: u64,
+}
+
+/// Name, function, module.
+type Name = (String, Option<String>, Option<String>);
+
+/// Bytes and allocations before and after.
+#[derive(Default, Clone, Copy)]
+struct Sums {
+    bytes: [i64; 2],
+    calls: [i64; 2],
+    inaccurate: u64,
+}
+
+impl Sums {
+    /// Adds a call site to a side; refused: the sum has more than 62 bits.
+    fn add(&mut self, side: usize, line: &Line) -> Result<()> {
+        let fits = |sum: i64, number: i64| {
+            sum.checked_add(number).filter(|sum| sum.unsigned_abs() >> 62 == 0).ok_or_else(|| {
+                Failure::new(format!("the sum with {}:{} is larger than 2^62", line.file, line.line))
+            })
+        };
+        if let (Some(bytes), Some(calls)) = (self.bytes.get_mut(side), self.calls.get_mut(side)) {
+            *bytes = fits(*bytes, line.bytes)?;
+            *calls = fits(*calls, line.calls)?;
+        }
+        self.inaccurate += u64::from(!line.is_accurate);
+        Ok(())
+    }
+
+    fn figures(&self, is_compared: bool) -> Figures {
+        let ([bytes_before, bytes], [calls_before, calls]) = (self.bytes, self.calls);
+        Figures {
+            bytes_before: is_compared.then_some(bytes_before),
+            calls_before: is_compared.then_some(calls_before),
+            bytes,
+            calls,
+            bytes_change: is_compared.then(|| bytes - bytes_before),
+            calls_change: is_compared.then(|| calls - calls_before),
+            inaccurate: self.inaccurate,
+        }
+    }
+}
+
+/// Rows of one copy, or of the changes from the first to the second.
+pub fn of(
+    before: Option<&[Line]>,
+    after: &[Line],
+    by: By,
+    order: Order,
+    limit: usize,
+) -> Result<AllocinfoRows> {
+    let is_compared = before.is_some();
+    let (mut sums, mut total) = (BTreeMap::<Name, Sums>::new(), Sums::default());
+    for (side, lines) in [before.unwrap_or_default(), after].into_iter().enumerate() {
+        for line in lines {
+            sums.entry(name(line, by)).or_default().add(side, line)?;
+            total.add(side, line)?;
+        }
+    }
+    let row = |((name, function, module), sums): (Name, Sums)| AllocinfoRow {
+        name,
+        function,
+        module,
+        figures: sums.figures(is_compared),
+    };
+    let mut rows: Vec<AllocinfoRow> = sums.into_iter().map(row).collect();
+    let number = |is: fn(i64) -> bool| {
+        let changes = rows.iter().filter_map(|row| row.figures.bytes_change);
+        is_compared.then(|| changes.filter(|change| is(*change)).count() as u64)
+    };
+    let (grown, shrunk) = (number(|change| change > 0), number(|change| change < 0));
+    let all = rows.len();
+    rows.retain(|row| {
+        !is_compared || row.figures.bytes_change != Some(0) || row.figures.calls_change != Some(0)
+    });
+    let unchanged = is_compared.then(|| (all - rows.len()) as u64);
+    // Rows of one key are in the order of their names.
+    rows.sort_by_key(|row| Reverse(key(&row.figures, order)));
+    let rows_total = rows.len();
+    rows.truncate(limit);
+    let by = by.key();
+    Ok(AllocinfoRows {
+        by,
+        is_compared,
+        total: total.figures(is_compared),
+        grown,
+        shrunk,
+        unchanged,
+        rows_total,
+        rows,
+    })
+}
+
+impl By {
+    fn key(self) -> &'static str {
+        match self {
+            Self::CallSite => "call-site",
+            Self::Function => "function",
+            Self::File => "file",
+            Self::Dir => "dir",
+            Self::Module => "module",
+        }
+    }
+}
+
+fn name(line: &Line, by: By) -> Name {
+    let name = match by {
+        By::CallSite => {
+            let place = format!("{}:{}", line.file, line.line);
+            return (place, Some(line.function.clone()), line.module.clone());
+        }
+        By::Function => line.function.clone(),
+        By::File => line.file.clone(),
+        By::Dir => line.file.rsplit_once('/').map_or(".", |(dir, _)| dir).to_owned(),
+        By::Module => line.module.clone().unwrap_or_else(|| "kernel".to_owned()),
+    };
+    (name, None, None)
+}
+
+fn key(figures: &Figures, order: Order) -> i64 {
+    match order {
+        Order::Change => figures.bytes_change.unwrap_or(figures.bytes).abs(),
+        Order::Growth => figures.bytes_change.unwrap_or(figures.bytes),
+        Order::CallsGrowth => figures.calls_change.unwrap_or(figures.calls),
+        Order::Bytes => figures.bytes,
+        Order::Calls => figures.calls,
+        Order::Name => 0,
+    }
+}
