@@ -214,7 +214,7 @@ fn name(line: &Line, by: By) -> Name {
         By::Function => line.function.clone(),
         By::File => line.file.clone(),
         By::Dir => line.file.rsplit_once('/').map_or(".", |(dir, _)| dir).to_owned(),
-        By::Module => line.module.clone().unwrap_or_else(|| "kernel".to_owned()),
+        By::Module => format!("[{}]", line.module.as_deref().unwrap_or("kernel")),
     };
     (name, None, None)
 }

@@ -146,7 +146,7 @@ pub enum Command {
     },
     /// Differences between two runs beyond noise
     Diff(Box<DiffArgs>),
-    /// Copies of /proc/allocinfo: memory by call site, and what grew and shrank
+    /// Copies of /proc/allocinfo: what grew, by call site
     ///
     /// Linux 6.10 and later counts memory by call site (CONFIG_MEM_ALLOC_PROFILING). With one copy, what is in use; with two,
     /// the changes from the first to the second. No trace is needed.

@@ -30,7 +30,7 @@ fn rows(args: &[&str], files: &[&Path]) -> Value {
 }
 
 /// Bytes and calls by a key, by a plain loop.
-fn plainly(text: &str, by: &str) -> BTreeMap<String, (i64, i64)> {
+fn by_loop(text: &str, by: &str) -> BTreeMap<String, (i64, i64)> {
     let mut sums: BTreeMap<String, (i64, i64)> = BTreeMap::new();
     for line in text.lines().skip(2) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -41,7 +41,13 @@ fn plainly(text: &str, by: &str) -> BTreeMap<String, (i64, i64)> {
             "function" => words.iter().find_map(|word| word.strip_prefix("func:")).unwrap(),
             "file" => file,
             "dir" => &file[..file.rfind('/').unwrap()],
-            _ => words[3].strip_prefix('[').map_or("kernel", |module| module.trim_end_matches(']')),
+            _ => {
+                if words[3].starts_with('[') {
+                    words[3]
+                } else {
+                    "[kernel]"
+                }
+            }
         };
         let sum = sums.entry(name.to_owned()).or_default();
         *sum = (sum.0 + words[0].parse::<i64>().unwrap(), sum.1 + words[1].parse::<i64>().unwrap());
@@ -56,7 +62,7 @@ fn allocinfo_has_the_changes_of_a_plain_loop() {
     fs::write(&a, BEFORE).unwrap();
     fs::write(&b, AFTER).unwrap();
     for by in ["call-site", "function", "file", "dir", "module"] {
-        let (before, after) = (plainly(BEFORE, by), plainly(AFTER, by));
+        let (before, after) = (by_loop(BEFORE, by), by_loop(AFTER, by));
         let of =
             |sums: &BTreeMap<String, (i64, i64)>, name: &str| sums.get(name).copied().unwrap_or_default();
         let found = rows(&["--by", by], &[&a, &b]);
