@@ -62,8 +62,8 @@ impl Survival {
                 let age = until.saturating_sub(born);
                 self.censored.add(age);
                 self.count(bytes, age, u64::MAX, horizon);
-                let known = matches!(closed.end, End::Live | End::Freed { .. }) && until == horizon.end;
-                self.outlive[2][0] += if known { bytes } else { 0 };
+                // An end after the window, also an implied one, changes nothing: a pass need not read as far.
+                self.outlive[2][0] += if until == horizon.end { bytes } else { 0 };
                 self.outlive[2][1] += bytes;
             }
         }
