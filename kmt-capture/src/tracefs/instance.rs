@@ -13,8 +13,6 @@ use crate::failure::{Failure, Result};
 const PREFIX: &str = "kmt-";
 /// How long other processes may have a file of our instance open when it is removed.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a file of an orphan may be open: its own guard may be removing it.
-const ORPHAN_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Our own instance; it is removed when this is dropped.
 #[derive(Debug)]
@@ -77,9 +75,10 @@ fn is_orphan(name: &str) -> bool {
 }
 
 /// Removes the instance of a recorder that is gone. One that is in use after all (its maker may live where we cannot
-/// see it, in another container) is left untouched: the kernel does not remove what is open.
-pub fn remove_orphan(top: &TraceDir, name: &str) -> bool {
-    remove(top, name, ORPHAN_PATIENCE)
+/// see it, in another container) is left untouched: the kernel does not remove what is open. `patience`: how long a file of
+/// it may be open, as its own guard may be removing it.
+pub fn remove_orphan(top: &TraceDir, name: &str, patience: Duration) -> bool {
+    remove(top, name, patience)
 }
 
 /// Stops and removes the instance of that recorder, which is known to be gone.

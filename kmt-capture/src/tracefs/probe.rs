@@ -80,8 +80,8 @@ fn group_name(owner: Owner) -> String {
 
 /// Removes the probe of that recorder, which is known to be gone.
 pub(super) fn remove_of(top: &TraceDir, owner: Owner) {
-    let (group, text) = (group_name(owner), top.read(PROBES).unwrap_or_default());
-    if text.lines().filter_map(group_of).any(|found| found == group) {
+    let group = group_name(owner);
+    if is_listed(top, &group) {
         let _ = remove(top, &group);
     }
 }
@@ -137,9 +137,13 @@ fn is_orphan(group: &str) -> bool {
     owner.and_then(|owner| Owner::parse(&owner)).is_some_and(|owner| !owner.is_alive())
 }
 
-/// Removes the probe of a recorder that is gone; false if something still uses it.
+fn is_listed(top: &TraceDir, group: &str) -> bool {
+    top.read(PROBES).unwrap_or_default().lines().filter_map(group_of).any(|found| found == group)
+}
+
+/// Removes the probe of a recorder that is gone, unless another process was faster; false if something still uses it.
 pub fn remove_orphan_probe(top: &TraceDir, group: &str) -> bool {
-    remove(top, group).is_ok()
+    remove(top, group).is_ok() || !is_listed(top, group)
 }
 
 #[cfg(test)]
