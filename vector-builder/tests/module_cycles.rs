@@ -13,8 +13,15 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, ImplItem, Item, Meta, UseTree};
 
 /// Members of the workspace, by folder.
-const CRATES: [&str; 6] =
-    ["kmt-format", "kmt-format/capi", "kmt-capture", "kmt-capture/common", "kmt-analyze", "vector-builder"];
+const CRATES: [&str; 7] = [
+    "kmt-format",
+    "kmt-format/capi",
+    "kmt-format/python",
+    "kmt-capture",
+    "kmt-capture/common",
+    "kmt-analyze",
+    "vector-builder",
+];
 
 /// Cycles that are still there: crate, module, and those of its children that form the cycle. Entries are removed when
 /// a cycle is opened; new ones are not added.

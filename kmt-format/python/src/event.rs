@@ -1,5 +1,7 @@
 //! One event, with a copy of what it holds: Python keeps events as long as it likes, and chunks are not kept.
 
+use std::sync::Arc;
+
 use kmt::owned::OwnedEvents;
 use kmt_format::kernel::Field;
 use kmt_format::schema::{EventClass, Meaning, Role};
@@ -7,7 +9,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::trace::Trace;
+use crate::opened::OpenedTrace;
 use crate::value::{Kind, array_object, number_object, numbers};
 
 /// What a field holds.
@@ -25,7 +27,7 @@ enum Value {
 /// One event: its fields by name, as in a mapping.
 #[pyclass(frozen, mapping, module = "kmt")]
 pub struct Event {
-    trace: Py<Trace>,
+    trace: Arc<OpenedTrace>,
     class: usize,
     #[pyo3(get)]
     number: u64,
@@ -41,7 +43,7 @@ pub struct Event {
 
 impl Event {
     /// The event at which `events` stands.
-    pub fn current(trace: Py<Trace>, events: &OwnedEvents) -> Option<Self> {
+    pub fn current(trace: Arc<OpenedTrace>, events: &OwnedEvents) -> Option<Self> {
         let event = events.event()?;
         let mut data = Vec::new();
         let value = |(index, field): (usize, &Field)| match event.uint(index) {
@@ -69,7 +71,7 @@ impl Event {
     }
 
     fn class(&self) -> Option<&EventClass> {
-        self.trace.get().owned.trace().schema().class(self.class)
+        self.trace.owned.trace().schema().class(self.class)
     }
 
     fn number_with(&self, role: Role) -> Option<u64> {
@@ -84,7 +86,7 @@ impl Event {
             Value::Nothing => Ok(py.None()),
             Value::Number(number) => number_object(py, Kind::of(field), number),
             Value::Array { start, end } => {
-                let order = self.trace.get().owned.trace().header().order;
+                let order = self.trace.owned.trace().header().order;
                 array_object(py, Kind::of(field), self.data.get(start..end).unwrap_or_default(), order)
             }
         }
@@ -108,20 +110,20 @@ impl Event {
     /// Name of that thread at that time; None if not recorded.
     #[getter]
     fn comm(&self) -> Option<String> {
-        let comm = self.trace.get().owned.comm(self.pid(), self.time)?;
+        let comm = self.trace.owned.comm(self.pid(), self.time)?;
         Some(String::from_utf8_lossy(comm).into_owned())
     }
 
     /// System, such as "kmem".
     #[getter]
     fn system(&self, py: Python<'_>) -> Option<Py<PyString>> {
-        self.trace.get().names.get(self.class).map(|(system, _)| system.clone_ref(py))
+        self.trace.names.get(self.class).map(|(system, _)| system.clone_ref(py))
     }
 
     /// Name, such as "kmalloc".
     #[getter]
     fn name(&self, py: Python<'_>) -> Option<Py<PyString>> {
-        self.trace.get().names.get(self.class).map(|(_, name)| name.clone_ref(py))
+        self.trace.names.get(self.class).map(|(_, name)| name.clone_ref(py))
     }
 
     /// Meaning of the event, which does not depend on the kernel version: "kmalloc", "cache_alloc", ...; or None.
@@ -145,13 +147,13 @@ impl Event {
     /// Symbol of the call site; None if the event has none.
     #[getter]
     fn symbol(&self, py: Python<'_>) -> Option<Py<PyString>> {
-        Some(self.trace.get().symbol_object(py, self.number_with(Role::CALL_SITE)?))
+        Some(self.trace.symbol_object(py, self.number_with(Role::CALL_SITE)?))
     }
 
     /// Return addresses, the innermost first; None if the event has none.
     #[getter]
     fn stack(&self) -> Option<Vec<u64>> {
-        let header = self.trace.get().owned.trace().header();
+        let header = self.trace.owned.trace().header();
         match self.values.get(self.class()?.field_with(Role::STACK)?)? {
             Value::Array { start, end } => {
                 let bytes = self.data.get(*start..*end)?;

@@ -1,24 +1,25 @@
 //! Going through events.
 
+use std::sync::Arc;
+
 use kmt::owned::{LossItem, OwnedEvents, Step};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
 use crate::event::Event;
-use crate::trace::Trace;
+use crate::opened::OpenedTrace;
 
 /// Goes through the events of a trace.
 #[pyclass(module = "kmt")]
 pub struct Events {
-    trace: Py<Trace>,
+    trace: Arc<OpenedTrace>,
     inner: OwnedEvents,
     losses: bool,
 }
 
 impl Events {
-    pub fn new(trace: Py<Trace>, losses: bool) -> Self {
-        let inner = OwnedEvents::new(&trace.get().owned);
-        Self { trace, inner, losses }
+    pub fn new(trace: &Arc<OpenedTrace>, losses: bool) -> Self {
+        Self { trace: Arc::clone(trace), inner: OwnedEvents::new(&trace.owned), losses }
     }
 }
 
@@ -33,7 +34,7 @@ impl Events {
             match self.inner.advance() {
                 Step::End => return Ok(None),
                 Step::Event => {
-                    let event = Event::current(self.trace.clone_ref(py), &self.inner);
+                    let event = Event::current(Arc::clone(&self.trace), &self.inner);
                     return event.map(|event| event.into_py_any(py)).transpose();
                 }
                 Step::Loss if self.losses => {

@@ -6,6 +6,7 @@ mod arrow;
 mod columns;
 mod event;
 mod events;
+mod opened;
 mod trace;
 mod value;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kmt::OpenError;
 use kmt::owned::{LossItem, OwnedTrace};
@@ -16,6 +16,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use crate::arrow::plan::{Plan, occurring};
 use crate::columns::Columns;
 use crate::events::{Events, Loss};
+use crate::opened::OpenedTrace;
 
 create_exception!(
     kmt,
@@ -24,16 +25,10 @@ create_exception!(
     "A file that cannot be read; `code` is a short name of the reason."
 );
 
-/// Symbols that are kept as objects.
-const SYMBOLS_KEPT: usize = 1 << 16;
-
 /// A trace.
 #[pyclass(frozen, module = "kmt")]
 pub struct Trace {
-    pub owned: Arc<OwnedTrace>,
-    /// System and name of each class.
-    pub names: Vec<(Py<PyString>, Py<PyString>)>,
-    symbols: Mutex<HashMap<u64, Py<PyString>>>,
+    opened: Arc<OpenedTrace>,
 }
 
 /// Opens a file, or the bytes of one.
@@ -56,13 +51,7 @@ pub fn open(source: &Bound<'_, PyAny>, limits: Option<HashMap<String, u64>>) -> 
         py.detach(|| OwnedTrace::open(&path, wanted))
     };
     let owned = owned.map_err(|error| failed(py, source, &error))?;
-    let schema = owned.trace().schema();
-    // By index: a damaged file may lack a class between two others.
-    let names = (0..schema.class_count()).map(|index| {
-        let (system, name) = schema.class(index).map_or(("", ""), |class| (&class.system, &class.name));
-        (PyString::new(py, system).unbind(), PyString::new(py, name).unbind())
-    });
-    Ok(Trace { names: names.collect(), symbols: Mutex::default(), owned: Arc::clone(&owned) })
+    Ok(Trace { opened: Arc::new(OpenedTrace::new(py, owned)) })
 }
 
 fn failed(py: Python<'_>, source: &Bound<'_, PyAny>, error: &OpenError) -> PyErr {
@@ -83,22 +72,8 @@ fn raised(py: Python<'_>, text: String, code: &str) -> PyErr {
 impl Trace {
     /// Checks the whole file, once: an error where anything is damaged.
     fn check(&self, py: Python<'_>, remedy: &str) -> PyResult<()> {
-        py.detach(|| self.owned.check())
+        py.detach(|| self.opened.owned.check())
             .map_err(|error| raised(py, format!("{error}; {remedy}"), error.code()))
-    }
-
-    /// The symbol of an address; the object is the same for the same address.
-    pub fn symbol_object(&self, py: Python<'_>, address: u64) -> Py<PyString> {
-        let mut kept = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = kept.get(&address) {
-            return text.clone_ref(py);
-        }
-        let text = PyString::new(py, &String::from_utf8_lossy(&self.owned.symbol(address))).unbind();
-        if kept.len() >= SYMBOLS_KEPT {
-            kept.clear();
-        }
-        kept.insert(address, text.clone_ref(py));
-        text
     }
 }
 
@@ -107,7 +82,7 @@ impl Trace {
     /// Name and unit of the clock; None if not recorded.
     #[getter]
     fn clock(&self) -> Option<(&str, &str)> {
-        let clock = self.owned.trace().metadata().clock.as_ref()?;
+        let clock = self.opened.owned.trace().metadata().clock.as_ref()?;
         Some((&clock.name, if clock.unit == ClockUnit::Nanoseconds { "ns" } else { "ticks" }))
     }
 
@@ -115,7 +90,7 @@ impl Trace {
     #[getter]
     fn meta<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for (key, value) in &self.owned.trace().metadata().pairs {
+        for (key, value) in &self.opened.owned.trace().metadata().pairs {
             dict.set_item(key.as_ref(), String::from_utf8_lossy(value))?;
         }
         Ok(dict)
@@ -125,7 +100,7 @@ impl Trace {
     #[getter]
     fn attachments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for file in &self.owned.trace().metadata().attachments {
+        for file in &self.opened.owned.trace().metadata().attachments {
             dict.set_item(file.name.as_ref(), PyBytes::new(py, &file.contents))?;
         }
         Ok(dict)
@@ -134,45 +109,45 @@ impl Trace {
     /// Whether the writer of the file came to its end.
     #[getter]
     fn is_finished(&self) -> bool {
-        self.owned.trace().is_finished()
+        self.opened.owned.trace().is_finished()
     }
 
     /// Damage found when opening. Damage inside event chunks is found when they are read, and is a loss.
     #[getter]
     fn damages(&self) -> Vec<String> {
-        self.owned.trace().damages().iter().map(|damage| damage.error.to_string()).collect()
+        self.opened.owned.trace().damages().iter().map(|damage| damage.error.to_string()).collect()
     }
 
     /// Number of events in the file, by the heads of its chunks. Not `len()`: `list(trace)` would allocate memory for the
     /// number that a damaged file claims.
     #[getter]
     fn event_count(&self) -> u64 {
-        self.owned.trace().event_count()
+        self.opened.owned.trace().event_count()
     }
 
-    fn __iter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Events> {
-        Self::events(slf, py)
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Events> {
+        self.events(py)
     }
 
     fn __repr__(&self) -> String {
-        format!("<kmt.Trace of {} events>", self.owned.trace().event_count())
+        format!("<kmt.Trace of {} events>", self.opened.owned.trace().event_count())
     }
 
     /// Goes through all events in the kernel's order. The file is checked first: damage is an error.
-    fn events(slf: Py<Self>, py: Python<'_>) -> PyResult<Events> {
-        slf.get().check(py, "items() yields sound events, and losses where events are missing")?;
-        Ok(Events::new(slf, false))
+    fn events(&self, py: Python<'_>) -> PyResult<Events> {
+        self.check(py, "items() yields sound events, and losses where events are missing")?;
+        Ok(Events::new(&self.opened, false))
     }
 
     /// Goes through sound events, and losses where events are missing.
-    fn items(slf: Py<Self>) -> Events {
-        Events::new(slf, true)
+    fn items(&self) -> Events {
+        Events::new(&self.opened, true)
     }
 
     /// All places where events are missing.
     fn losses(&self, py: Python<'_>) -> Vec<Loss> {
         let losses = py.detach(|| {
-            let (mut losses, mut merge) = (Vec::new(), self.owned.trace().merge());
+            let (mut losses, mut merge) = (Vec::new(), self.opened.owned.trace().merge());
             while let Some(run) = merge.next_run() {
                 losses.extend(LossItem::of_run(&run));
             }
@@ -183,7 +158,7 @@ impl Trace {
 
     /// Names of events that occur, such as "kmem:kmalloc".
     fn event_names(&self, py: Python<'_>) -> Vec<String> {
-        let trace = self.owned.trace();
+        let trace = self.opened.owned.trace();
         let classes = py.detach(|| occurring(trace));
         let named = classes.into_iter().filter_map(|class| trace.schema().class(class));
         let mut names: Vec<String> = named.map(|c| format!("{}:{}", c.system, c.name)).collect();
@@ -194,7 +169,7 @@ impl Trace {
 
     /// An address as `symbol+0xoffset/0xsize [module]`, or in hex.
     fn symbol(&self, py: Python<'_>, address: u64) -> Py<PyString> {
-        self.symbol_object(py, address)
+        self.opened.symbol_object(py, address)
     }
 
     /// Events as columns: all that occur, or those named ("kmem:kmalloc", or "kmalloc" of any system).
@@ -214,9 +189,9 @@ impl Trace {
                 "to_arrow(allow_damage=True) has the sound events, losses() lists where events are missing",
             )?;
         }
-        let plan = py.detach(|| Plan::of(self.owned.trace(), events.as_deref(), fields.as_deref()));
+        let plan = py.detach(|| Plan::of(self.opened.owned.trace(), events.as_deref(), fields.as_deref()));
         let plan = plan.map_err(PyValueError::new_err)?;
-        Ok(Columns::new(Arc::clone(&self.owned), plan, batch_rows.max(1)))
+        Ok(Columns::new(Arc::clone(&self.opened.owned), plan, batch_rows.max(1)))
     }
 
     /// All events as columns, for readers of Arrow streams.
