@@ -85,7 +85,7 @@ pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
     let view = context.view(look);
     let screens = reports.iter().zip(&pending).map(|(report, pending)| {
         let answer = pending(&context);
-        (report.name(), answer.map(|answer| answer.screen(&view)))
+        (report.name(), answer.map(|answer| answer.screen(&context, &view)))
     });
     let mut screens: Vec<document::TitledAnswer> = screens.collect();
     screens.extend(options.changes.map(|screen| ("diff", Ok(screen))));

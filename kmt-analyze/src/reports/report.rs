@@ -18,8 +18,8 @@ use crate::reports::common::ReportContext;
 
 /// A report: computes rows from a trace, and prints them. Its fields are its options on the command line.
 ///
-/// Numbers are computed by [`Report::compute`] alone. JSON is the rows as they are serialized; CSV is made of the same;
-/// text is made by [`Report::screen`] of rows and a [`View`], which hold no trace.
+/// JSON is the rows that [`Report::compute`] makes; CSV is made of the same. [`Report::screen`] makes text of the rows, and
+/// takes what JSON does not need, such as names and sums for a sentence, from the results of the pass.
 pub trait Report: clap::Args + 'static {
     /// Handles of its collectors.
     type Handles: 'static;
@@ -92,7 +92,7 @@ pub trait Report: clap::Args + 'static {
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> Self::Rows;
 
     /// The answer for people.
-    fn screen(&self, rows: &Self::Rows, view: &View) -> Screen;
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &Self::Rows, view: &View) -> Screen;
 }
 
 /// Rows with a schema: tests check docs/json.md against it.
@@ -140,7 +140,7 @@ pub trait Answer {
     /// The rows as a JSON object in memory: several times what its text takes.
     fn document(&self) -> Map<String, Value>;
     /// Their screen.
-    fn screen(&self, view: &View) -> Screen;
+    fn screen(&self, context: &ReportContext<'_, '_>, view: &View) -> Screen;
 }
 
 impl fmt::Debug for dyn AnyReport + '_ {
@@ -205,7 +205,7 @@ impl<R: Report> Answer for AnsweredReport<'_, R> {
         }
     }
 
-    fn screen(&self, view: &View) -> Screen {
-        self.report.screen(&self.rows, view)
+    fn screen(&self, context: &ReportContext<'_, '_>, view: &View) -> Screen {
+        self.report.screen(context, &self.rows, view)
     }
 }

@@ -65,7 +65,7 @@ pub fn one(
         &context,
         &output,
         || answer.rows(),
-        || vec![(String::new(), answer.screen(&context.view(output.show.look)))],
+        || vec![(String::new(), answer.screen(&context, &context.view(output.show.look)))],
     )
 }
 
@@ -118,7 +118,7 @@ pub fn several(
     let answers = reports.iter().zip(&pending);
     let answers = answers.map(|(&report, pending)| (report, pending(&context)));
     let all = Answers(answers.collect());
-    emit(&about, &context, &output, || &all, || all.screens(&context.view(output.show.look)))
+    emit(&about, &context, &output, || &all, || all.screens(&context, &context.view(output.show.look)))
 }
 
 /// A report, and its answer or why it has none.
@@ -128,10 +128,10 @@ type ReportAnswer<'r> = (&'r dyn AnyReport, std::result::Result<Box<dyn Answer +
 struct Answers<'r>(Vec<ReportAnswer<'r>>);
 
 impl Answers<'_> {
-    fn screens(&self, view: &View) -> Vec<(String, Screen)> {
+    fn screens(&self, context: &ReportContext<'_, '_>, view: &View) -> Vec<(String, Screen)> {
         let screen = |(report, answer): &ReportAnswer<'_>| {
             let screen = match answer {
-                Ok(answer) => answer.screen(view),
+                Ok(answer) => answer.screen(context, view),
                 Err(reason) => Screen::new(format!("No answer: {reason}.")),
             };
             (report.title().to_owned(), screen)

@@ -35,7 +35,7 @@ impl Report for AnomalyReport {
         kinds::of(context, context.analysis.get(*handle))
     }
 
-    fn screen(&self, rows: &AnomalyRows, view: &View) -> Screen {
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &AnomalyRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

@@ -44,8 +44,8 @@ impl Report for Caches {
         rows::of(context, &self.rows.sort, self.cache.as_deref())
     }
 
-    fn screen(&self, rows: &CacheRows, view: &View) -> Screen {
-        text::of(rows, self.rows.sort.first().copied(), view)
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &CacheRows, view: &View) -> Screen {
+        text::of(self, context, rows, view)
     }
 }
 

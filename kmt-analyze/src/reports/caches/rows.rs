@@ -1,9 +1,9 @@
 //! Sums by cache and size class.
 
-use kmt_format::schema::{Meaning, Role};
 use serde::Serialize;
 
 use crate::ledger::totals::Totals;
+use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, CacheTotals, by_cache, name_of};
 use crate::pass::coverage::bounds::LiveSpan;
 use crate::pass::weights::in_order;
@@ -26,24 +26,6 @@ pub struct CacheRows {
     pub caches_total: usize,
     /// Caches and size classes.
     pub caches: Vec<CacheRow>,
-    /// Sums over all caches.
-    #[serde(skip)]
-    pub all: SlabSums,
-    /// Any cache, shown or not, has frees without events.
-    #[serde(skip)]
-    pub has_doubts: bool,
-    /// Names of all caches, where `--cache` leaves none.
-    #[serde(skip)]
-    pub others: Vec<String>,
-    /// Why no event names some of the caches, shown or not.
-    #[serde(skip)]
-    pub nameless: Option<&'static str>,
-    /// True if the file has /sys/kernel/slab.
-    #[serde(skip)]
-    pub aliases_are_recorded: bool,
-    /// Source of the bounds of live figures.
-    #[serde(skip)]
-    pub bounds_legend: &'static str,
 }
 
 /// Sums of one cache or size class.
@@ -72,59 +54,64 @@ pub struct CacheRow {
     pub alloc_events_inferred: u64,
 }
 
+/// All caches with their names.
+fn caches(analysis: &Analysis) -> impl Iterator<Item = (String, CacheTotals)> {
+    let caches = by_cache(analysis).into_iter().filter(|cache| cache.totals != Totals::default());
+    caches.map(|cache| (name_of(&cache.key, analysis), cache))
+}
+
 /// Aliases of caches from /sys/kernel/slab, if it was recorded.
-fn aliases(session: &Session<'_>) -> Aliases {
+pub fn aliases(session: &Session<'_>) -> Aliases {
     let metadata = session.trace.metadata();
     let text = ["slab_sysfs.after", "slab_sysfs.before"].iter().find_map(|name| metadata.attachment(name));
     Aliases::parse(text)
 }
 
-/// Why no event names the cache of some objects.
-fn why_nameless(session: &Session<'_>) -> &'static str {
-    let mut frees =
-        session.trace.schema().classes().filter(|(_, class)| class.meaning == Meaning::CACHE_FREE);
-    match frees.any(|(_, class)| class.field_with(Role::CACHE_NAME).is_some()) {
-        true => {
-            "no object of their call sites was freed in the trace, and the event of a free names the cache"
-        }
-        false => "kernels before 5.12 name it in no event",
-    }
-}
-
 /// Rows of the caches whose name contains `filter`.
 pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CacheRows {
-    let analysis = context.analysis;
-    let mut all: Vec<(String, CacheTotals)> = by_cache(analysis)
-        .into_iter()
-        .filter(|cache| cache.totals != Totals::default())
-        .map(|cache| (name_of(&cache.key, analysis), cache))
+    let mut all: Vec<(String, CacheTotals)> = caches(context.analysis)
+        .filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter)))
         .collect();
-    let names: Vec<String> = all.iter().filter(|_| filter.is_some()).map(|cache| cache.0.clone()).collect();
-    all.retain(|(name, _)| filter.is_none_or(|filter| name.contains(filter)));
     sort_rows(&mut all, sort, |(name, cache)| (in_order(cache.estimate, cache.totals), name));
     let shown = shown(Some(context.limit), all.len());
-    let aliases = aliases(context.session);
-    let basis = context.basis();
-    let bounds = context.live_bounds();
-    let live = bounds.bounds.by_cache();
+    let (aliases, basis) = (aliases(context.session), context.basis());
+    let live = context.live_bounds().bounds.by_cache();
     let row = |(name, cache): &(String, CacheTotals)| {
         row(name, cache, &aliases, recorded(cache, basis), live.get(&cache.key).copied().flatten())
     };
-    let mut sum = Totals::default();
-    all.iter().for_each(|(_, cache)| sum += &cache.totals);
-    CacheRows {
-        caches_total: all.len(),
-        all: SlabSums::of(&sum, RecordedSums::slab(basis, None)),
-        others: if all.is_empty() { names } else { Vec::new() },
-        has_doubts: all.iter().any(|(_, cache)| is_doubtful(&cache.totals)),
-        nameless: all
-            .iter()
-            .any(|(_, cache)| matches!(cache.key, CacheKey::Nameless(..)))
-            .then(|| why_nameless(context.session)),
-        aliases_are_recorded: aliases.is_recorded(),
-        bounds_legend: bounds.legend(),
-        caches: all.iter().take(shown).map(row).collect(),
+    CacheRows { caches_total: all.len(), caches: all.iter().take(shown).map(row).collect() }
+}
+
+/// All caches whose name contains the text of `--cache`, shown or not.
+pub struct AllCaches {
+    /// Sums of their objects.
+    pub sums: SlabSums,
+    /// Any has frees without events.
+    pub has_doubts: bool,
+    /// No event names some of them.
+    pub has_nameless: bool,
+}
+
+impl AllCaches {
+    /// Those of the trace.
+    pub fn of(context: &ReportContext<'_, '_>, filter: Option<&str>) -> Self {
+        let mut sum = Totals::default();
+        let (mut has_doubts, mut has_nameless) = (false, false);
+        for (name, cache) in caches(context.analysis) {
+            if filter.is_none_or(|filter| name.contains(filter)) {
+                sum += &cache.totals;
+                has_doubts |= is_doubtful(&cache.totals);
+                has_nameless |= matches!(cache.key, CacheKey::Nameless(..));
+            }
+        }
+        let sums = SlabSums::of(&sum, RecordedSums::slab(context.basis(), None));
+        Self { sums, has_doubts, has_nameless }
     }
+}
+
+/// Names of all caches.
+pub fn names(context: &ReportContext<'_, '_>) -> Vec<String> {
+    caches(context.analysis).map(|(name, _)| name).collect()
 }
 
 /// Sums of a cache whose events were recorded.

@@ -1,26 +1,32 @@
 //! The screen of caches.
 
-use super::rows::{CacheRow, CacheRows};
+use kmt_format::schema::{Meaning, Role};
+
+use super::Caches;
+use super::rows::{AllCaches, CacheRow, CacheRows, aliases, names};
 use crate::render::nothing::{self, some};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::escaped;
 use crate::render::words::listed;
-use crate::reports::common::View;
 use crate::reports::common::cells::{LIVE_RANGE, live_range, live_range_cells, slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
-use crate::reports::common::sorting::SortKey;
+use crate::reports::common::{ReportContext, View};
+use crate::trace::session::Session;
 
 const NOUNS: Nouns = Nouns { one: "cache", several: "caches" };
 
 /// The largest caches, and the meaning of their names.
-pub fn of(rows: &CacheRows, sort: Option<SortKey>, view: &View) -> Screen {
+pub fn of(report: &Caches, context: &ReportContext<'_, '_>, rows: &CacheRows, view: &View) -> Screen {
+    let (sort, filter) = (report.rows.sort.first().copied(), report.cache.as_deref());
+    let total = rows.caches_total;
+    let names = if total == 0 && filter.is_some() { names(context) } else { Vec::new() };
+    if !names.is_empty() {
+        return nothing::screen(vec![format!("caches: {}", some(names))]);
+    }
+    let all = AllCaches::of(context, filter);
     let largest = rows.caches.first().map(name);
     let first = largest.as_deref().zip(rows.caches.first().map(|row| &row.sums));
-    if !rows.others.is_empty() {
-        return nothing::screen(vec![format!("caches: {}", some(rows.others.clone()))]);
-    }
-    let total = rows.caches_total;
-    let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &rows.all, first, view));
+    let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &all.sums, first, view));
     let is_lossy = view.is_lossy;
     screen.table(
         Table::of_rows("", &rows.caches)
@@ -28,13 +34,14 @@ pub fn of(rows: &CacheRows, sort: Option<SortKey>, view: &View) -> Screen {
             .column(Column::name("cache"), |row| Cell::text(name(row)))
             .column(Column::number("size").leaves(5), |row| Cell::text(size(row)))
             .columns(slab_columns(sort, is_lossy), |r| slab_cells(&r.sums, r.estimated.as_ref(), is_lossy))
-            .columns(live_range(rows.has_doubts), |r| live_range_cells(rows.has_doubts, &r.live_range))
-            .explain(LIVE_RANGE[0].heading, rows.bounds_legend),
+            .columns(live_range(all.has_doubts), |r| live_range_cells(all.has_doubts, &r.live_range))
+            .explain(LIVE_RANGE[0].heading, context.live_bounds().legend()),
     );
-    for sentence in aliases(rows) {
+    for sentence in other_names(rows, context.session) {
         screen.note(sentence);
     }
-    if let Some(reason) = rows.nameless {
+    if all.has_nameless {
+        let reason = why_nameless(context.session);
         screen.note(format!("?: the cache of these objects is unknown: {reason}."));
     }
     screen.next("callers --sort live", "call sites that hold the memory");
@@ -53,9 +60,21 @@ fn size(row: &CacheRow) -> String {
     if low == high { low.to_string() } else { format!("{low}-{high}") }
 }
 
+/// Why no event names the cache of some objects.
+fn why_nameless(session: &Session<'_>) -> &'static str {
+    let mut frees =
+        session.trace.schema().classes().filter(|(_, class)| class.meaning == Meaning::CACHE_FREE);
+    match frees.any(|(_, class)| class.field_with(Role::CACHE_NAME).is_some()) {
+        true => {
+            "no object of their call sites was freed in the trace, and the event of a free names the cache"
+        }
+        false => "kernels before 5.12 name it in no event",
+    }
+}
+
 /// Other caches of a name.
-fn aliases(rows: &CacheRows) -> Vec<String> {
-    if !rows.aliases_are_recorded {
+fn other_names(rows: &CacheRows, session: &Session<'_>) -> Vec<String> {
+    if !aliases(session).is_recorded() {
         return vec![
             "A name may stand for several caches: SLUB merges caches of like size and events name the first; the file does not list the others."
                 .to_owned(),

@@ -54,8 +54,8 @@ impl Report for Callers {
         rows::of(context, &self.rows.sort, self.call_site.as_deref())
     }
 
-    fn screen(&self, rows: &CallerRows, view: &View) -> Screen {
-        text::of(rows, self.rows.sort.first().copied(), view)
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &CallerRows, view: &View) -> Screen {
+        text::of(self, context, rows, view)
     }
 }
 

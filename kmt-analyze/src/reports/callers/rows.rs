@@ -9,7 +9,6 @@ use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
 use crate::pass::weights::{Estimate, in_order};
 use crate::reports::common::ReportContext;
-use crate::reports::common::labels::Labels;
 use crate::reports::common::live_bounds::is_doubtful;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Address, Estimated, LiveRange, SlabSums};
@@ -24,23 +23,8 @@ use crate::stream::{Api, Site};
 pub struct CallerRows {
     /// Number of call sites.
     pub callers_total: usize,
-    /// Names of all call sites, where `--call-site` leaves none.
-    #[serde(skip)]
-    pub others: Vec<String>,
     /// Call sites and interfaces.
     pub callers: Vec<CallerRow>,
-    /// Sums over all call sites.
-    #[serde(skip)]
-    pub all: SlabSums,
-    /// Any call site, shown or not, has allocations that failed.
-    #[serde(skip)]
-    pub has_failures: bool,
-    /// True if any has frees without events.
-    #[serde(skip)]
-    pub has_doubts: bool,
-    /// Bound of the live figures.
-    #[serde(skip)]
-    pub bounds_legend: &'static str,
 }
 
 /// Sums of one call site and interface.
@@ -66,30 +50,29 @@ pub struct CallerRow {
     pub alloc_failures: u64,
 }
 
-/// A call site before sorting and limiting.
-struct CallerCandidate {
+/// A call site and interface before sorting and limiting.
+struct Caller {
     address: u64,
     api: Api,
-    name: Symbol,
     totals: Totals,
     /// Boxed: few traces have samples.
     estimate: Option<Box<Estimate>>,
     failures: u64,
 }
 
-impl CallerCandidate {
+impl Caller {
     fn estimate(&self) -> Option<Estimate> {
         self.estimate.as_deref().copied()
     }
 }
 
-/// A candidate for each call site and interface, by address.
-fn candidates(analysis: &Analysis, labels: &Labels<'_, '_>) -> Vec<CallerCandidate> {
+/// All call sites and interfaces, by address.
+fn callers(analysis: &Analysis) -> Vec<Caller> {
     let sites = analysis.interner.sites.items().iter().zip(&analysis.balance.sites);
     let mut sites: Vec<_> = sites.zip(&analysis.balance.failures).collect();
     sites.sort_by_key(|((site, _), _)| (site.call_site, site.api));
     let callers = sites.chunk_by(|((a, _), _), ((b, _), _)| (a.call_site, a.api) == (b.call_site, b.api));
-    let candidate = |sites: &[((&Site, &SiteTotals), &u64)]| {
+    let caller = |sites: &[((&Site, &SiteTotals), &u64)]| {
         let ((first, _), _) = sites.first()?;
         let (mut totals, mut estimate, mut failures) = (Totals::default(), None, 0);
         for ((site, parts), failed) in sites {
@@ -99,51 +82,66 @@ fn candidates(analysis: &Analysis, labels: &Labels<'_, '_>) -> Vec<CallerCandida
             }
             failures += **failed;
         }
-        let name = labels.located(first.call_site);
         let estimate = estimate.map(Box::new);
-        Some(CallerCandidate { address: first.call_site, api: first.api, name, totals, estimate, failures })
+        Some(Caller { address: first.call_site, api: first.api, totals, estimate, failures })
     };
-    callers.filter_map(candidate).filter(|c| c.totals != Totals::default() || c.failures > 0).collect()
+    callers.filter_map(caller).filter(|c| c.totals != Totals::default() || c.failures > 0).collect()
 }
 
 /// Rows of the call sites whose name contains `filter`.
 pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CallerRows {
-    let analysis = context.analysis;
-    let mut all = candidates(analysis, context.labels());
-    let names: Vec<String> = all.iter().filter(|_| filter.is_some()).map(|c| c.name.to_string()).collect();
-    all.retain(|c| filter.is_none_or(|filter| c.name.contains(filter)));
-    sort_rows(&mut all, sort, |c| (in_order(c.estimate(), c.totals), &c.name));
+    let named = |caller: Caller| (context.labels().located(caller.address), caller);
+    let mut all: Vec<(Symbol, Caller)> = callers(context.analysis).into_iter().map(named).collect();
+    all.retain(|(name, _)| filter.is_none_or(|filter| name.contains(filter)));
+    sort_rows(&mut all, sort, |(name, c)| (in_order(c.estimate(), c.totals), name));
     let shown = shown(Some(context.limit), all.len());
     let bounds = context.live_bounds();
-    let wanted: HashSet<(Api, u64)> = all.iter().take(shown).map(|c| (c.api, c.address)).collect();
+    let wanted: HashSet<(Api, u64)> = all.iter().take(shown).map(|(_, c)| (c.api, c.address)).collect();
     let live = bounds.bounds.by_caller(|caller| wanted.contains(&caller));
     let basis = context.basis();
     let recorded = [Api::Kmalloc, Api::Cache].map(|api| RecordedSums::slab(basis, Some(api)));
-    let row = |c: &CallerCandidate| {
+    let row = |(name, c): &(Symbol, Caller)| {
         let recorded = recorded[c.api as usize];
+        let live = live.get(&(c.api, c.address)).copied().flatten();
         CallerRow {
             sums: SlabSums::of(&c.totals, recorded),
             estimated: c.estimate().map(Estimated::from),
             call_site: Address(c.address),
-            symbol: c.name.clone(),
+            symbol: name.clone(),
             api: c.api.name(),
-            live_range: LiveRange::of(
-                &c.totals,
-                live.get(&(c.api, c.address)).copied().flatten(),
-                recorded.lives,
-            ),
+            live_range: LiveRange::of(&c.totals, live, recorded.lives),
             alloc_failures: c.failures,
         }
     };
-    let mut sum = Totals::default();
-    all.iter().for_each(|c| sum += &c.totals);
-    CallerRows {
-        callers_total: all.len(),
-        others: if all.is_empty() { names } else { Vec::new() },
-        all: SlabSums::of(&sum, RecordedSums::slab(basis, None)),
-        has_failures: all.iter().any(|c| c.failures > 0),
-        has_doubts: all.iter().any(|c| is_doubtful(&c.totals)),
-        bounds_legend: bounds.legend(),
-        callers: all.iter().take(shown).map(row).collect(),
+    CallerRows { callers_total: all.len(), callers: all.iter().take(shown).map(row).collect() }
+}
+
+/// All call sites whose name contains the text of `--call-site`, shown or not.
+pub struct AllCallers {
+    /// Sums of their objects.
+    pub sums: SlabSums,
+    /// Any has allocations that failed.
+    pub has_failures: bool,
+    /// Any has frees without events.
+    pub has_doubts: bool,
+}
+
+impl AllCallers {
+    /// Those of the trace.
+    pub fn of(context: &ReportContext<'_, '_>, filter: Option<&str>) -> Self {
+        let mut all = callers(context.analysis);
+        all.retain(|c| filter.is_none_or(|filter| context.labels().located(c.address).contains(filter)));
+        let mut sum = Totals::default();
+        all.iter().for_each(|c| sum += &c.totals);
+        Self {
+            sums: SlabSums::of(&sum, RecordedSums::slab(context.basis(), None)),
+            has_failures: all.iter().any(|c| c.failures > 0),
+            has_doubts: all.iter().any(|c| is_doubtful(&c.totals)),
+        }
     }
+}
+
+/// Names of all call sites, by address.
+pub fn names(context: &ReportContext<'_, '_>) -> Vec<String> {
+    callers(context.analysis).iter().map(|c| context.labels().located(c.address).to_string()).collect()
 }

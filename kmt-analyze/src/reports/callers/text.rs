@@ -1,23 +1,26 @@
 //! The screen of call sites.
 
-use super::rows::CallerRows;
+use super::Callers;
+use super::rows::{AllCallers, CallerRows, names};
 use crate::render::nothing::{self, some};
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::reports::common::View;
 use crate::reports::common::cells::{LIVE_RANGE, live_range, live_range_cells, slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
-use crate::reports::common::sorting::SortKey;
+use crate::reports::common::{ReportContext, View};
 
 const NOUNS: Nouns = Nouns { one: "call site", several: "call sites" };
 
 /// The largest call sites, and the share of the first.
-pub fn of(rows: &CallerRows, sort: Option<SortKey>, view: &View) -> Screen {
-    if !rows.others.is_empty() {
-        return nothing::screen(vec![format!("call sites: {}", some(rows.others.clone()))]);
-    }
-    let first = rows.callers.first().map(|row| (row.symbol.as_str(), &row.sums));
+pub fn of(report: &Callers, context: &ReportContext<'_, '_>, rows: &CallerRows, view: &View) -> Screen {
+    let (sort, filter) = (report.rows.sort.first().copied(), report.call_site.as_deref());
     let total = rows.callers_total;
-    let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &rows.all, first, view));
+    let names = if total == 0 && filter.is_some() { names(context) } else { Vec::new() };
+    if !names.is_empty() {
+        return nothing::screen(vec![format!("call sites: {}", some(names))]);
+    }
+    let all = AllCallers::of(context, filter);
+    let first = rows.callers.first().map(|row| (row.symbol.as_str(), &row.sums));
+    let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &all.sums, first, view));
     let is_lossy = view.is_lossy;
     screen.table(
         Table::of_rows("", &rows.callers)
@@ -25,11 +28,11 @@ pub fn of(rows: &CallerRows, sort: Option<SortKey>, view: &View) -> Screen {
             .column(Column::name("call site"), |row| Cell::from(&row.symbol))
             .column(Column::whole("api").leaves(5), |row| Cell::text(row.api))
             .columns(slab_columns(sort, is_lossy), |r| slab_cells(&r.sums, r.estimated.as_ref(), is_lossy))
-            .column_if(rows.has_failures, Column::number("failed").leaves(6), |r| {
+            .column_if(all.has_failures, Column::number("failed").leaves(6), |r| {
                 Cell::Count(r.alloc_failures)
             })
-            .columns(live_range(rows.has_doubts), |r| live_range_cells(rows.has_doubts, &r.live_range))
-            .explain(LIVE_RANGE[0].heading, rows.bounds_legend),
+            .columns(live_range(all.has_doubts), |r| live_range_cells(all.has_doubts, &r.live_range))
+            .explain(LIVE_RANGE[0].heading, context.live_bounds().legend()),
     );
     screen.next("lifetimes", "how long their objects live, and where they are freed");
     screen.next("callers --sort wasted", "who wastes most");

@@ -90,7 +90,7 @@ impl Report for CallGraph {
         calls.map_or(CallGraphRows { callgraph: None }, |calls| rows::of(context, calls, self))
     }
 
-    fn screen(&self, rows: &CallGraphRows, view: &View) -> Screen {
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &CallGraphRows, view: &View) -> Screen {
         text::of(rows, self.pages, view)
     }
 }

@@ -39,7 +39,7 @@ pub fn slab_cells(sums: &SlabSums, estimated: Option<&Estimated>, is_lossy: bool
             about(Cell::Count(all.alloc_events)),
             about(Cell::Bytes(all.bytes_req)),
             about(Cell::Bytes(all.bytes_alloc)),
-            about(Cell::Bytes(all.bytes_wasted)),
+            about(Cell::Bytes(all.bytes_wasted())),
         ],
     };
     let lives = [

@@ -6,6 +6,7 @@ use super::recorded_sums::RecordedSums;
 use super::rows::FrameSums;
 use crate::ledger::page_totals::FrameTotals;
 use crate::pass::Analysis;
+use crate::reports::common::ReportContext;
 
 /// Sums and counts of all pages; frames are pages of the target's size. `null`: the events of the number were not
 /// recorded.
@@ -35,15 +36,6 @@ pub struct PageSums {
     pub bytes_wasted_live: Option<u64>,
     /// 0.
     pub internal_fragmentation_percent: Option<f64>,
-    /// Bytes of a page.
-    #[serde(skip)]
-    pub page_size: u64,
-    /// Pages freed, by plain sum.
-    #[serde(skip)]
-    pub raw_pages_freed: Option<u64>,
-    /// True if no page was allocated or freed.
-    #[serde(skip)]
-    pub is_empty: bool,
 }
 
 /// Plain sums over page events.
@@ -63,9 +55,24 @@ pub struct RawPageSums {
 }
 
 impl PageSums {
+    /// True if no page was allocated or freed.
+    pub fn is_empty(&self) -> bool {
+        let Self { sums, raw, .. } = self;
+        let allocated = [sums.alloc_events, sums.alloc_failures, sums.pages_alloc, sums.pages_live];
+        let freed = [sums.pages_freed, sums.pages_freed_unseen, self.free_events, self.pages_free_only];
+        let events = [raw.alloc_events, raw.free_events];
+        allocated.iter().chain(&freed).chain(&events).all(|number| number.unwrap_or(0) == 0)
+    }
+
     /// Live pages of allocations that cross a loss.
-    pub fn pages_live_uncertain(&self) -> Option<u64> {
-        self.sums.bytes_live_uncertain.map(|bytes| bytes / self.page_size.max(1))
+    pub fn pages_live_uncertain(&self, page_size: u64) -> Option<u64> {
+        self.sums.bytes_live_uncertain.map(|bytes| bytes / page_size.max(1))
+    }
+
+    /// Pages freed, by plain sum.
+    pub fn raw_pages_freed(context: &ReportContext<'_, '_>) -> Option<u64> {
+        let frees = RecordedSums::pages(context.basis()).frees;
+        frees.then_some(context.analysis.balance.frames.counts.raw_frames_freed)
     }
 
     /// Sums of a pass; `null` where events were not recorded.
@@ -95,9 +102,6 @@ impl PageSums {
             bytes_wasted: alloc(0),
             bytes_wasted_live: life(0),
             internal_fragmentation_percent: recorded.allocs.then_some(0.0),
-            page_size,
-            raw_pages_freed: free(counts.raw_frames_freed),
-            is_empty: all == FrameTotals::default() && *counts == Default::default(),
         }
     }
 }

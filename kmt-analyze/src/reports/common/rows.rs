@@ -169,12 +169,16 @@ pub struct Estimated {
     pub bytes_req: u64,
     /// Bytes allocated.
     pub bytes_alloc: u64,
-    /// Bytes allocated beyond those requested.
-    #[serde(skip)]
-    pub bytes_wasted: u64,
 }
 
-sums!(Estimated: alloc_events, bytes_req, bytes_alloc, bytes_wasted);
+sums!(Estimated: alloc_events, bytes_req, bytes_alloc);
+
+impl Estimated {
+    /// Bytes allocated beyond those requested.
+    pub fn bytes_wasted(&self) -> u64 {
+        self.bytes_alloc.saturating_sub(self.bytes_req)
+    }
+}
 
 impl From<Estimate> for Estimated {
     fn from(e: Estimate) -> Self {
@@ -183,7 +187,6 @@ impl From<Estimate> for Estimated {
             alloc_events: whole(e.alloc_events),
             bytes_req: whole(e.bytes_req),
             bytes_alloc: whole(e.bytes_alloc),
-            bytes_wasted: whole(e.bytes_alloc - e.bytes_req),
         }
     }
 }

@@ -33,7 +33,7 @@ impl Report for CrossCpuReport {
         rows::of(context, context.analysis.get(*handle))
     }
 
-    fn screen(&self, rows: &CrossCpuRows, view: &View) -> Screen {
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &CrossCpuRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

@@ -36,7 +36,7 @@ impl Report for Events {
         rows::of(context)
     }
 
-    fn screen(&self, rows: &EventRows, view: &View) -> Screen {
-        text::of(rows, view)
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &EventRows, view: &View) -> Screen {
+        text::of(context, rows, view)
     }
 }

@@ -1,22 +1,32 @@
 //! The screen of event counts.
 
-use super::rows::{CountTable, EventRows};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::counts::CountedEvents;
+use super::rows::EventRows;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::{count, escaped};
 use crate::render::words::{counted, share};
-use crate::reports::common::View;
+use crate::reports::common::{ReportContext, View};
 
 /// Counts by event, task and CPU.
-pub fn of(rows: &EventRows, view: &View) -> Screen {
-    let mut screen = Screen::new(answer(rows));
-    if let Some(busiest) = busiest(rows) {
-        screen.answer(busiest);
-    }
+pub fn of(context: &ReportContext<'_, '_>, rows: &EventRows, view: &View) -> Screen {
+    let (counts, labels) = (CountedEvents::of(context), context.labels());
+    let events = rows.events.iter().map(|(name, count)| (name.clone(), count.events));
+    let by_event = sorted(events.collect());
+    let by_task = sorted(counts.by_name(|cell| labels.task(cell.pid)));
+    let by_cpu = sorted(counts.by_name(|cell| format!("{:3}", cell.cpu)));
     let all = rows.events_total;
-    screen.table(table(Column::name("event"), ("event", "events"), &rows.by_event, all));
-    screen.table(table(Column::name("task"), ("task", "tasks"), &rows.by_task, all));
-    screen.table(table(Column::number("CPU"), ("CPU", "CPUs"), &rows.by_cpu, all));
-    if all > 0 && rows.per_second.is_none() {
+    let mut screen = Screen::new(answer(all, counts.rate(all), by_event.first()));
+    if let (Some(task), Some(cpu)) = (by_task.first(), by_cpu.first()) {
+        screen.answer(busiest(task, cpu, all));
+    }
+    let limit = view.limit;
+    screen.table(table(Column::name("event"), ("event", "events"), &by_event, &counts, limit));
+    screen.table(table(Column::name("task"), ("task", "tasks"), &by_task, &counts, limit));
+    screen.table(table(Column::number("CPU"), ("CPU", "CPUs"), &by_cpu, &counts, limit));
+    if all > 0 && counts.rate(all).is_none() {
         screen.note("There are no rates: the clock counts ticks, or all events have one time.");
     }
     if all > 0 {
@@ -29,31 +39,34 @@ pub fn of(rows: &EventRows, view: &View) -> Screen {
     screen
 }
 
+/// Names and counts, the largest first.
+fn sorted(sums: BTreeMap<String, u64>) -> Vec<(String, u64)> {
+    let mut sums: Vec<(String, u64)> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, events)| Reverse(*events));
+    sums
+}
+
 /// Events, their rate, and the most frequent one.
-fn answer(rows: &EventRows) -> String {
-    let all = rows.events_total;
+fn answer(all: u64, rate: Option<f64>, first: Option<&(String, u64)>) -> String {
     if all == 0 {
         return "No events: the file has none, or the selection leaves none.".to_owned();
     }
-    let rate = rows.per_second.map_or(String::new(), |rate| format!(" ({} per second)", rounded(rate)));
-    let first = rows.by_event.rows.first().map_or(String::new(), |(name, row)| {
-        format!(", {} of them {}", share(row.events, all), escaped(name.as_bytes()))
+    let rate = rate.map_or(String::new(), |rate| format!(" ({} per second)", rounded(rate)));
+    let first = first.map_or(String::new(), |(name, events)| {
+        format!(", {} of them {}", share(*events, all), escaped(name.as_bytes()))
     });
     format!("{}{rate}{first}.", counted(all, "event", "events"))
 }
 
 /// The task and the CPU with most events.
-fn busiest(rows: &EventRows) -> Option<String> {
-    let (task, of_task) = rows.by_task.rows.first()?;
-    let (cpu, of_cpu) = rows.by_cpu.rows.first()?;
-    let share = |events| share(events, rows.events_total);
-    Some(format!(
+fn busiest((task, of_task): &(String, u64), (cpu, of_cpu): &(String, u64), all: u64) -> String {
+    format!(
         "Task {} has most of them ({}); CPU {} has {}.",
         escaped(task.as_bytes()),
-        share(of_task.events),
+        share(*of_task, all),
         cpu.trim(),
-        share(of_cpu.events)
-    ))
+        share(*of_cpu, all)
+    )
 }
 
 /// A rate; one that would round to 0 is not 0.
@@ -64,17 +77,19 @@ fn rounded(rate: f64) -> String {
 fn table(
     column: Column,
     (one, several): (&'static str, &'static str),
-    counts: &CountTable,
-    all: u64,
+    sums: &[(String, u64)],
+    counts: &CountedEvents,
+    limit: usize,
 ) -> Table {
-    let has_rates = counts.rows.iter().any(|(_, row)| row.events_per_second.is_some());
-    let rate = |rate: Option<f64>| rate.map_or(Cell::Empty, |rate| Cell::text(rounded(rate)));
-    Table::of_rows("", &counts.rows)
-        .of(one, several, counts.total)
+    let all: u64 = counts.cells.values().sum();
+    let rate = |events| counts.rate(events).map_or(Cell::Empty, |rate| Cell::text(rounded(rate)));
+    let has_rates = !sums.is_empty() && counts.rate(all).is_some();
+    Table::of_rows("", sums.iter().take(limit))
+        .of(one, several, sums.len())
         .column(column, |(name, _)| Cell::text(escaped(name.trim_start().as_bytes())))
-        .column(Column::number("count"), |(_, row)| Cell::Count(row.events))
-        .column(Column::number("%"), |(_, row)| Cell::share(row.events, all))
-        .column(Column::whole("share").leaves(2), |(_, row)| Cell::bar(row.events, all))
-        .column_if(has_rates, Column::number("per second").leaves(1), |(_, row)| rate(row.events_per_second))
+        .column(Column::number("count"), |(_, events)| Cell::Count(*events))
+        .column(Column::number("%"), |(_, events)| Cell::share(*events, all))
+        .column(Column::whole("share").leaves(2), |(_, events)| Cell::bar(*events, all))
+        .column_if(has_rates, Column::number("per second").leaves(1), |(_, events)| rate(*events))
         .into()
 }

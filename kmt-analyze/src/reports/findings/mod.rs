@@ -105,7 +105,7 @@ impl Report for Findings {
         rows::of(context, sources)
     }
 
-    fn screen(&self, rows: &FindingRows, view: &View) -> Screen {
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &FindingRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

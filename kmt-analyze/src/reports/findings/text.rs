@@ -68,7 +68,7 @@ fn totals(rows: &SummaryRows) -> Table {
             ]);
         }
     }
-    if let Some(pages) = rows.pages.as_ref().filter(|pages| !pages.sums.is_empty) {
+    if let Some(pages) = rows.pages.as_ref().filter(|pages| !pages.sums.is_empty()) {
         let sums = &pages.sums.sums;
         table.row([
             Cell::text("pages (slabs included)"),

@@ -1,14 +1,14 @@
 //! Bytes allocated beyond those requested: kmalloc's size classes, whole pages for large requests, and the caches' own
 //! rounding, which is charged to the cache and not to its call sites.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::traced::Traced;
+use super::traced::{Traced, cache_names};
 use crate::collect::occupancy::OccupancySums;
 use crate::collect::sums::{Sums, sums};
+use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Address;
 use crate::reports::common::symbol::Symbol;
@@ -32,9 +32,6 @@ pub struct InternalTables {
     pub cache_rounding_total: Option<usize>,
     /// Caches that round up; charged to the cache.
     pub cache_rounding: Vec<CacheWaste>,
-    /// The call site or cache that wastes most at the end, and its bytes.
-    #[serde(skip)]
-    pub largest: Option<(String, u64)>,
 }
 
 /// Waste, and the bytes that it is part of; `null`: frees were not recorded.
@@ -61,9 +58,6 @@ pub struct Waste {
     pub percent_of_live: Option<f64>,
     /// 100 x byte_time_wasted / byte_time.
     pub percent_of_byte_time: Option<f64>,
-    /// Bytes wasted on average over the window.
-    #[serde(skip)]
-    pub wasted_on_average: Option<u64>,
 }
 
 /// Waste of one call site.
@@ -117,10 +111,17 @@ impl InternalSums {
     }
 }
 
+impl Waste {
+    /// Bytes wasted on average over a window of that length.
+    pub fn wasted_on_average(&self, length: u64) -> Option<u64> {
+        let wasted: u128 = self.byte_time_wasted.as_ref()?.parse().ok()?;
+        Some(u64::try_from(wasted / u128::from(length.max(1))).unwrap_or(u64::MAX))
+    }
+}
+
 impl InternalSums {
-    /// Its waste, over a window of that length.
-    fn waste(&self, recorded: RecordedSums, length: u64) -> Waste {
-        let on_average = self.waste_time / u128::from(length.max(1));
+    /// Its waste.
+    fn waste(&self, recorded: RecordedSums) -> Waste {
         let waiting = |least| [least, self.live.saturating_add(self.waiting)];
         Waste {
             bytes_alloc: self.alloc,
@@ -133,7 +134,6 @@ impl InternalSums {
             percent_of_alloc: percent(self.wasted().into(), self.alloc.into()),
             percent_of_live: recorded.lives.then(|| percent(self.wasted_live().into(), self.live.into())),
             percent_of_byte_time: recorded.lives.then(|| percent(self.waste_time, self.byte_time)),
-            wasted_on_average: recorded.lives.then(|| u64::try_from(on_average).unwrap_or(u64::MAX)),
         }
     }
 }
@@ -187,8 +187,6 @@ fn all_sums<'t>(traced: &'t Traced<'_, '_, '_>, occupancy: &OccupancySums) -> Al
 /// Rows of a trace.
 pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTables {
     let AllSums { kinds, callers, caches } = all_sums(traced, occupancy);
-    let (first, last) = traced.context.selection.span(traced.context.session);
-    let length = last.saturating_sub(first);
     let mut callers: Vec<(u64, Symbol, InternalSums)> = callers
         .into_iter()
         .filter(|(_, sums)| sums.wasted() > 0)
@@ -198,19 +196,12 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTab
     let mut caches: Vec<(&str, InternalSums)> =
         caches.into_iter().filter(|(_, sums)| sums.wasted() > 0).collect();
     caches.sort_by(|a, b| (b.1.waste_time, a.0).cmp(&(a.1.waste_time, b.0)));
-    let largest_of = |name: &str, sums: &InternalSums| (name.to_owned(), sums.wasted_live());
-    let all = callers.iter().map(|(_, name, sums)| (name.as_str(), sums));
-    let all = all.chain(caches.iter().map(|(name, sums)| (*name, sums)));
-    let largest = all.max_by_key(|(name, sums)| (sums.wasted_live(), Reverse(*name)));
-    let largest =
-        largest.filter(|(_, sums)| sums.wasted_live() > 0).map(|(name, sums)| largest_of(name, sums));
     let limit = traced.context.limit;
     let basis = traced.context.basis();
     let [kmalloc, cache] = Api::ALL.map(|api| RecordedSums::slab(basis, Some(api)));
-    let kind =
-        |sums: &InternalSums, recorded: RecordedSums| recorded.allocs.then(|| sums.waste(recorded, length));
+    let kind = |sums: &InternalSums, recorded: RecordedSums| recorded.allocs.then(|| sums.waste(recorded));
     let caller = |(address, symbol, sums): &(u64, Symbol, InternalSums)| CallerWaste {
-        waste: sums.waste(kmalloc, length),
+        waste: sums.waste(kmalloc),
         call_site: Address(*address),
         symbol: symbol.clone(),
     };
@@ -224,8 +215,30 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTab
         cache_rounding: caches
             .iter()
             .take(limit)
-            .map(|(name, sums)| CacheWaste { waste: sums.waste(cache, length), cache: (*name).to_owned() })
+            .map(|(name, sums)| CacheWaste { waste: sums.waste(cache), cache: (*name).to_owned() })
             .collect(),
-        largest,
     }
+}
+
+/// The call site of kmalloc or the cache that wastes most in live objects, and these bytes; of equal ones the first by
+/// name.
+pub fn largest(context: &ReportContext<'_, '_>) -> Option<(String, u64)> {
+    let caches = cache_names(context.analysis);
+    let (mut callers, mut by_cache) = (BTreeMap::<u64, [u64; 2]>::new(), BTreeMap::<&str, [u64; 2]>::new());
+    let sites = context.analysis.interner.sites.items().iter().zip(&context.analysis.balance.sites);
+    for ((site, parts), cache) in sites.zip(&caches) {
+        let [live, req_live] = match site.api {
+            Api::Kmalloc => callers.entry(site.call_site).or_default(),
+            Api::Cache => by_cache.entry(cache).or_default(),
+        };
+        for (_, totals) in parts {
+            *live = live.saturating_add(totals.bytes_live);
+            *req_live = req_live.saturating_add(totals.bytes_req_live);
+        }
+    }
+    let wasted = |[live, req_live]: [u64; 2]| live.saturating_sub(req_live);
+    let name = |address| context.labels().located(address).to_string();
+    let all = callers.into_iter().map(|(address, sums)| (name(address), wasted(sums)));
+    let all = all.chain(by_cache.into_iter().map(|(cache, sums)| (cache.to_owned(), wasted(sums))));
+    all.filter(|(_, wasted)| *wasted > 0).max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)))
 }

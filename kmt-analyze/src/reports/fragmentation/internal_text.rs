@@ -2,14 +2,16 @@
 
 use super::internal::{InternalTables, Waste};
 use crate::render::screen::{Cell, Column, RowTable, Screen, Table};
-use crate::reports::common::View;
 use crate::reports::common::shown::part;
+use crate::reports::common::{ReportContext, View};
 
 /// Rows of call sites and caches, unless more are allowed.
 const ROWS: usize = 5;
 
 /// Adds waste by kind, and by call site of kmalloc and cache.
-pub fn add(screen: &mut Screen, rows: &InternalTables, view: &View) {
+pub fn add(screen: &mut Screen, rows: &InternalTables, context: &ReportContext<'_, '_>, view: &View) {
+    let (first, last) = context.selection.span(context.session);
+    let length = last.saturating_sub(first);
     let kinds = [
         ("kmalloc, size classes", rows.kmalloc.as_ref()),
         ("kmalloc, whole pages", rows.kmalloc_large.as_ref()),
@@ -20,7 +22,7 @@ pub fn add(screen: &mut Screen, rows: &InternalTables, view: &View) {
         let table = Table::of_rows("inside objects", kinds.into_iter().filter(shown))
             .column(Column::whole("kind"), |(name, _)| Cell::text(*name));
         let note = "mean waste: bytes allocated beyond those requested, on average over the window.";
-        screen.table(with_waste(table, |(_, waste)| *waste).explain("mean waste", note));
+        screen.table(with_waste(table, length, |(_, waste)| *waste).explain("mean waste", note));
     }
     let mut all: Vec<(Cell, &Waste)> = Vec::new();
     all.extend(rows.kmalloc_callers.iter().map(|row| (Cell::from(&row.symbol), &row.waste)));
@@ -31,13 +33,15 @@ pub fn add(screen: &mut Screen, rows: &InternalTables, view: &View) {
     let table = Table::of_rows("", all.into_iter().take(part(view.limit, ROWS)))
         .of("call site or cache", "call sites and caches", total)
         .column(Column::name("kmalloc call site or cache"), |(name, _)| name.clone());
-    screen.table(with_waste(table, |(_, waste)| Some(waste)));
+    screen.table(with_waste(table, length, |(_, waste)| Some(waste)));
 }
 
-/// Columns of waste: on average, of live objects, of all.
-fn with_waste<R>(table: RowTable<R>, of: impl Fn(&R) -> Option<&Waste>) -> RowTable<R> {
+/// Columns of waste: on average over a window of that length, of live objects, of all.
+fn with_waste<R>(table: RowTable<R>, length: u64, of: impl Fn(&R) -> Option<&Waste>) -> RowTable<R> {
     table
-        .column(Column::number("mean waste"), |r| Cell::bytes(of(r).and_then(|w| w.wasted_on_average)))
+        .column(Column::number("mean waste"), |r| {
+            Cell::bytes(of(r).and_then(|w| w.wasted_on_average(length)))
+        })
         .column(Column::number("mean %").leaves(5), |r| {
             Cell::percent(of(r).and_then(|w| w.percent_of_byte_time))
         })

@@ -1,10 +1,11 @@
 //! The losses that the answer names: unused memory by place, at the end of the trace.
 
-use super::internal::{InternalTables, Waste};
+use super::internal::{InternalTables, Waste, largest};
 use super::occupancy_rows::Occupied;
+use super::rows::FragmentationTables;
 use super::slabs::SlabTails;
-use super::traced::Traced;
 use super::zones::ZoneRow;
+use crate::reports::common::ReportContext;
 use crate::reports::common::answer::MaybeRefused;
 
 /// Place of unused memory.
@@ -46,15 +47,9 @@ const COSTLY_ORDER: u8 = 3;
 
 impl Requested {
     /// Of a trace.
-    pub fn of(traced: &Traced<'_, '_, '_>) -> Self {
-        let sites = traced
-            .context
-            .analysis
-            .interner
-            .pages
-            .items()
-            .iter()
-            .zip(&traced.context.analysis.balance.frames.sites);
+    pub fn of(context: &ReportContext<'_, '_>) -> Self {
+        let analysis = context.analysis;
+        let sites = analysis.interner.pages.items().iter().zip(&analysis.balance.frames.sites);
         let requested = sites.filter(|(_, sums)| sums.alloc_events > 0 || sums.alloc_failures > 0);
         let largest = requested.map(|(site, _)| site.order).max();
         Self { order: largest.unwrap_or(COSTLY_ORDER), is_traced: largest.is_some() }
@@ -69,26 +64,20 @@ pub fn wasted_in_all(internal: &InternalTables) -> Option<(u64, u64)> {
 }
 
 /// Losses of all places, the largest first, unknown ones last.
-pub fn of(
-    traced: &Traced<'_, '_, '_>,
-    internal: &InternalTables,
-    slabs: Option<&SlabTails>,
-    occupancy: &MaybeRefused<Occupied>,
-    (zones, requested): (Option<&[ZoneRow]>, Requested),
-) -> Vec<Loss> {
-    let page_size = traced.context.analysis.page_size.0;
+pub fn of(context: &ReportContext<'_, '_>, tables: &FragmentationTables, requested: Requested) -> Vec<Loss> {
+    let page_size = context.analysis.page_size.0;
     let mut losses = vec![
-        objects(internal),
-        self::slabs(slabs),
-        between_objects(occupancy),
-        between_pages(zones, requested, page_size),
+        objects(context, &tables.internal),
+        self::slabs(tables.slabs.as_ref()),
+        between_objects(&tables.occupancy),
+        between_pages(tables.pages.zones.as_deref(), requested, page_size),
     ];
     // The sort is stable: places of equal losses keep their order.
     losses.sort_by_key(|loss| std::cmp::Reverse(loss.bytes));
     losses
 }
 
-fn objects(internal: &InternalTables) -> Loss {
+fn objects(context: &ReportContext<'_, '_>, internal: &InternalTables) -> Loss {
     let kinds = [&internal.kmalloc, &internal.kmalloc_large, &internal.caches];
     let known = || kinds.into_iter().flatten();
     // A kind that was not recorded is not part of the sum; one without frees makes it unknown.
@@ -100,7 +89,7 @@ fn objects(internal: &InternalTables) -> Loss {
     Loss {
         place: UnusedIn::Objects,
         of: sum(|waste| waste.bytes_live).filter(|_| is_any),
-        largest: internal.largest.clone().filter(|_| bytes.is_some()),
+        largest: largest(context).filter(|_| bytes.is_some()),
         bytes,
     }
 }

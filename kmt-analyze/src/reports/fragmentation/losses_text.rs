@@ -8,12 +8,11 @@ use crate::reports::common::View;
 use crate::reports::common::answer::MaybeRefused;
 
 /// A screen with the largest loss, and a table of all.
-pub fn of(rows: &FragmentationTables, view: &View) -> Screen {
-    let requested = rows.pages.requested;
-    let mut screen = Screen::new(answer(rows, view));
+pub fn of(rows: &FragmentationTables, losses: &[Loss], requested: Requested, view: &View) -> Screen {
+    let mut screen = Screen::new(answer(rows, losses, requested, view));
     let largest = |loss: &Loss| loss.largest.clone().filter(|(_, bytes)| *bytes > 0);
     screen.table(
-        Table::of_rows("", rows.losses.iter().filter(|loss| loss.bytes.is_some()))
+        Table::of_rows("", losses.iter().filter(|loss| loss.bytes.is_some()))
             .column(Column::whole("place"), |loss| Cell::text(name(loss.place)))
             .column(Column::number("unused"), |loss| Cell::bytes(loss.bytes))
             .column(Column::number("of"), |loss| Cell::bytes(loss.of))
@@ -26,9 +25,9 @@ pub fn of(rows: &FragmentationTables, view: &View) -> Screen {
             .column(Column::number("its bytes").leaves(2), |loss| {
                 largest(loss).map_or(Cell::Empty, |(_, bytes)| Cell::Bytes(bytes))
             })
-            .explain("of", meaning(&rows.losses, requested)),
+            .explain("of", meaning(losses, requested)),
     );
-    for reason in unknown(rows) {
+    for reason in unknown(rows, losses) {
         screen.note(reason);
     }
     screen
@@ -74,9 +73,8 @@ fn unknown_at_end(wasted_in_all: Option<(u64, u64)>, view: &View) -> String {
 }
 
 /// The largest loss.
-fn answer(rows: &FragmentationTables, view: &View) -> String {
-    let requested = rows.pages.requested;
-    let loss = rows.losses.iter().find_map(|loss| Some((loss, loss.bytes?)));
+fn answer(rows: &FragmentationTables, losses: &[Loss], requested: Requested, view: &View) -> String {
+    let loss = losses.iter().find_map(|loss| Some((loss, loss.bytes?)));
     let Some((loss, bytes)) = loss else { return unknown_at_end(wasted_in_all(&rows.internal), view) };
     if bytes == 0 {
         return "No unused memory was found: at the end of the trace, none of its live objects and slabs has any."
@@ -99,8 +97,8 @@ fn answer(rows: &FragmentationTables, view: &View) -> String {
 }
 
 /// Reasons why the loss of a place is unknown.
-fn unknown(rows: &FragmentationTables) -> Vec<String> {
-    let of = |place: UnusedIn| rows.losses.iter().any(|loss| loss.place == place && loss.bytes.is_none());
+fn unknown(rows: &FragmentationTables, losses: &[Loss]) -> Vec<String> {
+    let of = |place: UnusedIn| losses.iter().any(|loss| loss.place == place && loss.bytes.is_none());
     let mut reasons = Vec::new();
     if of(UnusedIn::Objects) {
         reasons.push("inside objects: unknown at the end; it needs allocations and frees.".to_owned());

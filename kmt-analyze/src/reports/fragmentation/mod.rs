@@ -71,7 +71,7 @@ impl Report for Fragmentation {
         rows::of(context, occupancy, mixing, analysis.get(handles.2))
     }
 
-    fn screen(&self, rows: &FragmentationRows, view: &View) -> Screen {
-        text::of(rows, view)
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &FragmentationRows, view: &View) -> Screen {
+        text::of(context, rows, view)
     }
 }

@@ -48,7 +48,7 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> MaybeRefuse
     let unused = |sums: &CacheSums| sums.held - sums.live.min(sums.held);
     sums.sort_by(|a, b| (unused(&b.1), a.0).cmp(&(unused(&a.1), b.0)));
     let coverage = traced.coverage();
-    let (pinned_by, pinned_by_total, pinners) = pinned::of(traced, occupancy);
+    let (pinned_by, pinned_by_total) = pinned::of(traced, occupancy);
     let caches = sums.iter().map(|(name, sums)| cache(traced, name, sums, coverage.get(name)));
     let caches: Vec<OccupiedCache> = caches.collect();
     MaybeRefused::Found(Box::new(Occupied {
@@ -58,7 +58,6 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> MaybeRefuse
         over_time: steps(occupancy),
         pinned_by_total,
         pinned_by,
-        pinners,
     }))
 }
 

@@ -20,9 +20,6 @@ pub struct Occupied {
     pub pinned_by_total: usize,
     /// Call sites with survivors on slab pages, those that pin most first.
     pub pinned_by: Vec<PinRow>,
-    /// Call sites that pin slabs.
-    #[serde(skip)]
-    pub pinners: usize,
 }
 
 impl Occupied {

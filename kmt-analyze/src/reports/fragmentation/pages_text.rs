@@ -15,11 +15,12 @@ use crate::reports::common::shown::{is_more, part};
 const FALLBACKS: usize = 5;
 
 /// Adds free memory, fallbacks and pageblocks.
-pub fn add(screen: &mut Screen, rows: &PageFragmentation, view: &View) {
+/// Given the order that free memory is judged by, and the bytes of a page.
+pub fn add(screen: &mut Screen, rows: &PageFragmentation, (order, page_size): (u8, u64), view: &View) {
     let is_all = view.look.is_wide() || is_more(view.limit);
     if let Some(zones) = &rows.zones {
-        screen.table(unusable(zones, rows));
-        screen.table(indices(zones, rows, is_all));
+        screen.table(unusable(zones, order, page_size));
+        screen.table(indices(zones, order, is_all));
     }
     if let Some(fallbacks) = rows.fallbacks.as_ref().filter(|table| table.events > 0) {
         screen.lines("fallbacks: pages from pageblocks of another migrate type", vec![sums(fallbacks)]);
@@ -40,12 +41,12 @@ fn columns(zones: &[ZoneRow], kept: u8, first: impl IntoIterator<Item = Column>)
 }
 
 /// Free memory that requests of each order cannot use.
-fn unusable(zones: &[ZoneRow], rows: &PageFragmentation) -> Table {
+fn unusable(zones: &[ZoneRow], order: u8, page_size: u64) -> Table {
     let first = [Column::name("zone"), Column::whole("when"), Column::number("free")];
     let title = "between pages: % of free memory that a request of this order cannot use";
-    let mut table = Table::new(title, columns(zones, rows.requested.order, first));
+    let mut table = Table::new(title, columns(zones, order, first));
     for zone in zones {
-        let free = Cell::Bytes(zone.free_pages.saturating_mul(rows.page_size));
+        let free = Cell::Bytes(zone.free_pages.saturating_mul(page_size));
         let first = [Cell::text(zone.name()), Cell::text(zone.when), free];
         // Thousandths are shown as percent, without loss.
         let indices = zone.unusable_index.iter().map(|&index| Cell::Percent(index as f64 / 10.0));
@@ -55,10 +56,10 @@ fn unusable(zones: &[ZoneRow], rows: &PageFragmentation) -> Table {
 }
 
 /// Causes of failure of requests of each order, where some would fail.
-fn indices(zones: &[ZoneRow], rows: &PageFragmentation, is_all: bool) -> Table {
+fn indices(zones: &[ZoneRow], order: u8, is_all: bool) -> Table {
     let first = [Column::name("zone"), Column::whole("when")];
     let title = "requests of this order that would fail: 0 for lack of memory, 1 for fragmentation";
-    let mut table = Table::new(title, columns(zones, rows.requested.order, first));
+    let mut table = Table::new(title, columns(zones, order, first));
     let would_fail = |zone: &&ZoneRow| zone.extfrag_index.iter().any(|&index| index != SUCCESS);
     for zone in zones.iter().filter(|zone| is_all || would_fail(zone)) {
         let first = [Cell::text(zone.name()), Cell::text(zone.when)];

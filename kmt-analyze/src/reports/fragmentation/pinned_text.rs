@@ -16,10 +16,9 @@ const ROWS: usize = 5;
 pub fn add(screen: &mut Screen, rows: &MaybeRefused<Occupied>, view: &View) {
     let MaybeRefused::Found(rows) = rows else { return };
     let is_all = view.look.is_wide() || is_more(view.limit);
-    if rows.pinners == 0 && !is_all {
+    if !is_all && !rows.pinned_by.iter().any(|row| row.is_pinner) {
         return;
     }
-    let total = if is_all { rows.pinned_by_total } else { rows.pinned_by_total.max(rows.pinners) };
     let pins = |row: &PinRow| match row.is_pinner {
         true => Cell::Verdict("pins".to_owned(), Ink::Bad),
         false => Cell::Empty,
@@ -28,7 +27,7 @@ pub fn add(screen: &mut Screen, rows: &MaybeRefused<Occupied>, view: &View) {
     let shown = rows.pinned_by.iter().take(part(view.limit, ROWS));
     screen.table(
         Table::of_rows("between objects: nearly empty slabs", shown)
-            .of("call site", "call sites", total)
+            .of("call site", "call sites", rows.pinned_by_total)
             .column(Column::name("call site of live objects"), |row| Cell::from(&row.symbol))
             .column(Column::whole("verdict"), |row| pins(row))
             .column(Column::number("sparse slabs"), |row| Cell::text(format!("{:.1}", row.sparse_slabs)))

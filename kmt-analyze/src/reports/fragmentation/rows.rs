@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::fallbacks::{self, FallbackTable};
 use super::internal::{self, InternalTables};
-use super::losses::{self, Loss, Requested};
 use super::occupancy;
 use super::occupancy_rows::Occupied;
 use super::pageblocks::{self, Pageblocks};
@@ -39,9 +38,6 @@ pub struct FragmentationTables {
     pub occupancy: MaybeRefused<Occupied>,
     /// Between pages.
     pub pages: PageFragmentation,
-    /// Unused memory by place, the largest first.
-    #[serde(skip)]
-    pub losses: Vec<Loss>,
 }
 
 /// Between pages.
@@ -54,12 +50,6 @@ pub struct PageFragmentation {
     pub fallbacks: Option<FallbackTable>,
     /// Pageblocks with live pages of the trace; `null`: page events were not recorded.
     pub pageblocks: Option<Pageblocks>,
-    /// Order of requests that free memory is judged by.
-    #[serde(skip)]
-    pub requested: Requested,
-    /// Bytes of a page.
-    #[serde(skip)]
-    pub page_size: u64,
 }
 
 /// Rows of a trace.
@@ -69,26 +59,18 @@ pub fn of(
     mixing: &MixingSums,
     fallbacks: &HashMap<Fallback, u64>,
 ) -> FragmentationRows {
-    let analysis = context.analysis;
-    let caches = cache_names(analysis);
+    let caches = cache_names(context.analysis);
     let is_whole = !context.session.losses.any();
     let certain = is_whole.then(|| context.live_bounds().bounds.certain_sites());
     let traced = Traced { context, caches: &caches, certain };
-    let requested = Requested::of(&traced);
-    let (internal, slabs) = (internal::of(&traced, occupancy), slabs::of(&traced));
-    let (occupancy, zones) = (occupancy::of(&traced, occupancy), zones::of(&traced));
-    let of_pages = (zones.as_deref(), requested);
     let tables = FragmentationTables {
-        losses: losses::of(&traced, &internal, slabs.as_ref(), &occupancy, of_pages),
-        internal,
-        slabs,
-        occupancy,
+        internal: internal::of(&traced, occupancy),
+        slabs: slabs::of(&traced),
+        occupancy: occupancy::of(&traced, occupancy),
         pages: PageFragmentation {
+            zones: zones::of(&traced),
             fallbacks: fallbacks::of(&traced, fallbacks),
             pageblocks: pageblocks::of(&traced, mixing),
-            zones,
-            requested,
-            page_size: analysis.page_size.0,
         },
     };
     FragmentationRows { fragmentation: tables }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::traced::Traced;
+use crate::reports::common::ReportContext;
 use crate::trace::slabinfo::{self, SlabInfoLine};
 
 /// Bytes of all slabs that no object can use.
@@ -21,12 +22,6 @@ pub struct SlabTails {
     pub caches_total: usize,
     /// Caches, those with the largest tails first.
     pub caches: Vec<CacheTail>,
-    /// Caches with tails.
-    #[serde(skip)]
-    pub caches_with_tails: usize,
-    /// Bytes of a page.
-    #[serde(skip)]
-    pub page_size: u64,
 }
 
 /// Bytes of the slabs of one cache that no object can use.
@@ -58,9 +53,21 @@ pub struct CacheTail {
 /// Values of /sys/kernel/slab by cache and file.
 type SlabSysfs = BTreeMap<String, BTreeMap<String, u64>>;
 
+/// Snapshots, the best first.
+const SNAPSHOTS: [&str; 3] = ["slabinfo.after", "slabinfo.before", "slabinfo"];
+
+/// Number of caches with bytes after the last object.
+pub fn number_with_tails(context: &ReportContext<'_, '_>) -> usize {
+    let metadata = context.session.trace.metadata();
+    let text = SNAPSHOTS.iter().find_map(|name| metadata.attachment(name)).unwrap_or_default();
+    let caches = slabinfo::parse(text);
+    let tails = caches.values().filter(|cache| cache.num_slabs > 0);
+    tails.filter(|cache| cache.tail_bytes(context.analysis.page_size.0) > 0).count()
+}
+
 /// Rows of a trace; `None` without a snapshot.
 pub fn of(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
-    let text = traced.attachment(&["slabinfo.after", "slabinfo.before", "slabinfo"])?;
+    let text = traced.attachment(&SNAPSHOTS)?;
     let sysfs = traced.attachment(&["slab_sysfs.after", "slab_sysfs.before"]).map(slabinfo::parse_sysfs);
     let page_size = traced.context.analysis.page_size.0;
     let mut caches: Vec<CacheTail> = slabinfo::parse(text)
@@ -78,8 +85,6 @@ pub fn of(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
         tail_bytes: total(|c| c.tail_bytes),
         debug_metadata_bytes: is_told.then_some(metadata),
         caches_total: caches.len(),
-        caches_with_tails: caches.iter().filter(|c| c.tail_bytes > 0).count(),
-        page_size,
         caches: caches.into_iter().take(traced.context.limit).collect(),
     })
 }

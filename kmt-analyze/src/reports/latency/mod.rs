@@ -84,7 +84,7 @@ impl Report for Latency {
         rows::of(context, context.analysis.get(*stalls), *threshold)
     }
 
-    fn screen(&self, rows: &LatencyRows, view: &View) -> Screen {
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &LatencyRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

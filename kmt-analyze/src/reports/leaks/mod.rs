@@ -93,7 +93,7 @@ impl Report for Leaks {
         rows::of(context, collected, self.ignore.as_ref())
     }
 
-    fn screen(&self, rows: &LeakRows, view: &View) -> Screen {
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &LeakRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

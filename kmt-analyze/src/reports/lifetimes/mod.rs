@@ -75,7 +75,7 @@ impl Report for Lifetimes {
         LifetimeRows { groups, ..own }
     }
 
-    fn screen(&self, rows: &LifetimeRows, view: &View) -> Screen {
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &LifetimeRows, view: &View) -> Screen {
         text::of(rows, self.sort.first().copied(), view)
     }
 }

@@ -7,21 +7,31 @@ use super::sorting::PageKey;
 use crate::render::screen::function_of;
 use crate::render::text::count;
 use crate::render::words::{counted, share};
-use crate::reports::common::View;
+use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::rows::FrameSums;
+use crate::reports::common::{ReportContext, View};
 use crate::reports::grouped::GroupTable;
 
 /// Its sentences.
-pub fn of(tables: &PageTables, sort: Option<PageKey>, view: &View) -> Vec<String> {
-    [Some(amounts(tables, view)), largest(tables, sort), failures(tables)].into_iter().flatten().collect()
+pub fn of(
+    context: &ReportContext<'_, '_>,
+    tables: &PageTables,
+    sort: Option<PageKey>,
+    view: &View,
+) -> Vec<String> {
+    [Some(amounts(context, tables, view)), largest(tables, sort), failures(tables)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Pages allocated, freed and still allocated.
-fn amounts(tables: &PageTables, view: &View) -> String {
+fn amounts(context: &ReportContext<'_, '_>, tables: &PageTables, view: &View) -> String {
     let (all, sums) = (&tables.all, &tables.all.sums);
-    let bytes = |pages: u64| view.bytes(pages.saturating_mul(all.page_size));
+    let page_size = context.analysis.page_size.0;
+    let bytes = |pages: u64| view.bytes(pages.saturating_mul(page_size));
     let pages = |number: u64| format!("{} ({})", counted(number, "page", "pages"), bytes(number));
-    let allocated = match (sums.pages_alloc, all.raw_pages_freed) {
+    let allocated = match (sums.pages_alloc, PageSums::raw_pages_freed(context)) {
         (Some(allocated), _) => format!("The kernel allocated {}", pages(allocated)),
         (None, Some(freed)) => {
             return format!("The kernel freed {}; page allocations were not recorded.", pages(freed));
@@ -36,7 +46,7 @@ fn amounts(tables: &PageTables, view: &View) -> String {
         }
         Some((freed, live)) => {
             let are = if live == 1 { "is" } else { "are" };
-            let uncertain = match all.pages_live_uncertain().unwrap_or(0) {
+            let uncertain = match all.pages_live_uncertain(page_size).unwrap_or(0) {
                 0 => String::new(),
                 uncertain => format!(" ({} uncertain)", count(uncertain)),
             };

@@ -87,7 +87,7 @@ impl Report for Pages {
         rows
     }
 
-    fn screen(&self, rows: &PageRows, view: &View) -> Screen {
-        text::of(rows, &text::Options { sort: &self.sort, verbose: self.verbose }, view)
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &PageRows, view: &View) -> Screen {
+        text::of(self, context, rows, view)
     }
 }

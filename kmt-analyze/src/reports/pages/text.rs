@@ -2,15 +2,15 @@
 
 use std::cmp::Reverse;
 
-use super::answer;
 use super::passed_over::PassedOverRow;
 use super::rows::{PageFlagsRow, PageRows, PageTables, PageTypeRow};
 use super::sorting::PageKey;
+use super::{Pages, answer};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::count;
-use crate::reports::common::View;
 use crate::reports::common::rows::{FrameSums, PageAmounts};
 use crate::reports::common::shown::part;
+use crate::reports::common::{ReportContext, View};
 
 /// Rows of the tables after the first one, unless more are allowed.
 const ROWS: usize = 8;
@@ -29,21 +29,14 @@ pub const PAGES: [Column; 7] = [
 /// Column of pages of allocations that cross a loss.
 const UNCERTAIN: Column = Column::number("uncertain").leaves(1);
 
-/// Options of the screen.
-pub struct Options<'o> {
-    /// Keys to sort by.
-    pub sort: &'o [PageKey],
-    /// Show the functions of the allocator below each call site.
-    pub verbose: bool,
-}
-
 /// Pages allocated, by call site, order, migrate type and flags: by pages, unless there are keys to sort by.
-pub fn of(rows: &PageRows, options: &Options<'_>, view: &View) -> Screen {
-    let sort = options.sort;
+pub fn of(report: &Pages, context: &ReportContext<'_, '_>, rows: &PageRows, view: &View) -> Screen {
+    let sort = &report.sort;
     let Some(tables) = &rows.pages else {
         return Screen::new("No page events were recorded: record kmem:mm_page_alloc and kmem:mm_page_free.");
     };
-    let mut screen = Screen { answer: answer::of(tables, sort.first().copied(), view), ..Screen::default() };
+    let answer = answer::of(context, tables, sort.first().copied(), view);
+    let mut screen = Screen { answer, ..Screen::default() };
     if let Some(groups) = &tables.groups {
         let columns = EVENTS.into_iter().chain(page_columns(view));
         screen.table(groups.table(columns, |sums| sums_cells(sums, tables, view)));
@@ -51,10 +44,10 @@ pub fn of(rows: &PageRows, options: &Options<'_>, view: &View) -> Screen {
         screen.next("pages", "all pages, their totals and failures");
         return screen;
     }
-    screen.table(callers(tables, options.verbose, view));
+    screen.table(callers(tables, report.verbose, view));
     screen.table(by_type(tables, sort, view));
     screen.table(by_flags(tables, sort, view));
-    screen.table(totals(tables));
+    screen.table(totals(tables, context.analysis.page_size.0));
     let others = tables.other_events.iter().map(|(name, events)| format!("{name} {}", count(*events)));
     let others = others.collect::<Vec<_>>().join(", ");
     screen.lines("other page events", if others.is_empty() { Vec::new() } else { vec![others] });
@@ -181,9 +174,9 @@ fn by_flags(tables: &PageTables, sort: &[PageKey], view: &View) -> Table {
 }
 
 /// Sums of all pages; rows of zeros are left out.
-fn totals(tables: &PageTables) -> Table {
+fn totals(tables: &PageTables, page_size: u64) -> Table {
     let (all, sums) = (&tables.all, &tables.all.sums);
-    let bytes = |pages: Option<u64>| Cell::bytes(pages.map(|pages| pages.saturating_mul(all.page_size)));
+    let bytes = |pages: Option<u64>| Cell::bytes(pages.map(|pages| pages.saturating_mul(page_size)));
     let row = |name: &str, events: Cell, pages: Option<u64>| {
         [Cell::text(name), events, Cell::count(pages), bytes(pages)]
     };
@@ -197,7 +190,7 @@ fn totals(tables: &PageTables) -> Table {
         row("frees without a traced allocation", Cell::count(all.frees_unmatched), all.pages_free_only),
         row("implied frees (page allocated again)", Cell::Empty, sums.pages_freed_unseen),
         row("still allocated", Cell::Empty, sums.pages_live),
-        row("still allocated, uncertain", Cell::Empty, all.pages_live_uncertain()),
+        row("still allocated, uncertain", Cell::Empty, all.pages_live_uncertain(page_size)),
     ];
     let columns = [
         Column::text("all pages"),

@@ -54,7 +54,7 @@ impl Report for PeakReport {
         rows::of(context, context.analysis.get(*handle))
     }
 
-    fn screen(&self, rows: &PeakRows, view: &View) -> Screen {
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &PeakRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

@@ -39,8 +39,8 @@ impl Report for Sizes {
         rows::of(context, &self.rows.sort)
     }
 
-    fn screen(&self, rows: &SizeRows, view: &View) -> Screen {
-        text::of(rows, self.rows.sort.first().copied(), view)
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &SizeRows, view: &View) -> Screen {
+        text::of(context, rows, self.rows.sort.first().copied(), view)
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::ledger::totals::Totals;
-use crate::pass::Analysis;
 use crate::pass::weights::{Estimate, in_order};
+use crate::pass::{Analysis, sum_of};
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Estimated, SlabSums};
@@ -22,9 +22,6 @@ pub struct SizeRows {
     pub sizes_total: usize,
     /// Size classes.
     pub sizes: Vec<SizeRow>,
-    /// Sums over all size classes.
-    #[serde(skip)]
-    pub all: SlabSums,
 }
 
 /// Sums of one size class.
@@ -78,13 +75,13 @@ pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey]) -> SizeRows {
         size_class: class.bytes_alloc,
         requests: class.requests.iter().map(request).collect(),
     };
-    let mut sum = Totals::default();
-    all.iter().for_each(|class| sum += &class.totals);
-    SizeRows {
-        sizes_total: all.len(),
-        all: SlabSums::of(&sum, recorded),
-        sizes: all.iter().take(shown).map(row).collect(),
-    }
+    SizeRows { sizes_total: all.len(), sizes: all.iter().take(shown).map(row).collect() }
+}
+
+/// Sums over all size classes.
+pub fn all(context: &ReportContext<'_, '_>) -> SlabSums {
+    let sum = sum_of(context.analysis, Some(Api::Kmalloc));
+    SlabSums::of(&sum, RecordedSums::slab(context.basis(), Some(Api::Kmalloc)))
 }
 
 /// All size classes that have objects.

@@ -1,12 +1,12 @@
 //! The screen of size classes.
 
-use super::rows::{SizeRow, SizeRows};
+use super::rows::{SizeRow, SizeRows, all};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::{count, percent};
-use crate::reports::common::View;
 use crate::reports::common::cells::{slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
 use crate::reports::common::sorting::SortKey;
+use crate::reports::common::{ReportContext, View};
 
 /// Requested sizes that are named for each class.
 const REQUESTS: usize = 3;
@@ -14,11 +14,11 @@ const REQUESTS: usize = 3;
 const NOUNS: Nouns = Nouns { one: "kmalloc size class", several: "kmalloc size classes" };
 
 /// The largest size classes, and the requests that waste most in them.
-pub fn of(rows: &SizeRows, sort: Option<SortKey>, view: &View) -> Screen {
+pub fn of(context: &ReportContext<'_, '_>, rows: &SizeRows, sort: Option<SortKey>, view: &View) -> Screen {
     let name = rows.sizes.first().map(|row| format!("kmalloc of {} bytes", count(row.size_class)));
     let first = name.as_deref().zip(rows.sizes.first().map(|row| &row.sums));
     let total = rows.sizes_total;
-    let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &rows.all, first, view));
+    let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &all(context), first, view));
     let is_lossy = view.is_lossy;
     screen.table(
         Table::of_rows("", &rows.sizes)

@@ -53,7 +53,7 @@ impl Report for SlabInfo {
         rows::of(context, analysis.get(handles.0), changes.as_ref())
     }
 
-    fn screen(&self, rows: &SlabInfoRows, view: &View) -> Screen {
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &SlabInfoRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

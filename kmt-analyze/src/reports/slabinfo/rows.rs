@@ -69,9 +69,17 @@ pub struct SlabInfoCache {
     pub change: Option<SlabChange>,
     /// More objects seem live all the time while slabinfo was read than it counts as active.
     pub is_contradicted: bool,
-    /// Most objects that seem live beyond those that can be, and the time; `None`: there are none.
-    #[serde(skip)]
-    pub most_over: Option<(u64, u64)>,
+}
+
+impl SlabInfoCache {
+    /// Most objects that seem live beyond those that can be, and the time of that; `None`: there are none.
+    pub fn most_over(&self, times: &[u64]) -> Option<(u64, u64)> {
+        let bounds = self.active_max.iter().zip(&self.born_while_read);
+        let at = self.live.iter().zip(&self.live_range).zip(bounds).zip(times);
+        let over =
+            at.map(|(((live, (_, most)), (in_use, born)), time)| (over(*live, *most, *in_use, *born), *time));
+        over.max_by_key(|(over, _)| *over).filter(|(over, _)| *over > 0)
+    }
 }
 
 /// Snapshots in the file, and true if their times are known; else there is one at most.
@@ -97,6 +105,7 @@ pub fn of(
     };
     let ranked = |history: CacheHistory| {
         let at = at(&history);
+        let over = |at: &HistoryAt| over(at.live, at.most, at.in_use_max, at.born_while_read);
         let rank = (at.iter().map(over).max(), at.last().map(|at| at.live));
         let is_contradicted = at.iter().any(HistoryAt::is_contradicted);
         (name_of(&history.key, analysis), history, rank, is_contradicted)
@@ -108,7 +117,7 @@ pub fn of(
     let row = |(name, history, _, is_contradicted): &(String, CacheHistory, _, bool)| SlabInfoCache {
         change: change(&history.key),
         is_contradicted: *is_contradicted,
-        ..cache(name, &history.key, &at(history), &snapshots)
+        ..cache(name, &history.key, &at(history))
     };
     let unseen = || {
         let changed = all.iter().filter_map(|(name, history, ..)| Some((name, change(&history.key)?)));
@@ -128,13 +137,12 @@ pub fn of(
 }
 
 /// Objects that seem live beyond those that can be, or, where nothing bounds them, beyond those that slabinfo counts.
-fn over(at: &HistoryAt) -> u64 {
-    let in_use = at.in_use_max.map(|in_use| in_use.saturating_add(at.born_while_read));
-    at.most.or(in_use).map_or(0, |most| at.live.saturating_sub(most))
+fn over(live: u64, most: Option<u64>, in_use_max: Option<u64>, born_while_read: u64) -> u64 {
+    let in_use = in_use_max.map(|in_use| in_use.saturating_add(born_while_read));
+    most.or(in_use).map_or(0, |most| live.saturating_sub(most))
 }
 
-fn cache(name: &str, key: &CacheKey, at: &[HistoryAt], snapshots: &[Snapshot]) -> SlabInfoCache {
-    let most_over = at.iter().zip(snapshots).map(|(at, snapshot)| (over(at), snapshot.to));
+fn cache(name: &str, key: &CacheKey, at: &[HistoryAt]) -> SlabInfoCache {
     SlabInfoCache {
         cache: match key {
             CacheKey::Named(exact) => text(exact),
@@ -149,6 +157,5 @@ fn cache(name: &str, key: &CacheKey, at: &[HistoryAt], snapshots: &[Snapshot]) -
         ended_while_read: at.iter().map(|at| at.ended_while_read).collect(),
         change: None,
         is_contradicted: false,
-        most_over: most_over.max_by_key(|(over, _)| *over).filter(|(over, _)| *over > 0),
     }
 }

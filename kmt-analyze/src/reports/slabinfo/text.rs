@@ -10,7 +10,7 @@ use crate::reports::common::View;
 pub fn of(rows: &SlabInfoRows, view: &View) -> Screen {
     let rows = &rows.slabinfo;
     let mut screen = Screen::new(answer(rows, view));
-    let over = |cache: &SlabInfoCache| cache.most_over;
+    let over = |cache: &SlabInfoCache| cache.most_over(&rows.times);
     let known = |number: Option<u64>| number.map_or(Cell::Empty, Cell::Count);
     let has_changes = rows.most_unseen.is_some();
     let mut table = Table::of_rows("", &rows.caches)
@@ -93,7 +93,7 @@ fn answer(rows: &SlabInfoTable, view: &View) -> String {
             "No sign of frees without events: in none of {all} more objects seem live than /proc/slabinfo counts as active."
         );
     }
-    let worst = rows.caches.first().and_then(|cache| cache.most_over.map(|over| (cache, over)));
+    let worst = rows.caches.first().and_then(|cache| cache.most_over(&rows.times).map(|over| (cache, over)));
     let worst = worst.map_or(String::new(), |(cache, (over, at))| {
         format!(" {} has {} too many at {}.", name(cache), counted(over, "object", "objects"), view.time(at))
     });

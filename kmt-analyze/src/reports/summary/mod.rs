@@ -3,6 +3,7 @@
 mod page_text;
 mod ranges;
 mod rows;
+mod shown;
 mod slab;
 mod slab_text;
 mod text;
@@ -39,7 +40,7 @@ impl Report for Summary {
         rows::of(context)
     }
 
-    fn screen(&self, rows: &SummaryRows, view: &View) -> Screen {
-        text::of(rows, view)
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) -> Screen {
+        text::of(context, rows, view)
     }
 }

@@ -1,11 +1,11 @@
 //! The table of pages.
 
 use crate::render::screen::{Cell, Column, Table};
-use crate::reports::common::View;
 use crate::reports::common::page_sums::PageSums;
+use crate::reports::common::{ReportContext, View};
 
 /// Balance of all pages; no rows where nothing happened to any. `--wide` has rows of zeros, too.
-pub fn of(pages: &PageSums, view: &View) -> Table {
+pub fn of(context: &ReportContext<'_, '_>, pages: &PageSums, view: &View) -> Table {
     let columns = [
         Column::text("page allocator"),
         Column::number("events"),
@@ -13,10 +13,10 @@ pub fn of(pages: &PageSums, view: &View) -> Table {
         Column::number("bytes"),
     ];
     let mut table = Table::new("", columns);
-    if pages.is_empty {
+    if pages.is_empty() {
         return table;
     }
-    for (name, cells) in rows(pages) {
+    for (name, cells) in rows(context, pages) {
         if view.look.is_wide() || !cells.iter().all(Cell::is_nothing) {
             table.row(std::iter::once(Cell::text(name)).chain(cells));
         }
@@ -25,10 +25,10 @@ pub fn of(pages: &PageSums, view: &View) -> Table {
 }
 
 /// Names of the rows, and their events, pages and bytes.
-fn rows(pages: &PageSums) -> [(&'static str, [Cell; 3]); 7] {
-    let sums = &pages.sums;
+fn rows(context: &ReportContext<'_, '_>, pages: &PageSums) -> [(&'static str, [Cell; 3]); 7] {
+    let (sums, page_size) = (&pages.sums, context.analysis.page_size.0);
     let size = |frames: Option<u64>| {
-        [Cell::count(frames), Cell::bytes(frames.map(|frames| frames.saturating_mul(pages.page_size)))]
+        [Cell::count(frames), Cell::bytes(frames.map(|frames| frames.saturating_mul(page_size)))]
     };
     let both = |events: Option<u64>, frames: Option<u64>| {
         let [pages, bytes] = size(frames);
@@ -41,7 +41,7 @@ fn rows(pages: &PageSums) -> [(&'static str, [Cell; 3]); 7] {
     };
     let frees = match pages.frees_matched {
         Some(_) => both(pages.frees_matched, sums.pages_freed),
-        None => both(pages.free_events, pages.raw_pages_freed),
+        None => both(pages.free_events, PageSums::raw_pages_freed(context)),
     };
     [
         ("allocs", both(sums.alloc_events, sums.pages_alloc)),

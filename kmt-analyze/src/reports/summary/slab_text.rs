@@ -1,13 +1,13 @@
 //! The table of slab objects.
 
-use super::rows::SummaryRows;
+use super::shown;
 use super::slab::{BothTotals, InterfaceTotals, SlabTotals};
 use crate::render::screen::{Cell, Column, Table};
 use crate::reports::common::View;
 use crate::reports::common::rows::Estimated;
 
 /// Balance of all slab objects, those of kmalloc, and those of caches. `--wide` has rows of zeros, too.
-pub fn of(slab: &BothTotals, rows: &SummaryRows, view: &View) -> Table {
+pub fn of(slab: &BothTotals, is_bounded: bool, view: &View) -> Table {
     let columns = [
         Column::text("slab objects"),
         Column::number("total"),
@@ -16,10 +16,10 @@ pub fn of(slab: &BothTotals, rows: &SummaryRows, view: &View) -> Table {
     ];
     let mut table = Table::new("", columns);
     let mut all = allocations(slab);
-    all.extend(rows.estimated.iter().flat_map(|total| estimates(slab, total)));
+    all.extend(shown::estimated(slab).iter().flat_map(|total| estimates(slab, total)));
     all.extend(frees(slab));
     all.extend(lives(slab));
-    if rows.is_bounded {
+    if is_bounded {
         all.extend(live_at_most(slab));
     }
     all.extend(others(slab));

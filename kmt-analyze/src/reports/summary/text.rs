@@ -1,31 +1,34 @@
 //! The screen of totals.
 
-use super::rows::{SummaryRows, Total};
+use super::rows::SummaryRows;
+use super::shown::{self, ShownRange, Total};
 use super::slab::BothTotals;
 use super::{page_text, slab_text};
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::text::count;
 use crate::render::words::{counted, share};
-use crate::reports::common::View;
 use crate::reports::common::page_sums::PageSums;
+use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Estimated;
+use crate::reports::common::{ReportContext, View};
 
 /// The balance of slab objects and of pages.
-pub fn of(rows: &SummaryRows, view: &View) -> Screen {
+pub fn of(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) -> Screen {
+    let (shown_ranges, is_bounded) = (shown::ranges(context), shown::is_bounded(context));
     let pages = rows.pages.as_ref().map(|pages| &pages.sums);
     let mut screen = Screen::default();
-    screen.answer.extend(rows.slab.as_ref().map(|slab| objects(slab, rows, view)));
-    screen.answer.extend(bound(rows, view));
+    screen.answer.extend(rows.slab.as_ref().map(|slab| objects(context, slab, view)));
+    screen.answer.extend(bound(rows, shown_ranges.as_deref(), is_bounded, view));
     screen.answer.extend(pages.map(|sums| self::pages(sums, view)));
     screen.answer.extend(missing(rows).map(str::to_owned));
     if let Some(slab) = &rows.slab {
-        screen.table(slab_text::of(slab, rows, view));
+        screen.table(slab_text::of(slab, is_bounded, view));
     }
     if let Some(sums) = pages {
-        screen.table(page_text::of(sums, view));
+        screen.table(page_text::of(context, sums, view));
     }
-    screen.table(ranges(rows));
-    if rows.slab.is_some() && pages.is_some_and(|sums| !sums.is_empty) {
+    screen.table(ranges(shown_ranges.as_deref()));
+    if rows.slab.is_some() && pages.is_some_and(|sums| !sums.is_empty()) {
         screen.note("Slab objects lie in pages: do not add the two tables.");
     }
     screen.note("Memory that was allocated before the trace is not counted.");
@@ -46,11 +49,11 @@ fn missing(rows: &SummaryRows) -> Option<&'static str> {
 }
 
 /// Slab objects in a sentence: allocated, still allocated, and the call site that holds most.
-fn objects(slab: &BothTotals, rows: &SummaryRows, view: &View) -> String {
+fn objects(context: &ReportContext<'_, '_>, slab: &BothTotals, view: &View) -> String {
     let totals = &slab.totals;
     let objects = |number| counted(number, "object", "objects");
     let allocated = match (totals.alloc_events, totals.bytes_alloc, totals.free_events) {
-        (Some(allocs), Some(bytes), _) => match rows.estimated {
+        (Some(allocs), Some(bytes), _) => match shown::estimated(slab) {
             None => format!("{} allocated ({})", objects(allocs), view.bytes(bytes)),
             Some(Estimated { alloc_events, bytes_alloc, .. }) => format!(
                 "~{} allocated (~{}, estimated from samples)",
@@ -63,7 +66,8 @@ fn objects(slab: &BothTotals, rows: &SummaryRows, view: &View) -> String {
     };
     let live = match (totals.live, totals.bytes_live) {
         (Some(live), Some(bytes)) => {
-            let largest = rows.largest.as_ref().filter(|largest| largest.bytes > 0);
+            let lives = RecordedSums::slab(context.basis(), None).lives;
+            let largest = shown::largest(context).filter(|_| lives);
             let largest = largest.map_or(String::new(), |largest| {
                 format!(", {} of it by {}", share(largest.bytes, bytes), function_of(&largest.name))
             });
@@ -75,9 +79,9 @@ fn objects(slab: &BothTotals, rows: &SummaryRows, view: &View) -> String {
 }
 
 /// Bounds of live slab bytes, where events were lost or frees have no event.
-fn bound(rows: &SummaryRows, view: &View) -> Option<String> {
+fn bound(rows: &SummaryRows, ranges: Option<&[ShownRange]>, is_bounded: bool, view: &View) -> Option<String> {
     let slab = rows.slab.as_ref()?;
-    let range = rows.shown_ranges.iter().flatten().find(|range| range.total == Total::LIVE);
+    let range = ranges.into_iter().flatten().find(|range| range.total == Total::LIVE);
     if let Some(range) = range {
         return Some(format!(
             "Because events were lost, {} to {} of slab objects may be live.",
@@ -86,7 +90,7 @@ fn bound(rows: &SummaryRows, view: &View) -> Option<String> {
         ));
     }
     let [_, most] = slab.bytes_live_range?;
-    (rows.is_bounded && slab.totals.bytes_live != Some(most))
+    (is_bounded && slab.totals.bytes_live != Some(most))
         .then(|| format!("At most {} of slab objects are live: some frees have no event.", view.bytes(most)))
 }
 
@@ -105,10 +109,10 @@ fn pages(pages: &PageSums, view: &View) -> String {
 }
 
 /// The ranges that matter most.
-fn ranges(rows: &SummaryRows) -> Table {
+fn ranges(ranges: Option<&[ShownRange]>) -> Table {
     let cell = |total: Total, number| if total.is_bytes { Cell::Bytes(number) } else { Cell::Count(number) };
     let note = "The estimates come from removing more events from this trace, in the pattern of its losses.";
-    Table::of_rows("", rows.shown_ranges.iter().flatten())
+    Table::of_rows("", ranges.into_iter().flatten())
         .column(Column::text("estimate with lost events"), |range| Cell::text(range.total.title))
         .column(Column::number("at least"), |range| cell(range.total, range.low))
         .column(Column::number("at most"), |range| cell(range.total, range.high))

@@ -46,8 +46,8 @@ impl Report for TaskReport {
         rows::of(context, analysis.get(handles.0), analysis.get(handles.1), &self.rows.sort)
     }
 
-    fn screen(&self, rows: &TaskRows, view: &View) -> Screen {
-        text::of(rows, self.rows.sort.first().copied(), view)
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &TaskRows, view: &View) -> Screen {
+        text::of(context, rows, self.rows.sort.first().copied(), view)
     }
 }
 

@@ -3,10 +3,9 @@
 use super::rows::{PageAllocatorRow, TaskRows};
 use crate::render::screen::{Cell, Column, Table};
 
-/// Events of the page allocator by task.
-pub fn of(rows: &TaskRows) -> Table {
+/// Events of the page allocator by task. Given the order of a pageblock, and whether that is only assumed.
+pub fn of(rows: &TaskRows, (order, is_assumed): (u32, bool)) -> Table {
     type Events = PageAllocatorRow;
-    let (order, is_assumed) = rows.pageblock_order;
     let assumed = if is_assumed { " (assumed)" } else { "" };
     let number = |of: fn(&Events) -> Option<u64>| move |(_, row): &&(String, Events)| Cell::count(of(row));
     Table::of_rows("Page allocator events", &rows.page_users)

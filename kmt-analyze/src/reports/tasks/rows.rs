@@ -44,9 +44,6 @@ pub struct TaskRows {
     /// Number of these tasks, shown or not.
     #[serde(skip)]
     pub page_users_total: usize,
-    /// log2 of the pages of a pageblock; true if that is only assumed.
-    #[serde(skip)]
-    pub pageblock_order: (u32, bool),
 }
 
 /// Sums of one task.
@@ -239,7 +236,6 @@ pub fn of(
             .map(|c| (c.name.clone(), c.sums.pages.frames_alloc.saturating_mul(page_size))),
         page_users_total: users.len(),
         page_users: users.iter().take(shown).map(user).collect(),
-        pageblock_order: context.session.pageblock_order(),
     }
 }
 

@@ -4,15 +4,15 @@ use super::page_allocator;
 use super::rows::{TaskRow, TaskRows};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::share;
-use crate::reports::common::View;
 use crate::reports::common::cells::{slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
 use crate::reports::common::sorting::SortKey;
+use crate::reports::common::{ReportContext, View};
 
 const NOUNS: Nouns = Nouns { one: "task", several: "tasks" };
 
 /// The largest tasks, and their events of the page allocator.
-pub fn of(rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Screen {
+pub fn of(context: &ReportContext<'_, '_>, rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Screen {
     let mut screen = Screen::default();
     screen.answer.extend(slab(rows, sort, view));
     screen.answer.extend(pages(rows, view));
@@ -20,7 +20,7 @@ pub fn of(rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Screen {
         screen.answer("No task allocated memory, or the selection leaves none.");
     }
     screen.table(load(rows, sort, view));
-    screen.table(page_allocator::of(rows));
+    screen.table(page_allocator::of(rows, context.session.pageblock_order()));
     if !rows.tasks.is_empty() {
         screen.note("Objects and pages count for the task that allocated them, in interrupts for the interrupted task. Slab objects lie in pages: do not add the two.");
     }

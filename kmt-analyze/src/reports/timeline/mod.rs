@@ -57,7 +57,7 @@ impl Report for TimelineReport {
         rows::of(context, context.analysis.get(*handle), self)
     }
 
-    fn screen(&self, rows: &TimelineRows, view: &View) -> Screen {
-        text::of(rows, self.by, view)
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &TimelineRows, view: &View) -> Screen {
+        text::of(context, rows, self.by, view)
     }
 }

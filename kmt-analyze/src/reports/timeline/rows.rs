@@ -32,9 +32,6 @@ pub struct TimelineRow {
     /// End of the selected time, in the clock's unit; the last step may reach beyond it.
     #[serde(skip)]
     pub last: u64,
-    /// Sums of all lines of slab objects; `None`: their allocations were not recorded.
-    #[serde(skip)]
-    pub slab: Option<SlabSteps>,
 }
 
 /// Sums of all lines of slab objects, by step.
@@ -51,8 +48,10 @@ pub struct SlabSteps {
 }
 
 impl SlabSteps {
-    fn of(lines: &[LineRow], steps: usize) -> Self {
-        let lines = || lines.iter().filter(|line| !line.is_pages);
+    /// Those of a timeline.
+    pub fn of(timeline: &TimelineRow) -> Self {
+        let steps = timeline.steps;
+        let lines = || timeline.lines.iter().filter(|line| !line.is_pages);
         let levels = |of: fn(&LineRow) -> Option<&[i64]>| -> Vec<i64> {
             let sum =
                 |step| lines().filter_map(|line| of(line)?.get(step)).fold(0i64, |a, b| a.saturating_add(*b));
@@ -139,16 +138,13 @@ pub fn of(
     let start_of = |step| start_of(steps.start, steps.step, step);
     let lost = |step| session.losses.missing_share(start_of(step), start_of(step + 1));
     let lines = lines::of(context, timeline, options.by, options.lines);
-    let lines: Vec<LineRow> = lines.into_iter().map(row).collect();
-    let has_slab = context.basis().allocs(None);
     TimelineRows {
         timeline: TimelineRow {
             start: steps.start,
             step: steps.step,
             steps: steps.steps,
             lost_percent: (0..steps.steps).map(|step| lost(step).map(|share| 100.0 * share)).collect(),
-            slab: has_slab.then(|| SlabSteps::of(&lines, steps.steps)),
-            lines,
+            lines: lines.into_iter().map(row).collect(),
             last: context.selection.span(session).1,
         },
     }

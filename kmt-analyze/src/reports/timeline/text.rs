@@ -2,18 +2,24 @@
 
 use super::TimelineKey;
 use super::lines_text::{self, level};
-use super::rows::{TimelineRow, TimelineRows};
+use super::rows::{SlabSteps, TimelineRow, TimelineRows};
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::reports::common::View;
+use crate::reports::common::{ReportContext, View};
 
 /// The highest step and the last one, the steps, and the lines.
-pub fn of(TimelineRows { timeline }: &TimelineRows, by: TimelineKey, view: &View) -> Screen {
-    let slab = timeline.slab.as_ref().map(|slab| sentence("slab", &slab.bytes_live, timeline, view));
+pub fn of(
+    context: &ReportContext<'_, '_>,
+    TimelineRows { timeline }: &TimelineRows,
+    by: TimelineKey,
+    view: &View,
+) -> Screen {
+    let all = context.basis().allocs(None).then(|| SlabSteps::of(timeline));
+    let slab = all.as_ref().map(|slab| sentence("slab", &slab.bytes_live, timeline, view));
     let pages = timeline.pages().map(|pages| sentence("page", pages, timeline, view));
     let mut sentences = slab.into_iter().chain(pages);
     let mut screen = Screen::new(sentences.next().unwrap_or_else(|| "Nothing was allocated.".to_owned()));
     sentences.for_each(|sentence| screen.answer(sentence));
-    screen.table(steps(timeline, view));
+    screen.table(steps(timeline, all.as_ref(), view));
     screen.table(lines_text::table(timeline, by));
     if view.is_lossy && !has_lost(timeline) {
         screen.note("Dropped events have no known time: any step may lack events.");
@@ -50,7 +56,7 @@ fn has_lost(timeline: &TimelineRow) -> bool {
 }
 
 /// The table of steps.
-fn steps(timeline: &TimelineRow, view: &View) -> Table {
+fn steps(timeline: &TimelineRow, slab: Option<&SlabSteps>, view: &View) -> Table {
     let bytes = |all: &[i64], step: usize| all.get(step).map_or(Cell::Empty, |bytes| level(*bytes));
     let number = |all: &[u64], step: usize| all.get(step).map_or(Cell::Empty, |n| Cell::Count(*n));
     let positive = |bytes: Option<&i64>| bytes.map_or(0, |bytes| (*bytes).max(0) as u64);
@@ -60,7 +66,7 @@ fn steps(timeline: &TimelineRow, view: &View) -> Table {
         .of("step", "steps", timeline.steps)
         .column(Column::number("until"), |&step| Cell::text(view.time(timeline.end_of(step))))
         .column_if(has_lost, Column::number("time lost"), |&step| Cell::percent(lost(step)));
-    if let Some(slab) = &timeline.slab {
+    if let Some(slab) = slab {
         let (live, least) = (&slab.bytes_live, slab.bytes_live_least.as_deref());
         let most = positive(live.iter().max());
         table = table
@@ -84,7 +90,7 @@ fn steps(timeline: &TimelineRow, view: &View) -> Table {
             "at least",
             "at least: memory of call sites and caches whose frees have events; frees of the rest may have none.",
         );
-    if timeline.slab.is_some() {
+    if slab.is_some() {
         table =
             table.explain("page bytes", "Pages include those of slab memory: do not add them to live bytes.");
     }

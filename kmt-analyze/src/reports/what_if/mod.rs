@@ -85,7 +85,7 @@ impl Report for WhatIf {
         rows::of(context, context.analysis.get(handles.0), handles.1.as_ref())
     }
 
-    fn screen(&self, rows: &WhatIfRows, view: &View) -> Screen {
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &WhatIfRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

@@ -114,10 +114,10 @@ impl Report for WhoReport {
         }
     }
 
-    fn screen(&self, rows: &WhoRows, view: &View) -> Screen {
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &WhoRows, view: &View) -> Screen {
         match &rows.frame {
             Some(frame) => frame_text::of(frame, view),
-            None => text::of(rows, view),
+            None => text::of(context.labels(), rows, view),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Lives of the objects that held an address.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::frame_rows::FrameRows;
 use super::life_end::LifeEnd;
@@ -57,9 +57,6 @@ pub struct WhoLifeRow {
     pub pid: i32,
     /// CPU of the allocation.
     pub cpu: u32,
-    /// Name and thread id of the allocating task.
-    #[serde(skip)]
-    pub task: String,
     /// Kind of its end.
     pub end: LifeEnd,
     /// Time of its end, the latest possible one of an implied free; `null`: still allocated.
@@ -69,8 +66,10 @@ pub struct WhoLifeRow {
     /// True if the life crosses a loss, or its free is ambiguous.
     pub uncertain: bool,
     /// Object at the next lower address, of those live at the same time.
+    #[cfg_attr(test, schemars(with = "Option<Address>"))]
     pub neighbour_below: Option<Neighbour>,
     /// Object at the next higher address, of those live at the same time.
+    #[cfg_attr(test, schemars(with = "Option<Address>"))]
     pub neighbour_above: Option<Neighbour>,
 }
 
@@ -89,35 +88,31 @@ pub struct WhoFreeRow {
     pub pid: i32,
     /// CPU of the free.
     pub cpu: u32,
-    /// Name and thread id of the freeing task.
-    #[serde(skip)]
-    pub task: String,
     /// True if the event was logged after the address had been allocated again.
     pub late: bool,
 }
 
-/// An object at a nearby address: `"0xffff..."`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(transparent)]
+/// An object at a nearby address; JSON has its address: `"0xffff..."`.
+#[derive(Debug)]
 pub struct Neighbour {
     /// Its address.
     pub address: Address,
     /// Bytes allocated.
-    #[serde(skip)]
     pub bytes_alloc: u64,
     /// Name of its cache.
-    #[serde(skip)]
     pub cache: Option<String>,
     /// Function and offset of the call site of its allocation, or its address.
-    #[serde(skip)]
     pub symbol: Symbol,
     /// CPU of its allocation.
-    #[serde(skip)]
     pub cpu: u32,
     /// Name and thread id of the allocating task.
-    #[serde(skip)]
     pub task: String,
+}
+
+impl Serialize for Neighbour {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.address.serialize(serializer)
+    }
 }
 
 /// Rows of the lives of an address, of those near it.
@@ -165,7 +160,6 @@ impl Lookup<'_, '_, '_> {
             symbol: self.labels.located(call_site),
             pid: life.born_at.pid,
             cpu: life.born_at.cpu,
-            task: self.labels.task_at(life.born_at.pid, life.life.born),
             end,
             ended: life.end.time(),
             freed,
@@ -184,7 +178,6 @@ impl Lookup<'_, '_, '_> {
             symbol,
             pid: origin.pid,
             cpu: origin.cpu,
-            task: self.labels.task_at(origin.pid, free.time),
             late,
         }
     }

@@ -6,12 +6,13 @@ use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::text::escaped;
 use crate::render::words::counted;
 use crate::reports::common::View;
+use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
 
 /// The objects that held an address, and their neighbours.
-pub fn of(rows: &WhoRows, view: &View) -> Screen {
-    let mut screen = Screen::new(answer(rows, view));
-    screen.table(lives(rows, view));
+pub fn of(labels: &Labels<'_, '_>, rows: &WhoRows, view: &View) -> Screen {
+    let mut screen = Screen::new(answer(labels, rows, view));
+    screen.table(lives(labels, rows, view));
     screen.table(neighbours(rows));
     if rows.lives.iter().any(|life| life.end == LifeEnd::FreedUnseen) {
         screen.note("Implied free: the address or its page was reused, and no free event was recorded; the lifetime is the longest possible.");
@@ -37,7 +38,7 @@ fn plain_function(symbol: &str) -> Option<&str> {
 }
 
 /// One sentence: the number of objects, and the last of them.
-fn answer(rows: &WhoRows, view: &View) -> String {
+fn answer(labels: &Labels<'_, '_>, rows: &WhoRows, view: &View) -> String {
     let address = rows.address.map_or(0, |address| address.0);
     let Some(last) = rows.lives.last() else {
         return format!(
@@ -53,18 +54,19 @@ fn answer(rows: &WhoRows, view: &View) -> String {
     format!(
         "{held} held {address:#x}; {which} was allocated at {} by {} in {}{}.",
         view.time(last.born),
-        last.task,
+        labels.task_at(last.pid, last.born),
         function_of(&last.symbol),
-        end(last, view)
+        end(labels, last, view)
     )
 }
 
 /// The end of an object, in words.
-fn end(life: &WhoLifeRow, view: &View) -> String {
+fn end(labels: &Labels<'_, '_>, life: &WhoLifeRow, view: &View) -> String {
     let lifetime = life.ended.map(|ended| view.duration(ended.saturating_sub(life.born)));
     match (&life.freed, lifetime) {
         (Some(free), Some(lifetime)) => {
-            format!(", and freed after {lifetime} by {} in {}", free.task, function_of(&free.symbol))
+            let task = labels.task_at(free.pid, free.time);
+            format!(", and freed after {lifetime} by {task} in {}", function_of(&free.symbol))
         }
         (None, Some(lifetime)) => format!(", and freed without an event after at most {lifetime}"),
         (_, None) => ", and is still allocated".to_owned(),
@@ -72,7 +74,7 @@ fn end(life: &WhoLifeRow, view: &View) -> String {
 }
 
 /// A row for each object.
-fn lives(rows: &WhoRows, view: &View) -> Table {
+fn lives(labels: &Labels<'_, '_>, rows: &WhoRows, view: &View) -> Table {
     let lifetime = |life: &WhoLifeRow| life.ended.map(|ended| ended.saturating_sub(life.born));
     let free =
         |life: &WhoLifeRow, cell: &dyn Fn(&WhoFreeRow) -> Cell| life.freed.as_ref().map_or(Cell::Empty, cell);
@@ -84,7 +86,7 @@ fn lives(rows: &WhoRows, view: &View) -> Table {
         .column(Column::number("requested").leaves(8), |(_, life)| Cell::Bytes(life.bytes_req))
         .column(Column::text("cache").leaves(3), |(_, life)| cache(life.cache.as_deref()))
         .column(Column::name("call site"), |(_, life)| Cell::from(&life.symbol))
-        .column(Column::name("task").leaves(2), |(_, life)| Cell::text(&life.task))
+        .column(Column::name("task").leaves(2), |(_, life)| Cell::text(labels.task_at(life.pid, life.born)))
         .column(Column::number("cpu").leaves(6), |(_, life)| Cell::Count(life.cpu.into()))
         .column(Column::number("lifetime"), |(_, life)| {
             lifetime(life).map_or(Cell::Empty, |lifetime| Cell::Duration(lifetime, view.unit))
@@ -94,7 +96,9 @@ fn lives(rows: &WhoRows, view: &View) -> Table {
             (LifeEnd::Live, _) => Cell::text("still allocated"),
             (_, None) => Cell::text("implied free"),
         })
-        .column(Column::name("freed by").leaves(4), |(_, life)| free(life, &|free| Cell::text(&free.task)))
+        .column(Column::name("freed by").leaves(4), |(_, life)| {
+            free(life, &|free| Cell::text(labels.task_at(free.pid, free.time)))
+        })
         .column(Column::number("freed on cpu").leaves(7), |(_, life)| {
             free(life, &|free| Cell::Count(free.cpu.into()))
         })

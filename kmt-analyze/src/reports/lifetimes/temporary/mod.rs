@@ -61,7 +61,7 @@ impl Report for Temporary {
         rows::of(context, context.analysis.get(*handle), &self.sort, *bound)
     }
 
-    fn screen(&self, rows: &TemporaryRows, view: &View) -> Screen {
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &TemporaryRows, view: &View) -> Screen {
         text::of(rows, view)
     }
 }

@@ -1,0 +1,120 @@
+//! What the screen shows of a trace beside the rows.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::slab::{BothTotals, InterfaceTotals};
+use crate::collect::sums::Sums;
+use crate::pass::sum_of;
+use crate::render::text::escaped;
+use crate::reports::common::ReportContext;
+use crate::reports::common::rows::Estimated;
+use crate::stream::Api;
+
+/// Call site with most live bytes.
+#[derive(Debug)]
+pub struct Largest {
+    /// Function and offset, or the address.
+    pub name: String,
+    /// Its live bytes.
+    pub bytes: u64,
+}
+
+/// Range of a total with the lost events.
+#[derive(Debug)]
+pub struct ShownRange {
+    /// The total.
+    pub total: Total,
+    /// Its lowest number.
+    pub low: u64,
+    /// Its highest number.
+    pub high: u64,
+}
+
+/// Total with a range on the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Total {
+    /// Name for people.
+    pub title: &'static str,
+    /// Section of the JSON.
+    section: &'static str,
+    /// Key in it.
+    name: &'static str,
+    /// It is a size in bytes.
+    pub is_bytes: bool,
+}
+
+impl Total {
+    /// Live bytes of slab objects.
+    pub const LIVE: Self = Self::bytes("slab: live bytes", "slab", "bytes_live");
+
+    const fn bytes(title: &'static str, section: &'static str, name: &'static str) -> Self {
+        Self { title, section, name, is_bytes: true }
+    }
+
+    const fn count(title: &'static str, section: &'static str, name: &'static str) -> Self {
+        Self { title, section, name, is_bytes: false }
+    }
+}
+
+/// Totals with a range on the screen; the JSON has all.
+const SHOWN: [Total; 12] = [
+    Total::count("slab: allocs", "slab", "alloc_events"),
+    Total::bytes("slab: requested", "slab", "bytes_req"),
+    Total::bytes("slab: allocated", "slab", "bytes_alloc"),
+    Total::bytes("slab: allocated by kmalloc", "slab.kmalloc", "bytes_alloc"),
+    Total::bytes("slab: allocated from caches", "slab.cache", "bytes_alloc"),
+    Total::count("slab: frees", "slab", "free_events"),
+    Total::count("slab: frees of traced allocations", "slab", "frees_matched"),
+    Total::bytes("slab: freed", "slab", "bytes_freed"),
+    Total::LIVE,
+    Total::count("slab: implied frees", "slab", "freed_unseen"),
+    Total::bytes("pages: allocated", "pages", "bytes_alloc"),
+    Total::bytes("pages: live bytes", "pages", "bytes_live"),
+];
+
+/// Ranges that the screen shows; `None`: nothing was lost, or the number of lost events is unknown.
+pub fn ranges(context: &ReportContext<'_, '_>) -> Option<Vec<ShownRange>> {
+    let ranges = context.analysis.ranges.as_ref()?;
+    let shown = |total: Total| {
+        let range = ranges.get(&(total.section, total.name)).copied().flatten()?;
+        Some(ShownRange { total, low: range.low as u64, high: range.high as u64 })
+    };
+    Some(SHOWN.into_iter().filter_map(shown).collect())
+}
+
+/// True if other numbers of objects than the live figures can be live, of any interface or of both together.
+pub fn is_bounded(context: &ReportContext<'_, '_>) -> bool {
+    let bounds = &context.live_bounds().bounds;
+    [None, Some(Api::Kmalloc), Some(Api::Cache)].into_iter().any(|api| {
+        bounds.of_api(api).is_some_and(|live| live.objects[1] != sum_of(context.analysis, api).live)
+    })
+}
+
+/// Sums of both interfaces: estimates of those that were sampled, and the numbers of the others; `None`: neither was.
+pub fn estimated(slab: &BothTotals) -> Option<Estimated> {
+    let exact = |InterfaceTotals { totals, .. }: &InterfaceTotals| Estimated {
+        alloc_events: totals.alloc_events.unwrap_or(0),
+        bytes_req: totals.bytes_req.unwrap_or(0),
+        bytes_alloc: totals.bytes_alloc.unwrap_or(0),
+    };
+    let (kmalloc, cache) = (&slab.kmalloc, &slab.cache);
+    kmalloc.estimated.or(cache.estimated)?;
+    let mut sum = kmalloc.estimated.unwrap_or_else(|| exact(kmalloc));
+    sum.absorb(cache.estimated.unwrap_or_else(|| exact(cache)));
+    Some(sum)
+}
+
+/// The call site with most live bytes; ties go to the lowest address.
+pub fn largest(context: &ReportContext<'_, '_>) -> Option<Largest> {
+    let (session, analysis) = (context.session, context.analysis);
+    let mut live: BTreeMap<u64, u64> = BTreeMap::new();
+    for (site, by_cache) in analysis.interner.sites.items().iter().zip(&analysis.balance.sites) {
+        let bytes = by_cache.iter().fold(0u64, |sum, (_, totals)| sum.saturating_add(totals.bytes_live));
+        let sum = live.entry(site.call_site).or_default();
+        *sum = sum.saturating_add(bytes);
+    }
+    let (address, bytes) = live.into_iter().max_by_key(|&(address, bytes)| (bytes, Reverse(address)))?;
+    let name = escaped(&session.print_env().symbol_with_offset(address));
+    (bytes > 0).then_some(Largest { name, bytes })
+}
