@@ -256,7 +256,7 @@ fn op(side_numbers: &mut Vec<(u64, SideNumbers)>, time: u64, (kind, a, b, c): (u
             at(OpCode::new(Kind::Stack, u32::from(c % 6)), of.value())
         }
         _ => {
-            let kind = (0u32..).map_while(SideEventKind::of).nth(usize::from(c) % 25);
+            let kind = (0u32..).map_while(SideEventKind::of).nth(usize::from(c) % 29);
             let kind = kind.unwrap_or(SideEventKind::DirectBegin);
             let small = |n: u8| if n == 7 { None } else { Some(u64::from(n % 10)) };
             let mut numbers =

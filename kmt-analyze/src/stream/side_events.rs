@@ -61,6 +61,14 @@ kinds! {
     CompactEnd,
     /// A task compacts for its own allocation.
     TryCompact,
+    /// nr_scanned, nr_taken: compaction isolates pages to migrate.
+    IsolateMigrate,
+    /// nr_scanned, nr_taken: it isolates free pages as targets.
+    IsolateFree,
+    /// nr_migrated, nr_failed: it migrated the isolated pages.
+    CompactMigrate,
+    /// succeeded, failed: pages were migrated, for any reason.
+    MigratePages,
     /// pfn, alloc_order, fallback_order, alloc_migratetype, fallback_migratetype, change_ownership.
     Fallback,
     /// func, depth.
@@ -88,8 +96,8 @@ pub type SideNumbers = [Option<u64>; FIELDS];
 /// One kind: system, event, names of its fields.
 type Description = (&'static str, &'static str, SideEventKind, &'static [&'static str]);
 
-/// From include/trace/events/{vmscan,compaction,kmem,task,sched}.h and kernel/trace/trace_entries.h, 4.4 to 7.2.
-const SIDE_EVENTS: [Description; 29] = {
+/// From include/trace/events/{vmscan,compaction,migrate,kmem,task,sched}.h and kernel/trace/trace_entries.h, 4.4 to 7.2.
+const SIDE_EVENTS: [Description; 34] = {
     use SideEventKind::*;
     [
         ("vmscan", "mm_vmscan_direct_reclaim_begin", DirectBegin, &["order"]),
@@ -112,6 +120,11 @@ const SIDE_EVENTS: [Description; 29] = {
         ("compaction", "mm_compaction_begin", CompactBegin, &[]),
         ("compaction", "mm_compaction_end", CompactEnd, &[]),
         ("compaction", "mm_compaction_try_to_compact_pages", TryCompact, &[]),
+        ("compaction", "mm_compaction_isolate_migratepages", IsolateMigrate, &["nr_scanned", "nr_taken"]),
+        ("compaction", "mm_compaction_isolate_freepages", IsolateFree, &["nr_scanned", "nr_taken"]),
+        ("compaction", "mm_compaction_fast_isolate_freepages", IsolateFree, &["nr_scanned", "nr_taken"]),
+        ("compaction", "mm_compaction_migratepages", CompactMigrate, &["nr_migrated", "nr_failed"]),
+        ("migrate", "mm_migrate_pages", MigratePages, &["succeeded", "failed"]),
         (
             "kmem",
             "mm_page_alloc_extfrag",
@@ -147,23 +160,20 @@ impl SideEventKind {
     #[inline]
     pub fn has_fields(self) -> bool {
         use SideEventKind::*;
-        matches!(
+        !matches!(
             self,
-            DirectBegin
-                | DirectEnd
-                | KswapdWake
-                | KswapdSleep
-                | WakeupKswapd
-                | ShrinkBegin
-                | ShrinkEnd
-                | LruIsolate
-                | ShrinkInactive
-                | WritePage
-                | Fallback
-                | GraphEntry
-                | GraphExit
-                | NewTask
-                | TaskExit
+            MemcgBegin
+                | MemcgEnd
+                | SoftLimitBegin
+                | SoftLimitEnd
+                | NodeBegin
+                | NodeEnd
+                | CompactBegin
+                | CompactEnd
+                | TryCompact
+                | PcpuDrain
+                | ZoneLocked
+                | FreeBatched
         )
     }
 

@@ -23,6 +23,7 @@ mod honest;
 mod hostile;
 mod import;
 mod joint;
+mod latency_migration;
 mod later;
 mod leaks;
 mod library;

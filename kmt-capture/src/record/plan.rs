@@ -35,7 +35,7 @@ impl Preset {
                 "kmem:mm_page_free",
             ],
             Self::Pages => &["kmem:mm_page_*"],
-            Self::Reclaim => &["vmscan:*", "compaction:*"],
+            Self::Reclaim => &["vmscan:*", "compaction:*", "migrate:mm_migrate_pages"],
             Self::All => &["kmem:*", "vmalloc:*", "percpu:*", "cma:*", "page_pool:*"],
         }
     }
@@ -325,8 +325,8 @@ fn is_left_out(event: &Event, options: &RecordOptions) -> bool {
 }
 
 fn is_optional(spec: &EventSpec) -> bool {
-    // Merged into kmalloc and kmem_cache_alloc in 6.1.
-    matches!(spec.name.as_str(), "kmalloc_node" | "kmem_cache_alloc_node")
+    // Merged into kmalloc and kmem_cache_alloc in 6.1; absent without CONFIG_MIGRATION.
+    matches!(spec.name.as_str(), "kmalloc_node" | "kmem_cache_alloc_node" | "mm_migrate_pages")
 }
 
 fn is_allocation(event: &Event) -> bool {
@@ -376,6 +376,8 @@ mod tests {
             "kmem:mm_page_alloc",
             "kmem:mm_page_free",
             "vmscan:mm_shrink_slab_start",
+            "migrate:mm_migrate_pages",
+            "migrate:set_migration_pte",
             "task:task_rename",
         ]);
         let plan = |options: RecordOptions| Plan::new(&options, &top);
@@ -401,7 +403,7 @@ mod tests {
         assert_eq!(alloc.stack.as_deref(), Some(""));
         let reclaim =
             plan(RecordOptions { preset: Some(Preset::Reclaim), ..RecordOptions::default() }).unwrap();
-        assert_eq!(names(&reclaim), ["vmscan:mm_shrink_slab_start"]);
+        assert_eq!(names(&reclaim), ["migrate:mm_migrate_pages", "vmscan:mm_shrink_slab_start"]);
         assert_eq!(reclaim.functions.len(), RECLAIM_FUNCTIONS.len());
         let everything =
             plan(RecordOptions { preset: Some(Preset::All), task_events: true, ..RecordOptions::default() })

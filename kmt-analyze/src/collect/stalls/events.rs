@@ -65,6 +65,10 @@ impl StallSums {
             SideEventKind::TryCompact => drop(self.compacting.insert(pid, event.time)),
             SideEventKind::CompactBegin => self.begin(self.compaction(pid), event),
             SideEventKind::CompactEnd => drop(self.end(self.compaction(pid), event)),
+            kind @ (SideEventKind::IsolateMigrate
+            | SideEventKind::IsolateFree
+            | SideEventKind::CompactMigrate
+            | SideEventKind::MigratePages) => self.tasks.entry(pid).or_default().migrate(kind, &n),
             SideEventKind::GraphEntry => self.functions.enter(event),
             SideEventKind::GraphExit => match self.functions.exit(event) {
                 Some((function, begin, end)) => self.add(Stall::Function(function), event.origin, begin, end),

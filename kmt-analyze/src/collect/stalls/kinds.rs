@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::collect::amount::{Amount, Split};
 use crate::collect::sums::Sums;
+use crate::stream::{SideEventKind, SideNumbers};
 
 /// Kind of a stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -90,6 +91,33 @@ pub struct TaskStalls {
     pub rewakes: ByOrder,
     /// Pages freed by its direct reclaims, from their end events.
     pub direct_reclaimed: Amount,
+    /// Pages that compaction scanned to migrate them.
+    pub compaction_scanned: Amount,
+    /// Those of them that it isolated.
+    pub compaction_isolated: Amount,
+    /// Pages that compaction scanned for free ones.
+    pub free_scanned: Amount,
+    /// Free pages that it isolated as targets.
+    pub free_isolated: Amount,
+    /// Pages that compaction migrated: done, failed.
+    pub compacted: [Amount; 2],
+    /// Pages migrated for any reason, compaction included: done, failed.
+    pub migrated: [Amount; 2],
+}
+
+impl TaskStalls {
+    /// Adds an event of compaction or migration with its two numbers.
+    pub(super) fn migrate(&mut self, kind: SideEventKind, numbers: &SideNumbers) {
+        let [first, second] = match kind {
+            SideEventKind::IsolateMigrate => [&mut self.compaction_scanned, &mut self.compaction_isolated],
+            SideEventKind::IsolateFree => [&mut self.free_scanned, &mut self.free_isolated],
+            SideEventKind::CompactMigrate => self.compacted.each_mut(),
+            SideEventKind::MigratePages => self.migrated.each_mut(),
+            _ => return,
+        };
+        first.add(numbers[0]);
+        second.add(numbers[1]);
+    }
 }
 
 /// Counts by order; `None`: not in the event.

@@ -15,6 +15,10 @@ pub struct Recorded {
     pub(super) reclaimed: bool,
     pub(super) written: bool,
     pub(super) wakeups: bool,
+    pub(super) isolated: bool,
+    pub(super) free_isolated: bool,
+    pub(super) compacted: bool,
+    pub(super) migrated: bool,
     pub(super) graph: bool,
 }
 
@@ -25,6 +29,7 @@ impl Recorded {
             let is_it = |class: &EventClass| class.name.starts_with(start);
             context.recorded_class(is_it).unwrap_or(false)
         };
+        let has_event = |name: &str| context.recorded_class(|class| class.name == name).unwrap_or(false);
         Self {
             direct: has("mm_vmscan_direct_reclaim_begin"),
             memcg: has("mm_vmscan_memcg_"),
@@ -35,6 +40,10 @@ impl Recorded {
             reclaimed: has("mm_vmscan_lru_shrink_inactive"),
             written: has("mm_vmscan_write"),
             wakeups: has("mm_vmscan_wakeup_kswapd"),
+            isolated: has_event("mm_compaction_isolate_migratepages"),
+            free_isolated: has_event("mm_compaction_isolate_freepages"),
+            compacted: has_event("mm_compaction_migratepages"),
+            migrated: has_event("mm_migrate_pages"),
             graph: has("funcgraph_exit"),
         }
     }
@@ -51,6 +60,10 @@ impl Recorded {
             (self.scanned, "pages scanned (vmscan:mm_vmscan_lru_isolate)"),
             (self.reclaimed, "pages reclaimed (vmscan:mm_vmscan_lru_shrink_inactive)"),
             (self.written, "pages written by reclaim (vmscan:mm_vmscan_write_folio)"),
+            (self.isolated, "pages isolated by compaction (compaction:mm_compaction_isolate_migratepages)"),
+            (self.free_isolated, "free pages isolated (compaction:mm_compaction_isolate_freepages)"),
+            (self.compacted, "pages migrated by compaction (compaction:mm_compaction_migratepages)"),
+            (self.migrated, "pages migrated (migrate:mm_migrate_pages)"),
             (self.graph, "functions (a function graph)"),
         ];
         all.into_iter().filter(|(has, _)| !has).map(|(_, name)| name).collect()

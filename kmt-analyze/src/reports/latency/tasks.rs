@@ -1,4 +1,4 @@
-//! Reclaim by task: the figures of trace-vmscan-postprocess.
+//! Reclaim, compaction and migration by task: the figures of trace-vmscan-postprocess.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::recorded::Recorded;
 use crate::collect::stalls::{ByOrder, StallSums, TaskStalls};
 use crate::reports::common::labels::Labels;
 
-/// Reclaim of one task; `null`: the event was not recorded, or lacks the field.
+/// Reclaim, compaction and migration of one task; `null`: the event was not recorded, or lacks the field.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReclaimTask {
@@ -48,6 +48,22 @@ pub struct ReclaimTask {
     pub pages_written_sync: Option<u64>,
     /// Pages written asynchronously.
     pub pages_written_async: Option<u64>,
+    /// Pages that compaction scanned to migrate them.
+    pub compaction_scanned: Option<u64>,
+    /// Those of them that it isolated.
+    pub compaction_isolated: Option<u64>,
+    /// Pages that compaction scanned for free ones. Linux 5.1 to 6.4 have no event for a part of them.
+    pub compaction_free_scanned: Option<u64>,
+    /// Free pages that it isolated as targets, with the same exception.
+    pub compaction_free_isolated: Option<u64>,
+    /// Pages that compaction migrated.
+    pub compaction_migrated: Option<u64>,
+    /// Pages that it could not migrate.
+    pub compaction_failed: Option<u64>,
+    /// Pages that the task migrated for any reason, compaction included.
+    pub pages_migrated: Option<u64>,
+    /// Pages that it could not migrate.
+    pub pages_migration_failed: Option<u64>,
     /// Times that it woke up, of kswapd alone.
     pub kswapd_wakes: Option<u64>,
     /// The same by order.
@@ -103,6 +119,14 @@ fn row(pid: i32, task: String, t: &TaskStalls, r: &Recorded) -> ReclaimTask {
         pages_reclaimed_anon: t.reclaimed.parts[1].recorded().filter(|_| r.reclaimed),
         pages_written_sync: t.written.parts[0].recorded().filter(|_| r.written),
         pages_written_async: t.written.parts[1].recorded().filter(|_| r.written),
+        compaction_scanned: t.compaction_scanned.recorded().filter(|_| r.isolated),
+        compaction_isolated: t.compaction_isolated.recorded().filter(|_| r.isolated),
+        compaction_free_scanned: t.free_scanned.recorded().filter(|_| r.free_isolated),
+        compaction_free_isolated: t.free_isolated.recorded().filter(|_| r.free_isolated),
+        compaction_migrated: t.compacted[0].recorded().filter(|_| r.compacted),
+        compaction_failed: t.compacted[1].recorded().filter(|_| r.compacted),
+        pages_migrated: t.migrated[0].recorded().filter(|_| r.migrated),
+        pages_migration_failed: t.migrated[1].recorded().filter(|_| r.migrated),
         kswapd_wakes: r.kswapd.then(|| all(&t.wakes)),
         kswapd_wakes_by_order: by_order(&t.wakes),
         kswapd_rewakes: r.kswapd.then(|| all(&t.rewakes)),

@@ -9,7 +9,7 @@ use crate::reports::common::View;
 /// A column and its cell of a task.
 type TaskColumn = (Column, fn(&ReclaimTask, &View) -> Cell);
 
-const COLUMNS: [TaskColumn; 13] = [
+const COLUMNS: [TaskColumn; 21] = [
     (Column::name("task"), |task, _| Cell::text(&task.task)),
     (Column::number("waited"), |task, view| view.duration_cell(task.waited_time)),
     (Column::number("reclaims"), |task, _| Cell::count(task.direct_reclaims)),
@@ -20,6 +20,14 @@ const COLUMNS: [TaskColumn; 13] = [
     (Column::number("anon pages").leaves(2), |task, _| Cell::count(task.pages_reclaimed_anon)),
     (Column::number("sync writes").leaves(7), |task, _| Cell::count(task.pages_written_sync)),
     (Column::number("async writes").leaves(8), |task, _| Cell::count(task.pages_written_async)),
+    (Column::number("compact scan").leaves(11), |task, _| Cell::count(task.compaction_scanned)),
+    (Column::number("isolated").leaves(10), |task, _| Cell::count(task.compaction_isolated)),
+    (Column::number("free scan").leaves(11), |task, _| Cell::count(task.compaction_free_scanned)),
+    (Column::number("free isolated").leaves(10), |task, _| Cell::count(task.compaction_free_isolated)),
+    (Column::number("compacted").leaves(3), |task, _| Cell::count(task.compaction_migrated)),
+    (Column::number("not compacted").leaves(6), |task, _| Cell::count(task.compaction_failed)),
+    (Column::number("migrated").leaves(4), |task, _| Cell::count(task.pages_migrated)),
+    (Column::number("not migrated").leaves(7), |task, _| Cell::count(task.pages_migration_failed)),
     (Column::number("woke kswapd").leaves(5), |task, _| Cell::count(task.kswapd_woken)),
     (Column::number("kswapd wakes").leaves(9), |task, _| of_kswapd(task.kswapd_wakes)),
     (Column::number("rewakes").leaves(9), |task, _| of_kswapd(task.kswapd_rewakes)),
@@ -35,6 +43,8 @@ pub fn table(latency: &LatencyTables, view: &View) -> Table {
         table.row(columns.iter().map(|(_, cell)| cell(task, view)));
     }
     table.explain("file pages", "file pages, anon pages: pages that the task reclaimed.");
+    table.explain("compacted", "compacted: pages that compaction migrated.");
+    table.explain("migrated", "migrated: pages that the task migrated for any reason, compaction included.");
     table.explain("rewakes", "rewakes: kswapd was woken while awake.");
     table
 }

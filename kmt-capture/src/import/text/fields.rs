@@ -1,6 +1,6 @@
 //! Fields of an event: its pairs, texts without pairs, keys that are not the names of fields, and flags by name.
 //!
-//! Source: include/trace/events/vmscan.h, 3.1 to 7.2.
+//! Source: include/trace/events/{vmscan,migrate}.h, 3.1 to 7.2.
 
 use super::args::{Arg, args};
 
@@ -102,7 +102,12 @@ fn field_of<'a>(event: &[u8], key: &'a [u8]) -> &'a [u8] {
             | b"mm_vmscan_writepage"
             | b"mm_vmscan_write_folio"
     );
-    if is_reclaim && key == b"flags" { b"reclaim_flags" } else { key }
+    match key {
+        b"flags" if is_reclaim => b"reclaim_flags",
+        b"nr_succeeded" if event == b"mm_migrate_pages" => b"succeeded",
+        b"nr_failed" if event == b"mm_migrate_pages" => b"failed",
+        _ => key,
+    }
 }
 
 /// One value of a text: the literals that may stand before it, its field, and whether some kernels leave it out.

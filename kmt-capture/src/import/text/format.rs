@@ -150,6 +150,8 @@ pub(super) fn system(event: &TextEvent<'_>) -> String {
         "vmscan"
     } else if name.starts_with(b"mm_compaction_") {
         "compaction"
+    } else if name == b"mm_migrate_pages" {
+        "migrate"
     } else if name.starts_with(b"sched_") {
         "sched"
     } else if name == b"task_newtask" || name == b"task_rename" {
