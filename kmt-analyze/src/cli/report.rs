@@ -1,7 +1,6 @@
 //! Commands of the reports, generated from the registry.
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use kmt_common::quantity::Span;
 
 use super::args::{LineArgs, SelectArgs, TableArgs, Target};
 use crate::env::Env;
@@ -55,8 +54,8 @@ pub fn run(entry: &Entry, matches: &ArgMatches, show: Show, env: &Env) -> Result
     };
     if entry.name == Latency::NAME && matches.get_flag("follow") {
         let options = LatencyOptions::from_arg_matches(matches).map_err(wrong)?;
-        let threshold = options.threshold.unwrap_or(Span::Plain(0));
-        let options = live::LiveOptions { threshold, pids: selection.pids, json: target.json };
+        let options =
+            live::LiveOptions { threshold: options.threshold, pids: selection.pids, json: target.json };
         return live::run(&target.file, &options, env);
     }
     let report = (entry.parse)(matches, &selection).map_err(wrong)?;

@@ -24,6 +24,7 @@ mod hostile;
 mod import;
 mod joint;
 mod latency_migration;
+mod latency_rules;
 mod later;
 mod leaks;
 mod library;

@@ -4,11 +4,14 @@ use std::collections::HashMap;
 
 use crate::int_hash::IntHash;
 use crate::ledger::SideEvent;
-use crate::stream::Origin;
+use crate::stream::{Origin, SideEventKind};
 
 /// Open functions of each stack, by rising depth: function, depth, time.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct OpenFunctions(HashMap<i32, Vec<(u64, u64, u64)>, IntHash>);
+
+/// Largest depth of a function in the kernel (FTRACE_RETFUNC_DEPTH).
+const DEPTH_MAX: usize = 50;
 
 /// Key of the function stack of an event: its task, or its CPU for the idle task.
 fn stack_of(origin: Origin) -> i32 {
@@ -25,6 +28,14 @@ impl OpenFunctions {
             open.pop();
         }
         open.push((func, depth, event.time));
+    }
+
+    /// Number of functions around the one that the event ended, or else of open ones. A tracer with a threshold records
+    /// exits alone, and their depth.
+    pub(super) fn around(&self, event: &SideEvent) -> usize {
+        let open = self.0.get(&stack_of(event.origin)).map_or(0, Vec::len);
+        let depth = event.numbers[1].filter(|_| event.kind == SideEventKind::GraphExit).unwrap_or(0);
+        open.max(usize::try_from(depth).unwrap_or(0).min(DEPTH_MAX))
     }
 
     /// Function of an exit with its begin and end; `None`: they are unknown.

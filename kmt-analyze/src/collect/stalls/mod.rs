@@ -119,9 +119,10 @@ impl StallSums {
         numbered.collect()
     }
 
-    /// Number of stalls of the task that have not ended.
-    pub fn open_stalls(&self, pid: i32) -> usize {
-        self.open.get(&pid).map_or(0, BTreeMap::len)
+    /// Number of stalls and functions of the task that have not ended, after the event that ended one.
+    pub fn stalls_around(&self, event: &SideEvent) -> usize {
+        let open = self.open.get(&event.origin.pid).map_or(0, BTreeMap::len);
+        open + self.functions.around(event)
     }
 
     fn begin(&mut self, stall: Stall, event: &SideEvent) {

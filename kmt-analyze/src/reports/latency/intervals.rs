@@ -3,10 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::stall_names::StallNames;
-use crate::collect::stalls::{Interval, Stall};
+use super::tracepoints::{OpenOwners, OwnerFunction};
+use crate::collect::stalls::Interval;
 use crate::dump::Printer;
+use crate::ledger::SideEvent;
 use crate::render::text::{count, escaped};
 use crate::reports::common::Context;
+use crate::stream::Origin;
+use crate::stream::side_events::SideEventPlan;
 
 /// Stalls over the threshold.
 #[derive(Debug)]
@@ -49,18 +53,16 @@ pub struct IntervalLine {
 /// Events of one class that are shown for each stall; the others are counted.
 const EACH_MAX: u64 = 5;
 
-/// Time by which the exit of a function is logged after the time in its event.
-const EXIT_DELAY: u64 = 20_000;
-
-/// Stalls that are not nested in another one of their task, each with those within it.
-pub fn of(context: &Context<'_, '_>, names: &StallNames<'_, '_, '_>) -> LongIntervals {
+/// Stalls that are not nested in another one of their task, each with those within it. `has_functions`: functions were
+/// traced.
+pub fn of(context: &Context<'_, '_>, names: &StallNames<'_, '_, '_>, has_functions: bool) -> LongIntervals {
     let mut groups = grouped(&names.stalls.intervals);
     groups.sort_by_key(|group| (std::cmp::Reverse(length(&group.outer)), group.outer.begin));
     let session = context.session;
     let (trace, is_terminal) = (session.trace, session.env.is_terminal());
     let mut printer = Printer::new(trace.schema(), trace.metadata(), session.print_env(), is_terminal);
     let shown = groups.iter().take(context.limit).map(|group| {
-        let lines = Lines::of(context, names, group, &mut printer);
+        let lines = Lines::new(names, group, has_functions).of(context, &mut printer);
         LongInterval { lines, ..without_lines(&group.outer, names) }
     });
     LongIntervals {
@@ -123,69 +125,86 @@ struct Lines<'g, 'n, 's, 'd> {
     begun: usize,
     /// Nested stalls that are not over: numbers among the nested ones.
     open: Vec<usize>,
+    owners: OpenOwners,
     /// Events by stall and class: number, and the line that counts those left out.
     seen: BTreeMap<(Option<usize>, usize), (u64, usize)>,
     out: Vec<IntervalLine>,
 }
 
-impl Lines<'_, '_, '_, '_> {
-    fn of(
-        context: &Context<'_, '_>,
-        names: &StallNames<'_, '_, '_>,
-        group: &IntervalGroup,
-        printer: &mut Printer<'_>,
-    ) -> Vec<IntervalLine> {
+impl<'g, 'n, 's, 'd> Lines<'g, 'n, 's, 'd> {
+    fn new(names: &'g StallNames<'n, 's, 'd>, group: &'g IntervalGroup, has_functions: bool) -> Self {
+        let nested = group.nested.iter().map(|(_, interval)| interval);
+        let owners = OpenOwners::of(std::iter::once(&group.outer).chain(nested), has_functions);
+        Self { names, group, begun: 0, open: Vec::new(), owners, seen: BTreeMap::new(), out: Vec::new() }
+    }
+
+    fn of(mut self, context: &Context<'_, '_>, printer: &mut Printer<'_>) -> Vec<IntervalLine> {
         let trace = context.session.trace;
-        let mut lines =
-            Lines { names, group, begun: 0, open: Vec::new(), seen: BTreeMap::new(), out: Vec::new() };
-        let outer = &group.outer;
-        let is_function = matches!(outer.stall, Stall::Function(_));
-        let until = if is_function { outer.end.saturating_add(EXIT_DELAY) } else { outer.end };
-        let mut merge = trace.merge_between(outer.begin, until);
+        let outer = &self.group.outer;
+        if let Some(function) = self.function(outer) {
+            self.owners.begin(function);
+        }
+        let mut plans: HashMap<usize, Option<SideEventPlan>> = HashMap::new();
+        let mut merge = trace.merge_between(outer.begin, outer.end);
         while let Some(run) = merge.next_run() {
             for event in run.events().filter(|event| event.pid() == outer.pid) {
-                let is_exit = event.class().name == "funcgraph_exit";
-                lines.advance(event.time(), if is_exit { EXIT_DELAY } else { 0 });
+                self.advance(event.time());
                 let class = event.class_index();
-                if lines.counts(class) {
-                    lines.event(event.time(), printer.text(&event));
+                let plan = plans.entry(class).or_insert_with(|| SideEventPlan::of(event.class()));
+                let shows = |plan: &SideEventPlan| {
+                    let origin = Origin { cpu: event.cpu(), pid: event.pid(), ..Origin::default() };
+                    let numbers = plan.read(&event);
+                    self.owners.show(&SideEvent { kind: plan.kind, numbers, time: event.time(), origin })
+                };
+                if plan.as_ref().is_none_or(shows) && self.counts(class) {
+                    self.event(event.time(), printer.text(&event));
                 }
             }
         }
-        lines.advance(u64::MAX, 0);
-        for (&(_, class), &(number, line)) in lines.seen.iter().filter(|(_, (number, _))| *number > EACH_MAX)
-        {
+        self.advance(u64::MAX);
+        for (&(_, class), &(number, line)) in self.seen.iter().filter(|(_, (number, _))| *number > EACH_MAX) {
             let name = trace.schema().class(class).map_or(String::new(), |class| {
                 escaped(format!("{}:{}", class.system, class.name).as_bytes())
             });
-            if let Some(line) = lines.out.get_mut(line) {
+            if let Some(line) = self.out.get_mut(line) {
                 line.text = format!("... {} more {name}", count(number - EACH_MAX));
             }
         }
-        lines.out
+        self.out
     }
 
-    /// Opens the nested stalls that began by then, and closes those that ended more than `delay` before.
-    fn advance(&mut self, time: u64, delay: u64) {
+    fn function(&self, interval: &Interval) -> Option<OwnerFunction> {
+        OwnerFunction::of(interval.stall, |address| self.names.labels.function(address))
+    }
+
+    /// Opens the nested stalls that began by then, and closes those that ended before.
+    fn advance(&mut self, time: u64) {
         while let Some((depth, interval)) = self.group.nested.get(self.begun).filter(|(_, i)| i.begin <= time)
         {
-            self.close(interval.begin, 0);
+            self.close(interval.begin);
             self.out.push(IntervalLine {
                 depth: *depth,
                 since: Some(interval.begin.saturating_sub(self.group.outer.begin)),
                 length: Some(length(interval)),
                 text: self.names.name(interval.stall),
             });
+            if let Some(function) = self.function(interval) {
+                self.owners.begin(function);
+            }
             self.open.push(self.begun);
             self.begun += 1;
         }
-        self.close(time, delay);
+        self.close(time);
     }
 
-    fn close(&mut self, time: u64, delay: u64) {
+    fn close(&mut self, time: u64) {
         let nested = &self.group.nested;
-        let is_over = |at: &usize| nested.get(*at).is_none_or(|(_, i)| i.end.saturating_add(delay) < time);
-        while self.open.last().is_some_and(is_over) {
+        while let Some((_, over)) =
+            self.open.last().and_then(|at| nested.get(*at)).filter(|(_, i)| i.end < time)
+        {
+            if let Some(function) = self.function(over) {
+                self.owners.end(function);
+            }
             self.open.pop();
         }
     }

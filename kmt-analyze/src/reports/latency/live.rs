@@ -1,4 +1,4 @@
-//! `latency --follow`: stalls over a threshold as they end, and sums at the end.
+//! `latency --follow`: stalls over a threshold as they end, with their events, and sums at the end.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,9 +8,12 @@ use kmt_format::print::PrintEnv;
 use kmt_format::read::Event;
 use serde::Serialize;
 
+use super::held::HeldEvents;
 use super::lead::rounded;
-use super::stall_names::name_of;
+use super::stall_names::{ShrinkerNumbers, name_of};
+use super::tracepoints::OwnerFunction;
 use crate::collect::stalls::{Interval, Stall, StallSums};
+use crate::dump::Printer;
 use crate::env::Env;
 use crate::failure::{Outcome, Result};
 use crate::ledger::SideEvent;
@@ -30,8 +33,8 @@ use crate::trace::session::clock_unit;
 /// Stalls to print.
 #[derive(Debug)]
 pub struct LiveOptions {
-    /// Smallest length.
-    pub threshold: Span,
+    /// Smallest length; `None`: all stalls, without events.
+    pub threshold: Option<Span>,
     /// Tasks, by thread id; empty: all.
     pub pids: Vec<i32>,
     /// One JSON object a line, without sums.
@@ -53,40 +56,24 @@ struct StallLine {
 /// Prints the stalls of a growing file, or of a stream.
 pub fn run(path: &Path, options: &LiveOptions, env: &Env) -> Result<Outcome> {
     let (sums, shrinkers) = (StallSums::default(), ShrinkerNumbers::default());
-    let live =
-        LiveStalls { options, sums, shrinkers, plans: HashMap::new(), start: None, out: Out::stdout(env) };
+    let held = (options.threshold.is_some() && !options.json).then(HeldEvents::default);
+    let (plans, out, is_terminal) = (HashMap::new(), Out::stdout(env), env.is_terminal());
+    let live = LiveStalls { options, sums, shrinkers, held, plans, start: None, out, is_terminal };
     follow::run(path, live, env)
-}
-
-/// Numbers of the shrinkers of each function, in the order in which they appear: addresses are not printed.
-#[derive(Default)]
-struct ShrinkerNumbers(HashMap<u64, HashMap<Option<u64>, usize>>);
-
-/// Most shrinkers of a function that get a number: a file may name any number of them.
-const NUMBERED_MAX: usize = 4_096;
-
-impl ShrinkerNumbers {
-    /// Number of a shrinker of a known function, from 1.
-    fn number(&mut self, stall: Stall) -> Option<usize> {
-        let Stall::Shrinker(Some(function), shrinker) = stall else { return None };
-        let known = self.0.entry(function).or_default();
-        let next = known.len() + 1;
-        if next > NUMBERED_MAX {
-            return known.get(&shrinker).copied();
-        }
-        Some(*known.entry(shrinker).or_insert(next))
-    }
 }
 
 struct LiveStalls<'o> {
     options: &'o LiveOptions,
     sums: StallSums,
     shrinkers: ShrinkerNumbers,
+    /// Tracepoints of stalls that have not ended; `None`: they are not printed.
+    held: Option<HeldEvents>,
     /// By number of the class; `None`: it tells nothing of stalls.
     plans: HashMap<usize, Option<SideEventPlan>>,
     /// Time of the first event.
     start: Option<u64>,
     out: Out,
+    is_terminal: bool,
 }
 
 impl Sink for LiveStalls<'_> {
@@ -99,7 +86,8 @@ impl Sink for LiveStalls<'_> {
         event: &Event<'_>,
     ) -> Result<bool> {
         if self.start.is_none() {
-            let threshold = Clock::of(source.metadata).units(self.options.threshold)?;
+            let threshold =
+                Clock::of(source.metadata).units(self.options.threshold.unwrap_or(Span::Plain(0)))?;
             self.sums = StallSums::over(threshold);
         }
         let start = *self.start.get_or_insert(event.time());
@@ -108,14 +96,19 @@ impl Sink for LiveStalls<'_> {
         let origin = Origin { cpu: event.cpu(), pid: event.pid(), ..Origin::default() };
         let side = SideEvent { kind: plan.kind, numbers: plan.read(event), time: event.time(), origin };
         let is_selected = self.options.pids.is_empty() || self.options.pids.contains(&origin.pid);
+        let is_terminal = self.is_terminal;
+        let names_of = || LiveNames::of(source, start);
+        if let Some(held) = self.held.as_mut().filter(|_| is_selected) {
+            held.hold(&side, || names.get_or_insert_with(names_of).event(source, event, is_terminal));
+        }
         for interval in self.sums.ended_by(&side).into_iter().filter(|_| is_selected) {
             let number = self.shrinkers.number(interval.stall);
-            let names = names.get_or_insert_with(|| LiveNames::of(source, start));
-            let line = match self.options.json {
-                true => names.json(&interval, number),
-                false => names.line(&interval, number, self.sums.open_stalls(origin.pid)),
+            let names = names.get_or_insert_with(names_of);
+            let text = match &mut self.held {
+                _ if self.options.json => names.json(&interval, number),
+                held => names.lines(&interval, number, self.sums.stalls_around(&side), held.as_mut()),
             };
-            if !self.out.write(line.as_bytes())? {
+            if !self.out.write(text.as_bytes())? {
                 return Ok(false);
             }
         }
@@ -142,6 +135,8 @@ struct LiveNames<'r> {
     env: PrintEnv<'r>,
     tasks: LineStart<'r>,
     view: View,
+    /// Made when an event is first printed.
+    printer: Option<Printer<'r>>,
 }
 
 impl<'r> LiveNames<'r> {
@@ -155,11 +150,20 @@ impl<'r> LiveNames<'r> {
             limit: 0,
             look: Look::default(),
         };
-        Self { env: source.print_env(), tasks, view }
+        Self { env: source.print_env(), tasks, view, printer: None }
     }
 
     fn stall(&self, stall: Stall) -> String {
-        name_of(stall, |address| function_of(escaped(&self.env.symbol_with_offset(address))))
+        name_of(stall, |address| self.function(address))
+    }
+
+    fn function(&self, address: u64) -> String {
+        function_of(escaped(&self.env.symbol_with_offset(address)))
+    }
+
+    fn event(&mut self, source: &Source<'r>, event: &Event<'_>, is_terminal: bool) -> String {
+        let new = || Printer::new(source.schema, source.metadata, source.print_env(), is_terminal);
+        self.printer.get_or_insert_with(new).text(event)
     }
 
     /// Shrinkers with their numbers.
@@ -171,16 +175,25 @@ impl<'r> LiveNames<'r> {
         format!("{}-{}", escaped(self.tasks.comm(interval.pid, interval.begin)), interval.pid)
     }
 
-    /// `+4.567  direct reclaim of sh-766, 143.6 ms`, indented by the stalls around it, which end later.
-    fn line(&self, interval: &Interval, number: Option<usize>, depth: usize) -> String {
-        let begin = self.view.time(interval.begin);
+    /// `+4.567  direct reclaim of sh-766, 143.6 ms`, indented by the stalls around it, which end later; before it the
+    /// events that belong to it.
+    fn lines(
+        &self,
+        interval: &Interval,
+        number: Option<usize>,
+        depth: usize,
+        held: Option<&mut HeldEvents>,
+    ) -> String {
+        let line = |time, depth: usize, text: &str| {
+            format!("{:>9}  {}{text}\n", self.view.time(time), " ".repeat(2 * depth))
+        };
+        let function = OwnerFunction::of(interval.stall, |address| self.function(address));
+        let events = held.map_or_else(Vec::new, |held| held.take(interval, function));
+        let mut text: String = events.iter().map(|e| line(e.time, depth + 1, &e.text)).collect();
         let length = self.view.duration(interval.end.saturating_sub(interval.begin));
-        let indent = " ".repeat(2 * depth);
-        format!(
-            "{begin:>9}  {indent}{} of {}, {length}\n",
-            self.numbered(interval.stall, number),
-            self.task(interval)
-        )
+        let (name, task) = (self.numbered(interval.stall, number), self.task(interval));
+        text.push_str(&line(interval.begin, depth, &format!("{name} of {task}, {length}")));
+        text
     }
 
     fn json(&self, interval: &Interval, number: Option<usize>) -> String {

@@ -29,6 +29,9 @@ pub fn of(latency: &LatencyTables, intervals: &LongIntervals, view: &View) -> Sc
         screen.lines("", vec![line]);
     }
     screen.note("Events are those of the stalled task; their times are from the begin of the outer stall.");
+    screen.note(format!(
+        "Events of reclaim and compaction are shown if their own function or stall is over {threshold}."
+    ));
     if latency.intervals_left_out > 0 {
         let left = counted(latency.intervals_left_out, "shorter stall is", "shorter stalls are");
         screen.note(format!("{left} over the limit of the list and not shown."));

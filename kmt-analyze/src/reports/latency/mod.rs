@@ -2,6 +2,7 @@
 
 mod delayed;
 mod delayed_text;
+mod held;
 mod intervals;
 mod kinds;
 mod lead;
@@ -13,6 +14,7 @@ mod stall_names;
 mod tasks;
 mod tasks_text;
 mod text;
+mod tracepoints;
 
 pub use lead::WaitSums;
 pub use rows::LatencyRows;

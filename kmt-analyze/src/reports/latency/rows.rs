@@ -105,7 +105,7 @@ pub fn of(context: &ReportContext<'_, '_>, stalls: &StallSums, threshold: Option
         threshold,
         intervals: stalls.intervals.iter().map(interval).collect(),
         intervals_left_out: stalls.intervals_left_out,
-        long_intervals: threshold.map(|_| intervals::of(context, &names)),
+        long_intervals: threshold.map(|_| intervals::of(context, &names, recorded.graph)),
         failed_allocations: stalls.delayed.iter().filter(|(d, _)| d.failed).map(|(_, w)| w.count).sum(),
     };
     LatencyRows { latency: tables }

@@ -40,6 +40,26 @@ impl<'n, 's, 'd> StallNames<'n, 's, 'd> {
     }
 }
 
+/// Numbers of the shrinkers of each function, in the order in which they appear: addresses are not printed.
+#[derive(Debug, Default)]
+pub struct ShrinkerNumbers(HashMap<u64, HashMap<Option<u64>, usize>>);
+
+/// Most shrinkers of a function that get a number: a file may name any number of them.
+const NUMBERED_MAX: usize = 4_096;
+
+impl ShrinkerNumbers {
+    /// Number of a shrinker of a known function, from 1.
+    pub fn number(&mut self, stall: Stall) -> Option<usize> {
+        let Stall::Shrinker(Some(function), shrinker) = stall else { return None };
+        let known = self.0.entry(function).or_default();
+        let next = known.len() + 1;
+        if next > NUMBERED_MAX {
+            return known.get(&shrinker).copied();
+        }
+        Some(*known.entry(shrinker).or_insert(next))
+    }
+}
+
 /// Name of a stall in the text; `function` names the function at an address. Shrinkers of one function are alike.
 pub fn name_of(stall: Stall, function: impl Fn(u64) -> String) -> String {
     match stall {
