@@ -65,10 +65,10 @@ pub struct WhoLifeRow {
     pub freed: Option<WhoFreeRow>,
     /// True if the life crosses a loss, or its free is ambiguous.
     pub uncertain: bool,
-    /// Object at the next lower address, of those live at the same time.
+    /// Address of the next lower object, of those live at the same time.
     #[cfg_attr(test, schemars(with = "Option<Address>"))]
     pub neighbour_below: Option<Neighbour>,
-    /// Object at the next higher address, of those live at the same time.
+    /// Address of the next higher object, of those live at the same time.
     #[cfg_attr(test, schemars(with = "Option<Address>"))]
     pub neighbour_above: Option<Neighbour>,
 }
