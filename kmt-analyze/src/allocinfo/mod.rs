@@ -14,10 +14,10 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::render::out::{Out, Schema, print_rows};
 use crate::render::screen::page;
 use crate::reports::output::{Output, Show};
-use parse::Line;
+use parse::AllocinfoLine;
 #[cfg(test)]
 pub use rows::AllocinfoRows;
-use rows::{By, Order};
+use rows::{AllocinfoKey, AllocinfoOrder};
 
 /// Largest copy in bytes: a kernel has some thousand call sites of about 100 bytes each.
 const FILE_LEN_MAX: u64 = 256 << 20;
@@ -27,10 +27,10 @@ const FILE_LEN_MAX: u64 = 256 << 20;
 pub struct AllocinfoArgs {
     /// Key of the rows
     #[arg(long, value_enum, default_value = "call-site")]
-    by: By,
-    /// Order of the rows [default: change; bytes, if there is one copy]
+    by: AllocinfoKey,
+    /// AllocinfoOrder of the rows [default: change; bytes, if there is one copy]
     #[arg(short, long, value_enum)]
-    sort: Option<Order>,
+    sort: Option<AllocinfoOrder>,
     /// Show at most N rows; 0: all [default: 20, all with --json and --csv]
     #[arg(short, long = "lines", value_name = "N")]
     lines: Option<usize>,
@@ -54,7 +54,8 @@ pub fn run(args: &AllocinfoArgs, env: &Env, show: &Show) -> Result<Outcome> {
         Some(second) => (Some(first.as_slice()), second.as_slice()),
         None => (None, first.as_slice()),
     };
-    let order = args.sort.unwrap_or(if before.is_some() { Order::Change } else { Order::Bytes });
+    let order =
+        args.sort.unwrap_or(if before.is_some() { AllocinfoOrder::Change } else { AllocinfoOrder::Bytes });
     let output = Output { limit: args.lines, json: args.json || args.csv, show: *show };
     let rows = rows::of(before, after, args.by, order, output.rows())?;
     if args.csv {
@@ -71,7 +72,7 @@ pub fn run(args: &AllocinfoArgs, env: &Env, show: &Show) -> Result<Outcome> {
 }
 
 /// Call sites of a copy.
-fn read(path: &Path, env: &Env) -> Result<Vec<Line>> {
+fn read(path: &Path, env: &Env) -> Result<Vec<AllocinfoLine>> {
     if let Some(bytes) = env.files.get(path) {
         return parse::lines(path, &bytes);
     }

@@ -13,10 +13,10 @@ const NUMBER_BITS: u32 = 62;
 
 /// A call site and its figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct AllocinfoLine {
     /// Source file, without `./` at its begin.
     pub file: String,
-    /// Line of the source file.
+    /// AllocinfoLine of the source file.
     pub line: u64,
     /// Module; `None`: the kernel itself.
     pub module: Option<String>,
@@ -31,7 +31,7 @@ pub struct Line {
 }
 
 /// Lines of a copy of the file. Refused: a line of another form.
-pub fn lines(path: &Path, bytes: &[u8]) -> Result<Vec<Line>> {
+pub fn lines(path: &Path, bytes: &[u8]) -> Result<Vec<AllocinfoLine>> {
     let mut found = Vec::new();
     for (number, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
         let wrong = |expected: &str| {
@@ -60,7 +60,7 @@ pub fn lines(path: &Path, bytes: &[u8]) -> Result<Vec<Line>> {
 }
 
 /// A call site, or the form that its line lacks.
-fn call_site(text: &str) -> std::result::Result<Line, &'static str> {
+fn call_site(text: &str) -> std::result::Result<AllocinfoLine, &'static str> {
     const PLACE: &str = "FILE:LINE after the number of calls";
     let (bytes, rest) = word(text);
     let (calls, place) = word(rest);
@@ -86,7 +86,7 @@ fn call_site(text: &str) -> std::result::Result<Line, &'static str> {
     if flags.iter().any(|flag| !flag.contains(':')) {
         return Err("only flags of the form KEY:VALUE after the function");
     }
-    Ok(Line {
+    Ok(AllocinfoLine {
         file: file.strip_prefix("./").unwrap_or(file).to_owned(),
         line,
         module,
@@ -108,7 +108,7 @@ fn word(text: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    fn one(text: &str) -> std::result::Result<Line, String> {
+    fn one(text: &str) -> std::result::Result<AllocinfoLine, String> {
         let found = lines(Path::new("F"), text.as_bytes()).map_err(|failure| failure.to_string())?;
         Ok(found[0].clone())
     }

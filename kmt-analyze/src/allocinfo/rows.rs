@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use kmt_common::failure::{Failure, Result};
 use serde::Serialize;
 
-use super::parse::Line;
+use super::parse::AllocinfoLine;
 
 /// Key of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum By {
+pub enum AllocinfoKey {
     /// File, line and function
     #[value(name = "call-site", aliases = ["site", "call_site"])]
     CallSite,
@@ -25,10 +25,10 @@ pub enum By {
     Module,
 }
 
-/// Order of the rows, the largest first.
+/// AllocinfoOrder of the rows, the largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub enum Order {
+pub enum AllocinfoOrder {
     /// Change in bytes, in either direction
     Change,
     /// Growth in bytes
@@ -115,7 +115,7 @@ struct Sums {
 
 impl Sums {
     /// Adds a call site to a side; refused: the sum has more than 62 bits.
-    fn add(&mut self, side: usize, line: &Line) -> Result<()> {
+    fn add(&mut self, side: usize, line: &AllocinfoLine) -> Result<()> {
         let fits = |sum: i64, number: i64| {
             sum.checked_add(number).filter(|sum| sum.unsigned_abs() >> 62 == 0).ok_or_else(|| {
                 Failure::new(format!("the sum with {}:{} is larger than 2^62", line.file, line.line))
@@ -145,10 +145,10 @@ impl Sums {
 
 /// Rows of one copy, or of the changes from the first to the second.
 pub fn of(
-    before: Option<&[Line]>,
-    after: &[Line],
-    by: By,
-    order: Order,
+    before: Option<&[AllocinfoLine]>,
+    after: &[AllocinfoLine],
+    by: AllocinfoKey,
+    order: AllocinfoOrder,
     limit: usize,
 ) -> Result<AllocinfoRows> {
     let is_compared = before.is_some();
@@ -193,7 +193,7 @@ pub fn of(
     })
 }
 
-impl By {
+impl AllocinfoKey {
     fn key(self) -> &'static str {
         match self {
             Self::CallSite => "call-site",
@@ -205,27 +205,27 @@ impl By {
     }
 }
 
-fn name(line: &Line, by: By) -> Name {
+fn name(line: &AllocinfoLine, by: AllocinfoKey) -> Name {
     let name = match by {
-        By::CallSite => {
+        AllocinfoKey::CallSite => {
             let place = format!("{}:{}", line.file, line.line);
             return (place, Some(line.function.clone()), line.module.clone());
         }
-        By::Function => line.function.clone(),
-        By::File => line.file.clone(),
-        By::Dir => line.file.rsplit_once('/').map_or(".", |(dir, _)| dir).to_owned(),
-        By::Module => format!("[{}]", line.module.as_deref().unwrap_or("kernel")),
+        AllocinfoKey::Function => line.function.clone(),
+        AllocinfoKey::File => line.file.clone(),
+        AllocinfoKey::Dir => line.file.rsplit_once('/').map_or(".", |(dir, _)| dir).to_owned(),
+        AllocinfoKey::Module => format!("[{}]", line.module.as_deref().unwrap_or("kernel")),
     };
     (name, None, None)
 }
 
-fn key(figures: &Figures, order: Order) -> i64 {
+fn key(figures: &Figures, order: AllocinfoOrder) -> i64 {
     match order {
-        Order::Change => figures.bytes_change.unwrap_or(figures.bytes).abs(),
-        Order::Growth => figures.bytes_change.unwrap_or(figures.bytes),
-        Order::CallsGrowth => figures.calls_change.unwrap_or(figures.calls),
-        Order::Bytes => figures.bytes,
-        Order::Calls => figures.calls,
-        Order::Name => 0,
+        AllocinfoOrder::Change => figures.bytes_change.unwrap_or(figures.bytes).abs(),
+        AllocinfoOrder::Growth => figures.bytes_change.unwrap_or(figures.bytes),
+        AllocinfoOrder::CallsGrowth => figures.calls_change.unwrap_or(figures.calls),
+        AllocinfoOrder::Bytes => figures.bytes,
+        AllocinfoOrder::Calls => figures.calls,
+        AllocinfoOrder::Name => 0,
     }
 }

@@ -65,15 +65,15 @@ impl SumCollector for Growth {
 pub struct GrowthSums {
     window: Growth,
     /// Slab objects by number of the call site and interface.
-    pub callers: Vec<Survival>,
+    pub callers: Vec<SurvivorSums>,
     /// Pages by number of their kind.
-    pub pages: Vec<Survival>,
+    pub pages: Vec<SurvivorSums>,
     /// Live pages that hold slab objects; they are in no other number.
     pub slab_pages: u64,
     /// Live bytes of slab objects of the recorder; they are in no other number.
     pub of_recorder: u64,
     /// Pages by number of their stack.
-    pub page_stacks: HashMap<u32, Survival, IntHash>,
+    pub page_stacks: HashMap<u32, SurvivorSums, IntHash>,
 }
 
 /// A number for each step.
@@ -118,7 +118,7 @@ impl From<&Numbers> for StepCounts {
 
 /// Births and survivors of one kind of allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Survival {
+pub struct SurvivorSums {
     /// Allocations by step.
     pub births: StepCounts,
     /// Those still live at the end.
@@ -208,7 +208,7 @@ impl Receiver for GrowthSums {
     }
 }
 
-impl Survival {
+impl SurvivorSums {
     /// Adds frames allocated in step `born`.
     fn add_frames(&mut self, closed: &ClosedFrames, born: usize) {
         let (survival, live) = (self, closed.sums.frames_live);
@@ -229,7 +229,7 @@ impl Survival {
 sums!(GrowthSums: callers, pages, slab_pages, of_recorder, page_stacks);
 
 sums!(
-    Survival:
+    SurvivorSums:
     births, survivors, survivor_amount, lifetimes, implied_frees, implied_free_ages, holders,
     page_holders, uncertain, sites
 );

@@ -31,7 +31,7 @@ pub enum Symbols {
 /// Result of writing the symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// So many are in the file.
+    /// Number of those in the file.
     Written(usize),
     /// The kernel shows zeros only.
     Zeroed,

@@ -16,7 +16,7 @@ use crate::bytes::{Bytes, OpenError};
 /// A trace and its bytes.
 #[derive(Debug)]
 pub struct OwnedTrace {
-    /// Borrows `bytes`: stands before it, and so is dropped before it.
+    /// Borrows `bytes`: declared before it, and so dropped before it.
     trace: Trace<'static>,
     #[allow(dead_code, reason = "`trace` points into it")]
     bytes: Bytes,
@@ -58,7 +58,7 @@ impl OwnedTrace {
 
     fn new(bytes: Bytes, limits: Limits) -> Result<Arc<Self>> {
         let slice = bytes.as_slice();
-        // SAFETY: the bytes lie in a mapping, behind the pointer of a Vec that is never touched again, or where the
+        // SAFETY: the bytes are in a mapping, at the pointer of a Vec that is never touched again, or where the
         // caller of `of_memory` keeps them: they do not move with `bytes`. `bytes` is dropped after `trace`, and no
         // reference with this lifetime is handed out: `trace()` shortens it to that of the borrow of `self`.
         let slice = unsafe { core::slice::from_raw_parts(slice.as_ptr(), slice.len()) };
@@ -114,7 +114,7 @@ pub struct LossItem {
     pub damaged: u64,
     /// Time of the event of that CPU before the gap; `None` if there is none.
     pub after: Option<u64>,
-    /// Time of the event of that CPU behind it; `None` if there is none.
+    /// Time of the next event of that CPU; `None` if there is none.
     pub before: Option<u64>,
 }
 
@@ -142,7 +142,7 @@ pub enum Step {
     Event,
     /// At a gap.
     Loss,
-    /// Behind the last event.
+    /// After the last event.
     End,
 }
 
@@ -157,7 +157,7 @@ pub struct OwnedEvents {
     stack_of: Option<u64>,
     /// `None` where the trace has no stacks.
     joiner: Option<StackJoiner<u64>>,
-    /// Borrows `owner`: stands before it, and so is dropped before it.
+    /// Borrows `owner`: declared before it, and so dropped before it.
     merge: Merge<'static, 'static>,
     owner: Arc<OwnedTrace>,
 }
@@ -166,7 +166,7 @@ impl OwnedEvents {
     /// Events from the first one on.
     pub fn new(owner: &Arc<OwnedTrace>) -> Self {
         let owner = Arc::clone(owner);
-        // SAFETY: the trace lies behind an Arc that is kept beside what borrows it and is dropped after it. Nobody
+        // SAFETY: the trace is in an Arc that is kept beside what borrows it and is dropped after it. Nothing
         // has it as `&mut`: the Arc is shared, and `OwnedTrace` hands out shared references alone.
         let trace: &'static Trace<'static> = unsafe { &*core::ptr::from_ref(&owner.trace) };
         let has_stacks = trace.schema().classes().any(|(_, class)| class.meaning == Meaning::KERNEL_STACK);
@@ -220,13 +220,13 @@ impl OwnedEvents {
         Step::Event
     }
 
-    /// The event, where it stands at one.
+    /// The current event, if it is at one.
     #[inline]
     pub fn event(&self) -> Option<&Event<'_>> {
         self.event.as_ref()
     }
 
-    /// The gap, where it stands at one.
+    /// The current gap, if it is at one.
     pub fn loss(&self) -> Option<&LossItem> {
         self.loss.as_ref()
     }

@@ -54,7 +54,7 @@ impl SalvageLayout {
     }
 }
 
-/// Checks all that stands in front of the records.
+/// Checks what is before the records.
 fn without_records(
     contents: &Contents<'_>,
     chunk: &ChunkRef,

@@ -161,7 +161,7 @@ fn set_sizes(out: &mut KernelSymbols<'_>, modules: &[Module], page_size: u64) {
         let mut end = next.map(|(address, _)| address);
         if slot != core {
             let text_ends_here = is_text(symbol.kind) && next.is_none_or(|(_, kind)| !is_text(kind));
-            // Behind the last function of a module its text ends at a page boundary, before any data symbol.
+            // After the last function of a module its text ends at a page boundary, before any data symbol.
             if text_ends_here {
                 let page_end =
                     symbol.address.checked_next_multiple_of(page_size).filter(|&e| e > symbol.address);

@@ -51,7 +51,7 @@ pub struct CallerRow {
 }
 
 /// A call site and interface before sorting and limiting.
-struct Caller {
+struct CallerTotals {
     address: u64,
     api: Api,
     totals: Totals,
@@ -60,14 +60,14 @@ struct Caller {
     failures: u64,
 }
 
-impl Caller {
+impl CallerTotals {
     fn estimate(&self) -> Option<Estimate> {
         self.estimate.as_deref().copied()
     }
 }
 
 /// All call sites and interfaces, by address.
-fn callers(analysis: &Analysis) -> Vec<Caller> {
+fn callers(analysis: &Analysis) -> Vec<CallerTotals> {
     let sites = analysis.interner.sites.items().iter().zip(&analysis.balance.sites);
     let mut sites: Vec<_> = sites.zip(&analysis.balance.failures).collect();
     sites.sort_by_key(|((site, _), _)| (site.call_site, site.api));
@@ -83,15 +83,15 @@ fn callers(analysis: &Analysis) -> Vec<Caller> {
             failures += **failed;
         }
         let estimate = estimate.map(Box::new);
-        Some(Caller { address: first.call_site, api: first.api, totals, estimate, failures })
+        Some(CallerTotals { address: first.call_site, api: first.api, totals, estimate, failures })
     };
     callers.filter_map(caller).filter(|c| c.totals != Totals::default() || c.failures > 0).collect()
 }
 
 /// Rows of the call sites whose name contains `filter`.
 pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CallerRows {
-    let named = |caller: Caller| (context.labels().located(caller.address), caller);
-    let mut all: Vec<(Symbol, Caller)> = callers(context.analysis).into_iter().map(named).collect();
+    let named = |caller: CallerTotals| (context.labels().located(caller.address), caller);
+    let mut all: Vec<(Symbol, CallerTotals)> = callers(context.analysis).into_iter().map(named).collect();
     all.retain(|(name, _)| filter.is_none_or(|filter| name.contains(filter)));
     sort_rows(&mut all, sort, |(name, c)| (in_order(c.estimate(), c.totals), name));
     let shown = shown(Some(context.limit), all.len());
@@ -100,7 +100,7 @@ pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str
     let live = bounds.bounds.by_caller(|caller| wanted.contains(&caller));
     let basis = context.basis();
     let recorded = [Api::Kmalloc, Api::Cache].map(|api| RecordedSums::slab(basis, Some(api)));
-    let row = |(name, c): &(Symbol, Caller)| {
+    let row = |(name, c): &(Symbol, CallerTotals)| {
         let recorded = recorded[c.api as usize];
         let live = live.get(&(c.api, c.address)).copied().flatten();
         CallerRow {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::tracepoints::{OwnerFunction, Owners};
+use super::tracepoints::{OwnerFunction, TracepointOwners};
 use crate::collect::stalls::Interval;
 use crate::int_hash::IntHash;
 use crate::ledger::SideEvent;
@@ -22,7 +22,7 @@ pub struct HeldEvent {
     kind: SideEventKind,
     /// Its time.
     pub time: u64,
-    owners: Owners,
+    owners: TracepointOwners,
     /// Its text.
     pub text: String,
 }
@@ -39,7 +39,7 @@ impl HeldEvents {
     /// Keeps an event, if a rule is about it.
     pub fn hold(&mut self, event: &SideEvent, text: impl FnOnce() -> String) {
         self.has_functions |= matches!(event.kind, SideEventKind::GraphEntry | SideEventKind::GraphExit);
-        let Some(owners) = Owners::of(event) else { return };
+        let Some(owners) = TracepointOwners::of(event) else { return };
         if self.tasks.len() >= TASKS_MAX && !self.tasks.contains_key(&event.origin.pid) {
             self.tasks.clear();
         }

@@ -45,16 +45,16 @@ impl OwnerFunction {
     }
 }
 
-/// Owners of a tracepoint.
+/// TracepointOwners of a tracepoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Owners {
+pub struct TracepointOwners {
     /// The stall that it begins or ends.
     stall: Option<Stall>,
     function: Option<OwnerFunction>,
 }
 
-impl Owners {
-    /// Owners of an event; `None`: no rule is about it.
+impl TracepointOwners {
+    /// TracepointOwners of an event; `None`: no rule is about it.
     pub fn of(event: &SideEvent) -> Option<Self> {
         use SideEventKind::*;
         let n = event.numbers;
@@ -91,7 +91,7 @@ fn paired(stall: Stall) -> Stall {
     if stall == Stall::DirectCompaction { Stall::Compaction } else { stall }
 }
 
-/// Owners among nested stalls over the threshold, in the order of their times.
+/// TracepointOwners among nested stalls over the threshold, in the order of their times.
 #[derive(Debug)]
 pub struct OpenOwners {
     has_functions: bool,
@@ -123,7 +123,7 @@ impl OpenOwners {
         if matches!(event.kind, SideEventKind::GraphEntry | SideEventKind::GraphExit) {
             return false;
         }
-        let Some(owners) = Owners::of(event) else { return true };
+        let Some(owners) = TracepointOwners::of(event) else { return true };
         owners.is_unknown(self.has_functions)
             || owners.stall.is_some_and(|stall| self.edges.contains(&(stall, event.time)))
             || owners.function.is_some_and(|function| self.open[function.0] > 0)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kmt_format::schema::EventClass;
 use serde::Serialize;
 
-use crate::collect::growth::Survival;
+use crate::collect::growth::SurvivorSums;
 use crate::collect::kin::TaskEvents;
 use crate::reports::analysis::leaks::families::Family;
 use crate::reports::analysis::leaks::makers::Maker;
@@ -95,7 +95,7 @@ pub(super) fn makers(
 /// Tasks of a family that tasks lead; `tasks` are those that started and are still allocated.
 pub(super) fn tasks(
     family: &Family<'_>,
-    tasks: &Survival,
+    tasks: &SurvivorSums,
     kin: &TaskEvents,
     exits: bool,
 ) -> Option<TasksRow> {

@@ -67,7 +67,7 @@ pub(super) fn comm_and_pid(task: &[u8]) -> Option<(&[u8], i32)> {
     Some((comm.trim_ascii(), pid))
 }
 
-/// The next word; `rest` is left behind it.
+/// The next word; `rest` begins after it.
 pub(super) fn next_word<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let start = rest.trim_ascii_start();
     let end = start.iter().position(|b| b.is_ascii_whitespace()).unwrap_or(start.len());

@@ -41,7 +41,7 @@ fn calls(code: &[u8]) -> Option<Graph<'_>> {
         return graph_line(GraphKind::End, comment.get(..end).filter(|f| !f.is_empty()));
     }
     let function = code.get(..code.iter().position(|&b| b == b'(')?)?.trim_ascii_end();
-    // Behind it may stand its result or its caller.
+    // Its result or its caller may follow.
     let code =
         code.windows(3).position(|w| w == b" /*").map_or(code, |at| code.get(..at).unwrap_or_default());
     let kind = match code.trim_ascii_end().last()? {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::collect::growth::Survival;
+use crate::collect::growth::SurvivorSums;
 use crate::pass::Analysis;
 use crate::pass::caches::usual_names;
 use crate::render::text::escaped;
@@ -42,7 +42,7 @@ impl<'r> CacheNames<'r> {
     }
 
     /// Caches of live objects, those with most first; `?`: the trace does not name it.
-    pub fn of(&self, survival: &Survival, api: Api) -> Vec<CacheShare> {
+    pub fn of(&self, survival: &SurvivorSums, api: Api) -> Vec<CacheShare> {
         let mut found: BTreeMap<(String, Option<NameId>), u64> = BTreeMap::new();
         for (&number, &survivors) in survival.sites.iter().filter(|(_, survivors)| **survivors > 0) {
             let Some(site) = self.result.interner.sites.get(number) else { continue };

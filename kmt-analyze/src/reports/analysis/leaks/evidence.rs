@@ -6,7 +6,7 @@
 //! follows from them by fixed rules ([`rules`](super::rules)); so it can be checked, and be wrong for a reason.
 
 use super::verdict::Verdict;
-use crate::collect::growth::{Numbers, STEPS, StepCounts, Survival};
+use crate::collect::growth::{Numbers, STEPS, StepCounts, SurvivorSums};
 
 /// Numbers that a verdict rests on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,7 +57,7 @@ const AGE_FACTOR: u64 = 3;
 
 impl Evidence {
     /// Numbers of a survival, without a verdict; `step` is the length of a step.
-    pub fn of(survival: &Survival, step: u64) -> Self {
+    pub fn of(survival: &SurvivorSums, step: u64) -> Self {
         let step = step.max(1);
         let (survivors, amount) = (survival.survivors.sum(), survival.survivor_amount.sum());
         let (of_survivors, of_amount, of_births) =
@@ -181,9 +181,9 @@ fn comes_in_batches(old: &[u64]) -> bool {
     batches.len() >= 3 && like == batches.len() && is_recent
 }
 
-/// Survival without these survivors, step by step.
-pub fn without(survival: &Survival, other: &Numbers) -> Survival {
+/// SurvivorSums without these survivors, step by step.
+pub fn without(survival: &SurvivorSums, other: &Numbers) -> SurvivorSums {
     let mut left = survival.survivors.all();
     left.iter_mut().zip(other).for_each(|(left, &gone)| *left = left.saturating_sub(gone));
-    Survival { survivors: StepCounts::from(&left), ..survival.clone() }
+    SurvivorSums { survivors: StepCounts::from(&left), ..survival.clone() }
 }

@@ -3,7 +3,7 @@
 use super::caches::CacheShare;
 use super::evidence::Evidence;
 use super::stacks::RowStack;
-use crate::collect::growth::Survival;
+use crate::collect::growth::SurvivorSums;
 use crate::stream::Api;
 
 /// A call site, or a kind of pages, with the verdict on its live memory.
@@ -22,7 +22,7 @@ pub struct Judged<'r> {
     pub is_of_tasks: bool,
     /// Stacks with most live objects, where stacks were recorded.
     pub stacks: Vec<RowStack>,
-    pub survival: &'r Survival,
+    pub survival: &'r SurvivorSums,
     /// Number of the row that leads its family.
     pub leader: Option<usize>,
     /// Of pages: number of the family that they grow with.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::collect::growth::{Numbers, StepCounts, Survival};
+use crate::collect::growth::{Numbers, StepCounts, SurvivorSums};
 use crate::collect::kin::TaskEvents;
 use crate::collect::sums::Sums;
 
@@ -21,7 +21,7 @@ pub enum Maker {
 
 impl Maker {
     /// Maker of these objects.
-    pub fn of(survival: &Survival, kin: &TaskEvents) -> Self {
+    pub fn of(survival: &SurvivorSums, kin: &TaskEvents) -> Self {
         let all = survival.survivors.sum();
         let Some((pid, most)) = holder(survival) else { return Self::Unknown };
         if most.saturating_mul(2) >= all {
@@ -49,7 +49,7 @@ impl Maker {
     }
 
     /// Live objects by step: those of the one task, or of the children of the parent.
-    fn steps(self, survival: &Survival, kin: &TaskEvents) -> Numbers {
+    fn steps(self, survival: &SurvivorSums, kin: &TaskEvents) -> Numbers {
         let is_its = |pid: i32| match self {
             Self::Task(own) => pid == own,
             Self::ChildrenOf(parent) => kin.parent(pid) == Some(parent),
@@ -66,7 +66,7 @@ impl Maker {
 }
 
 /// The task that allocated most survivors, and their number.
-pub fn holder(survival: &Survival) -> Option<(i32, u64)> {
+pub fn holder(survival: &SurvivorSums) -> Option<(i32, u64)> {
     let holders = survival.holders.iter().map(|(pid, steps)| (*pid, steps.sum()));
     holders.max_by_key(|&(pid, count)| (count, std::cmp::Reverse(pid)))
 }
@@ -74,7 +74,7 @@ pub fn holder(survival: &Survival) -> Option<(i32, u64)> {
 /// Live objects with their maker.
 #[derive(Debug, Clone)]
 pub struct Made<'s> {
-    survival: &'s Survival,
+    survival: &'s SurvivorSums,
     maker: Maker,
     /// Objects of the maker by step.
     steps: Numbers,
@@ -82,7 +82,7 @@ pub struct Made<'s> {
 
 impl<'s> Made<'s> {
     /// Finds the maker of these objects.
-    pub fn of(survival: &'s Survival, kin: &TaskEvents) -> Self {
+    pub fn of(survival: &'s SurvivorSums, kin: &TaskEvents) -> Self {
         let maker = Maker::of(survival, kin);
         Self { survival, maker, steps: maker.steps(survival, kin) }
     }
@@ -106,7 +106,7 @@ pub fn in_common(one: &Made<'_>, other: &Made<'_>) -> Option<(Numbers, Numbers)>
             b.absorb(steps.clone());
         }
     }
-    let is_most = |part: &StepCounts, all: &Survival| part.sum().saturating_mul(2) >= all.survivors.sum();
+    let is_most = |part: &StepCounts, all: &SurvivorSums| part.sum().saturating_mul(2) >= all.survivors.sum();
     (is_most(&a, one) && is_most(&b, other)).then(|| (a.all(), b.all()))
 }
 
@@ -115,8 +115,8 @@ mod tests {
     use super::*;
     use crate::collect::kin::Start;
 
-    fn survival(holders: &[(i32, usize, u64)]) -> Survival {
-        let mut survival = Survival::default();
+    fn survival(holders: &[(i32, usize, u64)]) -> SurvivorSums {
+        let mut survival = SurvivorSums::default();
         for &(pid, step, count) in holders {
             survival.survivors.add(step, count);
             survival.holders.entry(pid).or_default().add(step, count);
@@ -137,7 +137,7 @@ mod tests {
         let children = survival(&[(10, 0, 5), (11, 1, 5), (12, 2, 5), (13, 3, 5)]);
         assert_eq!(Maker::of(&children, &kin), Maker::ChildrenOf(4));
         assert_eq!(Maker::of(&children, &TaskEvents::default()), Maker::Many);
-        assert_eq!(Maker::of(&Survival::default(), &kin), Maker::Unknown);
+        assert_eq!(Maker::of(&SurvivorSums::default(), &kin), Maker::Unknown);
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
         let kin = kin(&[(10, 4), (11, 4), (12, 4)]);
         let of_children = survival(&[(10, 0, 5), (11, 1, 5), (12, 2, 5)]);
         let of_parent = survival(&[(4, 0, 1), (4, 1, 1), (4, 2, 1)]);
-        let common = |one: &Survival, other: &Survival, kin: &TaskEvents| {
+        let common = |one: &SurvivorSums, other: &SurvivorSums, kin: &TaskEvents| {
             in_common(&Made::of(one, kin), &Made::of(other, kin)).is_some()
         };
         assert!(common(&of_children, &of_parent, &kin) && common(&of_parent, &of_children, &kin));

@@ -20,7 +20,7 @@ mod together;
 pub mod until;
 pub mod verdict;
 
-use crate::collect::growth::Survival;
+use crate::collect::growth::SurvivorSums;
 use crate::reports::common::ReportContext;
 use ignore::{Ignore, Ignored};
 use judged::Judged;
@@ -37,7 +37,7 @@ pub struct JudgedMemory<'g> {
     /// Pages by kind.
     pub pages: Vec<Judged<'g>>,
     /// Tasks that started in the window and are still allocated.
-    pub tasks: Survival,
+    pub tasks: SurvivorSums,
     /// Rows that patterns hide.
     pub ignored: Option<Ignored>,
 }

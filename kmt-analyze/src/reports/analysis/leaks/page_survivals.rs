@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::kernel_names::SLAB_PAGES;
 use super::until::of_recorder;
-use crate::collect::growth::{GrowthSums, StepCounts, Survival};
+use crate::collect::growth::{GrowthSums, StepCounts, SurvivorSums};
 use crate::collect::sums::Sums;
 use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
@@ -13,9 +13,9 @@ use crate::reports::common::page_callers::{caller, is_allocator};
 /// Live pages, without those of the recorder.
 pub struct PageSurvivals {
     /// By number of their kind.
-    pub kinds: Vec<(u32, Survival)>,
+    pub kinds: Vec<(u32, SurvivorSums)>,
     /// By the first function in their stacks outside the allocator, slabs apart.
-    pub callers: BTreeMap<(u64, bool), Survival>,
+    pub callers: BTreeMap<(u64, bool), SurvivorSums>,
 }
 
 impl PageSurvivals {
@@ -23,7 +23,7 @@ impl PageSurvivals {
     pub fn new(context: &ReportContext<'_, '_>, growth: &GrowthSums) -> Self {
         let result = context.analysis;
         let recorder = of_recorder(context.session);
-        let with_tasks = |survival: &Survival| with_tasks(survival, result, &recorder);
+        let with_tasks = |survival: &SurvivorSums| with_tasks(survival, result, &recorder);
         let kinds = (0u32..).zip(&growth.pages).map(|(number, survival)| (number, with_tasks(survival)));
         let callers = by_caller(context, growth);
         Self {
@@ -34,8 +34,8 @@ impl PageSurvivals {
 }
 
 /// Survivors by the task that allocated them, without those of the recorder.
-fn with_tasks(survival: &Survival, result: &Analysis, recorder: &[i32]) -> Survival {
-    let mut out = Survival { page_holders: Default::default(), ..survival.clone() };
+fn with_tasks(survival: &SurvivorSums, result: &Analysis, recorder: &[i32]) -> SurvivorSums {
+    let mut out = SurvivorSums { page_holders: Default::default(), ..survival.clone() };
     let (mut left, mut left_amount) = (survival.survivors.all(), survival.survivor_amount.all());
     for (&origin, steps) in &survival.page_holders {
         let pid = result.interner.origins.get(origin).map_or(0, |origin| origin.pid);
@@ -52,14 +52,14 @@ fn with_tasks(survival: &Survival, result: &Analysis, recorder: &[i32]) -> Survi
 }
 
 /// Pages by the first function in their stacks outside the allocator; true: of slabs.
-fn by_caller(context: &ReportContext<'_, '_>, growth: &GrowthSums) -> BTreeMap<(u64, bool), Survival> {
+fn by_caller(context: &ReportContext<'_, '_>, growth: &GrowthSums) -> BTreeMap<(u64, bool), SurvivorSums> {
     let result = context.analysis;
     let env = context.print_env();
     let is_slab = |address: u64| {
         let name = env.symbol_with_offset(address);
         SLAB_PAGES.iter().any(|start| name.starts_with(start.as_bytes()))
     };
-    let mut out: BTreeMap<(u64, bool), Survival> = BTreeMap::new();
+    let mut out: BTreeMap<(u64, bool), SurvivorSums> = BTreeMap::new();
     for (stack, survival) in &growth.page_stacks {
         let addresses = result.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
         let caller = caller(addresses, |a| is_allocator(&env.symbol_with_offset(a)));

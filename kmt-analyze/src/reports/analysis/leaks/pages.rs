@@ -8,7 +8,7 @@ use super::judged::{Judged, sort};
 use super::kernel_names::{PAGE_CACHE, PAGE_TABLES};
 use super::page_survivals::PageSurvivals;
 use super::rules::{PageCase, judge, judge_pages};
-use crate::collect::growth::{StepCounts, Survival};
+use crate::collect::growth::{StepCounts, SurvivorSums};
 use crate::collect::kin::TaskEvents;
 use crate::pass;
 use crate::render::text::escaped;
@@ -19,14 +19,14 @@ use crate::reports::common::ReportContext;
 
 /// Tasks that started in the window, and the length of a step.
 pub struct Started<'t> {
-    pub tasks: &'t Survival,
+    pub tasks: &'t SurvivorSums,
     pub kin: &'t TaskEvents,
     pub step: u64,
 }
 
 impl Started<'_> {
     /// True for what a task has for its memory: page tables, stacks.
-    fn have(&self, survival: &Survival) -> bool {
+    fn have(&self, survival: &SurvivorSums) -> bool {
         match judge(self.tasks, self.step).verdict.is_growth() {
             true => grow_with_tasks(survival, self.tasks, self.kin),
             false => belong_to_tasks(survival, self.tasks, self.step),
@@ -34,7 +34,7 @@ impl Started<'_> {
     }
 
     /// Verdict on pages; `case` has the facts on them besides their course.
-    fn judge(&self, survival: &Survival, case: PageCase) -> Evidence {
+    fn judge(&self, survival: &SurvivorSums, case: PageCase) -> Evidence {
         let evidence = judge(survival, self.step);
         let verdict = evidence.verdict;
         let is_of_tasks = verdict.is_growth() && self.have(survival);
@@ -104,7 +104,7 @@ fn memory_of_tasks(result: &pass::Analysis, pages: &PageSurvivals) -> HashMap<i3
 }
 
 /// True if most of these pages are of tasks that have at least as many pages of memory.
-fn goes_with_memory(survival: &Survival, memory: &HashMap<i32, u64>) -> bool {
+fn goes_with_memory(survival: &SurvivorSums, memory: &HashMap<i32, u64>) -> bool {
     let of_memory =
         |(pid, steps): (&i32, &StepCounts)| steps.sum().min(memory.get(pid).copied().unwrap_or(0));
     let sum: u64 = survival.holders.iter().map(of_memory).sum();
@@ -154,7 +154,11 @@ pub fn families_of(rows: &[Judged<'_>], families: &[Family<'_>], kin: &TaskEvent
     rows.iter().map(|row| family(row).filter(|_| row.evidence.verdict.is_growth())).collect()
 }
 
-fn row((address, name, cache): (u64, String, String), evidence: Evidence, survival: &Survival) -> Judged<'_> {
+fn row(
+    (address, name, cache): (u64, String, String),
+    evidence: Evidence,
+    survival: &SurvivorSums,
+) -> Judged<'_> {
     Judged {
         api: None,
         address,

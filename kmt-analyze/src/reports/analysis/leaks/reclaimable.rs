@@ -7,7 +7,7 @@ use super::judged::{Judged, function};
 use super::kernel_names::{ONLY_MARKED, PINS, RECLAIMABLE};
 use super::rules::judge;
 use super::verdict::Verdict;
-use crate::collect::growth::Survival;
+use crate::collect::growth::SurvivorSums;
 use crate::collect::sums::Sums;
 use crate::reports::analysis::leaks::together::goes_with;
 use crate::stream::Api;
@@ -62,11 +62,11 @@ pub fn follow(rows: &mut [Judged<'_>], step: u64) {
     follow_file_systems(rows);
     // Security modules allocate a blob for each inode or file and free it with that. Inodes are of many caches.
     let is_blob = |row: &Judged<'_>| row.name.starts_with("security_") || row.name.starts_with("lsm_");
-    let mut inodes = Survival::default();
+    let mut inodes = SurvivorSums::default();
     rows.iter()
         .filter(|row| row.cache.contains("inode") && !is_blob(row) && !row.evidence.verdict.is_growth())
         .for_each(|row| inodes.absorb(row.survival.clone()));
-    let hosts: Vec<(Verdict, &Survival)> =
+    let hosts: Vec<(Verdict, &SurvivorSums)> =
         rows.iter().filter(|r| !is_blob(r)).map(|r| (r.evidence.verdict, r.survival)).collect();
     let mut of_hosts = Vec::new();
     let blobs = rows.iter().enumerate().filter(|(_, r)| r.evidence.verdict.is_growth() && is_blob(r));
@@ -112,7 +112,7 @@ fn follow_names(rows: &mut [Judged<'_>]) {
 /// A file system keeps link targets, lists and journal entries for an inode, and frees them with it: what its functions
 /// allocate together with the inodes of its cache, no more than one for each.
 fn follow_file_systems(rows: &mut [Judged<'_>]) {
-    let mut hosts: HashMap<String, Survival> = HashMap::new();
+    let mut hosts: HashMap<String, SurvivorSums> = HashMap::new();
     for row in rows.iter().filter(|row| row.is_reclaimable) {
         if let Some((file_system, _)) = row.cache.split_once("_inode") {
             hosts.entry(format!("{file_system}_")).or_default().absorb(row.survival.clone());
@@ -120,7 +120,7 @@ fn follow_file_systems(rows: &mut [Judged<'_>]) {
     }
     for row in rows.iter_mut().filter(|row| may_follow(row) && !row.is_reclaimable) {
         let prefix = row.name.find('_').and_then(|at| row.name.get(..=at)).unwrap_or_default();
-        let is_host = |host: &&Survival| {
+        let is_host = |host: &&SurvivorSums| {
             row.survival.survivors.sum() <= host.survivors.sum() && goes_with(row.survival, host)
         };
         if hosts.get(prefix).filter(is_host).is_some() {

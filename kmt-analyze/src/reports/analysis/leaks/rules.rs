@@ -9,7 +9,7 @@ use kmt_common::unseen_frees::is_freed_in_bulk;
 use super::evidence::{Evidence, SURVIVORS_MIN};
 use super::kernel_names::{FREED_BY_RCU, LAZY, SLAB_METADATA};
 use super::verdict::Verdict;
-use crate::collect::growth::{STEPS, Survival};
+use crate::collect::growth::{STEPS, SurvivorSums};
 
 /// A rule: its verdict, and whether it holds.
 type Rule<E> = (Verdict, fn(&E) -> bool);
@@ -94,7 +94,7 @@ fn first<E>(rules: &[Rule<E>], evidence: &E) -> Option<Verdict> {
 }
 
 /// Verdict by the course of one survival; `step` is the length of a step.
-pub fn judge(survival: &Survival, step: u64) -> Evidence {
+pub fn judge(survival: &SurvivorSums, step: u64) -> Evidence {
     let evidence = Evidence::of(survival, step);
     let verdict = first(&COURSE, &evidence).unwrap_or_default();
     let began = evidence.began.filter(|_| verdict == Verdict::Grows && evidence.is_burst());
@@ -118,8 +118,8 @@ mod tests {
     use super::*;
     use crate::collect::growth::StepCounts;
 
-    fn survival(survivors: impl Fn(usize) -> u64, lifetime: u64, freed: u64) -> Survival {
-        let mut survival = Survival::default();
+    fn survival(survivors: impl Fn(usize) -> u64, lifetime: u64, freed: u64) -> SurvivorSums {
+        let mut survival = SurvivorSums::default();
         for step in 0..STEPS {
             survival.survivors.add(step, survivors(step));
             survival.survivor_amount.add(step, survivors(step) * 64);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn steady_growth_differs_from_filling_and_turnover() {
-        let verdict = |c: &Survival| judge(c, 1000).verdict;
+        let verdict = |c: &SurvivorSums| judge(c, 1000).verdict;
         assert_eq!(verdict(&survival(|_| 5, 100, 3200)), Verdict::Grows);
         assert_eq!(verdict(&survival(|_| 5, 100, 0)), Verdict::Grows);
         assert_eq!(verdict(&survival(|s| 64 >> (s / 2).min(10), 100, 3200)), Verdict::Warming);
@@ -155,14 +155,14 @@ mod tests {
         implied_frees.implied_frees = 400;
         (0..400).for_each(|_| implied_frees.implied_free_ages.add(200));
         assert_eq!(verdict(&implied_frees), Verdict::Grows);
-        let few = Survival { births: StepCounts::from(&[1_000; STEPS]), ..implied_frees.clone() };
+        let few = SurvivorSums { births: StepCounts::from(&[1_000; STEPS]), ..implied_frees.clone() };
         assert_eq!(verdict(&few), Verdict::ImpliedFrees, "less than one in a hundred, as may be chance");
         (0..400).for_each(|_| implied_frees.implied_free_ages.add(16_000));
         assert_eq!(verdict(&implied_frees), Verdict::ImpliedFrees);
         // No free has an event, and a fifth of the objects is not known to be free.
         let by_rcu = |survivors: &dyn Fn(usize) -> u64| {
             let mut by_rcu =
-                Survival { births: StepCounts::from(&[25; STEPS]), ..survival(survivors, 100, 0) };
+                SurvivorSums { births: StepCounts::from(&[25; STEPS]), ..survival(survivors, 100, 0) };
             by_rcu.implied_frees = 600;
             (0..600).for_each(|_| by_rcu.implied_free_ages.add(200));
             verdict(&by_rcu)

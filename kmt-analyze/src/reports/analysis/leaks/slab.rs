@@ -8,7 +8,7 @@ use super::rules::{SlabCase, judge, judge_slab};
 use super::stacks;
 use super::verdict::Verdict;
 use crate::collect::calls::CallSums;
-use crate::collect::growth::{GrowthSums, Survival};
+use crate::collect::growth::{GrowthSums, SurvivorSums};
 use crate::collect::kin::TaskEvents;
 use crate::collect::sums::Sums;
 use crate::reports::analysis::leaks::tasks::{belong_to_tasks, grow_with_tasks};
@@ -120,8 +120,8 @@ fn lead(rows: &mut [Judged<'_>], kin: &TaskEvents) {
 }
 
 /// Tasks that started in the window and still run, or were not reaped, by their task_struct.
-pub fn tasks_started(rows: &[Judged<'_>]) -> Survival {
-    let mut tasks = Survival::default();
+pub fn tasks_started(rows: &[Judged<'_>]) -> SurvivorSums {
+    let mut tasks = SurvivorSums::default();
     rows.iter().filter(|row| row.is_task()).for_each(|row| tasks.absorb(row.survival.clone()));
     tasks
 }

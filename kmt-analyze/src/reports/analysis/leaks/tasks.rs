@@ -5,7 +5,7 @@ use super::course::apart;
 use super::evidence::without;
 use super::makers::{Maker, holder};
 use super::rules::judge;
-use crate::collect::growth::{Numbers, STEPS, StepCounts, Survival};
+use crate::collect::growth::{Numbers, STEPS, StepCounts, SurvivorSums};
 use crate::collect::kin::TaskEvents;
 
 /// Largest distance between births of survivors and of tasks: some objects are allocated when a task has run for a
@@ -17,13 +17,13 @@ const START_STEPS: usize = 3;
 const START_PERCENT_MIN: u64 = 75;
 
 /// True if the survivors belong to tasks that started and still run; `tasks` are those, `step` is the length of a step.
-pub fn belong_to_tasks(survival: &Survival, tasks: &Survival, step: u64) -> bool {
+pub fn belong_to_tasks(survival: &SurvivorSums, tasks: &SurvivorSums, step: u64) -> bool {
     is_born_with(survival, tasks) || is_of_starts(survival, tasks, step)
 }
 
 /// True if the survivors come with tasks whose number grows: at the same times, by those tasks or by the one that starts
 /// them. A task that does other work at a steady pace does not count, unless it starts them.
-pub fn grow_with_tasks(survival: &Survival, tasks: &Survival, kin: &TaskEvents) -> bool {
+pub fn grow_with_tasks(survival: &SurvivorSums, tasks: &SurvivorSums, kin: &TaskEvents) -> bool {
     let parent = holder(tasks).map(|(pid, _)| pid);
     let is_their_maker = match Maker::of(survival, kin) {
         Maker::Task(pid) | Maker::ChildrenOf(pid) => Some(pid) == parent,
@@ -33,14 +33,14 @@ pub fn grow_with_tasks(survival: &Survival, tasks: &Survival, kin: &TaskEvents) 
     is_their_maker && is_born_with(survival, tasks)
 }
 
-fn is_born_with(survival: &Survival, tasks: &Survival) -> bool {
+fn is_born_with(survival: &SurvivorSums, tasks: &SurvivorSums) -> bool {
     apart(&survival.survivors.all(), &tasks.survivors.all(), STEPS).is_some_and(|apart| apart <= APART_MAX)
 }
 
 /// True if the survivors are from the starts of tasks, or kept by the parent for each child. More than twice as many holders
 /// as running tasks are no starts: ended tasks left those objects, which is a leak. Older tasks that did something once
 /// count as holders, too.
-fn is_of_starts(survival: &Survival, tasks: &Survival, step: u64) -> bool {
+fn is_of_starts(survival: &SurvivorSums, tasks: &SurvivorSums, step: u64) -> bool {
     let running = tasks.survivors.sum();
     let started = |pid: &i32| tasks.holders.get(pid).map(StepCounts::all);
     let all = survival.holders.iter().map(|(pid, steps)| (pid, steps.all()));
@@ -73,8 +73,8 @@ mod tests {
     use crate::reports::analysis::leaks::verdict::Verdict;
 
     /// Survivors by task: its id, and steps with counts.
-    fn survival(holders: &[(i32, &[(usize, u64)])]) -> Survival {
-        let mut survival = Survival::default();
+    fn survival(holders: &[(i32, &[(usize, u64)])]) -> SurvivorSums {
+        let mut survival = SurvivorSums::default();
         for (pid, counts) in holders {
             for &(step, count) in *counts {
                 survival.survivors.add(step, count);

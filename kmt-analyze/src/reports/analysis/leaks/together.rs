@@ -6,7 +6,7 @@ use super::course::{apart, grow_together};
 use super::makers::{Made, in_common};
 use super::telling;
 use super::verdict::Verdict;
-use crate::collect::growth::{STEPS, Survival};
+use crate::collect::growth::{STEPS, SurvivorSums};
 use crate::collect::kin::TaskEvents;
 
 /// Candidate for a family.
@@ -14,7 +14,7 @@ use crate::collect::kin::TaskEvents;
 pub struct FamilyCandidate<'c> {
     pub verdict: Verdict,
     /// Births and survivors.
-    pub survival: &'c Survival,
+    pub survival: &'c SurvivorSums,
     /// Function that allocates it.
     pub function: &'c str,
     /// Old survivors.
@@ -113,7 +113,7 @@ fn settle(candidates: &[FamilyCandidate<'_>], members: &[usize], found: &mut [Op
 }
 
 /// True if two courses are of objects that come in pairs: their survivors were allocated in the same steps.
-pub fn goes_with(one: &Survival, other: &Survival) -> bool {
+pub fn goes_with(one: &SurvivorSums, other: &SurvivorSums) -> bool {
     apart(&one.survivors.all(), &other.survivors.all(), STEPS).is_some_and(|apart| apart <= APART_MAX)
 }
 
@@ -121,8 +121,8 @@ pub fn goes_with(one: &Survival, other: &Survival) -> bool {
 mod tests {
     use super::*;
 
-    fn survival(pid: i32, survivors: impl Fn(usize) -> u64) -> Survival {
-        let mut survival = Survival::default();
+    fn survival(pid: i32, survivors: impl Fn(usize) -> u64) -> SurvivorSums {
+        let mut survival = SurvivorSums::default();
         for step in 0..STEPS {
             survival.survivors.add(step, survivors(step));
             survival.holders.entry(pid).or_default().add(step, survivors(step));
@@ -130,7 +130,7 @@ mod tests {
         survival
     }
 
-    fn of(verdict: Verdict, survival: &Survival, old_amount: u64) -> FamilyCandidate<'_> {
+    fn of(verdict: Verdict, survival: &SurvivorSums, old_amount: u64) -> FamilyCandidate<'_> {
         let old = survival.survivors.sum();
         FamilyCandidate {
             verdict,
