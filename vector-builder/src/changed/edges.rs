@@ -102,6 +102,21 @@ pub fn record_of_4(m: Maker, layout: Layout) -> Changed {
     (file, expected)
 }
 
+/// A chunk without sub-buffers: there is only a loss.
+pub fn no_sub_buffers(m: Maker, layout: Layout) -> Changed {
+    let counted = Loss { counted: 5, ..Loss::default() };
+    let ops = [
+        Op::SubBuffer(0, vec![], counted),
+        Op::Flush(0),
+        Op::SubBuffer(0, vec![m.kmalloc(10, 0x40, 8)], Loss::default()),
+    ];
+    let mut file = Broken::new(&ops, Layout { index: false, ..layout });
+    let expected = json::expected(&ops, &file.file, &layout);
+    file.body(b"RAWP", 0, 48, 0, 4);
+    file.resize(b"RAWP", 0, 72);
+    (file, expected)
+}
+
 /// OVERWRITTEN alone is a loss: also a stack behind it belongs to no event.
 pub fn overwritten_alone(m: Maker, layout: Layout) -> Changed {
     let overwritten = Loss { overwritten: true, ..Loss::default() };

@@ -52,6 +52,7 @@ pub fn vectors() -> Vec<Vector> {
             cases.push(("array-at-id", edges::array_at_id(m, layout)));
             cases.push(("last-event-number", edges::last_event_number(m, layout)));
             cases.push(("stack-elements", edges::stack_elements(m, layout)));
+            cases.push(("no-sub-buffers", edges::no_sub_buffers(m, layout)));
             cases.push(("overwritten-alone", edges::overwritten_alone(m, layout)));
             cases.push(("roles-of-stacks", roles::roles_of_stacks(m, layout)));
             cases.push(("roles-in-sub-buffers", roles::roles_in_sub_buffers(m, layout)));
@@ -63,6 +64,7 @@ pub fn vectors() -> Vec<Vector> {
             cases.push(("alike-slots", scalars::alike_slots(m, layout)));
             cases.push(("steps", scalars::steps(m, layout)));
             cases.push(("long-numbers", symbols::long_numbers(m, layout)));
+            cases.push(("long-names", symbols::long_names(m, layout)));
             cases.push(("nul-inside", arrays::nul_inside(m, layout)));
             cases.push(("locator-sizes", arrays::locator_sizes(layout)));
             cases.push(("record-of-4", edges::record_of_4(m, layout)));

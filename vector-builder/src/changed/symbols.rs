@@ -38,6 +38,18 @@ pub(crate) fn put_size(file: &mut Broken, symbol: usize, len: usize, last: u64) 
     }
 }
 
+/// Names of the most bytes that they may have: of a symbol, and of its owner.
+pub fn long_names(m: Maker, layout: Layout) -> Changed {
+    static LONG: [u8; 1_024] = [b'x'; 1_024];
+    let long = std::str::from_utf8(&LONG).unwrap_or("");
+    let base = m.address(0);
+    let rows = vec![(base, 0x100, b't', 1, long)];
+    let ops = [Op::Symbols(vec![(long, base, 0x1000)], rows, (0, 0)), Op::Event(0, m.kmalloc(10, 0x40, 8))];
+    let file = Broken::new(&ops, Layout { index: false, ..layout });
+    let expected = json::expected(&ops, &file.file, &layout);
+    (file, expected)
+}
+
 /// A size with bytes that add nothing, and one of 64 bits.
 pub fn long_numbers(m: Maker, layout: Layout) -> Changed {
     let ops = [Op::Symbols(vec![], symbols(m), (0, 0)), Op::Event(0, m.kmalloc(10, 0x40, 8))];

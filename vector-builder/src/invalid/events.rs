@@ -4,7 +4,7 @@ use super::{Defect, Expect, base_ops};
 use crate::broken::Broken;
 use crate::bytes::crc32;
 use crate::cases::Maker;
-use crate::model::{Layout, Op};
+use crate::model::{Layout, Loss, Op};
 
 pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
     let mut out = Vec::new();
@@ -157,5 +157,18 @@ pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
     let offset = between.body(b"EVNT", 1, 80, 99, 2);
     let stacks = serde_json::json!([[0, 1, null]]);
     out.push(("events-between", between, Expect::Stacks("malformed", offset, stacks)));
+    // Between them stands one without events and, with the count of 0, without a loss.
+    let ops = [
+        Op::Event(0, m.kmalloc(10, 0x40, 8)),
+        Op::Flush(0),
+        Op::Lost(0, Loss { counted: 5, ..Loss::default() }),
+        Op::Flush(0),
+        Op::Event(0, m.stack(30, 2)),
+    ];
+    let mut between = Broken::new(&ops, Layout { index: false, ..layout });
+    between.body(b"EVNT", 1, 8, 0, 8);
+    let offset = between.body(b"EVNT", 1, 80, 99, 2);
+    let stacks = serde_json::json!([[0, 1, 0]]);
+    out.push(("events-between-none", between, Expect::Stacks("malformed", offset, stacks)));
     out
 }

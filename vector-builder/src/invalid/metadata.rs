@@ -119,5 +119,9 @@ fn symbols(m: Maker, layout: Layout) -> Vec<Defect> {
     });
     let long = std::str::from_utf8(&LONG).unwrap_or("");
     add("symbol-long-name", ["a", long, "c"], &|b| b.chunk(b"KSYM", 0).0 as u64 + 64);
+    let rows = vec![(base, 0x100, b't', 1, "a")];
+    let broken = Broken::new(&[Op::Symbols(vec![(long, base, 0x1000)], rows, (0, 0))], layout);
+    let offset = broken.chunk(b"KSYM", 0).0 as u64 + 64;
+    out.push(("symbol-long-owner", broken, Expect::Damage(vec![("malformed", offset)])));
     out
 }

@@ -43,5 +43,15 @@ pub fn refused() -> Vec<Defect> {
         "unknown-critical-chunk",
         192,
     );
+    // The body is not looked at.
+    add(
+        "critical-kind-checksum",
+        &|b| {
+            b.header(b"SCHM", 0, 8, u64::from_le_bytes(*b"NEWK\x01\0\0\0") & 0xffff_ffff, 4);
+            b.file.bytes[192 + 64] ^= 1;
+        },
+        "unknown-critical-chunk",
+        192,
+    );
     out
 }
