@@ -43,7 +43,7 @@ pub fn sum(rows: &Value, key: &str) -> Option<u64> {
 }
 
 /// Sums by `by` are those of summary, with the same selection.
-fn check(file: &Path, by: &str, selection: &[&str], summary: &Value) {
+pub fn check(file: &Path, by: &str, selection: &[&str], summary: &Value) {
     let (slab, kmalloc) = (&summary["slab"], &summary["slab"]["kmalloc"]);
     for (report, totals) in [("callers", slab), ("tasks", slab), ("sizes", kmalloc)] {
         let args = [&[report, "--json", "--by", by], selection].concat();

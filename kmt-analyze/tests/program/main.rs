@@ -41,6 +41,7 @@ mod real_kernels;
 mod registry;
 mod reports;
 mod screens;
+mod selections;
 #[cfg(feature = "dwarf")]
 pub mod source;
 mod stacks;

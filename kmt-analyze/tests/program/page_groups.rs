@@ -9,7 +9,7 @@ use crate::groups::sum;
 use crate::support::files::{Scratch, at, data, json, run, stderr, stdout};
 
 /// Keys of pages; the first three need stacks.
-const PAGE_KEYS: [&str; 11] = [
+pub const PAGE_KEYS: [&str; 11] = [
     "call_site",
     "function",
     "module",
@@ -34,7 +34,7 @@ const PAGE_SUMS: [&str; 7] = [
 ];
 
 /// Sums of pages by `by` are those of all pages.
-fn check_pages(file: &Path, by: &str, selection: &[&str]) {
+pub fn check_pages(file: &Path, by: &str, selection: &[&str]) {
     let args = [&["pages", "--json", "--by", by], selection].concat();
     let rows = json(&args, file);
     let pages = &rows["pages"];
