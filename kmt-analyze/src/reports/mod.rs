@@ -33,6 +33,7 @@ pub(crate) mod slabinfo;
 pub(crate) mod summary;
 pub(crate) mod tasks;
 pub(crate) mod timeline;
+pub(crate) mod waste;
 pub(crate) mod what_if;
 pub(crate) mod who;
 
@@ -61,5 +62,6 @@ pub use slabinfo::SlabInfo;
 pub use summary::{Summary, SummaryRows};
 pub use tasks::TaskReport;
 pub use timeline::TimelineReport;
+pub use waste::WasteReport;
 pub use what_if::WhatIf;
 pub use who::WhoReport;

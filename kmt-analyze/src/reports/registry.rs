@@ -22,6 +22,7 @@ use super::slabinfo::SlabInfo;
 use super::summary::Summary;
 use super::tasks::TaskReport;
 use super::timeline::TimelineReport;
+use super::waste::WasteReport;
 use super::what_if::WhatIf;
 use super::who::WhoReport;
 use crate::pass::selection::Selection;
@@ -62,7 +63,7 @@ impl ReportGroup {
 }
 
 /// All reports, in the order in which `all` and the help have them.
-pub static REPORTS: [Entry; 21] = [
+pub static REPORTS: [Entry; 22] = [
     Entry::of::<Findings>(ReportGroup::Memory),
     Entry::of::<Summary>(ReportGroup::Memory),
     Entry::of::<Grouped<Callers>>(ReportGroup::Memory),
@@ -77,6 +78,7 @@ pub static REPORTS: [Entry; 21] = [
     Entry::of::<TimelineReport>(ReportGroup::Grows),
     Entry::of::<Leaks>(ReportGroup::Grows),
     Entry::of::<Fragmentation>(ReportGroup::Memory),
+    Entry::of::<WasteReport>(ReportGroup::Memory),
     Entry::of::<Latency>(ReportGroup::Waits),
     Entry::of::<CrossCpuReport>(ReportGroup::Waits),
     Entry::of::<AnomalyReport>(ReportGroup::Events),

@@ -55,3 +55,4 @@ mod task_names;
 mod ticks;
 mod unseen;
 mod views;
+mod waste;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::Value;
 
 /// Every report that needs no more than a file.
-pub const REPORTS: [&str; 17] = [
+pub const REPORTS: [&str; 18] = [
     "summary",
     "callers",
     "caches",
@@ -24,6 +24,7 @@ pub const REPORTS: [&str; 17] = [
     "latency",
     "crosscpu",
     "anomalies",
+    "waste",
     "what-if",
     "all",
 ];

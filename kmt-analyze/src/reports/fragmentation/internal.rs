@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::internal_sums::{InternalPlace, InternalSums, by_place};
 use super::traced::{Traced, cache_names};
 use crate::collect::occupancy::OccupancySums;
-use crate::collect::sums::{Sums, sums};
+use crate::collect::sums::Sums;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Address;
@@ -85,32 +86,6 @@ pub struct CacheWaste {
     pub cache: String,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct InternalSums {
-    alloc: u64,
-    req: u64,
-    live: u64,
-    req_live: u64,
-    /// Live bytes that are certain; `None`: events were lost.
-    least: Option<u64>,
-    /// Bytes of objects that wait for a grace period, so they may still be held.
-    waiting: u64,
-    byte_time: u128,
-    waste_time: u128,
-}
-
-sums!(InternalSums: alloc, req, live, req_live, least, waiting, byte_time, waste_time);
-
-impl InternalSums {
-    fn wasted(&self) -> u64 {
-        self.alloc.saturating_sub(self.req)
-    }
-
-    fn wasted_live(&self) -> u64 {
-        self.live.saturating_sub(self.req_live)
-    }
-}
-
 impl Waste {
     /// Bytes wasted on average over a window of that length.
     pub fn wasted_on_average(&self, length: u64) -> Option<u64> {
@@ -150,35 +125,13 @@ struct AllSums<'t> {
 }
 
 fn all_sums<'t>(traced: &'t Traced<'_, '_, '_>, occupancy: &OccupancySums) -> AllSums<'t> {
-    let large = 2 * traced.context.analysis.page_size.0;
-    let empty = InternalSums { least: traced.least(0, 0), ..InternalSums::default() };
+    let empty = InternalSums::empty(traced);
     let mut all = AllSums { kinds: [empty; 3], callers: BTreeMap::new(), caches: BTreeMap::new() };
-    for (number, site) in (0u32..).zip(traced.context.analysis.interner.sites.items()) {
-        let held = occupancy.object_time.get(number as usize).copied().unwrap_or(0);
-        let mut sums = InternalSums {
-            byte_time: held.saturating_mul(site.bytes_alloc.into()),
-            waste_time: held.saturating_mul(site.bytes_alloc.saturating_sub(site.bytes_req).into()),
-            ..empty
-        };
-        for (_, totals) in traced.context.analysis.balance.sites.get(number as usize).into_iter().flatten() {
-            sums.alloc = sums.alloc.saturating_add(totals.bytes_alloc);
-            sums.req = sums.req.saturating_add(totals.bytes_req);
-            sums.live = sums.live.saturating_add(totals.bytes_live);
-            sums.req_live = sums.req_live.saturating_add(totals.bytes_req_live);
-            sums.waiting = sums.waiting.saturating_add(totals.bytes_waiting);
-        }
-        sums.least = traced.least(number, sums.live);
-        let kind = match site.api {
-            Api::Kmalloc if site.bytes_alloc > large => 1,
-            Api::Kmalloc => 0,
-            Api::Cache => 2,
-        };
-        if let Some(kind) = all.kinds.get_mut(kind) {
-            kind.absorb(sums);
-        }
-        match site.api {
-            Api::Kmalloc => all.callers.entry(site.call_site).or_insert(empty).absorb(sums),
-            Api::Cache => all.caches.entry(traced.cache(number)).or_insert(empty).absorb(sums),
+    for ((kind, place), sums) in by_place(traced, occupancy) {
+        all.kinds[kind as usize].absorb(sums);
+        match place {
+            InternalPlace::CallSite(address) => all.callers.entry(address).or_insert(empty).absorb(sums),
+            InternalPlace::Cache(name) => all.caches.entry(name).or_insert(empty).absorb(sums),
         }
     }
     all

@@ -2,23 +2,24 @@
 
 mod fallbacks;
 mod internal;
+pub mod internal_sums;
 mod internal_text;
 mod losses;
 mod losses_text;
-mod occupancy;
+pub mod occupancy;
 mod occupancy_rows;
 mod occupancy_text;
 mod order_columns;
 mod pageblocks;
 mod pageblocks_text;
 mod pages_text;
-mod pinned;
+pub mod pinned;
 mod pinned_text;
 mod rows;
-mod slabs;
+pub mod slabs;
 mod slabs_text;
 mod text;
-mod traced;
+pub mod traced;
 mod zones;
 
 pub use occupancy_rows::{Occupied, OccupiedCache};
@@ -41,6 +42,14 @@ pub struct Fragmentation;
 /// Number of time steps of the occupancy.
 const STEPS: usize = 10;
 
+/// The collector of slab pages for the selected time.
+pub fn occupancy_of(context: &Context<'_, '_>) -> Occupancy {
+    let (first, last) = context.selection.span(context.session);
+    // An instant has one step.
+    let steps = if last.saturating_sub(first) < STEPS as u64 { 1 } else { STEPS };
+    Occupancy { window: (first, last), steps }
+}
+
 impl Report for Fragmentation {
     type Handles = (Handle<Occupancy>, Handle<Mixing>, Handle<Fallbacks>);
     type Rows = FragmentationRows;
@@ -55,11 +64,8 @@ impl Report for Fragmentation {
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        let (first, last) = context.selection.span(context.session);
-        // An instant has one step.
-        let steps = if last.saturating_sub(first) < STEPS as u64 { 1 } else { STEPS };
         (
-            collectors.add(Occupancy { window: (first, last), steps }),
+            collectors.add(occupancy_of(context)),
             collectors.add(Mixing { pageblock_order: context.session.pageblock_order().0 }),
             collectors.add(Fallbacks),
         )

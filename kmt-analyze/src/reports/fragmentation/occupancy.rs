@@ -28,7 +28,7 @@ struct CacheSums {
 }
 
 /// The reason why it is unknown how full slab pages are, if it is.
-fn refusal(traced: &Traced<'_, '_, '_>) -> Option<String> {
+pub fn refusal(traced: &Traced<'_, '_, '_>) -> Option<String> {
     if let Some(hashed) = traced.context.session.no_addresses() {
         return Some(hashed.to_owned());
     }

@@ -45,8 +45,8 @@ fn is_pinner(pins: &Pins) -> bool {
     pins.sparse_bytes() >= PINNED_BYTES_MIN && pins.sparse_slabs() >= PINNED_SLABS_MIN
 }
 
-/// Call sites with survivors on slab pages, those that pin most first, at most the limit; number of all of them.
-pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> (Vec<PinRow>, usize) {
+/// Numbers of all call sites with survivors on slab pages, those that pin most first.
+pub fn all(occupancy: &OccupancySums) -> Vec<(u32, &Pins)> {
     let mut all: Vec<(u32, &Pins)> = (0..).zip(&occupancy.pins).filter(|(_, p)| p.objects > 0).collect();
     all.sort_by(|a, b| {
         b.1.sparse_bytes()
@@ -54,11 +54,18 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> (Vec<PinRow
             .then(b.1.pinned_bytes().total_cmp(&a.1.pinned_bytes()))
             .then(a.0.cmp(&b.0))
     });
+    all
+}
+
+/// Call sites with survivors on slab pages, those that pin most first, at most the limit; number of all of them.
+pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> (Vec<PinRow>, usize) {
+    let all = all(occupancy);
     let rows = all.iter().take(traced.context.limit).map(|(caller, pins)| row(traced, *caller, pins));
     (rows.collect(), all.len())
 }
 
-fn row(traced: &Traced<'_, '_, '_>, caller: u32, pins: &Pins) -> PinRow {
+/// Row of the survivors of one call site.
+pub fn row(traced: &Traced<'_, '_, '_>, caller: u32, pins: &Pins) -> PinRow {
     let (api, address, symbol) = traced.context.labels().caller(traced.context.analysis, caller);
     PinRow {
         api: api.name(),

@@ -60,9 +60,7 @@ pub fn of(
     fallbacks: &HashMap<Fallback, u64>,
 ) -> FragmentationRows {
     let caches = cache_names(context.analysis);
-    let is_whole = !context.session.losses.any();
-    let certain = is_whole.then(|| context.live_bounds().bounds.certain_sites());
-    let traced = Traced { context, caches: &caches, certain };
+    let traced = Traced::of(context, &caches);
     let tables = FragmentationTables {
         internal: internal::of(&traced, occupancy),
         slabs: slabs::of(&traced),

@@ -65,9 +65,14 @@ pub fn number_with_tails(context: &ReportContext<'_, '_>) -> usize {
     tails.filter(|cache| cache.tail_bytes(context.analysis.page_size.0) > 0).count()
 }
 
-/// Rows of a trace; `None` without a snapshot.
-pub fn of(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
-    let text = traced.attachment(&SNAPSHOTS)?;
+/// The last snapshot of /proc/slabinfo; `None`: the file has none.
+pub fn snapshot<'v>(traced: &'v Traced<'_, '_, '_>) -> Option<&'v [u8]> {
+    traced.attachment(&SNAPSHOTS)
+}
+
+/// All caches with slabs, those with the largest tails first; `None` without a snapshot.
+pub fn all(traced: &Traced<'_, '_, '_>) -> Option<Vec<CacheTail>> {
+    let text = snapshot(traced)?;
     let sysfs = traced.attachment(&["slab_sysfs.after", "slab_sysfs.before"]).map(slabinfo::parse_sysfs);
     let page_size = traced.context.analysis.page_size.0;
     let mut caches: Vec<CacheTail> = slabinfo::parse(text)
@@ -76,6 +81,13 @@ pub fn of(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
         .map(|info| cache(info, sysfs.as_ref(), page_size))
         .collect();
     caches.sort_by(|a, b| (b.tail_bytes, &a.cache).cmp(&(a.tail_bytes, &b.cache)));
+    Some(caches)
+}
+
+/// Rows of a trace; `None` without a snapshot.
+pub fn of(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
+    let caches = all(traced)?;
+    let page_size = traced.context.analysis.page_size.0;
     let total = |of: fn(&CacheTail) -> u64| caches.iter().map(of).fold(0, u64::saturating_add);
     let pages = total(|c| c.num_slabs.saturating_mul(c.pages_per_slab));
     let metadata = total(|c| c.debug_metadata_bytes_per_object.unwrap_or(0).saturating_mul(c.num_objs));

@@ -20,6 +20,15 @@ pub struct Traced<'v, 's, 'd> {
     pub certain: Option<Vec<bool>>,
 }
 
+impl<'v, 's, 'd> Traced<'v, 's, 'd> {
+    /// Those of a trace, with the name of the cache of each site.
+    pub fn of(context: &'v ReportContext<'s, 'd>, caches: &'v [String]) -> Self {
+        let is_whole = !context.session.losses.any();
+        let certain = is_whole.then(|| context.live_bounds().bounds.certain_sites());
+        Self { context, caches, certain }
+    }
+}
+
 impl Traced<'_, '_, '_> {
     /// First of these attached files that exists.
     pub fn attachment(&self, names: &[&str]) -> Option<&[u8]> {

@@ -1,0 +1,51 @@
+//! The request of each place that wastes most.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::reports::fragmentation::internal_sums::{InternalKind, InternalPlace, place_of};
+use crate::reports::fragmentation::traced::Traced;
+
+/// A place of bytes allocated beyond those requested.
+pub type Rounded<'t> = (InternalKind, InternalPlace<'t>);
+
+/// The request that wastes most in a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorstRequest {
+    /// Bytes requested.
+    pub req: u64,
+    /// Bytes allocated.
+    pub alloc: u64,
+    /// Number of requested sizes that waste in this place.
+    pub sizes: usize,
+}
+
+/// Requests of these places that waste most in live objects; of equal ones, those that waste most in all, then the
+/// smallest.
+pub fn worst<'t>(
+    traced: &'t Traced<'_, '_, '_>,
+    wanted: &HashSet<Rounded<'t>>,
+) -> HashMap<Rounded<'t>, WorstRequest> {
+    let analysis = traced.context.analysis;
+    let mut requests: HashMap<Rounded<'t>, BTreeMap<(u64, u64), [u64; 2]>> = HashMap::new();
+    let sites = analysis.interner.sites.items().iter().zip(&analysis.balance.sites);
+    for (number, (site, parts)) in (0u32..).zip(sites) {
+        let place = place_of(traced, number, site);
+        if site.bytes_alloc <= site.bytes_req || !wanted.contains(&place) {
+            continue;
+        }
+        let of_place = requests.entry(place).or_default();
+        let [live, all] = of_place.entry((site.bytes_req, site.bytes_alloc)).or_default();
+        for (_, totals) in parts {
+            *live = live.saturating_add(totals.bytes_wasted_live());
+            *all = all.saturating_add(totals.bytes_wasted());
+        }
+    }
+    let worst = |(place, sizes): (Rounded<'t>, BTreeMap<(u64, u64), [u64; 2]>)| {
+        let used = sizes.iter().filter(|(_, [_, all])| *all > 0);
+        let sizes = used.clone().count();
+        // Of equal ones the first: the smallest.
+        let (&(req, alloc), _) = used.rev().max_by_key(|(_, wasted)| **wasted)?;
+        Some((place, WorstRequest { req, alloc, sizes }))
+    };
+    requests.into_iter().filter_map(worst).collect()
+}
