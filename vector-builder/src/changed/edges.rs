@@ -117,6 +117,27 @@ pub fn no_sub_buffers(m: Maker, layout: Layout) -> Changed {
     (file, expected)
 }
 
+/// CRITICAL where no reader looks at it, and the largest page.
+pub fn ignored_flags(m: Maker, layout: Layout) -> Changed {
+    let ops = [Op::Meta(vec![("key", b"value")]), Op::Event(0, m.kmalloc(10, 0x40, 8))];
+    let mut file = Broken::new(&ops, Layout { index: false, ..layout });
+    let expected = json::expected(&ops, &file.file, &layout);
+    file.header(b"META", 0, 12, 1, 1);
+    file.header(b"EVNT", 0, 12, 0, 1);
+    file.file_header(34, 30, 1);
+    (file, expected)
+}
+
+/// Bytes behind the NUL of a name.
+pub fn behind_nul(m: Maker, layout: Layout) -> Changed {
+    let ops = [Op::Tasks(vec![(0, 42, 42, "sh")]), Op::Event(0, m.kmalloc(10, 0x40, 8))];
+    let mut file = Broken::new(&ops, Layout { index: false, ..layout });
+    let mut expected = json::expected(&ops, &file.file, &layout);
+    file.body(b"TASK", 0, 16 + 16 + 3, u64::from(b'x'), 1);
+    expected["lookups"] = json!({"comms": [[42, 10, json::hex(b"sh")]]});
+    (file, expected)
+}
+
 /// OVERWRITTEN alone is a loss: also a stack behind it belongs to no event.
 pub fn overwritten_alone(m: Maker, layout: Layout) -> Changed {
     let overwritten = Loss { overwritten: true, ..Loss::default() };

@@ -53,6 +53,8 @@ pub fn vectors() -> Vec<Vector> {
             cases.push(("last-event-number", edges::last_event_number(m, layout)));
             cases.push(("stack-elements", edges::stack_elements(m, layout)));
             cases.push(("no-sub-buffers", edges::no_sub_buffers(m, layout)));
+            cases.push(("ignored-flags", edges::ignored_flags(m, layout)));
+            cases.push(("behind-nul", edges::behind_nul(m, layout)));
             cases.push(("overwritten-alone", edges::overwritten_alone(m, layout)));
             cases.push(("roles-of-stacks", roles::roles_of_stacks(m, layout)));
             cases.push(("roles-in-sub-buffers", roles::roles_in_sub_buffers(m, layout)));

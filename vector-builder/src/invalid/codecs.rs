@@ -31,7 +31,9 @@ pub fn codecs(m: Maker, layout: Layout) -> Vec<Defect> {
     empty.header(b"META", 0, 52, len, 4);
     let offset = empty.header(b"META", 0, 13, 1, 1) + 64;
     out.push(("codec-empty", empty, Expect::Damage(vec![("codec", offset)])));
-    out.push(offset_of_none(layout));
+    for (name, offset) in [("codec-lz4-offset-0", 0), ("codec-lz4-before-begin", 2)] {
+        out.push(match_at(name, offset, layout));
+    }
     out.extend(filters_alone(layout));
     out
 }
@@ -53,15 +55,15 @@ fn filters_alone(layout: Layout) -> Vec<Defect> {
     cases.map(defect).into()
 }
 
-/// A block of LZ4 with a match at offset 0: a literal, 4 bytes from where they are written, and 5 literals.
-fn offset_of_none(layout: Layout) -> Defect {
-    const BLOCK: [u8; 10] = [0x10, 0, 0, 0, 0x50, 0, 0, 0, 0, 0];
+/// A block of LZ4: a literal, a match of 4 bytes that begins `distance` bytes before it, and 5 literals.
+fn match_at(name: &'static str, distance: u8, layout: Layout) -> Defect {
+    let block = [0x10, 0, distance, 0, 0x50, 0, 0, 0, 0, 0];
     let mut file = Broken::new(&[Op::Meta(vec![("key", &[0; 8])])], layout);
     let (start, _) = file.chunk(b"META", 0);
-    file.file.bytes[start + 64 + 12..][..BLOCK.len()].copy_from_slice(&BLOCK);
+    file.file.bytes[start + 64 + 12..][..block.len()].copy_from_slice(&block);
     file.header(b"META", 0, 52, 12, 4);
-    file.header(b"META", 0, 24, 12 + BLOCK.len() as u64, 8);
+    file.header(b"META", 0, 24, 12 + block.len() as u64, 8);
     file.header(b"META", 0, 32, 12 + 10, 8);
     let offset = file.header(b"META", 0, 13, 1, 1) + 64;
-    ("codec-lz4-offset-0", file, Expect::Damage(vec![("codec", offset)]))
+    (name, file, Expect::Damage(vec![("codec", offset)]))
 }

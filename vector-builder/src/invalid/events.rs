@@ -86,6 +86,25 @@ pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
         },
         "malformed",
     );
+    add(
+        "events-array-length",
+        &|b| {
+            let (offset, _) = b.chunk(b"EVNT", second);
+            let at = b.number(offset + 64 + b.place(second, 60), 4) as usize;
+            let array = b.place(second, 72) + b.number(offset + 64 + at + 4, 4) as usize;
+            b.body(b"EVNT", second, array, 1 << 20, 4)
+        },
+        "malformed",
+    );
+    add(
+        "events-descriptor-data",
+        &|b| {
+            let (offset, _) = b.chunk(b"EVNT", 0);
+            let at = b.number(offset + 64 + b.place(0, 60), 4) as usize;
+            b.body(b"EVNT", 0, at + 2, 0xfff0, 2)
+        },
+        "malformed",
+    );
     // No field of its class is in the context.
     add(
         "events-context-of-none",

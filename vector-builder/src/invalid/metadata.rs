@@ -34,6 +34,7 @@ pub fn metadata(m: Maker, layout: Layout) -> Vec<Defect> {
     let (owners, blocks, heap) = (48, 96, 112);
     add("symbol-count", b"KSYM", 8, 7, 4, "malformed", 0);
     add("symbol-block-length", b"KSYM", 36, 4, 4, "malformed", 0);
+    add("symbol-owner-length", b"KSYM", 32, 23, 4, "malformed", 0);
     add("symbol-owner-name", b"KSYM", owners + 16, 1 << 20, 4, "malformed", 0);
     add("symbol-block-outside", b"KSYM", blocks + 8, 1 << 20, 4, "malformed", 0);
     add("symbol-block-empty", b"KSYM", blocks + 12, 0, 2, "malformed", 0);
@@ -72,11 +73,31 @@ pub fn metadata(m: Maker, layout: Layout) -> Vec<Defect> {
     let mut symbols = Broken::new(&[Op::Symbols(vec![], rows, (0, 0))], layout);
     let offset = symbols.body(b"KSYM", 0, 48 + 16 + 6 + 1, 5, 1);
     out.push(("symbol-address-wraps", symbols, Expect::Damage(vec![("malformed", offset)])));
-    let mut ops = base_ops(m);
-    ops.push(Op::Clock("local", false, false));
-    let clocks = Broken::new(&ops, layout);
-    let (second, _) = clocks.chunk(b"CLOK", 1);
-    out.push(("two-clocks", clocks, Expect::Damage(vec![("malformed", second as u64 + 64)])));
+    for (name, clock) in [
+        ("two-clocks", ("local", false, false)),
+        ("two-clocks-name", ("local", false, true)),
+        ("two-clocks-unit", ("mono", true, true)),
+        ("two-clocks-comparable", ("mono", false, false)),
+    ] {
+        let mut ops = base_ops(m);
+        ops.push(Op::Clock(clock.0, clock.1, clock.2));
+        let clocks = Broken::new(&ops, layout);
+        let (second, _) = clocks.chunk(b"CLOK", 1);
+        out.push((name, clocks, Expect::Damage(vec![("malformed", second as u64 + 64)])));
+    }
+    // A surrogate, a character in too many bytes, one above the last.
+    for (name, bytes) in [
+        ("meta-key-surrogate", &[0xed, 0xa0, 0x80][..]),
+        ("meta-key-overlong", &[0xc0, 0x80]),
+        ("meta-key-above", &[0xf4, 0x90, 0x80, 0x80]),
+    ] {
+        let mut broken = Broken::new(&base_ops(m), layout);
+        let mut offset = 0;
+        for (at, byte) in (12 + 8..).zip(bytes) {
+            offset = broken.body(b"META", 0, at, *byte, 1);
+        }
+        out.push((name, broken, Expect::Damage(vec![("malformed", offset)])));
+    }
     out
 }
 

@@ -70,6 +70,18 @@ pub fn raw(m: Maker, layout: Layout) -> Vec<Defect> {
         },
         "sub-buffer",
     );
+    raw("raw-data-offset", &|b| b.body(b"RAWP", 0, 58, 1024, 2), "malformed");
+    // The words behind these two are not within the data.
+    for (name, first, len) in
+        [("raw-second-word-outside", word(30, 0), 4), ("raw-filler-outside", word(29, 2), 8)]
+    {
+        let change = |b: &mut Broken| {
+            b.body(b"RAWP", 0, RAW_HEAD + 8, len, m.long);
+            b.body(b"RAWP", 0, data + 4, 100, 4);
+            b.body(b"RAWP", 0, data, first, 4) + data as u64
+        };
+        raw(name, &change, "sub-buffer");
+    }
     // An event of the first sub-buffer, and the length of the second one.
     raw(
         "raw-order",

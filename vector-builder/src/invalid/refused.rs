@@ -31,6 +31,7 @@ pub fn refused() -> Vec<Defect> {
         0,
     );
     add("header-length", &|b| b.file_header(16, 100, 4), "malformed", 16);
+    add("header-length-0", &|b| b.file_header(16, 0, 4), "malformed", 16);
     add("major-version", &|b| b.file_header(12, 2, 2), "major-version", 12);
     add("incompatible", &|b| b.file_header(20, 0x8000_0000, 4), "incompatible-features", 20);
     add("size-of-long", &|b| b.file_header(30, 2, 1), "malformed", 30);

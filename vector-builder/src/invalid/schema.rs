@@ -24,6 +24,11 @@ pub fn schema(m: Maker, layout: Layout) -> Vec<Defect> {
     };
     add("schema-head", 0, 39, 4, "malformed", 0);
     add("schema-row-length", 32, 43, 2, "malformed", 0);
+    add("schema-field-length", 34, 31, 2, "malformed", 0);
+    add("schema-shape-length", 36, 15, 2, "malformed", 0);
+    add("schema-slot-length", 38, 7, 2, "malformed", 0);
+    add("schema-field-name", field_at, 1 << 20, 4, "malformed", 0);
+    add("schema-field-type", field_at + 8, 1 << 20, 4, "malformed", 0);
     add("schema-heap", 28, 1 << 20, 4, "truncated", heap_at as u64);
     add("schema-too-many-classes", 4, 65_520, 4, "limit-exceeded", 0);
     add("schema-string", 40 + 12, 1 << 20, 4, "malformed", 0);
@@ -56,7 +61,9 @@ pub fn schema(m: Maker, layout: Layout) -> Vec<Defect> {
     };
     add("schema-empty-print-fmt", &[(40 + 36, heap_len - 1, 4), (40 + 40, 0, 4)]);
     add("schema-not-utf8", &[(heap_at + format_len, 0xff, 1)]);
-    add("schema-element-size", &[(field_at + 24, 1, 1), (field_at + 26, 0, 1)]);
+    // The fifth field is the first that is not common.
+    let own = field_at + 32 * 4;
+    add("schema-element-size", &[(own + 24, 1, 1), (own + 26, 0, 1)]);
     let reach = [(field_at + 32 * 4 + 24, 0x77, 1), (slot_at + 8 * 4 + 4, 1_000, 4)];
     add("schema-slot-reach-unknown-kind", &reach);
     add("schema-no-rows", &[(12, 0, 4), (16, 0, 4), (20, 0, 4), (24, 0, 4), (28, 0, 4), (32, 43, 2)]);
