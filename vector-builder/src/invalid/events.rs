@@ -6,6 +6,12 @@ use crate::bytes::crc32;
 use crate::cases::Maker;
 use crate::model::{Layout, Loss, Op};
 
+/// Offset of the first descriptor in the body of the `nth` chunk.
+fn descriptor(b: &Broken, nth: usize) -> usize {
+    let (offset, _) = b.chunk(b"EVNT", nth);
+    b.number(offset + 64 + b.place(nth, 60), 4) as usize
+}
+
 pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
     let mut out = Vec::new();
     let mut add = |name, change: &dyn Fn(&mut Broken) -> u64, code| {
@@ -48,8 +54,7 @@ pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
     add(
         "events-unknown-shape",
         &|b| {
-            let (offset, _) = b.chunk(b"EVNT", 0);
-            let at = b.number(offset + 64 + b.place(0, 60), 4) as usize;
+            let at = descriptor(b, 0);
             b.body(b"EVNT", 0, at, 999, 2)
         },
         "malformed",
@@ -57,8 +62,7 @@ pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
     add(
         "events-short-descriptor",
         &|b| {
-            let (offset, _) = b.chunk(b"EVNT", 0);
-            let at = b.number(offset + 64 + b.place(0, 60), 4) as usize;
+            let at = descriptor(b, 0);
             b.body(b"EVNT", 0, at + 2, 3, 2)
         },
         "malformed",
@@ -80,8 +84,7 @@ pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
     add(
         "events-array-outside",
         &|b| {
-            let (offset, _) = b.chunk(b"EVNT", second);
-            let at = b.number(offset + 64 + b.place(second, 60), 4) as usize;
+            let at = descriptor(b, second);
             b.body(b"EVNT", second, at + 4, 1 << 20, 4)
         },
         "malformed",
@@ -89,8 +92,8 @@ pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
     add(
         "events-array-length",
         &|b| {
+            let at = descriptor(b, second);
             let (offset, _) = b.chunk(b"EVNT", second);
-            let at = b.number(offset + 64 + b.place(second, 60), 4) as usize;
             let array = b.place(second, 72) + b.number(offset + 64 + at + 4, 4) as usize;
             b.body(b"EVNT", second, array, 1 << 20, 4)
         },
@@ -99,8 +102,7 @@ pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
     add(
         "events-descriptor-data",
         &|b| {
-            let (offset, _) = b.chunk(b"EVNT", 0);
-            let at = b.number(offset + 64 + b.place(0, 60), 4) as usize;
+            let at = descriptor(b, 0);
             b.body(b"EVNT", 0, at + 2, 0xfff0, 2)
         },
         "malformed",
@@ -147,7 +149,7 @@ pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
             let value = b.number(offset + 64 + records + stride + 8, m.long);
             b.body(b"EVNT", second, records + 4, 1, 2);
             b.body(b"EVNT", second, records + 8, value, m.long);
-            let at = b.number(offset + 64 + b.place(second, 60), 4) as usize;
+            let at = descriptor(b, second);
             b.body(b"EVNT", second, at + 4, 1 << 20, 4)
         },
         "malformed",

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::collect::histogram::Histogram;
 use crate::collect::lifetimes::CallerLives;
 
-/// Fewest ends for an interval: below it the variance is no guide.
+/// Fewest ends for an interval: of fewer, the variance is not known well enough.
 const ENDS_MIN: u64 = 20;
 /// 97.5 % of a normal distribution lie below this number of standard deviations.
 const DEVIATIONS: f64 = 1.959_964;

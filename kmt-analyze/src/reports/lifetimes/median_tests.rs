@@ -169,7 +169,7 @@ fn a_curve_that_does_not_fall_to_one_half_gives_a_bound() {
     (0..40).for_each(|_| lives.freed.add(10));
     let found = MedianEstimate::of(&lives);
     assert_eq!((found.median, found.low, found.high), (Some(10), Some(10), Some(10)));
-    // An object allocated before the window is no end.
+    // The free of an object allocated before the window does not count as an end.
     lives.survival.inexact.add(10);
     assert_eq!(MedianEstimate::of(&lives).ends, 39);
     assert_eq!(MedianEstimate::of(&CallerLives::default()).longer_than, None);
