@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::internal_sums::{InternalPlace, InternalSums, by_place};
+use super::internal_sums::{InternalPlace, InternalSums, by_place, on_average};
 use super::traced::{Traced, cache_names};
 use crate::collect::occupancy::OccupancySums;
 use crate::collect::sums::Sums;
@@ -87,10 +87,14 @@ pub struct CacheWaste {
 }
 
 impl Waste {
+    /// [`Waste::byte_time_wasted`] as a number: JSON has it as text, since it may exceed 64 bits.
+    pub fn waste_time(&self) -> Option<u128> {
+        self.byte_time_wasted.as_ref()?.parse().ok()
+    }
+
     /// Bytes wasted on average over a window of that length.
     pub fn wasted_on_average(&self, length: u64) -> Option<u64> {
-        let wasted: u128 = self.byte_time_wasted.as_ref()?.parse().ok()?;
-        Some(u64::try_from(wasted / u128::from(length.max(1))).unwrap_or(u64::MAX))
+        Some(on_average(self.waste_time()?, length))
     }
 }
 
@@ -127,7 +131,7 @@ struct AllSums<'t> {
 fn all_sums<'t>(traced: &'t Traced<'_, '_, '_>, occupancy: &OccupancySums) -> AllSums<'t> {
     let empty = InternalSums::empty(traced);
     let mut all = AllSums { kinds: [empty; 3], callers: BTreeMap::new(), caches: BTreeMap::new() };
-    for ((kind, place), sums) in by_place(traced, occupancy) {
+    for ((kind, place), sums) in by_place(traced, &occupancy.object_time) {
         all.kinds[kind as usize].absorb(sums);
         match place {
             InternalPlace::CallSite(address) => all.callers.entry(address).or_insert(empty).absorb(sums),
@@ -177,21 +181,16 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTab
 /// name.
 pub fn largest(context: &ReportContext<'_, '_>) -> Option<(String, u64)> {
     let caches = cache_names(context.analysis);
-    let (mut callers, mut by_cache) = (BTreeMap::<u64, [u64; 2]>::new(), BTreeMap::<&str, [u64; 2]>::new());
-    let sites = context.analysis.interner.sites.items().iter().zip(&context.analysis.balance.sites);
-    for ((site, parts), cache) in sites.zip(&caches) {
-        let [live, req_live] = match site.api {
-            Api::Kmalloc => callers.entry(site.call_site).or_default(),
-            Api::Cache => by_cache.entry(cache).or_default(),
-        };
-        for (_, totals) in parts {
-            *live = live.saturating_add(totals.bytes_live);
-            *req_live = req_live.saturating_add(totals.bytes_req_live);
-        }
+    let traced = Traced::of(context, &caches);
+    let mut places: BTreeMap<InternalPlace<'_>, InternalSums> = BTreeMap::new();
+    for ((_, place), sums) in by_place(&traced, &[]) {
+        places.entry(place).or_default().absorb(sums);
     }
-    let wasted = |[live, req_live]: [u64; 2]| live.saturating_sub(req_live);
-    let name = |address| context.labels().located(address).to_string();
-    let all = callers.into_iter().map(|(address, sums)| (name(address), wasted(sums)));
-    let all = all.chain(by_cache.into_iter().map(|(cache, sums)| (cache.to_owned(), wasted(sums))));
-    all.filter(|(_, wasted)| *wasted > 0).max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)))
+    let name = |place| match place {
+        InternalPlace::CallSite(address) => context.labels().located(address).to_string(),
+        InternalPlace::Cache(name) => name.to_owned(),
+    };
+    let wasteful = places.into_iter().filter(|(_, sums)| sums.wasted_live() > 0);
+    let named = wasteful.map(|(place, sums)| (name(place), sums.wasted_live()));
+    named.max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)))
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::traced::Traced;
-use crate::collect::occupancy::OccupancySums;
 use crate::collect::sums::{Sums, sums};
 use crate::stream::{Api, Site};
 
@@ -66,6 +65,11 @@ pub struct InternalSums {
 
 sums!(InternalSums: alloc, req, live, req_live, least, waiting, byte_time, waste_time, rounded, rounded_live);
 
+/// Bytes on average over a window of that length.
+pub fn on_average(byte_time: u128, length: u64) -> u64 {
+    u64::try_from(byte_time / u128::from(length.max(1))).unwrap_or(u64::MAX)
+}
+
 impl InternalSums {
     /// Sums without objects.
     pub fn empty(traced: &Traced<'_, '_, '_>) -> Self {
@@ -84,12 +88,12 @@ impl InternalSums {
 
     /// Bytes wasted on average over a window of that length.
     pub fn wasted_on_average(&self, length: u64) -> u64 {
-        u64::try_from(self.waste_time / u128::from(length.max(1))).unwrap_or(u64::MAX)
+        on_average(self.waste_time, length)
     }
 
     /// Sums of one site.
-    fn of_site(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums, number: u32, site: &Site) -> Self {
-        let held = occupancy.object_time.get(number as usize).copied().unwrap_or(0);
+    fn of_site(traced: &Traced<'_, '_, '_>, object_time: &[u128], number: u32, site: &Site) -> Self {
+        let held = object_time.get(number as usize).copied().unwrap_or(0);
         let mut sums = Self {
             byte_time: held.saturating_mul(site.bytes_alloc.into()),
             waste_time: held.saturating_mul(site.bytes_alloc.saturating_sub(site.bytes_req).into()),
@@ -123,15 +127,16 @@ pub fn place_of<'t>(
     (InternalKind::of(site, traced.context.analysis.page_size.0), place)
 }
 
-/// Sums of all places by kind.
+/// Sums of all places by kind. `object_time`: see [`OccupancySums`](crate::collect::occupancy::OccupancySums); empty: times
+/// are 0.
 pub fn by_place<'t>(
     traced: &'t Traced<'_, '_, '_>,
-    occupancy: &OccupancySums,
+    object_time: &[u128],
 ) -> BTreeMap<(InternalKind, InternalPlace<'t>), InternalSums> {
     let empty = InternalSums::empty(traced);
     let mut all = BTreeMap::new();
     for (number, site) in (0u32..).zip(traced.context.analysis.interner.sites.items()) {
-        let sums = InternalSums::of_site(traced, occupancy, number, site);
+        let sums = InternalSums::of_site(traced, object_time, number, site);
         all.entry(place_of(traced, number, site)).or_insert(empty).absorb(sums);
     }
     all

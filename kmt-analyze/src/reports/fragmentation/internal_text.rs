@@ -27,8 +27,7 @@ pub fn add(screen: &mut Screen, rows: &InternalTables, context: &ReportContext<'
     let mut all: Vec<(Cell, &Waste)> = Vec::new();
     all.extend(rows.kmalloc_callers.iter().map(|row| (Cell::from(&row.symbol), &row.waste)));
     all.extend(rows.cache_rounding.iter().map(|row| (Cell::text(&row.cache), &row.waste)));
-    let time = |waste: &Waste| waste.byte_time_wasted.as_ref().and_then(|time| time.parse::<u128>().ok());
-    all.sort_by_key(|(_, waste)| std::cmp::Reverse((time(waste), waste.bytes_wasted)));
+    all.sort_by_key(|(_, waste)| std::cmp::Reverse((waste.waste_time(), waste.bytes_wasted)));
     let total = rows.kmalloc_callers_total.unwrap_or(0) + rows.cache_rounding_total.unwrap_or(0);
     let table = Table::of_rows("", all.into_iter().take(part(view.limit, ROWS)))
         .of("call site or cache", "call sites and caches", total)

@@ -19,7 +19,7 @@ pub fn of<'t>(
     let length = last.saturating_sub(first);
     let mut kinds = [(InternalSums::empty(traced), 0); 3];
     let mut places = Vec::new();
-    for ((kind, place), sums) in by_place(traced, occupancy) {
+    for ((kind, place), sums) in by_place(traced, &occupancy.object_time) {
         if let Some((sum, number)) = kinds.get_mut(kind as usize) {
             sum.absorb(sums);
             *number += u64::from(sums.wasted() > 0);
