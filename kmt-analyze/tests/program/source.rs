@@ -65,14 +65,14 @@ impl Made {
         self.expected.iter().map(|(_, _, frames)| frames.as_slice())
     }
 
-    /// Start of a section in the trace.
-    fn start(&self, section: &str) -> u64 {
+    /// Start of a section in the trace; `None`: of a module, and not in the trace.
+    fn start(&self, section: &str) -> Option<u64> {
         let elf = object::File::parse(self.bytes.as_slice()).unwrap();
         let linked = elf.section_by_name(section).unwrap().address();
         if self.is_module {
-            SECTIONS.iter().find(|(name, _)| *name == section).unwrap().1
+            SECTIONS.iter().find(|(name, _)| *name == section).map(|section| section.1)
         } else {
-            linked.wrapping_add(SLIDE)
+            Some(linked.wrapping_add(SLIDE))
         }
     }
 
@@ -83,14 +83,11 @@ impl Made {
         let elf = object::File::parse(self.bytes.as_slice()).unwrap();
         let functions = elf.symbols().filter(|s| s.kind() == SymbolKind::Text && s.size() > 0);
         let mut symbols: Vec<(u64, u64, String)> = functions
-            .map(|symbol| {
+            .filter_map(|symbol| {
                 let section = elf.section_by_index(symbol.section_index().unwrap()).unwrap();
                 let offset = symbol.address() - section.address();
-                (
-                    self.start(section.name().unwrap()) + offset,
-                    symbol.size(),
-                    symbol.name().unwrap().to_owned(),
-                )
+                let start = self.start(section.name().unwrap())?;
+                Some((start + offset, symbol.size(), symbol.name().unwrap().to_owned()))
             })
             .collect();
         symbols.sort();
@@ -110,7 +107,7 @@ impl Made {
         crafted.writer.add_symbols(&table, &[] as &[Module]).unwrap();
         let mut sites = Vec::new();
         for (number, (section, offset, _)) in self.expected.iter().enumerate() {
-            let site = self.start(section) + offset + 1;
+            let site = self.start(section).unwrap() + offset + 1;
             let what =
                 What::Alloc { kmalloc: true, site, ptr: BASE + 64 * number as u64, req: 50, alloc: 64 };
             crafted.event(&Event { time: 1_000 + number as u64, cpu: 0, pid: 7, what });

@@ -1,7 +1,11 @@
 //! Paths of files, from the top of the kernel's source.
 
-/// A file that stands at the same place in every kernel.
-const KNOWN: &str = "init/main.c";
+/// Files at the same place in every kernel: of the kernel itself, and a header whose
+/// types nearly each unit of C uses.
+const KNOWN: [&str; 2] = ["init/main.c", HEADER];
+
+/// The header.
+pub const HEADER: &str = "include/linux/types.h";
 
 /// Begins of paths that are left out.
 pub struct Roots(Vec<String>);
@@ -17,10 +21,11 @@ impl Roots {
         !self.0.is_empty()
     }
 
-    /// Takes what stands before `init/main.c` in the full path of a unit, and the directory that it was built in.
+    /// Learns the root from the full path of a known file of a unit, and the directory in which the unit was built.
     pub fn learn(&mut self, path: &str, directory: &str) {
         let path = clean(path);
-        if let Some(root) = path.strip_suffix(KNOWN).filter(|root| root.is_empty() || root.ends_with('/')) {
+        let root = KNOWN.iter().find_map(|known| path.strip_suffix(known));
+        if let Some(root) = root.filter(|root| root.is_empty() || root.ends_with('/')) {
             self.0.push(root.to_owned());
             self.0.push(with_slash(directory));
             self.0.sort_by_key(|root| std::cmp::Reverse(root.len()));

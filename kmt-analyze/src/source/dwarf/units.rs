@@ -2,7 +2,7 @@
 
 use gimli::{EndianSlice, RunTimeEndian};
 
-use super::roots::Roots;
+use super::roots::{HEADER, Roots};
 
 type Reader<'s> = EndianSlice<'s, RunTimeEndian>;
 
@@ -21,7 +21,35 @@ pub fn learn(dwarf: &gimli::Dwarf<Reader<'_>>, roots: &mut Roots) -> Option<Stri
             break;
         }
     }
+    if !roots.is_known() {
+        learn_from_headers(dwarf, roots);
+    }
     first
+}
+
+/// Roots by the header that units of a module include.
+fn learn_from_headers(dwarf: &gimli::Dwarf<Reader<'_>>, roots: &mut Roots) {
+    let mut units = dwarf.units();
+    while let Ok(Some(header)) = units.next() {
+        let Ok(unit) = dwarf.unit(header) else { continue };
+        let Some(program) = &unit.line_program else { continue };
+        let header = program.header();
+        let directory = name_of(&unit).1;
+        for file in header.file_names() {
+            let text = |value| Some(dwarf.attr_string(&unit, value).ok()?.to_string_lossy().into_owned());
+            let name = text(file.path_name()).unwrap_or_default();
+            if !HEADER.ends_with(&name) || name.is_empty() {
+                continue;
+            }
+            let folder = file.directory(header).and_then(text).unwrap_or_default();
+            let path = format!("{folder}/{name}");
+            roots
+                .learn(&if path.starts_with('/') { path } else { format!("{directory}/{path}") }, &directory);
+            if roots.is_known() {
+                return;
+            }
+        }
+    }
 }
 
 /// Path of a unit, and the directory in which it was built.
