@@ -49,10 +49,13 @@ pub struct SelectArgs {
     /// Allocations of tasks of this name; can be repeated
     #[arg(long, value_name = "NAME")]
     comm: Vec<String>,
+    /// With --pid or --comm, allocations of their descendants too, as far as their starts were recorded
+    #[arg(long)]
+    children: bool,
     /// Allocations on this CPU; can be repeated
     #[arg(long, value_name = "CPU")]
     cpu: Vec<u32>,
-    /// Allocations that meet a condition: size>4096, call_site~^ext4_, pid=1,2, lifetime>1ms. Keys: pid, comm, cpu, node,
+    /// Allocations that meet a condition: size>4096, call_site~^ext4_, pid=1,2, lifetime>1ms. Keys: pid, comm, cgroup, cpu, node,
     /// event, call_site, module, dir, file, cache, bytes_req, bytes_alloc or size, lifetime, gfp, order, migratetype,
     /// pfn (pfn=0x100..0x1ff). Operators: = != < <= > >=, ~ and !~ for regular expressions. If repeated, all conditions
     /// must hold
@@ -84,6 +87,7 @@ impl From<SelectArgs> for Selection {
             at: args.at,
             pids: args.pid,
             comms: args.comm,
+            children: args.children,
             cpus: args.cpu,
             terms: args.terms.into_iter().chain(branch).collect(),
             without_recorder: args.without_recorder,

@@ -5,6 +5,7 @@
 
 pub(crate) mod amount;
 pub(crate) mod anomalies;
+pub(crate) mod area_groups;
 pub(crate) mod calls;
 mod collector;
 pub(crate) mod crosscpu;
@@ -44,6 +45,7 @@ pub(crate) mod who;
 pub(crate) mod who_frame;
 
 pub use anomalies::Anomalies;
+pub use area_groups::AreaGroups;
 pub use calls::Calls;
 pub use collector::{Collector, Route, Share};
 pub use crosscpu::CrossCpu;
@@ -76,7 +78,8 @@ pub use who_frame::WhoFrame;
 pub use crate::ledger::lives::{End, Free, Life, NoLife};
 pub use crate::ledger::page_totals::FrameTotals;
 pub use crate::ledger::{
-    Change, Closed, ClosedFrames, Interests, PageEvent, Receiver, Rules, SideEvent, SiteInfo,
+    Area, AreaKind, Change, Closed, ClosedArea, ClosedFrames, Interests, PageEvent, Receiver, Rules,
+    SideEvent, SiteInfo,
 };
 pub use crate::stream::{Api, Op, Origin, PageSite, SideEventKind};
 

@@ -186,7 +186,7 @@ mod tests {
         let share = Share::whole(crate::collect::tests::rules(), false);
         let mut sink = PageUse { pageblock_order: 9 }.partition(&share);
         let mut event = |kind, pid, numbers| {
-            let origin = Origin { cpu: 0, pid, level: 0, name: 0 };
+            let origin = Origin { cpu: 0, pid, ..Origin::default() };
             sink.side_event(&SideEvent { kind, numbers, time: 0, origin });
         };
         for _ in 0..3 {

@@ -212,6 +212,7 @@ fn interner() -> Interner {
             bytes_alloc,
             gfp_flags: 0,
             node: -1,
+            accounted: None,
             cache,
         });
     }
@@ -225,7 +226,7 @@ fn interner() -> Interner {
     for number in 0..ORIGINS {
         // Task 0 runs on every CPU.
         let (cpu, pid) = (u32::from(number % 3), i32::from(number / 3));
-        interner.origins.number(&Origin { cpu, pid, level: 0, name: 0 });
+        interner.origins.number(&Origin { cpu, pid, ..Origin::default() });
     }
     interner
 }

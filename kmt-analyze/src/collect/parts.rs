@@ -3,7 +3,9 @@
 use std::any::Any;
 
 use crate::ledger::lives::{Free, Life, NoLife};
-use crate::ledger::{Change, Closed, ClosedFrames, Interests, PageEvent, PlainLife, Receiver, SideEvent};
+use crate::ledger::{
+    AreaKind, Change, Closed, ClosedArea, ClosedFrames, Interests, PageEvent, PlainLife, Receiver, SideEvent,
+};
 use crate::stream::{Op, Origin};
 
 /// Parts, and for each kind of event the indices of its receivers.
@@ -17,6 +19,7 @@ pub struct Parts {
     unmatched: Vec<usize>,
     pages: Vec<usize>,
     frames: Vec<usize>,
+    areas: Vec<usize>,
     side_events: Vec<usize>,
 }
 
@@ -33,6 +36,7 @@ impl Parts {
                 (&mut out.unmatched, interests.contains(Interests::UNMATCHED)),
                 (&mut out.pages, interests.contains(Interests::PAGES)),
                 (&mut out.frames, interests.contains(Interests::FRAMES)),
+                (&mut out.areas, interests.contains(Interests::AREAS)),
                 (&mut out.side_events, interests.intersects(Interests::ANY_SIDE_EVENTS)),
             ];
             lists.into_iter().filter(|(_, wanted)| *wanted).for_each(|(list, _)| list.push(origin));
@@ -110,6 +114,18 @@ impl Receiver for Parts {
 
     fn page_free(&mut self, event: &PageEvent<'_>) {
         hand!(self, pages, page_free(event));
+    }
+
+    fn closed_area(&mut self, closed: &ClosedArea) {
+        hand!(self, areas, closed_area(closed));
+    }
+
+    fn area_failed(&mut self, kind: AreaKind, origin: u32) {
+        hand!(self, areas, area_failed(kind, origin));
+    }
+
+    fn area_freed_unknown(&mut self, kind: AreaKind, origin: u32) {
+        hand!(self, areas, area_freed_unknown(kind, origin));
     }
 
     fn side_event(&mut self, event: &SideEvent) {

@@ -244,14 +244,15 @@ impl Object {
         let flags = half(8);
         let flag = |bit: u32| flags >> bit & 1 == 1;
         let levels = half(9);
-        let freed_at = Origin { cpu: half(4), pid: half(5) as i32, level: (levels >> 8) as u8, name: 0 };
+        let freed_at =
+            Origin { cpu: half(4), pid: half(5) as i32, level: (levels >> 8) as u8, name: 0, cgroup: 0 };
         Self {
             address: word(0),
             born: word(1),
             end: flag(0).then(|| word(2)),
             site: half(0),
             free_site: some(half(1)),
-            born_at: Origin { cpu: half(2), pid: half(3) as i32, level: levels as u8, name: 0 },
+            born_at: Origin { cpu: half(2), pid: half(3) as i32, level: levels as u8, name: 0, cgroup: 0 },
             freed_at: flag(8).then_some(freed_at),
             cache: some(half(6)).map(NameId),
             stack: some(half(7)),
@@ -278,8 +279,8 @@ mod tests {
             end: Some(u64::MAX),
             site: 7,
             free_site: Some(9),
-            born_at: Origin { cpu: 3, pid: -1, level: 0x18, name: 0 },
-            freed_at: Some(Origin { cpu: 4, pid: 5, level: 0x40, name: 0 }),
+            born_at: Origin { cpu: 3, pid: -1, level: 0x18, name: 0, cgroup: 0 },
+            freed_at: Some(Origin { cpu: 4, pid: 5, level: 0x40, name: 0, cgroup: 0 }),
             cache: Some(NameId(2)),
             stack: None,
             is_born: true,

@@ -33,7 +33,7 @@ fn part<C: Collector>(collector: &C) -> C::Part {
 }
 
 fn origin(pid: i32) -> Origin {
-    Origin { cpu: 0, pid, level: 0, name: 0 }
+    Origin { cpu: 0, pid, ..Origin::default() }
 }
 
 fn noted(kind: SideEventKind, pid: i32, time: u64, numbers: &[u64]) -> SideEvent {
@@ -169,7 +169,7 @@ fn functions_without_times_of_their_own_are_timed_by_their_events() {
     assert_eq!((sums(0xb), sums(0xa)), ((1, 20), (2, 210)));
     // The idle task runs on every CPU at once.
     let idle = |kind, cpu, time, numbers: &[u64]| SideEvent {
-        origin: Origin { cpu, pid: 0, level: 0, name: 0 },
+        origin: Origin { cpu, pid: 0, ..Origin::default() },
         ..noted(kind, 0, time, numbers)
     };
     stalls.side_event(&idle(SideEventKind::GraphEntry, 0, 1_000, &[0xc, 0]));

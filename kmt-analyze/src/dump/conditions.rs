@@ -3,17 +3,19 @@
 use kmt_common::tell;
 use kmt_format::kernel::FieldKind;
 use kmt_format::print::{EventText, PrintEnv};
-use kmt_format::read::{Event, Metadata};
+use kmt_format::read::{Event, LEVEL_FLAGS, Metadata};
 use kmt_format::schema::{Meaning, Role};
 
 use crate::failure::{Failure, Result};
 use crate::ledger::frames::ORDER_MAX;
+use crate::pass::cgroup::Cgroup;
 use crate::pass::condition::{Condition, Key};
 use crate::pass::migratetypes::MigrateTypes;
 use crate::pass::modules::{module_of, names_of_module};
 use crate::pass::size_classes::names_of_size;
 use crate::render::words::counted;
 use crate::source::SourceTable;
+use crate::trace::cgroups::Cgroups;
 
 /// Conditions that an event has to meet by itself: an event without the field meets none on it.
 pub(crate) struct Conditions<'o> {
@@ -21,6 +23,8 @@ pub(crate) struct Conditions<'o> {
     migratetypes: MigrateTypes,
     /// Source lines; `None`: of a file that is being written, none.
     source: Option<&'o SourceTable<'o>>,
+    /// Cgroups, if a condition is about them; `None`: of a file that is being written.
+    cgroups: Option<&'o Cgroups>,
     /// Events left out because they lack the field, for each condition.
     lacking: Vec<u64>,
 }
@@ -40,8 +44,10 @@ impl<'o> Conditions<'o> {
         all: &'o [Condition],
         metadata: &Metadata<'_>,
         source: Option<&'o SourceTable<'o>>,
+        cgroups: Option<&'o Cgroups>,
     ) -> Self {
-        Self { all, migratetypes: MigrateTypes::of(metadata), source, lacking: vec![0; all.len()] }
+        let migratetypes = MigrateTypes::of(metadata);
+        Self { all, migratetypes, source, cgroups, lacking: vec![0; all.len()] }
     }
 
     /// True if there are none.
@@ -57,7 +63,7 @@ impl<'o> Conditions<'o> {
         env: &PrintEnv<'_>,
         comm: &[u8],
     ) -> bool {
-        let of = ConditionOf { event, text, env, comm, source: self.source };
+        let of = ConditionOf { event, text, env, comm, source: self.source, cgroups: self.cgroups };
         let mut meets = true;
         for (condition, lacking) in self.all.iter().zip(&mut self.lacking) {
             match of.holds(condition, &self.migratetypes) {
@@ -89,6 +95,7 @@ struct ConditionOf<'e> {
     env: &'e PrintEnv<'e>,
     comm: &'e [u8],
     source: Option<&'e SourceTable<'e>>,
+    cgroups: Option<&'e Cgroups>,
 }
 
 impl ConditionOf<'_> {
@@ -100,6 +107,7 @@ impl ConditionOf<'_> {
             Key::Pid => Some(condition.holds_number(event.pid().into())),
             Key::Cpu => Some(condition.holds_number(event.cpu().into())),
             Key::Comm => Some(condition.holds_text(self.comm)),
+            Key::Cgroup => Some(condition.holds_for_any(&self.cgroup()?.names())),
             Key::Event => Some(self.is_event(condition)),
             Key::Node => number(Role::NODE),
             Key::BytesReq => number(Role::BYTES_REQ),
@@ -134,6 +142,14 @@ impl ConditionOf<'_> {
             Key::Pfn => self.is_on_frames(condition),
             Key::Lifetime => None,
         }
+    }
+
+    /// Cgroup of the event; `None`: cgroups are not known.
+    fn cgroup(&self) -> Option<Cgroup<'_>> {
+        let (cgroups, pid) = (self.cgroups?, self.event.pid());
+        let level = self.event.uint_with(Role::FLAGS).unwrap_or(0) & LEVEL_FLAGS;
+        let path = cgroups.path(pid, cgroups.number_at(pid, self.event.time()));
+        Some(Cgroup::of(level as u8, Some(self.comm), path))
     }
 
     /// The value of a field, with its sign.

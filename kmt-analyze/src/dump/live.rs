@@ -56,7 +56,7 @@ impl Sink for LiveDump<'_> {
         let is_selected = options.selects(event, selected, source.schema)
             && (options.conditions.is_empty() || {
                 let conditions = conditions
-                    .get_or_insert_with(|| Conditions::new(&options.conditions, source.metadata, None));
+                    .get_or_insert_with(|| Conditions::new(&options.conditions, source.metadata, None, None));
                 printer.get_or_insert_with(new).meets(event, conditions)
             });
         let own = Owner::of(event, is_selected);

@@ -16,7 +16,7 @@ use kmt_format::schema::{EventClass, Meaning, Role};
 
 use crate::failure::{Outcome, Result};
 use crate::limits;
-use crate::pass::condition::Condition;
+use crate::pass::condition::{Condition, Key};
 use crate::pass::progress::ByTime;
 use crate::render::kernel_line::LineStart;
 use crate::render::nothing;
@@ -116,7 +116,10 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
     let window = options.events.window(session)?;
     let mut merge = trace.merge_of(selected.bits(trace.schema()), window);
     let mut stacks = StackJoiner::default();
-    let mut conditions = Conditions::new(&options.conditions, trace.metadata(), Some(session.source()));
+    let is_by_cgroup = options.conditions.iter().any(|condition| condition.key == Key::Cgroup);
+    let cgroups = is_by_cgroup.then(|| session.cgroups());
+    let mut conditions =
+        Conditions::new(&options.conditions, trace.metadata(), Some(session.source()), cgroups);
     // On a terminal, the events themselves show it.
     let progress = (!session.env.is_terminal()).then(|| ByTime::of(session, window));
     let mut left = options.lines.unwrap_or(u64::MAX);

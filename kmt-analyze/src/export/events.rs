@@ -45,9 +45,12 @@ pub fn each(
     selection: &Selection,
     see: &mut dyn FnMut(Vec<ExportCell>) -> Result<bool>,
 ) -> Result<Vec<Damage>> {
-    if !selection.terms.is_empty() || selection.at.is_some() || selection.without_recorder {
-        return Err(Failure::new("--where, --at and --without-recorder select allocations, not events")
-            .hint("select events by --time, --cpu, --pid and --comm, or leave --events out"));
+    let is_of_allocations = selection.at.is_some() || selection.without_recorder || selection.children;
+    if !selection.terms.is_empty() || is_of_allocations {
+        return Err(Failure::new(
+            "--where, --at, --children and --without-recorder select allocations, not events",
+        )
+        .hint("select events by --time, --cpu, --pid and --comm, or leave --events out"));
     }
     let trace = session.trace;
     let env = session.print_env();
@@ -73,9 +76,7 @@ pub fn each(
         for event in run.events() {
             let pid = event.pid();
             let comm = escaped(names.shown_at(pid, event.time()));
-            let of_task = selection.pids.is_empty() || selection.pids.contains(&pid);
-            let of_name = selection.comms.is_empty() || selection.comms.contains(&comm);
-            if !of_task || !of_name {
+            if !selection.is_of_any_task() && !selection.is_task(pid, comm.as_bytes()) {
                 continue;
             }
             let mut text = Vec::new();

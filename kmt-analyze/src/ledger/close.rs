@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::Ledger;
+use super::areas::Areas;
 use super::events::{Change, Closed, PlainLife};
 use super::frames::FrameBalance;
 use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, PendingLife, Replacement};
@@ -298,6 +299,8 @@ impl<R: Receiver> Ledger<'_, R> {
             births.iter().skip(from).take_while(|birth| birth.0 < end).any(|birth| birth.1 >= born)
         };
         let frames = frames.finish(self.losses, &mut self.receiver, is_slab);
+        let areas = std::mem::replace(&mut self.areas, Areas::new(rules));
+        areas.finish(self.losses, &mut self.receiver);
         let mut sites: Vec<SiteTotals> = Vec::with_capacity(self.sites.len());
         let mut failures = Vec::with_capacity(self.sites.len());
         for (number, lives) in std::mem::take(&mut self.sites).iter().enumerate() {

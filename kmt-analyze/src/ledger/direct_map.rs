@@ -149,7 +149,7 @@ mod tests {
         let mut election = Election::new(12);
         let base_address = 0xffff_9d4a_c000_0000u64;
         let base = 0x00ff_9d4a_c000_0000u64;
-        let at = |cpu, pid| Origin { cpu, pid, level: 0, name: 0 };
+        let at = |cpu, pid| Origin { cpu, pid, ..Origin::default() };
         for i in 0..5u64 {
             election.page_alloc(1000 + i, 0, at(0, 7));
             election.slab_event(Some(base_address), at(1, 7));
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_base_far_ahead_of_all_others_needs_no_majority() {
-        let origin = Origin { cpu: 0, pid: 7, level: 0, name: 0 };
+        let origin = Origin { cpu: 0, pid: 7, ..Origin::default() };
         let mut election = Election::new(12);
         let mut vote = |base: u64| {
             election.page_alloc(1000, 0, origin);

@@ -128,6 +128,53 @@ pub struct ClosedFrames {
     pub sums: FrameTotals,
 }
 
+/// Allocator of an area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AreaKind {
+    /// An area of the kernel's virtual memory, with its guard page: vmalloc, vmap, ioremap, kernel stacks.
+    Vmalloc,
+    /// An area that each CPU has.
+    Percpu,
+}
+
+/// Properties of an allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Area {
+    /// Its allocator.
+    pub kind: AreaKind,
+    /// Time of the allocation.
+    pub born: u64,
+    /// Bytes requested; of each CPU for the percpu allocator.
+    pub bytes_req: u64,
+    /// Bytes allocated; `None`: not in the event.
+    pub bytes_alloc: Option<u64>,
+    /// Call site; 0: not in the event.
+    pub call_site: u64,
+    /// Number of its CPU and task.
+    pub origin: u32,
+    /// Number of its stack; `u32::MAX` for none.
+    pub stack: u32,
+    /// True if it counts.
+    pub selected: bool,
+}
+
+/// An area that is added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClosedArea {
+    /// Its allocation.
+    pub area: Area,
+    /// Allocated in the window.
+    pub is_born: bool,
+    /// Freed in the window.
+    pub is_freed: bool,
+    /// True if its implied free is in the window.
+    pub is_implied_free: bool,
+    /// Allocated at the window's end.
+    pub is_live: bool,
+    /// True if it crosses a loss.
+    pub uncertain: bool,
+}
+
 /// Begin or end of a slab object, reported at once, before late frees are decided.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'c> {

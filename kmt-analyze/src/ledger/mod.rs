@@ -8,13 +8,14 @@
 //! - R9 A free matches the life of its address, whichever API it used.
 //! - R10 A free without a life is of an untraced allocation if its address or page had events, else of an object
 //!   allocated before the trace. R11 A free on another CPU than the allocation is a cross-CPU free.
-//! - R12 Pages have a ledger of their own, by frame ([`frames`]).
+//! - R12 Pages have a ledger of their own, by frame ([`frames`]); vmalloc and percpu areas too, by address ([`areas`]).
 //! - R13 An object passed to kfree_rcu, if that was recorded, ends for its owner; the kernel frees it within
 //!   [`Rules::deferred_max`], with or without an event, which then is not a free of its own.
 //!
 //! A life is added up when its end is known, by the times of its events, so that a time window selects which lives are
 //! counted, not which events are matched.
 
+pub mod areas;
 pub mod arena;
 mod close;
 pub mod direct_map;
@@ -33,7 +34,7 @@ pub mod totals;
 
 pub use crate::stream::Interests;
 pub use close::Balance;
-pub use events::{Change, Closed, ClosedFrames, PageEvent, PlainLife, SideEvent};
+pub use events::{Area, AreaKind, Change, Closed, ClosedArea, ClosedFrames, PageEvent, PlainLife, SideEvent};
 pub use receiver::Receiver;
 pub use site_lives::SiteTotals;
 pub use tables::{Choice, SiteInfo, Tables};
@@ -46,6 +47,7 @@ use crate::ledger::totals::{EventCounts, RawSums};
 use crate::stream::op::{Kind, Op};
 use crate::stream::{Api, NameId, News, PageSite, SideEventKind, SideNumbers, StackOf};
 use crate::trace::losses::{LossCursor, Losses};
+use areas::Areas;
 use frames::Frames;
 use lives::{ADDRESS_BITS, Free, Life, ZERO_SIZE_PTR};
 use site_lives::SiteLives;
@@ -112,6 +114,7 @@ pub struct Ledger<'l, R> {
     ended: Vec<(Life, Free)>,
     ended_count: usize,
     frames: Frames,
+    areas: Areas,
     /// Empty unless a receiver needs stacks of slab objects.
     slab_stacks: SlabStacks,
     sites: Vec<SiteLives>,
@@ -154,6 +157,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             ended: Vec::new(),
             ended_count: 0,
             frames: Frames::new(rules, interests),
+            areas: Areas::new(rules),
             slab_stacks: SlabStacks::default(),
             sites: Vec::new(),
             counts: Default::default(),
@@ -295,16 +299,21 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             StackOf::Slab if self.interests.contains(Interests::SLAB_STACKS) => self.slab_stacks.stack(op),
             StackOf::Slab => {}
             StackOf::Pages => self.frames.stack(op),
+            StackOf::Area => self.areas.stack(op),
         }
     }
 
-    /// Passes a side event to the receiver.
+    /// Passes a side event to the receiver, or enters it into the ledger of areas.
     #[inline(never)]
     fn side_event(&mut self, op: &Op) {
         let Some(kind) = SideEventKind::of(op.code.number()) else { return };
         let numbers = if kind.has_fields() { self.side_numbers.remove(&op.value) } else { None };
         let numbers = numbers.unwrap_or_default();
         let origin = *self.tables.origin(op.origin);
+        if kind.is_about_areas() {
+            let (losses, receiver) = (self.losses, &mut self.receiver);
+            return self.areas.enter(kind, &numbers, op, origin.selected, losses, receiver);
+        }
         if self.interests.intersects(Interests::ANY_SIDE_EVENTS) && origin.selected && self.in_window(op.time)
         {
             self.receiver.side_event(&SideEvent { kind, numbers, time: op.time, origin: origin.origin });

@@ -1,6 +1,6 @@
 //! Interface of the receivers of ledger events.
 
-use super::events::{Change, Closed, ClosedFrames, PageEvent, PlainLife, SideEvent};
+use super::events::{AreaKind, Change, Closed, ClosedArea, ClosedFrames, PageEvent, PlainLife, SideEvent};
 use super::lives::{Free, Life, NoLife};
 use crate::stream::{Op, Origin};
 
@@ -38,6 +38,15 @@ pub trait Receiver {
 
     /// Pages are freed.
     fn page_free(&mut self, _event: &PageEvent<'_>) {}
+
+    /// An area is added up.
+    fn closed_area(&mut self, _closed: &ClosedArea) {}
+
+    /// An allocation of an area failed.
+    fn area_failed(&mut self, _kind: AreaKind, _origin: u32) {}
+
+    /// A free of an area without an allocation in the trace.
+    fn area_freed_unknown(&mut self, _kind: AreaKind, _origin: u32) {}
 
     /// A side event.
     fn side_event(&mut self, _event: &SideEvent) {}

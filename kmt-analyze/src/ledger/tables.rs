@@ -83,7 +83,7 @@ const NO_FREE: FreeSite = FreeSite { api: Api::Kmalloc, class: 0, call_site: 0, 
 const NO_PAGE_SITE: PageSiteInfo =
     PageSiteInfo { site: PageSite { order: 0, migratetype: 0, gfp_flags: 0, class: 0 }, selected: false };
 const NO_ORIGIN: OriginInfo =
-    OriginInfo { origin: Origin { cpu: 0, pid: 0, level: 0, name: 0 }, selected: false };
+    OriginInfo { origin: Origin { cpu: 0, pid: 0, level: 0, name: 0, cgroup: 0 }, selected: false };
 
 macro_rules! look_up {
     ($name:ident, $table:ident, $item:ty, $none:ident) => {

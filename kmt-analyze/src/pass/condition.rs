@@ -14,6 +14,8 @@ pub enum Key {
     Pid,
     /// Name of a task.
     Comm,
+    /// Cgroup of a task, or one above it.
+    Cgroup,
     Cpu,
     /// Requested node; -1: any.
     Node,
@@ -45,9 +47,10 @@ pub enum Key {
     Pfn,
 }
 
-const KEYS: [(&str, Key); 18] = [
+const KEYS: [(&str, Key); 19] = [
     ("pid", Key::Pid),
     ("comm", Key::Comm),
+    ("cgroup", Key::Cgroup),
     ("cpu", Key::Cpu),
     ("node", Key::Node),
     ("event", Key::Event),
@@ -179,6 +182,7 @@ impl Condition {
         matches!(
             self.key,
             Key::Comm
+                | Key::Cgroup
                 | Key::Event
                 | Key::CallSite
                 | Key::Module

@@ -1,17 +1,19 @@
 //! A selection prepared for a pass: decides which sites, kinds of pages and origins count.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use kmt_format::print::PrintEnv;
 
 use super::migratetypes::MigrateTypes;
 use super::selection::{Selection, recorder};
+use crate::pass::cgroup::cgroup_of;
 use crate::pass::condition::{Condition, Key};
 use crate::pass::modules::{module_of, names_of_module};
 use crate::pass::size_classes::names_of_size;
 use crate::stream::{Api, Interner, Item, Origin, PageSite, Site};
 use crate::trace::comms::Comms;
+use crate::trace::descendants::descendants;
 use crate::trace::session::Session;
 
 /// A selection prepared for a trace. It selects allocations, which are followed to their frees.
@@ -27,6 +29,8 @@ pub struct Selector<'s, 'd> {
     migratetypes: MigrateTypes,
     /// Names of tasks over time, if a condition uses them.
     comms: Option<&'s Comms>,
+    /// Descendants of the selected tasks, if they are selected too.
+    descendants: HashSet<i32>,
     /// Names of event classes: with and without the system.
     classes: Vec<(String, String)>,
     /// Caches, by their frees, of sites whose events do not name them.
@@ -51,6 +55,7 @@ impl<'s, 'd> Selector<'s, 'd> {
             env: OnceCell::new(),
             migratetypes: MigrateTypes::of(session.trace.metadata()),
             comms: selection.is_about_names().then(|| session.names()),
+            descendants: descendants_of(session, selection),
             classes: (0..schema.class_count()).map(|i| class(i).unwrap_or_default()).collect(),
             usual_caches,
         }
@@ -78,9 +83,7 @@ impl<'s, 'd> Selector<'s, 'd> {
     /// True if --pid or --comm selects the task.
     fn is_named(&self, pid: i32, name: &[u8]) -> bool {
         let selection = self.selection;
-        selection.pids.is_empty() && selection.comms.is_empty()
-            || selection.pids.contains(&pid)
-            || selection.comms.iter().any(|comm| comm.as_bytes() == name)
+        selection.is_of_any_task() || selection.is_task(pid, name) || self.descendants.contains(&pid)
     }
 
     fn is_event(&self, condition: &Condition, class: u32) -> bool {
@@ -118,7 +121,7 @@ impl<'s, 'd> Selector<'s, 'd> {
 
     fn site(&self, interner: &Interner, site: &Site) -> bool {
         self.terms.iter().all(|condition| match condition.key {
-            Key::Pid | Key::Comm | Key::Cpu | Key::Lifetime => true,
+            Key::Pid | Key::Comm | Key::Cgroup | Key::Cpu | Key::Lifetime => true,
             Key::Node => condition.holds_number(site.node.into()),
             Key::Event => self.is_event(condition, site.class),
             Key::CallSite => condition.holds_text(&self.symbol(site.call_site)),
@@ -141,7 +144,7 @@ impl<'s, 'd> Selector<'s, 'd> {
 
     fn page_site(&self, interner: &Interner, site: &PageSite) -> bool {
         self.terms.iter().all(|condition| match condition.key {
-            Key::Pid | Key::Comm | Key::Cpu | Key::Pfn => true,
+            Key::Pid | Key::Comm | Key::Cgroup | Key::Cpu | Key::Pfn => true,
             Key::Event => self.is_event(condition, site.class),
             Key::Gfp => is_gfp(interner, condition, site.gfp_flags),
             Key::Order => condition.holds_number(site.order.into()),
@@ -171,9 +174,18 @@ impl<'s, 'd> Selector<'s, 'd> {
                 Key::Pid => condition.holds_number(origin.pid.into()),
                 Key::Cpu => condition.holds_number(origin.cpu.into()),
                 Key::Comm => condition.holds_text(name),
+                Key::Cgroup => condition.holds_for_any(&cgroup_of(self.session, origin).names()),
                 _ => true,
             })
     }
+}
+
+/// Descendants of the selected tasks, if they are selected too.
+fn descendants_of(session: &Session<'_>, selection: &Selection) -> HashSet<i32> {
+    if !selection.children {
+        return HashSet::new();
+    }
+    descendants(session.trace, |pid, time| selection.is_task(pid, session.names().shown_at(pid, time)))
 }
 
 fn is_gfp(interner: &Interner, condition: &Condition, gfp_flags: u64) -> bool {

@@ -1,6 +1,7 @@
 //! One pass over the merged events, feeding the ledger and the collectors.
 
 pub(crate) mod caches;
+pub(crate) mod cgroup;
 pub(crate) mod condition;
 #[cfg(test)]
 mod condition_tests;

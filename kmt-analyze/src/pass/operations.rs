@@ -14,6 +14,7 @@ use crate::stream::decode::Decoder;
 use crate::stream::load::Loader;
 use crate::stream::{Interests, Interner, Item, News, Op, Select, pipe};
 use crate::trace::session::Session;
+use crate::trace::task_states::TaskStates;
 
 /// A selection prepared for a pass.
 pub(super) fn selector<'s, 'd>(session: &'s Session<'d>, selection: &'s Selection) -> Selector<'s, 'd> {
@@ -33,12 +34,16 @@ pub(super) fn decoder<'t>(
     select: Select<'t>,
 ) -> Decoder<'t> {
     let Request { selection, needs, .. } = request;
-    let names_tasks = needs.contains(Needs::TASK_NAMES) || selection.is_about_names();
+    let names_cgroups = needs.contains(Needs::CGROUPS) || selection.has_term_on(Key::Cgroup);
+    let names_tasks = names_cgroups || needs.contains(Needs::TASK_NAMES) || selection.is_about_names();
     let names_flags = needs.contains(Needs::FLAG_NAMES)
         || [Key::Gfp, Key::Cache].iter().any(|key| selection.has_term_on(*key));
     Decoder::new(session.trace, interests)
         .with_texts_max(session.env.limits.texts)
-        .with_task_names(names_tasks.then(|| session.names()))
+        .with_task_states(TaskStates {
+            names: names_tasks.then(|| session.names()),
+            cgroups: names_cgroups.then(|| session.cgroups()),
+        })
         .with_selection(select)
         .with_flag_texts(names_flags.then(|| session.flag_env()))
 }

@@ -19,6 +19,8 @@ bitflags::bitflags! {
         const FLAG_NAMES = 1 << 4;
         /// Ends after the window too: the pass reads to the end.
         const LATER_ENDS = 1 << 5;
+        /// Cgroups of tasks at the time of each event.
+        const CGROUPS = 1 << 6;
     }
 }
 

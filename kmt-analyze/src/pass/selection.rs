@@ -23,6 +23,8 @@ pub struct Selection {
     pub cpus: Vec<u32>,
     /// Conditions; all must hold.
     pub terms: Vec<Condition>,
+    /// True to select descendants of the selected tasks too.
+    pub children: bool,
     /// True to leave out allocations of the recorder.
     pub without_recorder: bool,
     /// Cores to use.
@@ -32,14 +34,25 @@ pub struct Selection {
 impl Selection {
     /// True if all objects are selected, at any time.
     pub fn is_all(&self) -> bool {
-        let Self { time: _, at: _, pids, comms, cpus, terms, without_recorder, threads: _ } = self;
+        let Self { time: _, at: _, pids, comms, children: _, cpus, terms, without_recorder, threads: _ } =
+            self;
         let any = !pids.is_empty() || !comms.is_empty() || !cpus.is_empty() || !terms.is_empty();
         !any && !without_recorder
     }
 
     /// True if a condition is about the allocation itself, which events without one cannot meet.
     pub fn is_about_allocations(&self) -> bool {
-        self.terms.iter().any(|term| !matches!(term.key, Key::Pid | Key::Comm | Key::Cpu))
+        self.terms.iter().any(|term| !matches!(term.key, Key::Pid | Key::Comm | Key::Cgroup | Key::Cpu))
+    }
+
+    /// True if no task is given.
+    pub fn is_of_any_task(&self) -> bool {
+        self.pids.is_empty() && self.comms.is_empty()
+    }
+
+    /// True if a task of this name is given.
+    pub fn is_task(&self, pid: i32, name: &[u8]) -> bool {
+        self.pids.contains(&pid) || self.comms.iter().any(|comm| comm.as_bytes() == name)
     }
 
     /// True if a condition is about names of tasks.

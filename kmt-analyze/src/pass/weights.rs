@@ -120,6 +120,7 @@ mod tests {
             bytes_alloc: 64,
             gfp_flags: 0,
             node: -1,
+            accounted: None,
             cache: None,
         };
         let weights = Weights {

@@ -3,6 +3,7 @@
 use clap::{ArgMatches, Command};
 
 use super::anomalies::AnomalyReport;
+use super::areas::{AreaReport, Percpu, Vmalloc};
 use super::caches::Caches;
 use super::callers::Callers;
 use super::callgraph::CallGraph;
@@ -63,7 +64,7 @@ impl ReportGroup {
 }
 
 /// All reports, in the order in which `all` and the help have them.
-pub static REPORTS: [Entry; 22] = [
+pub static REPORTS: [Entry; 24] = [
     Entry::of::<Findings>(ReportGroup::Memory),
     Entry::of::<Summary>(ReportGroup::Memory),
     Entry::of::<Grouped<Callers>>(ReportGroup::Memory),
@@ -72,6 +73,8 @@ pub static REPORTS: [Entry; 22] = [
     Entry::of::<SlabInfo>(ReportGroup::Grows),
     Entry::of::<Grouped<TaskReport>>(ReportGroup::Memory),
     Entry::of::<Pages>(ReportGroup::Memory),
+    Entry::of::<AreaReport<Vmalloc>>(ReportGroup::Memory),
+    Entry::of::<AreaReport<Percpu>>(ReportGroup::Memory),
     Entry::of::<Lifetimes>(ReportGroup::Grows),
     Entry::of::<Temporary>(ReportGroup::Grows),
     Entry::of::<PeakReport>(ReportGroup::Grows),

@@ -14,15 +14,15 @@ use super::op::{Kind, Op, OpCode};
 use super::plan::DecodePlan;
 use super::side_events::SideNumbers;
 use crate::int_hash::IntHash;
-use crate::trace::comms::Comms;
+use crate::trace::task_states::TaskStates;
 
 /// Decodes chunks and interns properties of their events.
 pub struct Decoder<'t> {
     schema: &'t Schema,
     plans: Vec<DecodePlan>,
     interests: Interests,
-    /// Names of tasks over time, if a condition or a report uses them.
-    task_names: Option<&'t Comms>,
+    /// Names and cgroups of tasks over time, if a condition or a report uses them.
+    task_states: TaskStates<'t>,
     /// Counts of all events by class, task and CPU between two times.
     counted: Option<(u64, u64)>,
     select: Option<Select<'t>>,
@@ -97,7 +97,7 @@ impl<'t> Decoder<'t> {
             schema,
             plans: DecodePlan::all(schema),
             interests,
-            task_names: None,
+            task_states: TaskStates::default(),
             counted: None,
             select: None,
             flags: None,
@@ -118,9 +118,9 @@ impl<'t> Decoder<'t> {
         self
     }
 
-    /// Numbers tasks by their names too.
-    pub fn with_task_names(self, task_names: Option<&'t Comms>) -> Self {
-        Self { task_names, ..self }
+    /// Numbers tasks by their names and cgroups too.
+    pub fn with_task_states(self, task_states: TaskStates<'t>) -> Self {
+        Self { task_states, ..self }
     }
 
     /// Counts all events between two times by class and origin.
@@ -235,10 +235,10 @@ impl<'t> Decoder<'t> {
         if origins.len() <= place {
             origins.resize(place + 1, UNKNOWN);
         }
-        let names = self.task_names;
-        let origin = self.interner.origin(plan, &event, names);
-        // A task with several names needs a look-up for each event.
-        let changes = names.is_some_and(|names| names.changes(event.pid()));
+        let states = self.task_states;
+        let origin = self.interner.origin(plan, &event, states);
+        // A task with several names or cgroups needs a look-up for each event.
+        let changes = states.changes(event.pid());
         if let Some(slot) = origins.get_mut(place).filter(|_| !changes) {
             *slot = origin;
         }
@@ -292,8 +292,8 @@ impl<'t> Decoder<'t> {
         let Some((first, last)) = self.counted else { return };
         let mut counts = HashMap::<(u16, u16, usize), (usize, u64), IntHash>::default();
         let mut index = range.start;
-        // With task names each event is counted by itself: its context has no name.
-        let by_event = self.task_names.is_some();
+        // With task names or cgroups each event is counted by itself: its context has none.
+        let by_event = !self.task_states.is_empty();
         chunk.for_each_in(range, |time, record| {
             if (first..=last).contains(&time) {
                 let key = (record.descriptor, record.context, if by_event { index } else { 0 });
@@ -304,7 +304,7 @@ impl<'t> Decoder<'t> {
         for (index, count) in counts.into_values() {
             let Some(event) = Event::new(self.schema, chunk, index) else { continue };
             let Some(plan) = self.plans.get(event.class_index()) else { continue };
-            let origin = self.interner.origin(plan, &event, self.task_names);
+            let origin = self.interner.origin(plan, &event, self.task_states);
             *self.event_counts.entry((event.class_index() as u32, origin)).or_default() += count;
         }
     }

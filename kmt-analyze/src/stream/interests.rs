@@ -31,12 +31,16 @@ bitflags::bitflags! {
         const STALLS = 1 << 11;
         /// Starts and exits of tasks: `side_event`.
         const TASKS = 1 << 12;
+        /// vmalloc areas and percpu allocations when they are added up: `closed_area`, `area_failed`, `area_freed_unknown`.
+        const AREAS = 1 << 13;
+        /// Areas have the number of their stack. No effect if the trace has no stacks.
+        const AREA_STACKS = 1 << 14;
 
         /// Those for which `closed` is called.
         const ANY_LIVES = Self::LIVES.bits() | Self::PLAIN_LIVES.bits();
         /// Those for which `side_event` is called.
         const ANY_SIDE_EVENTS = Self::PAGE_SIDE_EVENTS.bits() | Self::STALLS.bits() | Self::TASKS.bits();
         /// Those that only a trace with stacks can have.
-        const STACKS = Self::SLAB_STACKS.bits() | Self::PAGE_STACKS.bits();
+        const STACKS = Self::SLAB_STACKS.bits() | Self::PAGE_STACKS.bits() | Self::AREA_STACKS.bits();
     }
 }

@@ -13,7 +13,7 @@ use super::op::{Kind, OpCode};
 use super::plan::DecodePlan;
 use crate::int_hash::IntHash;
 use crate::limits::RunLimits;
-use crate::trace::comms::Comms;
+use crate::trace::task_states::TaskStates;
 
 /// Interface of an allocation or a free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,6 +62,8 @@ pub struct Site {
     pub gfp_flags: u64,
     /// Requested node; -1: any.
     pub node: i32,
+    /// True if memory-cgroup accounting was asked for; `None`: not in the event.
+    pub accounted: Option<bool>,
     /// Cache, if the allocation names it.
     pub cache: Option<NameId>,
 }
@@ -110,6 +112,8 @@ pub struct Origin {
     pub level: u8,
     /// Number among the task's names, if a condition or a report uses names; else 0.
     pub name: u16,
+    /// Number among the task's cgroups, if a condition or a report uses them; else 0.
+    pub cgroup: u16,
 }
 
 /// Migrate type MOVABLE (enum migratetype, include/linux/mmzone.h 4.4 to 7.2).
@@ -229,6 +233,7 @@ impl Interner {
                     bytes_alloc: number(Role::BYTES_ALLOC).min(BYTES_MAX),
                     gfp_flags: number(Role::GFP_FLAGS),
                     node: signed(Role::NODE, -1),
+                    accounted: plan.uint(event, Role::ACCOUNTED).map(|number| number != 0),
                     cache: self.cache(plan, event),
                 };
                 OpCode::new(Kind::Alloc, self.sites.number(&site))
@@ -304,11 +309,11 @@ impl Interner {
         (found > limit).then_some(ErrorKind::LimitExceeded { name: "texts", what, found, limit })
     }
 
-    /// Number of the origin of an event; with `names`, the task's name is part of it.
-    pub fn origin(&mut self, plan: &DecodePlan, event: &Event<'_>, names: Option<&Comms>) -> u32 {
+    /// Number of the origin of an event; the task's name and cgroup are part of it if `states` has them.
+    pub fn origin(&mut self, plan: &DecodePlan, event: &Event<'_>, states: TaskStates<'_>) -> u32 {
         let level = plan.uint(event, Role::FLAGS).unwrap_or(0) & LEVEL_FLAGS;
         let pid = plan.uint(event, Role::PID).unwrap_or(0) as i32;
-        let name = names.map_or(0, |names| names.number_at(pid, event.time()));
-        self.origins.number(&Origin { cpu: event.cpu(), pid, level: level as u8, name })
+        let (name, cgroup) = states.numbers_at(pid, event.time());
+        self.origins.number(&Origin { cpu: event.cpu(), pid, level: level as u8, name, cgroup })
     }
 }

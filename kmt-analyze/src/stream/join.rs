@@ -8,6 +8,7 @@ use kmt_format::read::StackJoiner;
 
 use super::intern::Origin;
 use super::op::{Kind, OpCode};
+use super::side_events::SideEventKind;
 
 /// Kind of allocation that a stack belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum StackOf {
     Slab,
     /// An allocation of pages.
     Pages,
+    /// An allocation of a vmalloc area, or of the percpu allocator.
+    Area,
 }
 
 impl StackOf {
@@ -27,7 +30,11 @@ impl StackOf {
     /// Kind from the value of an operation.
     #[inline]
     pub fn of(value: u64) -> Self {
-        if value == Self::Slab as u64 { Self::Slab } else { Self::Pages }
+        match value {
+            value if value == Self::Slab as u64 => Self::Slab,
+            value if value == Self::Pages as u64 => Self::Pages,
+            _ => Self::Area,
+        }
     }
 }
 
@@ -47,6 +54,10 @@ impl StackJoin {
         let of = match kind {
             Kind::Alloc => Some(StackOf::Slab),
             Kind::PageAlloc => Some(StackOf::Pages),
+            Kind::SideEvent => {
+                let allocates = SideEventKind::of(code.number()).is_some_and(SideEventKind::allocates_area);
+                allocates.then_some(StackOf::Area)
+            }
             _ => None,
         };
         self.0.see_at(origin.cpu, origin.pid, origin.level.into(), kind == Kind::Stack, of).flatten()
@@ -60,7 +71,7 @@ mod tests {
     #[test]
     fn a_stack_belongs_to_the_last_event_of_its_cpu_task_and_level() {
         let mut join = StackJoin::default();
-        let origin = |cpu, pid, level| Origin { cpu, pid, level, name: 0 };
+        let origin = |cpu, pid, level| Origin { cpu, pid, level, ..Origin::default() };
         let (slab, pages, free) =
             (OpCode::new(Kind::Alloc, 1), OpCode::new(Kind::PageAlloc, 1), OpCode::new(Kind::Kfree, 1));
         let stack = OpCode::new(Kind::Stack, 1);
@@ -73,6 +84,9 @@ mod tests {
         see(free, origin(1, 7, 8));
         assert_eq!(see(stack, origin(1, 7, 8)), None, "it is the free's");
         assert_eq!(see(stack, origin(1, 7, 0)), Some(StackOf::Pages));
+        let area = OpCode::new(Kind::SideEvent, SideEventKind::VmallocAlloc as u32);
+        see(area, origin(1, 7, 0));
+        assert_eq!(see(stack, origin(1, 7, 0)).map(StackOf::value).map(StackOf::of), Some(StackOf::Area));
         // Other events, also those that no report needs.
         for other in [free, OpCode::OTHER, OpCode::new(Kind::SideEvent, 3)] {
             see(slab, origin(1, 7, 0));

@@ -16,13 +16,14 @@ pub struct DecodePlan {
     fields: [Option<u8>; ROLES.len()],
 }
 
-const ROLES: [Role; 15] = [
+const ROLES: [Role; 16] = [
     Role::PTR,
     Role::CALL_SITE,
     Role::BYTES_REQ,
     Role::BYTES_ALLOC,
     Role::GFP_FLAGS,
     Role::NODE,
+    Role::ACCOUNTED,
     Role::CACHE_NAME,
     Role::PFN,
     Role::ORDER,

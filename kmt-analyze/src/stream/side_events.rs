@@ -85,6 +85,16 @@ kinds! {
     NewTask,
     /// pid: a task exits.
     TaskExit,
+    /// addr, size, failed.
+    VmallocAlloc,
+    /// va_start.
+    VmallocFree,
+    /// ptr, size, bytes_alloc, call_site. Kernels before 5.19 have neither bytes_alloc nor call_site.
+    PercpuAlloc,
+    /// An allocation of the percpu allocator fails.
+    PercpuFail,
+    /// ptr.
+    PercpuFree,
 }
 
 /// Largest number of fields of a side event.
@@ -96,8 +106,9 @@ pub type SideNumbers = [Option<u64>; FIELDS];
 /// One kind: system, event, names of its fields.
 type Description = (&'static str, &'static str, SideEventKind, &'static [&'static str]);
 
-/// From include/trace/events/{vmscan,compaction,migrate,kmem,task,sched}.h and kernel/trace/trace_entries.h, 4.4 to 7.2.
-const SIDE_EVENTS: [Description; 34] = {
+/// From include/trace/events/{vmscan,compaction,migrate,kmem,task,sched,vmalloc,percpu}.h and
+/// kernel/trace/trace_entries.h, 4.4 to 7.2.
+const SIDE_EVENTS: [Description; 39] = {
     use SideEventKind::*;
     [
         ("vmscan", "mm_vmscan_direct_reclaim_begin", DirectBegin, &["order"]),
@@ -146,6 +157,11 @@ const SIDE_EVENTS: [Description; 34] = {
         ("kmem", "mm_page_free_batched", FreeBatched, &[]),
         ("task", "task_newtask", NewTask, &["pid", "clone_flags"]),
         ("sched", "sched_process_exit", TaskExit, &["pid"]),
+        ("vmalloc", "alloc_vmap_area", VmallocAlloc, &["addr", "size", "failed"]),
+        ("vmalloc", "free_vmap_area_noflush", VmallocFree, &["va_start"]),
+        ("percpu", "percpu_alloc_percpu", PercpuAlloc, &["ptr", "size", "bytes_alloc", "call_site"]),
+        ("percpu", "percpu_alloc_percpu_fail", PercpuFail, &[]),
+        ("percpu", "percpu_free_percpu", PercpuFree, &["ptr"]),
     ]
 };
 
@@ -174,7 +190,20 @@ impl SideEventKind {
                 | PcpuDrain
                 | ZoneLocked
                 | FreeBatched
+                | PercpuFail
         )
+    }
+
+    /// True for allocations that the ledger of areas enters, which may have a stack.
+    #[inline]
+    pub fn allocates_area(self) -> bool {
+        matches!(self, Self::VmallocAlloc | Self::PercpuAlloc)
+    }
+
+    /// True for events of the ledger of areas.
+    #[inline]
+    pub fn is_about_areas(self) -> bool {
+        self as u32 >= Self::VmallocAlloc as u32
     }
 
     fn is_about_pages(self) -> bool {
@@ -206,6 +235,7 @@ impl SideEventPlan {
         interests.contains(match self.kind {
             SideEventKind::NewTask | SideEventKind::TaskExit => Interests::TASKS,
             kind if kind.is_about_pages() => Interests::PAGE_SIDE_EVENTS,
+            kind if kind.is_about_areas() => Interests::AREAS,
             _ => Interests::STALLS,
         })
     }

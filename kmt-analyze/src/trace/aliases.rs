@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use kmt_format::read::Metadata;
+
 /// Links of /sys/kernel/slab: one for each merged cache, `ALIAS -> CACHE` in the recording's snapshot.
 ///
 /// Both may be links to a generated name of the form `:0000192`; events have the name of the cache that was created
@@ -30,13 +32,27 @@ impl Aliases {
         out
     }
 
+    /// Aliases of a trace; none if /sys/kernel/slab was not recorded.
+    pub fn of(metadata: &Metadata<'_>) -> Self {
+        let names = ["slab_sysfs.after", "slab_sysfs.before"];
+        Self::parse(names.iter().find_map(|name| metadata.attachment(name)))
+    }
+
     /// True if the file has any links.
     pub fn is_recorded(&self) -> bool {
         self.recorded
     }
 
+    /// True if objects of a cache are accounted to memory cgroups: the generated name of such caches has an A before its
+    /// size (`create_unique_id`, mm/slub.c, 4.5 to 7.2). `None`: the cache has no such name, or it is not recorded.
+    pub fn is_accounted(&self, name: &[u8]) -> Option<bool> {
+        let target = self.target.get(name).map_or(name, Vec::as_slice);
+        let flags = target.strip_prefix(b":")?.split(|&b| b == b'-' || b.is_ascii_digit()).next()?;
+        Some(flags.contains(&b'A'))
+    }
+
     /// Other names of the cache that events name `name`; `None`: unknown.
-    pub fn of(&self, name: &[u8]) -> Option<Vec<&[u8]>> {
+    pub fn others(&self, name: &[u8]) -> Option<Vec<&[u8]>> {
         if !self.recorded {
             return None;
         }
@@ -54,9 +70,16 @@ mod tests {
     fn all_names_of_a_cache_are_found_from_each() {
         let aliases =
             Aliases::parse(Some(b":0000192 object_size=192\nbio-184 -> :0000192\ndmaengine -> :0000192\n"));
-        assert_eq!(aliases.of(b"bio-184"), Some(vec![&b"dmaengine"[..]]));
-        assert_eq!(aliases.of(b"dmaengine"), Some(vec![&b"bio-184"[..]]));
-        assert_eq!(aliases.of(b"dentry"), Some(Vec::new()));
-        assert_eq!(Aliases::parse(None).of(b"dentry"), None);
+        assert_eq!(aliases.others(b"bio-184"), Some(vec![&b"dmaengine"[..]]));
+        assert_eq!(aliases.others(b"dmaengine"), Some(vec![&b"bio-184"[..]]));
+        assert_eq!(aliases.others(b"dentry"), Some(Vec::new()));
+        assert_eq!(Aliases::parse(None).others(b"dentry"), None);
+        let accounted =
+            Aliases::parse(Some(b"filp -> :aA-0000256\nbio-184 -> :0000192\ncred -> :A-0000192\n"));
+        let names = [&b"filp"[..], b"cred", b"bio-184", b"dentry"];
+        assert_eq!(
+            names.map(|name| accounted.is_accounted(name)),
+            [Some(true), Some(true), Some(false), None]
+        );
     }
 }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use kmt_format::read::{Event, Trace};
 use kmt_format::schema::EventClass;
 
+use super::rare_events::rare_events;
 use crate::int_hash::IntHash;
 
 /// Names of each task, with their start times.
@@ -152,33 +153,10 @@ impl FoundName {
         for source in schema.classes().flat_map(|(index, class)| sources(index, class)) {
             all.entry(source.class).or_default().push(source);
         }
-        let bits =
-            schema.class_bits(|class| SOURCES.iter().any(|s| s.0 == class.system && s.1 == class.name));
-        if all.is_empty() {
-            return found;
-        }
-        let mut merge = trace.merge_of(bits, None);
-        // By CPU, the number of its chunk, and the descriptors of naming events there: runs of CPUs alternate.
-        let mut chunks: HashMap<u32, (u64, Vec<bool>), IntHash> = HashMap::default();
-        while let Some(run) = merge.next_run() {
-            let (number, naming) = chunks.entry(run.cpu).or_insert((u64::MAX, Vec::new()));
-            if *number != run.chunk_number {
-                let class = |descriptor| Some(schema.shape(run.chunk.shape_of(descriptor)?)?.class);
-                let is_naming = |descriptor| class(descriptor).is_some_and(|class| all.contains_key(&class));
-                *naming = (0..run.chunk.descriptor_count()).map(is_naming).collect();
-                *number = run.chunk_number;
-            }
-            let mut index = run.range.start;
-            run.chunk.for_each_in(run.range.clone(), |_, record| {
-                if naming.get(usize::from(record.descriptor)) == Some(&true) {
-                    if let Some(event) = Event::new(schema, run.chunk, index) {
-                        let sources = all.get(&event.class_index());
-                        sources.into_iter().flatten().for_each(|s| found.event(s, &event));
-                    }
-                }
-                index += 1;
-            });
-        }
+        rare_events(trace, is_naming, |event| {
+            let sources = all.get(&event.class_index());
+            sources.into_iter().flatten().for_each(|source| found.event(source, event));
+        });
         found
     }
 
@@ -199,6 +177,10 @@ impl FoundName {
         self.last.insert(pid, comm.to_vec());
         self.rows.push((pid, event.time(), comm.to_vec()));
     }
+}
+
+fn is_naming(class: &EventClass) -> bool {
+    SOURCES.iter().any(|source| source.0 == class.system && source.1 == class.name)
 }
 
 fn sources(index: usize, class: &EventClass) -> impl Iterator<Item = NameSource> + '_ {

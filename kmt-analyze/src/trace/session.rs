@@ -11,6 +11,7 @@ use crate::env::Env;
 use crate::failure::{Failure, Result};
 use crate::limits::RunLimits;
 use crate::source::{SourceTable, Wrappers};
+use crate::trace::cgroups::Cgroups;
 use crate::trace::clock::{self, Clock};
 use crate::trace::comms::Comms;
 use crate::trace::cpu_nodes::CpuNodes;
@@ -27,6 +28,7 @@ pub struct Session<'d> {
     /// Standard output and limits.
     pub(crate) env: Env,
     names: OnceLock<Comms>,
+    cgroups: OnceLock<Cgroups>,
     source: OnceLock<SourceTable<'d>>,
 }
 
@@ -39,12 +41,27 @@ impl<'d> Session<'d> {
     /// A session of a command.
     pub(crate) fn in_env(path: &Path, trace: &'d Trace<'d>, env: &Env) -> Self {
         let (path, losses, env) = (path.to_owned(), Losses::of(trace), env.clone());
-        Self { path, trace, losses, env, names: OnceLock::new(), source: OnceLock::new() }
+        let (names, cgroups, source) = Default::default();
+        Self { path, trace, losses, env, names, cgroups, source }
     }
 
     /// Names of tasks over time, looked up when they are first needed.
     pub fn names(&self) -> &Comms {
         self.names.get_or_init(|| Comms::of(self.trace))
+    }
+
+    /// Cgroups of tasks over time, looked up when they are first needed.
+    pub(crate) fn cgroups(&self) -> &Cgroups {
+        self.cgroups.get_or_init(|| Cgroups::of(self.trace))
+    }
+
+    /// Refused if no cgroup is known. `what`: what asks for them.
+    pub(crate) fn check_cgroups(&self, what: &str) -> Result<()> {
+        if !self.cgroups().is_empty() {
+            return Ok(());
+        }
+        Err(Failure::new(format!("{what} needs cgroups of tasks, and {} has none", self.path.display()))
+            .hint("`kmt-capture record` records them"))
     }
 
     /// Functions and source lines of addresses: those that the file has, or that were looked up.

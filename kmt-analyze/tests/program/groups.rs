@@ -149,8 +149,7 @@ fn own_filters_hold_for_groups_and_limits_too() {
 #[test]
 fn other_keys_are_refused_with_a_reason() {
     let file = Path::new("unused.kmt");
-    for (key, reason) in [("order", "of pages only"), ("cgroup", "do not record it"), ("pids", "no such key")]
-    {
+    for (key, reason) in [("order", "of pages only"), ("pids", "no such key")] {
         let output = run(&["callers", "--by", key], file);
         assert_eq!(output.status.code(), Some(2));
         let error = stderr(&output);

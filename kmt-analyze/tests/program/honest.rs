@@ -192,7 +192,7 @@ fn keys_that_a_report_does_not_have_are_refused() {
     ] {
         let output = run(&[report, "--where", condition], &file);
         assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "{report}");
-        assert!(stderr(&output).contains("its keys are pid, comm, cpu"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("its keys are pid, comm, cgroup, cpu"), "{}", stderr(&output));
     }
 }
 

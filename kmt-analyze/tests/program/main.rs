@@ -2,8 +2,10 @@
 
 mod allocinfo;
 mod anonymize;
+mod areas;
 mod attack;
 mod cache_names;
+mod cgroups;
 mod charts;
 mod cli;
 mod diff_modules;

@@ -42,7 +42,12 @@ impl Preset {
 
     /// Patterns of events whose stacks are taken.
     fn stacks(self) -> &'static [&'static str] {
-        if self == Self::Pages { &["kmem:mm_page_alloc"] } else { &[] }
+        match self {
+            Self::Pages => &["kmem:mm_page_alloc"],
+            // The event has no call site.
+            Self::All => &["vmalloc:alloc_vmap_area"],
+            Self::Slab | Self::Reclaim => &[],
+        }
     }
 }
 
@@ -172,10 +177,11 @@ impl Plan {
 
     fn add_stacks(&mut self, options: &RecordOptions, top: &TraceDir) -> Result<()> {
         let preset = options.preset.map_or(&[][..], Preset::stacks);
-        let preset = preset.iter().filter_map(|p| EventSpec::parse(p).ok());
-        for spec in preset.chain(options.stacks.iter().cloned()) {
+        let preset = preset.iter().filter_map(|p| EventSpec::parse(p).ok()).map(|spec| (spec, false));
+        let given = options.stacks.iter().map(|spec| (spec.clone(), true));
+        for (spec, is_given) in preset.chain(given) {
             let found: BTreeSet<Event> = find_events(top, &spec);
-            if found.is_empty() {
+            if found.is_empty() && is_given {
                 self.notes.push(format!("this kernel has no event {spec}; its stacks are not recorded"));
             }
             for event in found {
@@ -330,9 +336,13 @@ fn is_optional(spec: &EventSpec) -> bool {
 }
 
 fn is_allocation(event: &Event) -> bool {
-    event.system == "kmem"
-        && ["kmalloc", "kmalloc_node", "kmem_cache_alloc", "kmem_cache_alloc_node", "mm_page_alloc"]
-            .contains(&event.name.as_str())
+    let names: &[&str] = match event.system.as_str() {
+        "kmem" => &["kmalloc", "kmalloc_node", "kmem_cache_alloc", "kmem_cache_alloc_node", "mm_page_alloc"],
+        "vmalloc" => &["alloc_vmap_area"],
+        "percpu" => &["percpu_alloc_percpu"],
+        _ => &[],
+    };
+    names.contains(&event.name.as_str())
 }
 
 fn functions(options: &RecordOptions) -> Vec<Vec<String>> {
@@ -409,6 +419,7 @@ mod tests {
             plan(RecordOptions { preset: Some(Preset::All), task_events: true, ..RecordOptions::default() })
                 .unwrap();
         assert!(names(&everything).contains(&"kmem:rss_stat".to_owned()));
+        assert!(everything.notes.is_empty(), "this kernel has no vmalloc events: {:?}", everything.notes);
         assert!(names(&everything).contains(&"task:task_rename".to_owned()));
         std::fs::remove_dir_all(path).unwrap();
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use kmt_format::tables::CgroupRecord;
 use kmt_format::write::Writer;
 
 use super::tasks::numbered;
@@ -73,10 +74,6 @@ pub fn write(writer: &mut Writer, when: When) -> kmt_format::Result<Vec<String>>
             _ => missing.push(name.to_owned()),
         }
     }
-    let cgroups = cgroups();
-    if !cgroups.is_empty() {
-        writer.add_file(&format!("cgroups.{}", when.suffix()), &cgroups)?;
-    }
     Ok(missing)
 }
 
@@ -140,25 +137,32 @@ fn slab_text(root: &Path) -> String {
     out
 }
 
-/// `PID PATH` of every process, a line each; the unified hierarchy, or the memory controller's.
-fn cgroups() -> Vec<u8> {
-    let mut out = Vec::new();
+/// Writes the cgroup of every process, from `time` on: in the memory controller's hierarchy, or in the unified one.
+pub fn write_cgroups(writer: &mut Writer, time: u64) -> kmt_format::Result<()> {
+    let mut rows = cgroups();
+    rows.iter_mut().for_each(|row| row.time = time);
+    if rows.is_empty() { Ok(()) } else { writer.add_cgroups(&rows) }
+}
+
+fn cgroups() -> Vec<CgroupRecord<'static>> {
+    let mut rows = Vec::new();
     for process in numbered("/proc") {
         let Ok(text) = fs::read(format!("/proc/{process}/cgroup")) else { continue };
         let lines = text.split(|&b| b == b'\n');
         let path = |line: &[u8]| {
             let mut parts = line.splitn(3, |&b| b == b':');
-            let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+            let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+            let hierarchy: u32 = std::str::from_utf8(number).ok()?.parse().ok()?;
             let is_memory = controllers.split(|&b| b == b',').any(|c| c == b"memory");
-            (controllers.is_empty() || is_memory).then(|| (is_memory, path.to_vec()))
+            (controllers.is_empty() || is_memory).then(|| (is_memory, hierarchy, path.to_vec()))
         };
-        if let Some((_, path)) = lines.filter_map(path).max_by_key(|(is_memory, _)| *is_memory) {
-            out.extend_from_slice(format!("{process} ").as_bytes());
-            out.extend_from_slice(&path);
-            out.push(b'\n');
+        if let Some((_, hierarchy, path)) = lines.filter_map(path).max_by_key(|(is_memory, ..)| *is_memory) {
+            let mut row = CgroupRecord::new(process, path);
+            row.hierarchy = hierarchy;
+            rows.push(row);
         }
     }
-    out
+    rows
 }
 
 /// CPUs and nodes, as keys and values.

@@ -77,7 +77,12 @@ impl StallSums {
             SideEventKind::Fallback
             | SideEventKind::PcpuDrain
             | SideEventKind::ZoneLocked
-            | SideEventKind::FreeBatched => {}
+            | SideEventKind::FreeBatched
+            | SideEventKind::VmallocAlloc
+            | SideEventKind::VmallocFree
+            | SideEventKind::PercpuAlloc
+            | SideEventKind::PercpuFail
+            | SideEventKind::PercpuFree => {}
         }
     }
 

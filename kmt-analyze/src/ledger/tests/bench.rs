@@ -36,6 +36,7 @@ pub(super) fn interner() -> Interner {
         bytes_alloc,
         gfp_flags: 0,
         node: -1,
+        accounted: None,
         cache: None,
     };
     let mut interner = Interner::default();
@@ -84,7 +85,7 @@ pub(super) fn bench_by<'l>(rules: Rules, losses: &'l Losses, choice: &Choice<'l>
 
 /// CPU and task.
 pub(super) fn here() -> Origin {
-    Origin { cpu: 0, pid: 7, level: 0, name: 0 }
+    Origin { cpu: 0, pid: 7, ..Origin::default() }
 }
 
 impl<'l, R: Receiver> Bench<'l, R> {

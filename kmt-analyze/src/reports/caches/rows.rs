@@ -16,7 +16,6 @@ use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::stream::Api;
 use crate::trace::aliases::Aliases;
-use crate::trace::session::Session;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -60,13 +59,6 @@ fn caches(analysis: &Analysis) -> impl Iterator<Item = (String, CacheTotals)> {
     caches.map(|cache| (name_of(&cache.key, analysis), cache))
 }
 
-/// Aliases of caches from /sys/kernel/slab, if it was recorded.
-pub fn aliases(session: &Session<'_>) -> Aliases {
-    let metadata = session.trace.metadata();
-    let text = ["slab_sysfs.after", "slab_sysfs.before"].iter().find_map(|name| metadata.attachment(name));
-    Aliases::parse(text)
-}
-
 /// Rows of the caches whose name contains `filter`.
 pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CacheRows {
     let mut all: Vec<(String, CacheTotals)> = caches(context.analysis)
@@ -74,7 +66,7 @@ pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str
         .collect();
     sort_rows(&mut all, sort, |(name, cache)| (in_order(cache.estimate, cache.totals), name));
     let shown = shown(Some(context.limit), all.len());
-    let (aliases, basis) = (aliases(context.session), context.basis());
+    let (aliases, basis) = (Aliases::of(context.session.trace.metadata()), context.basis());
     let live = context.live_bounds().bounds.by_cache();
     let row = |(name, cache): &(String, CacheTotals)| {
         row(name, cache, &aliases, recorded(cache, basis), live.get(&cache.key).copied().flatten())
@@ -129,7 +121,7 @@ fn row(
 ) -> CacheRow {
     let (kind, exact_name, same) = match &cache.key {
         CacheKey::Kmalloc(_) => ("kmalloc", name.to_owned(), None),
-        CacheKey::Named(exact) => ("cache", text(exact), aliases.of(exact)),
+        CacheKey::Named(exact) => ("cache", text(exact), aliases.others(exact)),
         CacheKey::Nameless(..) => ("nameless", name.to_owned(), None),
     };
     CacheRow {

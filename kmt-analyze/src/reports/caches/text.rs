@@ -3,7 +3,7 @@
 use kmt_format::schema::{Meaning, Role};
 
 use super::Caches;
-use super::rows::{AllCaches, CacheRow, CacheRows, aliases, names};
+use super::rows::{AllCaches, CacheRow, CacheRows, names};
 use crate::render::nothing::{self, some};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::escaped;
@@ -11,6 +11,7 @@ use crate::render::words::listed;
 use crate::reports::common::cells::{LIVE_RANGE, live_range, live_range_cells, slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
 use crate::reports::common::{ReportContext, View};
+use crate::trace::aliases::Aliases;
 use crate::trace::session::Session;
 
 const NOUNS: Nouns = Nouns { one: "cache", several: "caches" };
@@ -74,7 +75,7 @@ fn why_nameless(session: &Session<'_>) -> &'static str {
 
 /// Other caches of a name.
 fn other_names(rows: &CacheRows, session: &Session<'_>) -> Vec<String> {
-    if !aliases(session).is_recorded() {
+    if !Aliases::of(session.trace.metadata()).is_recorded() {
         return vec![
             "A name may stand for several caches: SLUB merges caches of like size and events name the first; the file does not list the others."
                 .to_owned(),

@@ -1,8 +1,9 @@
 //! Events that the numbers of a report need: which were recorded, and the refusal if they were not.
 
-use kmt_format::schema::Meaning;
+use kmt_format::schema::{EventClass, Meaning};
 
 use super::recorded::{recorded, recorded_class};
+use crate::collect::AreaKind;
 use crate::pass::Analysis;
 use crate::stream::Api;
 use crate::trace::session::Session;
@@ -28,6 +29,8 @@ pub enum Input {
     Lives,
     /// Reclaim, compaction, or function graphs.
     Stalls,
+    /// Areas of that allocator.
+    Areas(AreaKind),
 }
 
 /// Recorded events of the ledger. Events that do not occur count as not recorded unless the file declares them: their
@@ -41,6 +44,8 @@ pub struct Basis {
     /// True if frees of pages were recorded.
     pub page_frees: bool,
     stalls: bool,
+    /// Allocations and frees of areas, by allocator.
+    areas: [[bool; 2]; 2],
     /// Interfaces of which only some events were recorded.
     sampled: [bool; 2],
     sampled_pages: bool,
@@ -60,6 +65,12 @@ pub fn too_lossy(session: &Session<'_>, percent_max: f64, why: &str) -> Option<S
 const SLAB: [(&str, &str); 2] =
     [("kmem:kmalloc", "kmem:kfree"), ("kmem:kmem_cache_alloc", "kmem:kmem_cache_free")];
 
+/// Events of allocations and frees of areas, by allocator.
+const AREAS: [(&str, [&str; 2]); 2] = [
+    ("vmalloc", ["alloc_vmap_area", "free_vmap_area_noflush"]),
+    ("percpu", ["percpu_alloc_percpu", "percpu_free_percpu"]),
+];
+
 impl Basis {
     /// Recorded events of a trace.
     pub fn of(session: &Session<'_>, analysis: &Analysis) -> Self {
@@ -77,6 +88,12 @@ impl Basis {
             page_allocs: has(Meaning::PAGE_ALLOC),
             page_frees: has(Meaning::PAGE_FREE),
             stalls: stalls == Some(true),
+            areas: AREAS.map(|(system, names)| {
+                names.map(|name| {
+                    let is_it = |class: &EventClass| class.system == system && class.name == name;
+                    recorded_class(session, analysis, is_it) == Some(true)
+                })
+            }),
             sampled: SLAB.map(|(alloc, free)| sampled.iter().any(|s| s.0 == alloc || s.0 == free)),
             sampled_pages: sampled.iter().any(|s| s.0.starts_with("kmem:mm_page_")),
         }
@@ -107,6 +124,11 @@ impl Basis {
                     && Api::ALL.iter().all(|&api| !self.allocs(Some(api)) || self.ends(Some(api)))
             }
         }
+    }
+
+    /// True if allocations, and frees, of areas were recorded.
+    pub fn areas(&self, kind: AreaKind) -> [bool; 2] {
+        self.areas[kind as usize]
     }
 
     /// True if the frees of all traced pages are recorded.
@@ -169,6 +191,11 @@ impl Basis {
             Input::Allocs => Some(any(&[kmalloc.0, cache.0, "kmem:mm_page_alloc"])),
             Input::Lives if self.page_ends() && !self.allocs(None) => None,
             Input::Lives => self.lacks(Input::SlabLives),
+            Input::Areas(kind) if self.areas(kind)[0] => None,
+            Input::Areas(kind) => {
+                let (system, [alloc, _]) = AREAS[kind as usize];
+                Some(format!("it needs {system}:{alloc}, which was not recorded"))
+            }
             Input::Stalls if self.stalls => None,
             Input::Stalls => Some(
                 "no events of reclaim (vmscan:), compaction (compaction:) or function graphs were recorded"
@@ -190,6 +217,7 @@ mod tests {
             page_allocs: false,
             page_frees: false,
             stalls: false,
+            areas: [[false; 2]; 2],
             sampled: [false; 2],
             sampled_pages: false,
         };
@@ -204,9 +232,15 @@ mod tests {
         assert!(!both.ends(None));
         let pages = Basis { page_allocs: true, page_frees: true, ..none };
         assert!(pages.lacks(Input::Lives).is_none() && pages.lacks(Input::SlabLives).is_some());
-        for input in
-            [Input::SlabAllocs, Input::Kmallocs, Input::Pages, Input::Allocs, Input::Stalls, Input::Lives]
-        {
+        for input in [
+            Input::SlabAllocs,
+            Input::Kmallocs,
+            Input::Pages,
+            Input::Allocs,
+            Input::Stalls,
+            Input::Lives,
+            Input::Areas(AreaKind::Percpu),
+        ] {
             assert!(none.lacks(input).is_some(), "{input:?}");
         }
     }

@@ -1,9 +1,10 @@
 //! Callers of the page allocator: the first function in a call stack outside the allocator.
 
 /// Functions of the page allocator and of the layers between it and its users, by the start of their names. From
-/// mm/page_alloc.c, mm/mempolicy.c, mm/slub.c, mm/slab_common.c and include/linux/gfp.h, 4.4 to 7.2; `_noprof` appeared
+/// mm/page_alloc.c, mm/mempolicy.c, mm/slub.c, mm/slab_common.c, mm/vmalloc.c, mm/percpu.c and include/linux/gfp.h, 4.4
+/// to 7.2; `_noprof` appeared
 /// with allocation profiling in 6.10, `frozen` in 6.14.
-const ALLOCATORS: [&str; 34] = [
+const ALLOCATORS: [&str; 45] = [
     "__alloc_pages",
     "alloc_pages",
     "__alloc_frozen_pages",
@@ -35,6 +36,17 @@ const ALLOCATORS: [&str; 34] = [
     "__do_kmalloc",
     "__kvmalloc",
     "kvmalloc",
+    "alloc_vmap_area",
+    "__get_vm_area",
+    "get_vm_area",
+    "vm_area_alloc_pages",
+    "__vmalloc",
+    "vmalloc",
+    "vzalloc",
+    "new_vmap_block",
+    "vm_map_ram",
+    "__alloc_percpu",
+    "pcpu_alloc",
     "trace_event_raw_event_",
     "stack_trace",
     "__traceiter_",

@@ -1,6 +1,7 @@
 //! Sums that are unknown because their events were not recorded: `null` in JSON, a mark in tables.
 
 use super::basis::Basis;
+use crate::collect::AreaKind;
 use crate::stream::Api;
 
 /// Sums whose events were recorded completely.
@@ -26,6 +27,12 @@ impl RecordedSums {
             frees: basis.frees(api) && !lacks_frees,
             lives: basis.ends(api) && !lacks_allocs,
         }
+    }
+
+    /// Sums of areas.
+    pub fn areas(basis: &Basis, kind: AreaKind) -> Self {
+        let [allocs, frees] = basis.areas(kind);
+        Self { allocs, frees, lives: allocs && frees }
     }
 
     /// Sums of pages.

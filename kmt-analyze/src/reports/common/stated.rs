@@ -13,6 +13,7 @@ use crate::render::screen::Screen;
 use crate::render::text::{count, escaped, span, time};
 use crate::render::words::counted;
 use crate::reports::common::ReportContext;
+use crate::trace::descendants::has_starts;
 use crate::trace::session::Session;
 
 /// Which conditions a report can heed.
@@ -31,7 +32,7 @@ pub enum Keys {
 impl Keys {
     fn has(self, key: Key) -> bool {
         match key {
-            Key::Pid | Key::Comm | Key::Cpu => true,
+            Key::Pid | Key::Comm | Key::Cgroup | Key::Cpu => true,
             Key::Event | Key::Gfp => self != Self::Tasks,
             Key::Node
             | Key::CallSite
@@ -50,11 +51,11 @@ impl Keys {
 
     fn names(self) -> &'static str {
         match self {
-            Self::Tasks => "pid, comm, cpu",
+            Self::Tasks => "pid, comm, cgroup, cpu",
             Self::Slab => {
-                "pid, comm, cpu, event, node, call_site, module, dir, file, cache, bytes_req, bytes_alloc or size, lifetime, gfp"
+                "pid, comm, cgroup, cpu, event, node, call_site, module, dir, file, cache, bytes_req, bytes_alloc or size, lifetime, gfp"
             }
-            Self::Pages => "pid, comm, cpu, event, gfp, order, migratetype, pfn",
+            Self::Pages => "pid, comm, cgroup, cpu, event, gfp, order, migratetype, pfn",
             Self::All => "all of them",
         }
     }
@@ -71,8 +72,18 @@ impl Selection {
             match term.key {
                 Key::Dir => session.check_directories(&format!("`{term}`"))?,
                 Key::File => session.check_source(&format!("`{term}`"))?,
+                Key::Cgroup => session.check_cgroups(&format!("`{term}`"))?,
                 _ => {}
             }
+        }
+        if self.children && self.is_of_any_task() {
+            return Err(Failure::new("--children needs --pid or --comm"));
+        }
+        if self.children && !has_starts(session.trace) {
+            return Err(Failure::new("--children needs the events of new tasks, which were not recorded")
+                .hint(
+                    "task:task_newtask: `kmt-capture record` records it unless --no-task-events is given",
+                ));
         }
         self.terms_of(session)?;
         let Some((first, last)) = self.window(session)? else { return Ok(()) };
@@ -115,6 +126,7 @@ impl Selection {
         );
         out.extend(self.pids.iter().map(|p| format!("--pid {p}")));
         out.extend(self.comms.iter().map(|c| format!("--comm {}", escaped(c.as_bytes()))));
+        out.extend(self.children.then(|| "--children".to_owned()));
         out.extend(self.cpus.iter().map(|c| format!("--cpu {c}")));
         out.extend(self.terms.iter().map(|t| format!("--where {}", escaped(t.to_string().as_bytes()))));
         out.extend(self.without_recorder.then(|| "--without-recorder".to_owned()));

@@ -6,7 +6,7 @@ use crate::pass::Needs;
 use crate::render::screen::{Cell, Column};
 use crate::render::text::{count, escaped};
 use crate::reports::common::lead::Nouns;
-use crate::stream::{Origin, PageSite, Site};
+use crate::stream::{NameId, Origin, PageSite, Site};
 use crate::trace::session::Session;
 
 /// Allocations that a report groups.
@@ -15,6 +15,8 @@ pub enum GroupKind {
     /// Slab objects.
     Slab,
     Pages,
+    /// vmalloc areas, percpu allocations.
+    Areas,
 }
 
 /// A key of `--by`.
@@ -39,8 +41,8 @@ pub struct GroupKey {
 pub enum KeySource {
     /// Address of its call site; pages have one where their stacks were recorded.
     CallSite(fn(&Values<'_, '_>, u64) -> GroupValue),
-    /// Cache, or size class, of a slab object.
-    Cache,
+    /// Site and cache of a slab object.
+    Cache(fn(&Values<'_, '_>, &Site, Option<NameId>) -> GroupValue),
     /// Site of a slab object.
     Slab(fn(&Site) -> GroupValue),
     /// Kind of pages.
@@ -55,10 +57,13 @@ impl KeySource {
     /// Reason why allocations of a kind have no value; `None`: they have.
     fn lacks(self, kind: GroupKind) -> Option<&'static str> {
         match (self, kind) {
-            (Self::Cache | Self::Slab(_), GroupKind::Pages) => {
+            (Self::Cache(_) | Self::Slab(_), GroupKind::Pages) => {
                 Some("of slab objects only: events of pages do not record it")
             }
             (Self::Pages(_), GroupKind::Slab) => Some("of pages only: see `pages`"),
+            (Self::Cache(_) | Self::Slab(_) | Self::Pages(_) | Self::Flags, GroupKind::Areas) => {
+                Some("of slab objects and pages only: events of areas do not record it")
+            }
             _ => None,
         }
     }
@@ -75,7 +80,7 @@ const fn key(
     GroupKey { name, aliases, nouns: Nouns { one, several }, column, prefix, source }
 }
 
-pub static KEYS: [GroupKey; 16] = [
+pub static KEYS: [GroupKey; 18] = [
     key(
         "call_site",
         &["call-site", "symbol"],
@@ -125,7 +130,13 @@ pub static KEYS: [GroupKey; 16] = [
         (Column::name("subsystem"), ""),
         KeySource::CallSite(|values, address| values.subsystem(address)),
     ),
-    key("cache", &[], ["cache", "caches"], (Column::name("cache"), ""), KeySource::Cache),
+    key(
+        "cache",
+        &[],
+        ["cache", "caches"],
+        (Column::name("cache"), ""),
+        KeySource::Cache(|values, site, cache| values.cache(site, cache)),
+    ),
     key(
         "size",
         &["bytes_alloc"],
@@ -162,6 +173,20 @@ pub static KEYS: [GroupKey; 16] = [
         KeySource::Origin(|values, origin| values.comm(origin)),
     ),
     key(
+        "cgroup",
+        &[],
+        ["cgroup", "cgroups"],
+        (Column::name("cgroup"), ""),
+        KeySource::Origin(|values, origin| values.cgroup(origin)),
+    ),
+    key(
+        "accounted",
+        &[],
+        ["accounting", "accountings"],
+        (Column::whole("accounted"), "accounted: "),
+        KeySource::Cache(|values, site, cache| values.accounted(site, cache)),
+    ),
+    key(
         "cpu",
         &[],
         ["CPU", "CPUs"],
@@ -193,9 +218,6 @@ pub static WHOLE_DIR: GroupKey = key(
     KeySource::CallSite(|values, address| values.whole_dir(address)),
 );
 
-/// Keys that no event has yet, and the reason.
-const OTHERS: [(&str, &str); 1] = [("cgroup", "events of slab objects and pages do not record it")];
-
 impl GroupKey {
     /// The key of slab objects of that name.
     pub fn parse_slab(name: &str) -> std::result::Result<&'static Self, String> {
@@ -207,12 +229,17 @@ impl GroupKey {
         Self::parse(name, GroupKind::Pages)
     }
 
+    /// The key of areas of that name.
+    pub fn parse_areas(name: &str) -> std::result::Result<&'static Self, String> {
+        Self::parse(name, GroupKind::Areas)
+    }
+
     fn parse(name: &str, kind: GroupKind) -> std::result::Result<&'static Self, String> {
         let found = KEYS.iter().find(|key| key.name == name || key.aliases.contains(&name));
         let reason = match found.map(|key| (key, key.source.lacks(kind))) {
             Some((key, None)) => return Ok(key),
             Some((_, Some(reason))) => reason,
-            None => OTHERS.iter().find(|other| other.0 == name).map_or("no such key", |other| other.1),
+            None => "no such key",
         };
         let names = KEYS.iter().filter(|key| key.source.lacks(kind).is_none()).map(|key| key.name);
         Err(format!("{reason}; keys: {}", names.collect::<Vec<_>>().join(", ")))
@@ -229,6 +256,7 @@ impl GroupKey {
         match self.name {
             "line" | "file" => session.check_source(&what),
             "dir" | "subsystem" => session.check_directories(&what),
+            "cgroup" => session.check_cgroups(&what),
             _ => Ok(()),
         }
     }
@@ -236,9 +264,10 @@ impl GroupKey {
     /// Needs of a pass whose groups have its values.
     pub fn needs(&self) -> Needs {
         match self.source {
-            KeySource::Cache => Needs::CACHE_NAMES,
+            KeySource::Cache(_) => Needs::CACHE_NAMES | Needs::FLAG_NAMES,
             KeySource::Flags => Needs::FLAG_NAMES,
             _ if self.name == "comm" => Needs::TASK_NAMES,
+            _ if self.name == "cgroup" => Needs::TASK_NAMES | Needs::CGROUPS,
             _ => Needs::empty(),
         }
     }
@@ -280,10 +309,8 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), all);
-        for (name, reason) in OTHERS.into_iter().chain([("order", "of pages only")]) {
-            let error = GroupKey::parse_slab(name).unwrap_err();
-            assert!(error.contains(reason) && error.contains("call_site, function"), "{error}");
-        }
+        let error = GroupKey::parse_slab("order").unwrap_err();
+        assert!(error.contains("of pages only") && error.contains("call_site, function"), "{error}");
         let error = GroupKey::parse_pages("cache").unwrap_err();
         assert!(error.starts_with("of slab objects only") && error.contains("order, migratetype"), "{error}");
         assert!(GroupKey::parse_slab("pids").unwrap_err().starts_with("no such key"));

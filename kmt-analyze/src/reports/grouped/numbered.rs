@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::keys::{GroupKey, KeySource};
 use super::values::{GroupValue, Values};
+use crate::collect::area_groups::AreaGroup;
 use crate::collect::groups::Group;
 use crate::collect::page_groups::PageGroup;
 use crate::pass::Analysis;
@@ -16,6 +17,8 @@ pub enum GroupPart<'g> {
     Slab(&'g Group, &'g Site),
     /// Pages and their kind.
     Pages(&'g PageGroup, &'g PageSite),
+    /// Areas.
+    Area(&'g AreaGroup),
 }
 
 impl GroupPart<'_> {
@@ -23,19 +26,21 @@ impl GroupPart<'_> {
         match self {
             Self::Slab(group, _) => group.origin,
             Self::Pages(group, _) => group.origin,
+            Self::Area(group) => group.origin,
         }
     }
 
-    /// Number of what determines the value of a key.
-    fn source(self, key: &GroupKey) -> u64 {
+    /// Numbers of what determines the value of a key.
+    fn source(self, key: &GroupKey) -> (u64, u32) {
         match (key.source, self) {
-            (KeySource::Origin(_), part) => part.origin().into(),
-            (KeySource::Cache, Self::Slab(group, _)) => {
-                u64::from(group.site) << 32 | group.cache.map_or(0, |name| u64::from(name.0) + 1)
+            (KeySource::Origin(_), part) => (part.origin().into(), 0),
+            (KeySource::Cache(_), Self::Slab(group, _)) => {
+                (group.site.into(), group.cache.map_or(0, |name| name.0.saturating_add(1)))
             }
-            (KeySource::CallSite(_), Self::Pages(group, _)) => group.stack.into(),
-            (_, Self::Slab(group, _)) => group.site.into(),
-            (_, Self::Pages(group, _)) => group.site.into(),
+            (KeySource::CallSite(_), Self::Pages(group, _)) => (group.stack.into(), 0),
+            (_, Self::Slab(group, _)) => (group.site.into(), 0),
+            (_, Self::Pages(group, _)) => (group.site.into(), 0),
+            (_, Self::Area(group)) => (group.call_site, group.stack),
         }
     }
 
@@ -45,7 +50,12 @@ impl GroupPart<'_> {
             (KeySource::CallSite(of), Self::Pages(group, _)) => {
                 values.page_caller(group.stack).map_or(GroupValue::Unknown, |address| of(values, address))
             }
-            (KeySource::Cache, Self::Slab(group, site)) => values.cache(group.site, site, group.cache),
+            (KeySource::CallSite(of), Self::Area(group)) => {
+                values.area_caller(group).map_or(GroupValue::Unknown, |address| of(values, address))
+            }
+            (KeySource::Cache(of), Self::Slab(group, site)) => {
+                of(values, site, group.cache.or_else(|| values.usual_cache(group.site)))
+            }
             (KeySource::Slab(of), Self::Slab(_, site)) => of(site),
             (KeySource::Pages(of), Self::Pages(_, site)) => of(values, site),
             (KeySource::Flags, Self::Slab(_, site)) => values.gfp(site.gfp_flags),
@@ -53,8 +63,9 @@ impl GroupPart<'_> {
             (KeySource::Origin(of), part) => {
                 of(values, &analysis.interner.origins.get(part.origin()).copied().unwrap_or_default())
             }
-            (KeySource::Cache | KeySource::Slab(_), Self::Pages(..))
-            | (KeySource::Pages(_), Self::Slab(..)) => GroupValue::Unknown,
+            (KeySource::Cache(_) | KeySource::Slab(_), Self::Pages(..))
+            | (KeySource::Pages(_), Self::Slab(..))
+            | (_, Self::Area(_)) => GroupValue::Unknown,
         }
     }
 }
@@ -65,7 +76,7 @@ struct KeyValues {
     values: Vec<GroupValue>,
     numbers: HashMap<GroupValue, u32>,
     /// Numbers of values, by their source.
-    known: HashMap<u64, u32>,
+    known: HashMap<(u64, u32), u32>,
 }
 
 impl KeyValues {

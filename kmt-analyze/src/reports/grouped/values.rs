@@ -3,8 +3,10 @@
 use kmt_format::print::PrintEnv;
 use serde::Serialize;
 
+use crate::collect::area_groups::AreaGroup;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, name_of, usual_names};
+use crate::pass::cgroup::{ASYNCHRONOUS, Cgroup, cgroup_of};
 use crate::pass::modules::module_of;
 use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
@@ -13,6 +15,7 @@ use crate::reports::common::page_callers::{caller, is_allocator};
 use crate::reports::common::rows::text;
 use crate::source::{Directory, Frame};
 use crate::stream::{Api, NameId, Origin, Site};
+use crate::trace::aliases::Aliases;
 use crate::trace::session::Session;
 
 /// Value of a key.
@@ -37,6 +40,7 @@ pub struct Values<'r, 'd> {
     end: u64,
     /// Caches of sites whose events do not name them.
     caches: Vec<Option<NameId>>,
+    aliases: Aliases,
 }
 
 impl<'r, 'd> Values<'r, 'd> {
@@ -45,7 +49,8 @@ impl<'r, 'd> Values<'r, 'd> {
         let analysis = context.analysis;
         let session = context.session;
         let end = context.selection.span(session).1;
-        Self { analysis, env: session.print_env(), session, end, caches: usual_names(analysis) }
+        let aliases = Aliases::of(session.trace.metadata());
+        Self { analysis, env: session.print_env(), session, end, caches: usual_names(analysis), aliases }
     }
 
     /// Address of the call site of pages: the first function of the stack outside the allocator; `None`: no stack.
@@ -53,6 +58,14 @@ impl<'r, 'd> Values<'r, 'd> {
         let addresses = self.analysis.interner.stacks.get(stack)?;
         let is_allocator = |address| is_allocator(&self.env.symbol_with_offset(address));
         Some(caller(addresses, is_allocator)).filter(|&address| address != 0)
+    }
+
+    /// Address of the call site of an area: that of its event or, where that is in the allocator or unknown, the first
+    /// function of the stack outside the allocator.
+    pub fn area_caller(&self, group: &AreaGroup) -> Option<u64> {
+        let own = Some(group.call_site).filter(|&address| address != 0);
+        let is_caller = |address: &u64| !is_allocator(&self.env.symbol_with_offset(*address));
+        own.filter(is_caller).or_else(|| self.page_caller(group.stack)).or(own)
     }
 
     /// Function and offset.
@@ -128,10 +141,35 @@ impl<'r, 'd> Values<'r, 'd> {
         GroupValue::Text(self.analysis.migratetypes.name(number))
     }
 
+    /// Cgroup that an origin counts for.
+    pub fn cgroup(&self, origin: &Origin) -> GroupValue {
+        match cgroup_of(self.session, origin) {
+            Cgroup::Asynchronous => GroupValue::Text(ASYNCHRONOUS.to_owned()),
+            Cgroup::Path(path) => GroupValue::Text(text(path)),
+            Cgroup::Unknown => GroupValue::Unknown,
+        }
+    }
+
+    /// "yes" if memory-cgroup accounting was asked for: by the event (6.0 and later), by its flags, or by its cache.
+    pub fn accounted(&self, site: &Site, cache: Option<NameId>) -> GroupValue {
+        let of_flags = || self.analysis.interner.gfp_text(site.gfp_flags).windows(7).any(|w| w == b"ACCOUNT");
+        let of_cache = || match (site.api, cache) {
+            (Api::Kmalloc, _) => Some(false),
+            (Api::Cache, Some(name)) => self.aliases.is_accounted(self.analysis.interner.name(name)),
+            (Api::Cache, None) => None,
+        };
+        let is = site.accounted.or_else(|| if of_flags() { Some(true) } else { of_cache() });
+        is.map_or(GroupValue::Unknown, |is| GroupValue::Text(if is { "yes" } else { "no" }.to_owned()))
+    }
+
+    /// Cache of a site whose events do not name it.
+    pub fn usual_cache(&self, site: u32) -> Option<NameId> {
+        self.caches.get(site as usize).copied().flatten()
+    }
+
     /// Name of a cache or size class.
-    pub fn cache(&self, number: u32, site: &Site, cache: Option<NameId>) -> GroupValue {
-        let usual = self.caches.get(number as usize).copied().flatten();
-        GroupValue::Text(match (site.api, cache.or(usual)) {
+    pub fn cache(&self, site: &Site, cache: Option<NameId>) -> GroupValue {
+        GroupValue::Text(match (site.api, cache) {
             (Api::Cache, Some(name)) => text(self.analysis.interner.name(name)),
             (Api::Cache, None) => {
                 name_of(&CacheKey::Nameless(site.bytes_req, site.bytes_alloc), self.analysis)

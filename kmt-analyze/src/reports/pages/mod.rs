@@ -26,7 +26,7 @@ use crate::reports::report::Report;
 /// Page allocations by their properties and by call site.
 #[derive(Debug, Default, clap::Args)]
 pub struct Pages {
-    /// Group by these keys: order, migratetype, gfp, task, comm, cpu, and where stacks were recorded call_site, function,
+    /// Group by these keys: order, migratetype, gfp, task, comm, cgroup, cpu, and where stacks were recorded call_site, function,
     /// line, file, dir, subsystem, module. Several keys: a row for each combination
     #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = GroupKey::parse_pages)]
     by: Vec<&'static GroupKey>,

@@ -25,6 +25,7 @@ impl Recorder {
         description::write(writer, &self.setup, &self.plan, options, sub_buffer_len)?;
         let before = writer.finished_len();
         let missing = snapshot::write(writer, When::Before)?;
+        snapshot::write_cgroups(writer, 0)?;
         self.room.keep_for_end(writer.finished_len().saturating_sub(before));
         if !missing.is_empty() {
             self.plan.notes.push(format!("no snapshots of {}", missing.join(", ")));

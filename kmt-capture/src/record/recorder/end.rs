@@ -46,6 +46,9 @@ impl Recorder {
         let stats: Vec<_> = self.cpus.iter().map(|cpu| (cpu.number(), cpu.stats)).collect();
         self.writer.add_writer_stats(&stats)?;
         snapshot::write(&mut self.writer, When::After)?;
+        if let Some(now) = now {
+            snapshot::write_cgroups(&mut self.writer, now)?;
+        }
         self.room.update(self.sink.output.len());
         if self.room.has_room_for(&mut self.writer, SLAB_STATE_LEN) {
             snapshot::write_slab(&mut self.writer)?;

@@ -36,9 +36,7 @@ impl<'r> CacheNames<'r> {
     /// Names in a trace.
     pub fn new(context: &ReportContext<'r, '_>) -> Self {
         let (session, result) = (context.session, context.analysis);
-        let metadata = session.trace.metadata();
-        let sysfs = ["slab_sysfs.after", "slab_sysfs.before"].iter().find_map(|n| metadata.attachment(n));
-        Self { result, usual: usual_names(result), aliases: Aliases::parse(sysfs) }
+        Self { result, usual: usual_names(result), aliases: Aliases::of(session.trace.metadata()) }
     }
 
     /// Caches of live objects, those with most first; `?`: the trace does not name it.
@@ -65,7 +63,7 @@ impl<'r> CacheNames<'r> {
     }
 
     fn aliases(&self, name: NameId) -> Option<Vec<String>> {
-        let others = self.aliases.of(self.result.interner.name(name))?;
+        let others = self.aliases.others(self.result.interner.name(name))?;
         Some(others.into_iter().map(text).collect())
     }
 }

@@ -1,5 +1,6 @@
 //! Files that have much of one thing, in any number: twice as many must not cost much more than twice.
 
+mod areas;
 mod formats;
 mod objects;
 mod pages;
@@ -53,6 +54,8 @@ pub fn all() -> Vec<Dimension> {
         dimension("frees of part of a block", 50_000, pages::parts),
         dimension("call sites of pages", 50_000, pages::stacks),
         dimension("fallbacks", 40_000, pages::fallbacks),
+        dimension("percpu allocations", 40_000, areas::percpu),
+        dimension("vmalloc areas", 20_000, areas::vmalloc),
         dimension("tasks", 40_000, tasks::tasks),
         dimension("rows of tasks", 50_000, tasks::rows),
         dimension("renames of one task", 30_000, renames),

@@ -1,0 +1,50 @@
+//! The cgroup that an event counts for.
+
+use crate::stream::Origin;
+use crate::trace::cgroups::with_parents;
+use crate::trace::session::Session;
+
+/// Cgroup of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cgroup<'s> {
+    /// Interrupts and threads that work for others: the running task did not ask for it.
+    Asynchronous,
+    /// Path of the task's cgroup.
+    Path(&'s [u8]),
+    /// Not recorded.
+    Unknown,
+}
+
+/// Name of [`Cgroup::Asynchronous`].
+pub const ASYNCHRONOUS: &str = "(asynchronous)";
+
+/// Names of kernel threads that work for others, by their start: kernel/workqueue.c, kernel/softirq.c, kernel/rcu, 4.4
+/// to 7.2.
+const WORKERS: [&[u8]; 7] = [b"kworker/", b"ksoftirqd/", b"rcu_", b"rcuc/", b"rcuop/", b"rcuog/", b"rcuos/"];
+
+impl<'s> Cgroup<'s> {
+    /// Cgroup of an event, by its context bits and the name and path of its task.
+    pub fn of(level: u8, comm: Option<&[u8]>, path: Option<&'s [u8]>) -> Self {
+        let is_worker = comm.is_some_and(|comm| WORKERS.iter().any(|start| comm.starts_with(start)));
+        match path {
+            _ if level != 0 || is_worker => Self::Asynchronous,
+            Some(path) => Self::Path(path),
+            None => Self::Unknown,
+        }
+    }
+
+    /// Names that conditions compare: its path and those above it.
+    pub fn names(self) -> Vec<String> {
+        match self {
+            Self::Asynchronous => vec![ASYNCHRONOUS.to_owned()],
+            Self::Path(path) => with_parents(path),
+            Self::Unknown => Vec::new(),
+        }
+    }
+}
+
+/// Cgroup of an origin, which has to be numbered with names and cgroups.
+pub fn cgroup_of<'s>(session: &'s Session<'_>, origin: &Origin) -> Cgroup<'s> {
+    let comm = session.names().name(origin.pid, origin.name);
+    Cgroup::of(origin.level, comm, session.cgroups().path(origin.pid, origin.cgroup))
+}

@@ -1,0 +1,113 @@
+//! Sums of areas by the keys of `--by`, and the kernel's own counts.
+
+use serde::Serialize;
+
+use super::allocators::Allocator;
+use super::kernel_counts::KernelCounts;
+use super::sorting::{AreaKey, sort};
+use crate::collect::area_groups::{AreaGroupSums, AreaTotals};
+use crate::collect::sums::Sums;
+use crate::reports::common::ReportContext;
+use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Numbered, Values, sums_by_values};
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AreaRows {
+    /// Areas of the allocator.
+    pub areas: AreaTables,
+}
+
+/// Sums of areas, beside the kernel's own counts.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AreaTables {
+    /// Sums of all areas.
+    pub total: AreaSums,
+    /// Frees without an allocation in the trace: allocated before it, or without an event. `null`: frees were not
+    /// recorded.
+    pub frees_unmatched: Option<u64>,
+    /// Groups of --by.
+    #[serde(flatten)]
+    pub groups: GroupTable<AreaSums>,
+    /// The kernel's own counts.
+    #[serde(flatten)]
+    pub kernel: KernelCounts,
+}
+
+/// Sums of some areas; `null`: the events of the number were not recorded, or do not have it.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AreaSums {
+    /// Successful allocations.
+    pub alloc_events: u64,
+    /// Failed allocations.
+    pub alloc_failures: u64,
+    /// Bytes requested: of each CPU for the percpu allocator, with the guard page for vmalloc.
+    pub bytes_req: u64,
+    /// Bytes allocated: on all CPUs for the percpu allocator. vmalloc: addresses, which may have no pages (ioremap, vmap).
+    /// `null`: not in the events (percpu before 5.19).
+    pub bytes_alloc: Option<u64>,
+    /// Areas that were freed.
+    pub frees_matched: Option<u64>,
+    /// Bytes of those.
+    pub bytes_freed: Option<u64>,
+    /// Implied frees: the address was allocated again, and no free event was recorded.
+    pub freed_unseen: Option<u64>,
+    /// Areas still allocated at the end of the window.
+    pub live: Option<u64>,
+    /// Bytes of those.
+    pub bytes_live: Option<u64>,
+    /// Bytes requested of those.
+    pub bytes_req_live: Option<u64>,
+    /// Areas whose life crosses a loss.
+    pub uncertain: u64,
+}
+
+impl AreaSums {
+    fn of(totals: &AreaTotals, recorded: RecordedSums) -> Self {
+        let is_sized = totals.unsized_events == 0;
+        let frees = |number: u64| recorded.frees.then_some(number);
+        let lives = |number: u64| recorded.lives.then_some(number);
+        Self {
+            alloc_events: totals.alloc_events,
+            alloc_failures: totals.alloc_failures,
+            bytes_req: totals.bytes_req,
+            bytes_alloc: is_sized.then_some(totals.bytes_alloc),
+            frees_matched: frees(totals.freed),
+            bytes_freed: frees(totals.bytes_freed).filter(|_| is_sized),
+            freed_unseen: frees(totals.implied_frees),
+            live: lives(totals.live),
+            bytes_live: lives(totals.bytes_live).filter(|_| is_sized),
+            bytes_req_live: lives(totals.bytes_req_live),
+            uncertain: totals.uncertain,
+        }
+    }
+}
+
+/// Rows of a trace.
+pub fn of<A: Allocator>(
+    context: &ReportContext<'_, '_>,
+    sums: &AreaGroupSums,
+    by: &[&'static GroupKey],
+    order: &[AreaKey],
+) -> AreaRows {
+    let recorded = RecordedSums::areas(context.basis(), A::KIND);
+    let values = Values::new(context);
+    let mut keys = Numbered::new(by, &values, context.analysis);
+    let parts = sums.groups.iter().map(|(group, totals)| (GroupPart::Area(group), totals));
+    let mut all =
+        sums_by_values(&mut keys, parts, |sum: &mut AreaTotals, totals: &AreaTotals| sum.absorb(*totals));
+    sort(&mut all, order, |(group, totals)| (*totals, keys.order(group)));
+    let row = |(_, totals): &(Vec<u32>, AreaTotals)| AreaSums::of(totals, recorded);
+    let mut total = AreaTotals::default();
+    sums.groups.values().for_each(|totals| total.absorb(*totals));
+    let areas = AreaTables {
+        total: AreaSums::of(&total, recorded),
+        frees_unmatched: recorded.frees.then_some(sums.frees_unmatched),
+        groups: GroupTable::of(&keys, &all, context.limit, |(group, _)| group, row),
+        kernel: A::kernel(context, sums),
+    };
+    AreaRows { areas }
+}
