@@ -28,14 +28,17 @@ use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
 /// Reports whose screens the page has, in that order, with the headings of their parts.
-const PARTS: [(&str, &str); 11] = [
+const PARTS: [(&str, &str); 14] = [
     ("diff", "What changed"),
     ("leaks", "What grows"),
     ("peak", "The peak"),
     ("lifetimes", "How long objects live"),
     ("sizes", "Sizes and size classes"),
     ("fragmentation", "Fragmentation"),
+    ("waste", "What is wasted"),
     ("pages", "Pages"),
+    ("vmalloc", "vmalloc areas"),
+    ("percpu", "Percpu allocations"),
     ("latency", "What waits for memory"),
     ("slabinfo", "Live objects by the kernel's count"),
     ("summary", "All totals"),

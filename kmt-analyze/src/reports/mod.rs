@@ -23,6 +23,7 @@ mod keys_doc;
 pub(crate) mod latency;
 pub(crate) mod leaks;
 pub(crate) mod lifetimes;
+pub(crate) mod memory;
 pub(crate) mod output;
 pub(crate) mod pages;
 pub(crate) mod peak;

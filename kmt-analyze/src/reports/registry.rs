@@ -15,6 +15,7 @@ use super::grouped::Grouped;
 use super::latency::Latency;
 use super::leaks::Leaks;
 use super::lifetimes::{Lifetimes, Temporary};
+use super::memory::MemoryReport;
 use super::pages::Pages;
 use super::peak::PeakReport;
 use super::report::{AnyReport, Report};
@@ -64,7 +65,7 @@ impl ReportGroup {
 }
 
 /// All reports, in the order in which `all` and the help have them.
-pub static REPORTS: [Entry; 24] = [
+pub static REPORTS: [Entry; 25] = [
     Entry::of::<Findings>(ReportGroup::Memory),
     Entry::of::<Summary>(ReportGroup::Memory),
     Entry::of::<Grouped<Callers>>(ReportGroup::Memory),
@@ -73,6 +74,7 @@ pub static REPORTS: [Entry; 24] = [
     Entry::of::<SlabInfo>(ReportGroup::Grows),
     Entry::of::<Grouped<TaskReport>>(ReportGroup::Memory),
     Entry::of::<Pages>(ReportGroup::Memory),
+    Entry::of::<MemoryReport>(ReportGroup::Memory),
     Entry::of::<AreaReport<Vmalloc>>(ReportGroup::Memory),
     Entry::of::<AreaReport<Percpu>>(ReportGroup::Memory),
     Entry::of::<Lifetimes>(ReportGroup::Grows),

@@ -136,9 +136,17 @@ fn what_lives_lies_within_its_bounds() {
             let row = caches["caches"].as_array().unwrap().iter().find(|row| row["cache"] == name);
             row.map(|row| row["frees_seen"].as_str().unwrap().to_owned())
         };
-        // All that ended had an event: no more can seem live than were.
+        // All that ended had an event: no more can seem live than were. Of caches with few ends, what else the machine does
+        // decides.
         let slabinfo = report["slabinfo"]["caches"].as_array().unwrap();
-        let is_seen = |row: &&Value| class(row["cache"].as_str().unwrap()).as_deref() == Some("all");
+        let has_many_ends = |name: &str| {
+            let row = caches["caches"].as_array().unwrap().iter().find(|row| row["cache"] == name);
+            row.is_some_and(|row| row["frees_matched"].as_u64().unwrap() >= 1_000)
+        };
+        let is_seen = |row: &&Value| {
+            let name = row["cache"].as_str().unwrap();
+            class(name).as_deref() == Some("all") && has_many_ends(name)
+        };
         let false_claims = slabinfo.iter().filter(is_seen).filter(|row| row["is_contradicted"] == true);
         assert_eq!(false_claims.map(|row| row["cache"].to_string()).collect::<Vec<_>>(), [""; 0]);
         if release.starts_with("6.18") {

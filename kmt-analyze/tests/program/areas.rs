@@ -360,3 +360,52 @@ fn they_are_refused_without_their_events() {
     let error = stderr(&run(&["percpu", "--by", "cache"], &file));
     assert!(error.contains("of slab objects and pages only"), "{error}");
 }
+
+/// Allocations, bytes allocated and bytes live by the value of a key, where any is not 0.
+fn amounts<'v>(
+    rows: impl Iterator<Item = &'v Value>,
+    key: &str,
+    kind: Option<&str>,
+) -> BTreeMap<String, [Option<u64>; 3]> {
+    let one = |row: &'v Value| {
+        let sums = kind.map_or(row, |kind| at(row, &format!("/{kind}")));
+        let numbers = ["alloc_events", "bytes_alloc", "bytes_live"].map(|key| sums[key].as_u64());
+        (row[key].to_string(), numbers)
+    };
+    rows.map(one).filter(|(_, numbers)| numbers.iter().any(|n| n.is_some_and(|n| n > 0))).collect()
+}
+
+#[test]
+fn all_kinds_of_memory_are_beside_each_other() {
+    let scratch = Scratch::new();
+    let mut formats = Formats::new();
+    random(3).iter().for_each(|event| formats.add(event));
+    let made = formats.write(&scratch, "made.kmt");
+    let sample = scratch.convert(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1"));
+    let kinds = [
+        ("slab", "callers", ""),
+        ("pages", "pages", "/pages"),
+        ("vmalloc", "vmalloc", "/areas"),
+        ("percpu", "percpu", "/areas"),
+    ];
+    for (file, recorded) in [(made, ["vmalloc", "percpu"]), (sample, ["slab", "pages"])] {
+        for key in ["task", "comm", "cpu", "call_site", "function"] {
+            if recorded[0] == "slab" && key.starts_with(['f', 'c']) && !["comm", "cpu"].contains(&key) {
+                // Pages have no call sites there.
+                continue;
+            }
+            let all = document(&["memory", "--json", "--by", key, "-l", "100000"], &file);
+            let all = at(&all, "/groups").as_array().unwrap();
+            for (kind, report, part) in kinds {
+                if !recorded.contains(&kind) {
+                    assert!(all.iter().all(|row| row[kind].is_null()), "{kind}");
+                    continue;
+                }
+                let own = document(&[report, "--json", "--by", key, "-l", "100000"], &file);
+                let own = amounts(at(&own, &format!("{part}/groups")).as_array().unwrap().iter(), key, None);
+                assert_eq!(amounts(all.iter(), key, Some(kind)), own, "{kind} by {key}");
+                assert!(!own.is_empty(), "{kind} by {key}");
+            }
+        }
+    }
+}

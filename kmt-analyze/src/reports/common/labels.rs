@@ -30,6 +30,12 @@ impl<'s, 'd> Labels<'s, 'd> {
         Self { env: session.print_env(), session, end: u64::MAX }
     }
 
+    /// Cgroup of a task.
+    pub fn cgroup(&self, pid: i32) -> Option<String> {
+        let cgroups = self.session.cgroups();
+        cgroups.path(pid, cgroups.number_at(pid, self.end)).map(escaped)
+    }
+
     /// Symbols, strings and constants of the target.
     pub fn print_env(&self) -> &PrintEnv<'d> {
         &self.env

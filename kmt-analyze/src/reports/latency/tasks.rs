@@ -14,6 +14,8 @@ pub struct ReclaimTask {
     pub pid: i32,
     /// Name and id.
     pub task: String,
+    /// Its cgroup at the end of the selected time; `null`: not recorded.
+    pub cgroup: Option<String>,
     /// Direct reclaims that it began.
     pub direct_reclaims: Option<u64>,
     /// The same by order.
@@ -93,15 +95,16 @@ pub fn of(
 ) -> (Vec<ReclaimTask>, usize) {
     let mut all: Vec<(i32, &TaskStalls)> = stalls.tasks.iter().map(|(pid, task)| (*pid, task)).collect();
     all.sort_by_key(|(pid, task)| (std::cmp::Reverse(task.waited_time), *pid));
-    let row = |&(pid, task): &(i32, &TaskStalls)| row(pid, labels.task(pid), task, recorded);
+    let row = |&(pid, task): &(i32, &TaskStalls)| row(pid, labels, task, recorded);
     (all.iter().take(limit).map(row).collect(), all.len())
 }
 
-fn row(pid: i32, task: String, t: &TaskStalls, r: &Recorded) -> ReclaimTask {
+fn row(pid: i32, labels: &Labels<'_, '_>, t: &TaskStalls, r: &Recorded) -> ReclaimTask {
     let all = |counts: &ByOrder| counts.values().sum::<u64>();
     ReclaimTask {
         pid,
-        task,
+        task: labels.task(pid),
+        cgroup: labels.cgroup(pid),
         direct_reclaims: r.direct.then(|| all(&t.direct)),
         direct_reclaims_by_order: by_order(&t.direct),
         direct_reclaim_time: r.direct.then_some(t.direct_time),

@@ -9,12 +9,16 @@ use crate::reports::common::View;
 /// A column and its cell of a task.
 type TaskColumn = (Column, fn(&ReclaimTask, &View) -> Cell);
 
-const COLUMNS: [TaskColumn; 21] = [
+const COLUMNS: [TaskColumn; 22] = [
     (Column::name("task"), |task, _| Cell::text(&task.task)),
     (Column::number("waited"), |task, view| view.duration_cell(task.waited_time)),
     (Column::number("reclaims"), |task, _| Cell::count(task.direct_reclaims)),
     (Column::text("by order").leaves(6), |task, _| orders(&task.direct_reclaims_by_order)),
     (Column::number("cgroup reclaims").leaves(3), |task, _| Cell::count(task.memcg_reclaims)),
+    (Column::name("cgroup").leaves(5), |task, _| match &task.cgroup {
+        Some(cgroup) => Cell::text(cgroup),
+        None => Cell::Unknown,
+    }),
     (Column::number("scanned").leaves(4), |task, _| Cell::count(task.pages_scanned)),
     (Column::number("file pages").leaves(1), |task, _| Cell::count(task.pages_reclaimed_file)),
     (Column::number("anon pages").leaves(2), |task, _| Cell::count(task.pages_reclaimed_anon)),

@@ -1,0 +1,163 @@
+//! Sums of slab objects, pages and areas of one module, task or call site.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::collect::area_groups::AreaTotals;
+use crate::collect::sums::Sums;
+use crate::collect::{AreaGroups, AreaKind, Collectors, Groups, Handle, PageGroups};
+use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::totals::Totals;
+use crate::reports::common::ReportContext;
+use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Numbered, Values};
+
+/// Collectors of all kinds of memory.
+#[derive(Debug, Clone, Copy)]
+pub struct MemoryHandles {
+    slab: Handle<Groups>,
+    pages: Handle<PageGroups>,
+    vmalloc: Handle<AreaGroups>,
+    percpu: Handle<AreaGroups>,
+}
+
+impl MemoryHandles {
+    /// Adds the collectors to a pass.
+    pub fn add(collectors: &mut Collectors) -> Self {
+        Self {
+            slab: collectors.add(Groups),
+            pages: collectors.add(PageGroups),
+            vmalloc: collectors.add(AreaGroups(AreaKind::Vmalloc)),
+            percpu: collectors.add(AreaGroups(AreaKind::Percpu)),
+        }
+    }
+}
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MemoryRows {
+    /// Groups of --by, with all kinds of memory.
+    #[serde(flatten)]
+    pub groups: GroupTable<MemoryRow>,
+}
+
+/// Memory of one group. Slab objects are on pages, and pages of vmalloc are pages: kinds are not added up.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MemoryRow {
+    /// Slab objects; `null`: not recorded.
+    pub slab: Option<KindSums>,
+    /// Pages; `null`: not recorded.
+    pub pages: Option<KindSums>,
+    /// vmalloc areas; `null`: not recorded.
+    pub vmalloc: Option<KindSums>,
+    /// Percpu allocations, on all CPUs; `null`: not recorded.
+    pub percpu: Option<KindSums>,
+}
+
+/// Sums of one kind of memory.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct KindSums {
+    /// Successful allocations.
+    pub alloc_events: u64,
+    /// Bytes allocated; `null`: not in the events.
+    pub bytes_alloc: Option<u64>,
+    /// Bytes still allocated at the end of the window; `null`: not in the events, or frees were not recorded.
+    pub bytes_live: Option<u64>,
+}
+
+/// Sums of one group, by kind of memory.
+#[derive(Debug, Default)]
+struct MemorySums {
+    slab: Totals,
+    pages: FrameTotals,
+    vmalloc: AreaTotals,
+    percpu: AreaTotals,
+}
+
+impl MemorySums {
+    /// Largest of its kinds: live or allocated bytes.
+    fn largest(&self, is_live: bool, page_size: u64) -> u64 {
+        let bytes = |frames: u64| frames.saturating_mul(page_size);
+        let Self { slab, pages, vmalloc, percpu } = self;
+        let all = match is_live {
+            true => [slab.bytes_live, bytes(pages.frames_live), vmalloc.bytes_live, percpu.bytes_live],
+            false => [slab.bytes_alloc, bytes(pages.frames_alloc), vmalloc.bytes_alloc, percpu.bytes_alloc],
+        };
+        all.into_iter().max().unwrap_or(0)
+    }
+}
+
+/// Groups by keys `by`, the largest first: by live memory at an instant, else by allocated memory.
+pub fn of(
+    context: &ReportContext<'_, '_>,
+    handles: &MemoryHandles,
+    by: &[&'static GroupKey],
+) -> GroupTable<MemoryRow> {
+    let analysis = context.analysis;
+    let values = Values::new(context);
+    let mut keys = Numbered::new(by, &values, analysis);
+    let mut found: HashMap<Vec<u32>, MemorySums> = HashMap::new();
+    for (group, totals) in &analysis.get(handles.slab).0 {
+        let Some(site) = analysis.interner.sites.get(group.site) else { continue };
+        found.entry(keys.of(GroupPart::Slab(group, site))).or_default().slab += totals;
+    }
+    for (group, totals) in &analysis.get(handles.pages).0 {
+        let Some(site) = analysis.interner.pages.get(group.site) else { continue };
+        found.entry(keys.of(GroupPart::Pages(group, site))).or_default().pages += totals;
+    }
+    for (group, totals) in &analysis.get(handles.vmalloc).groups {
+        found.entry(keys.of(GroupPart::Area(group))).or_default().vmalloc.absorb(*totals);
+    }
+    for (group, totals) in &analysis.get(handles.percpu).groups {
+        found.entry(keys.of(GroupPart::Area(group))).or_default().percpu.absorb(*totals);
+    }
+    let (page_size, is_live) = (analysis.page_size.0, context.selection.at.is_some());
+    let mut all: Vec<_> = found.into_iter().filter(|(_, sums)| !sums.is_empty()).collect();
+    all.sort_by_cached_key(|(group, sums)| (Reverse(sums.largest(is_live, page_size)), keys.order(group)));
+    GroupTable::of(&keys, &all, context.limit, |(group, _)| group, |(_, sums)| sums.row(context))
+}
+
+impl MemorySums {
+    fn is_empty(&self) -> bool {
+        let Self { slab, pages, vmalloc, percpu } = self;
+        *slab == Totals::default()
+            && *pages == FrameTotals::default()
+            && *vmalloc == AreaTotals::default()
+            && *percpu == AreaTotals::default()
+    }
+
+    fn row(&self, context: &ReportContext<'_, '_>) -> MemoryRow {
+        let (basis, page_size) = (context.basis(), context.analysis.page_size.0);
+        let bytes = |frames: u64| frames.saturating_mul(page_size);
+        let sums = |recorded: RecordedSums, alloc_events, alloc: u64, live: u64| KindSums {
+            alloc_events,
+            bytes_alloc: Some(alloc),
+            bytes_live: recorded.lives.then_some(live),
+        };
+        let areas = |kind, totals: &AreaTotals| {
+            let recorded = RecordedSums::areas(basis, kind);
+            let is_sized = totals.unsized_events == 0;
+            let sums = sums(recorded, totals.alloc_events, totals.bytes_alloc, totals.bytes_live);
+            recorded.allocs.then(|| KindSums {
+                bytes_alloc: sums.bytes_alloc.filter(|_| is_sized),
+                bytes_live: sums.bytes_live.filter(|_| is_sized),
+                ..sums
+            })
+        };
+        let (slab, pages) = (RecordedSums::slab(basis, None), RecordedSums::pages(basis));
+        let Self { slab: s, pages: p, vmalloc, percpu } = self;
+        MemoryRow {
+            slab: basis.allocs(None).then(|| sums(slab, s.alloc_events, s.bytes_alloc, s.bytes_live)),
+            pages: pages
+                .allocs
+                .then(|| sums(pages, p.alloc_events, bytes(p.frames_alloc), bytes(p.frames_live))),
+            vmalloc: areas(AreaKind::Vmalloc, vmalloc),
+            percpu: areas(AreaKind::Percpu, percpu),
+        }
+    }
+}

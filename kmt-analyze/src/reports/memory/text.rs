@@ -1,0 +1,61 @@
+//! The screen of all kinds of memory.
+
+use super::rows::{KindSums, MemoryRow};
+use crate::render::screen::{Cell, Column, Screen};
+use crate::render::words::counted;
+use crate::reports::common::{ReportContext, View};
+use crate::reports::grouped::GroupTable;
+
+/// Columns of allocated and live bytes, and their sums in a row.
+type Kind = (Column, Column, fn(&MemoryRow) -> Option<KindSums>);
+
+/// All kinds; one that was not recorded has no columns.
+const KINDS: [Kind; 4] = [
+    (Column::number("slab"), Column::number("slab live").leaves(1), |row| row.slab),
+    (Column::number("pages"), Column::number("pages live").leaves(2), |row| row.pages),
+    (Column::number("vmalloc").leaves(4), Column::number("vmalloc live").leaves(3), |row| row.vmalloc),
+    (Column::number("percpu").leaves(6), Column::number("percpu live").leaves(5), |row| row.percpu),
+];
+
+/// Memory of all kinds by group.
+pub fn of(context: &ReportContext<'_, '_>, table: &GroupTable<MemoryRow>, view: &View) -> Screen {
+    let nouns = table.nouns();
+    let groups = counted(table.groups_total as u64, nouns.one, nouns.several);
+    let mut screen = Screen::new(format!("{groups} allocated memory."));
+    if let Some((phrase, row)) = table.first() {
+        let parts = [("slab objects", row.slab), ("pages", row.pages), ("vmalloc areas", row.vmalloc)];
+        let part = |(what, sums): (&str, Option<KindSums>)| {
+            let bytes = sums?.bytes_alloc.filter(|&bytes| bytes > 0)?;
+            Some(format!("{} of {what}", view.bytes(bytes)))
+        };
+        let parts: Vec<String> = parts.into_iter().filter_map(part).collect();
+        if !parts.is_empty() {
+            screen.answer(format!("The largest is {phrase}: {}.", parts.join(", ")));
+        }
+    }
+    let is_recorded =
+        |of: fn(&MemoryRow) -> Option<KindSums>| table.groups.iter().any(|group| of(&group.row).is_some());
+    let kinds: Vec<_> = KINDS.into_iter().filter(|kind| is_recorded(kind.2)).collect();
+    let columns: Vec<Column> =
+        kinds.iter().flat_map(|(allocated, live, _)| [allocated.clone(), live.clone()]).collect();
+    screen.table(table.table(columns, |row| {
+        let cells = kinds.iter().flat_map(|(.., of)| {
+            let sums = of(row);
+            [Cell::bytes(sums.and_then(|s| s.bytes_alloc)), Cell::bytes(sums.and_then(|s| s.bytes_live))]
+        });
+        cells.collect()
+    }));
+    screen.note(
+        "Slab objects are on pages, and so is memory of vmalloc and percpu areas: do not add up the columns.",
+    );
+    let has_stacks = !context.analysis.interner.stacks.items().is_empty();
+    if !has_stacks && table.by.iter().any(|key| key.needs_stacks()) {
+        screen.note("Pages have no call sites here: record with --stack kmem:mm_page_alloc.");
+    }
+    screen.next("summary", "totals of all memory");
+    if table.by.iter().all(|key| key.name != "call_site") {
+        let keys: String = table.by.iter().map(|key| format!("{},", key.name)).collect();
+        screen.next(format!("memory --by {keys}call_site"), "call sites of each");
+    }
+    screen
+}
