@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::failure::{Outcome, Result};
 #[cfg(feature = "docs")]
 use crate::output::print;
-use crate::record::{self, LineOptions, Preset, RecordOptions, Symbols};
+use crate::record::{self, Baseline, LineOptions, Preset, RecordOptions, Symbols};
 #[cfg(feature = "convert")]
 use crate::remote::{self, args::RemoteArgs};
 use crate::tracefs::{EventSpec, guard};
@@ -169,6 +169,9 @@ struct RecordArgs {
     /// Also read /proc/slabinfo at this interval: 5s. Limits the error of live figures if frees have no event
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     snapshot_every: Option<Duration>,
+    /// Also read the kernel's own accounts at the begin and the end, as far as it has them
+    #[arg(long, value_enum, value_name = "WHICH", value_delimiter = ',')]
+    baseline: Vec<BaselineName>,
     /// Compression of the file: none, lz4 (a third of the size) or zstd (a quarter)
     #[arg(long, value_parser = Compress::by_name(), default_value = "none")]
     compress: Compress,
@@ -228,6 +231,28 @@ impl From<PresetName> for Preset {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BaselineName {
+    /// /proc/allocinfo: 6.10 and later with CONFIG_MEM_ALLOC_PROFILING
+    Allocinfo,
+    /// Pages by call site from debugfs: page_owner=on
+    #[value(name = "page_owner", alias = "page-owner")]
+    PageOwner,
+    /// Slab objects by cache and call site from debugfs: slub_debug=U
+    #[value(name = "slab_traces", alias = "slab-traces")]
+    SlabTraces,
+}
+
+impl From<BaselineName> for Baseline {
+    fn from(name: BaselineName) -> Self {
+        match name {
+            BaselineName::Allocinfo => Self::Allocinfo,
+            BaselineName::PageOwner => Self::PageOwner,
+            BaselineName::SlabTraces => Self::SlabTraces,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SymbolsName {
     /// All symbols of /proc/kallsyms: 2 to 5 MB
     All,
@@ -263,6 +288,7 @@ impl From<RecordArgs> for RecordOptions {
             symbols: args.symbols.into(),
             max_size: args.max_size,
             snapshot_every: args.snapshot_every,
+            baseline: args.baseline.into_iter().map(Baseline::from).collect(),
             verbatim: args.raw,
             kernel_config: args.kernel_config,
             task_events: !args.no_task_events,

@@ -1,6 +1,5 @@
 //! `allocinfo`: copies of /proc/allocinfo, without a trace.
 
-mod parse;
 mod rows;
 mod text;
 
@@ -14,7 +13,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::render::out::{Out, Schema, print_rows};
 use crate::render::screen::page;
 use crate::reports::output::{Output, Show};
-use parse::AllocinfoLine;
+use crate::trace::allocinfo::{self, AllocinfoLine};
 #[cfg(test)]
 pub use rows::AllocinfoRows;
 use rows::{AllocinfoKey, AllocinfoOrder};
@@ -74,7 +73,7 @@ pub fn run(args: &AllocinfoArgs, env: &Env, show: &Show) -> Result<Outcome> {
 /// Call sites of a copy.
 fn read(path: &Path, env: &Env) -> Result<Vec<AllocinfoLine>> {
     if let Some(bytes) = env.files.get(path) {
-        return parse::lines(path, &bytes);
+        return allocinfo::lines(path, &bytes);
     }
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
@@ -88,5 +87,5 @@ fn read(path: &Path, env: &Env) -> Result<Vec<AllocinfoLine>> {
         return Err(Failure::new(format!("{}: larger than 256 MiB", path.display()))
             .hint("allocinfo reads copies of /proc/allocinfo (Linux 6.10 and later)"));
     }
-    parse::lines(path, &bytes)
+    allocinfo::lines(path, &bytes)
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use kmt_common::failure::{Failure, Result};
 use serde::Serialize;
 
-use super::parse::AllocinfoLine;
+use crate::trace::allocinfo::AllocinfoLine;
 
 /// Key of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

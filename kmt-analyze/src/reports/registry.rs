@@ -3,7 +3,9 @@
 use clap::{ArgMatches, Command};
 
 use super::anomalies::AnomalyReport;
+
 use super::areas::{AreaReport, Percpu, Vmalloc};
+use super::baseline::BaselineReport;
 use super::caches::Caches;
 use super::callers::Callers;
 use super::callgraph::CallGraph;
@@ -65,7 +67,7 @@ impl ReportGroup {
 }
 
 /// All reports, in the order in which `all` and the help have them.
-pub static REPORTS: [Entry; 25] = [
+pub static REPORTS: [Entry; 26] = [
     Entry::of::<Findings>(ReportGroup::Memory),
     Entry::of::<Summary>(ReportGroup::Memory),
     Entry::of::<Grouped<Callers>>(ReportGroup::Memory),
@@ -84,6 +86,7 @@ pub static REPORTS: [Entry; 25] = [
     Entry::of::<Leaks>(ReportGroup::Grows),
     Entry::of::<Fragmentation>(ReportGroup::Memory),
     Entry::of::<WasteReport>(ReportGroup::Memory),
+    Entry::of::<BaselineReport>(ReportGroup::Memory),
     Entry::of::<Latency>(ReportGroup::Waits),
     Entry::of::<CrossCpuReport>(ReportGroup::Waits),
     Entry::of::<AnomalyReport>(ReportGroup::Events),

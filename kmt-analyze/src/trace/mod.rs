@@ -1,6 +1,7 @@
 //! The file apart from its events: opening, losses, names of tasks, the kernel, snapshots, times.
 
 pub mod aliases;
+pub mod allocinfo;
 mod arrivals;
 pub mod buddy;
 pub mod cgroups;

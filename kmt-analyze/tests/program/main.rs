@@ -4,6 +4,7 @@ mod allocinfo;
 mod anonymize;
 mod areas;
 mod attack;
+mod baseline;
 mod cache_names;
 mod cgroups;
 mod charts;

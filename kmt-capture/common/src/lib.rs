@@ -4,6 +4,7 @@
 // They panic where the stream cannot be written; `message!`, `tell!` and `Out` do not.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
+pub mod allocators;
 pub mod compress;
 pub mod early_end;
 pub mod failure;

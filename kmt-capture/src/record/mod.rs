@@ -1,5 +1,6 @@
 //! `record`: a running system's ring buffers to a file, losing nothing silently.
 
+mod baseline;
 pub(crate) mod command;
 mod console;
 mod constants;
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 use kmt_format::Compression;
 
+pub use baseline::Baseline;
 pub use cost::Cost;
 #[cfg(feature = "convert")]
 pub(crate) use description::default_name;
@@ -70,6 +72,8 @@ pub struct RecordOptions {
     pub max_size: Option<u64>,
     /// How often /proc/slabinfo is read meanwhile.
     pub snapshot_every: Option<Duration>,
+    /// The kernel's own accounts that are read at the begin and the end.
+    pub baseline: Vec<Baseline>,
     /// True if sub-buffers are kept as the kernel wrote them.
     pub verbatim: bool,
     /// True if events that name tasks are recorded too.

@@ -56,7 +56,8 @@ pub enum When {
 }
 
 impl When {
-    fn suffix(self) -> &'static str {
+    /// End of the names of its files.
+    pub fn suffix(self) -> &'static str {
         if self == Self::Before { "before" } else { "after" }
     }
 }

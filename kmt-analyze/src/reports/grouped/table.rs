@@ -99,10 +99,21 @@ impl<R> GroupTable<R> {
 
     /// The first group: its values for a sentence, and its row.
     pub fn first(&self) -> Option<(String, &R)> {
-        let first = self.groups.first()?;
-        let phrase = |key: &&GroupKey| first.values.get(key.name).map(|value| key.phrase(value));
+        self.groups.first().map(|group| self.in_words(group))
+    }
+
+    /// The first group whose values are known.
+    pub fn first_known(&self) -> Option<(String, &R)> {
+        let is_known =
+            |group: &&GroupRow<R>| group.values.values().all(|value| *value != GroupValue::Unknown);
+        self.groups.iter().find(is_known).map(|group| self.in_words(group))
+    }
+
+    /// Values of a group for a sentence, and its row.
+    fn in_words<'g>(&self, group: &'g GroupRow<R>) -> (String, &'g R) {
+        let phrase = |key: &&GroupKey| group.values.get(key.name).map(|value| key.phrase(value));
         let phrases: Vec<String> = self.by.iter().filter_map(phrase).collect();
-        Some((phrases.join(" / "), &first.row))
+        (phrases.join(" / "), &group.row)
     }
 
     /// A column for each key, and then those of the report.

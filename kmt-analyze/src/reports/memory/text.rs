@@ -21,8 +21,8 @@ const KINDS: [Kind; 4] = [
 pub fn of(context: &ReportContext<'_, '_>, table: &GroupTable<MemoryRow>, view: &View) -> Screen {
     let nouns = table.nouns();
     let groups = counted(table.groups_total as u64, nouns.one, nouns.several);
-    let mut screen = Screen::new(format!("{groups} allocated memory."));
-    if let Some((phrase, row)) = table.first() {
+    let mut screen = Screen::new(format!("Memory of {groups}, the largest first."));
+    if let Some((phrase, row)) = table.first_known() {
         let parts = [("slab objects", row.slab), ("pages", row.pages), ("vmalloc areas", row.vmalloc)];
         let part = |(what, sums): (&str, Option<KindSums>)| {
             let bytes = sums?.bytes_alloc.filter(|&bytes| bytes > 0)?;
@@ -30,7 +30,7 @@ pub fn of(context: &ReportContext<'_, '_>, table: &GroupTable<MemoryRow>, view: 
         };
         let parts: Vec<String> = parts.into_iter().filter_map(part).collect();
         if !parts.is_empty() {
-            screen.answer(format!("The largest is {phrase}: {}.", parts.join(", ")));
+            screen.answer(format!("{phrase}: {} allocated.", parts.join(", ")));
         }
     }
     let is_recorded =

@@ -12,7 +12,7 @@ use crate::record::cpus::online;
 use crate::record::ring::Ring;
 use crate::record::snapshot::{self, When};
 use crate::record::symbols::{self, Symbols, kallsyms_has_addresses};
-use crate::record::{RecordOptions, console, constants, description};
+use crate::record::{RecordOptions, baseline, console, constants, description};
 use kmt_common::text::count;
 
 impl Recorder {
@@ -26,7 +26,11 @@ impl Recorder {
         let before = writer.finished_len();
         let missing = snapshot::write(writer, When::Before)?;
         snapshot::write_cgroups(writer, 0)?;
+        let none = baseline::write(writer, &options.baseline, When::Before)?;
         self.room.keep_for_end(writer.finished_len().saturating_sub(before));
+        if !none.is_empty() {
+            self.plan.notes.push(format!("this kernel has no {}", none.join(", ")));
+        }
         if !missing.is_empty() {
             self.plan.notes.push(format!("no snapshots of {}", missing.join(", ")));
         }

@@ -9,7 +9,7 @@ use crate::failure::Result;
 use crate::record::command::ENDING;
 use crate::record::exits::Exits;
 use crate::record::snapshot::{self, When};
-use crate::record::{Cost, RecordOptions, description};
+use crate::record::{Cost, RecordOptions, baseline, description};
 use crate::tracefs::Event;
 
 /// Length of the state of /sys/kernel/slab in the file, at most about.
@@ -46,6 +46,7 @@ impl Recorder {
         let stats: Vec<_> = self.cpus.iter().map(|cpu| (cpu.number(), cpu.stats)).collect();
         self.writer.add_writer_stats(&stats)?;
         snapshot::write(&mut self.writer, When::After)?;
+        baseline::write(&mut self.writer, &options.baseline, When::After)?;
         if let Some(now) = now {
             snapshot::write_cgroups(&mut self.writer, now)?;
         }

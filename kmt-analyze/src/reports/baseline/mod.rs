@@ -1,0 +1,52 @@
+//! `baseline`: memory at the begin and the end of a recording, as the kernel accounts for it, beside the trace.
+
+mod rows;
+mod text;
+
+pub use rows::BaselineRows;
+
+use crate::collect::{Collectors, Handle, PageStacks};
+use crate::pass::Needs;
+use crate::render::screen::Screen;
+use crate::reports::common::ReportContext;
+use crate::reports::common::basis::Input;
+use crate::reports::common::{Context, View};
+use crate::reports::report::Report;
+
+/// The kernel's own accounts beside the trace.
+#[derive(Debug, clap::Args)]
+pub struct BaselineReport;
+
+impl Report for BaselineReport {
+    type Handles = Handle<PageStacks>;
+    type Rows = BaselineRows;
+
+    const NAME: &'static str = "baseline";
+    const TITLE: &'static str = "the kernel's own accounts";
+    const ABOUT: &'static str = "allocinfo, page_owner, slab traces: before + born here = now";
+    const RESTS_ON: Input = Input::Nothing;
+    const NEEDS: Needs = Needs::CACHE_NAMES;
+
+    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
+        let is_part = context.selection.is_active();
+        let part =
+            || "the kernel accounts for all tasks and the whole time: it refuses selections".to_owned();
+        is_part.then(part).or_else(|| {
+            let none =
+                "it needs the kernel's own accounts: record with --baseline allocinfo,page_owner,slab_traces";
+            (!rows::has_any(context)).then(|| none.to_owned())
+        })
+    }
+
+    fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
+        collectors.add(PageStacks)
+    }
+
+    fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> BaselineRows {
+        rows::of(context, context.analysis.get(*handle))
+    }
+
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &BaselineRows, view: &View) -> Screen {
+        text::of(rows, view)
+    }
+}

@@ -1,0 +1,88 @@
+//! `baseline`: the kernel's accounts beside live memory of the trace.
+
+use std::fs;
+use std::path::PathBuf;
+
+use kmt_format::kernel::parse_kallsyms;
+use serde_json::{Value, json};
+
+use crate::model::{BASE, Crafted};
+use crate::support::files::{Scratch, at, json as document, run, stderr, stdout};
+use crate::support::model::{Event, What};
+
+const KALLSYMS: &[u8] = b"ffffffff81000000 T _text\nffffffff81010000 T user_a\nffffffff81011000 T user_b\n\
+    ffffffff81012000 T others\nffffffff81021000 T _etext\n";
+const USER_A: u64 = 0xffff_ffff_8101_0010;
+const USER_B: u64 = 0xffff_ffff_8101_1010;
+
+/// Five objects of `user_a`, of which two are freed, one of `user_b`, and a free of an older object of cache_a.
+fn trace(scratch: &Scratch, files: &[(&str, &str)]) -> PathBuf {
+    let mut made = Crafted::new();
+    made.writer.add_symbols(&parse_kallsyms(KALLSYMS, &[], 4096), &[]).unwrap();
+    let mut time = 100;
+    let mut event = |made: &mut Crafted, what| {
+        time += 10;
+        made.event(&Event { time, cpu: 0, pid: 7, what });
+    };
+    for number in 0..6 {
+        let (kmalloc, site) = if number < 5 { (false, USER_A) } else { (true, USER_B) };
+        event(&mut made, What::Alloc { kmalloc, site, ptr: BASE + 256 * number, req: 100, alloc: 128 });
+    }
+    for number in [0, 1, 77] {
+        event(&mut made, What::Free { kfree: false, ptr: BASE + 256 * number });
+    }
+    event(&mut made, What::Free { kfree: true, ptr: BASE + 256 * 99 });
+    for (name, text) in files {
+        made.writer.add_file(name, text.as_bytes()).unwrap();
+    }
+    let path = scratch.0.join("baseline.kmt");
+    fs::write(&path, made.writer.finish().unwrap()).unwrap();
+    path
+}
+
+fn row(name: &str, [before, live, after, older_freed]: [i64; 4]) -> Value {
+    json!({"name": name, "before": before, "live": live, "after": after, "older_freed": older_freed})
+}
+
+#[test]
+fn the_end_is_explained_by_call_site() {
+    let scratch = Scratch::new();
+    let allocinfo = |user_a: u64, user_b: u64| {
+        format!(
+            "allocinfo - version: 1.0\n#     <size>  <calls> <tag info>\n{user_a:>12} 4 fs/a.c:7 func:user_a\n\
+             {user_b:>12} 1 fs/b.c:9 func:user_b\n        4096 1 mm/c.c:1 func:same\n"
+        )
+    };
+    let (before, after) = (allocinfo(1_280, 0), allocinfo(1_536, 128));
+    let file = trace(
+        &scratch,
+        &[
+            ("allocinfo.before", &before),
+            ("allocinfo.after", &after),
+            ("slab_traces.before", "4 4 cache_a user_a+0x10/0x1000\n9 9 cache_a gone+0x1/0x2\n"),
+            ("slab_traces.after", "6 6 cache_a user_a+0x10/0x1000\n9 9 cache_a gone+0x1/0x2\n"),
+            ("page_owner.before", "3 1 user_b+0x10/0x1000\n"),
+        ],
+    );
+    let report = document(&["baseline", "--json"], &file);
+    // Live: three of user_a, one of user_b. One older object of user_a was freed.
+    let expected = [row("user_a", [1_280, 384, 1_536, 128]), row("user_b", [0, 128, 128, 0])];
+    assert_eq!(*at(&report, "/allocinfo/rows"), json!(expected));
+    assert_eq!(*at(&report, "/slab_traces/rows/0"), row("cache_a user_a+0x10", [4, 3, 6, 1]));
+    assert_eq!(*at(&report, "/allocinfo/total/older_freed"), 128);
+    assert!(at(&report, "/page_owner").is_null(), "it was read once");
+    let screen = stdout(&run(&["baseline"], &file));
+    let sentence = "5.25 KiB before + 512 B born here - 128 B of older ones freed = 5.63 KiB now";
+    assert!(screen.replace('\n', " ").contains(sentence), "{screen}");
+}
+
+#[test]
+fn it_is_refused_without_accounts_and_with_a_selection() {
+    let scratch = Scratch::new();
+    let file = trace(&scratch, &[("slab_traces.after", "1 1 a b+0x1/0x2\n")]);
+    let error = stderr(&run(&["baseline"], &file));
+    assert!(error.contains("record with --baseline"), "{error}");
+    let file = trace(&scratch, &[("slab_traces.before", ""), ("slab_traces.after", "1 1 a b+0x1/0x2\n")]);
+    let error = stderr(&run(&["baseline", "--pid", "7"], &file));
+    assert!(error.contains("it refuses selections"), "{error}");
+}

@@ -1,0 +1,183 @@
+//! Memory that is allocated at the begin and the end of a recording, by call site, as the kernel itself accounts for it.
+//!
+//! The files of debugfs have an entry for each page or object and may be gigabytes long: they are summed up while they are
+//! read.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use kmt_common::allocators::is_allocator;
+use kmt_format::write::Writer;
+
+use super::snapshot::When;
+
+/// Accounts of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Baseline {
+    /// /proc/allocinfo: 6.10 and later with CONFIG_MEM_ALLOC_PROFILING.
+    Allocinfo,
+    /// /sys/kernel/debug/page_owner: CONFIG_PAGE_OWNER and page_owner=on.
+    PageOwner,
+    /// `alloc_traces` of each cache in /sys/kernel/debug/slab: CONFIG_SLUB_DEBUG and slub_debug=U.
+    SlabTraces,
+}
+
+/// Call sites that are kept at most.
+const SITES_MAX: usize = 65_536;
+/// Longest line that is looked at.
+const LINE_MAX: u64 = 4_096;
+/// A file that is larger is left out.
+const ALLOCINFO_MAX: u64 = 4 << 20;
+
+/// Bytes or pages, and allocations, by call site.
+type SiteSums = BTreeMap<String, (u64, u64)>;
+
+impl Baseline {
+    /// Name on the command line and in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allocinfo => "allocinfo",
+            Self::PageOwner => "page_owner",
+            Self::SlabTraces => "slab_traces",
+        }
+    }
+
+    /// Its text; `None`: the kernel does not have it.
+    fn text(self, root: &Path) -> Option<Vec<u8>> {
+        let debug = root.join("sys/kernel/debug");
+        match self {
+            Self::Allocinfo => {
+                let bytes = fs::read(root.join("proc/allocinfo")).ok()?;
+                (bytes.len() as u64 <= ALLOCINFO_MAX).then_some(bytes)
+            }
+            Self::PageOwner => {
+                let file = File::open(debug.join("page_owner")).ok()?;
+                Some(lines_of(&page_owner(BufReader::new(file))))
+            }
+            Self::SlabTraces => slab_traces(&debug.join("slab")).map(|sums| lines_of(&sums)),
+        }
+        .filter(|text| !text.is_empty())
+    }
+}
+
+/// Writes accounts into the file; returns the names of those that the kernel does not have.
+pub fn write(writer: &mut Writer, of: &[Baseline], when: When) -> kmt_format::Result<Vec<&'static str>> {
+    let mut missing = Vec::new();
+    for baseline in of {
+        match baseline.text(Path::new("/")) {
+            Some(text) => writer.add_file(&format!("{}.{}", baseline.name(), when.suffix()), &text)?,
+            None => missing.push(baseline.name()),
+        }
+    }
+    Ok(missing)
+}
+
+/// `AMOUNT ALLOCATIONS NAME`, a line each.
+fn lines_of(sums: &SiteSums) -> Vec<u8> {
+    let line =
+        |(name, (amount, allocations)): (&String, &(u64, u64))| format!("{amount} {allocations} {name}\n");
+    sums.iter().map(line).collect::<String>().into_bytes()
+}
+
+/// Calls `each` with the lines of a file, cut if they are very long.
+fn each_line(mut file: impl BufRead, mut each: impl FnMut(&str)) {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = (&mut file).take(LINE_MAX).read_until(b'\n', &mut line);
+        if !matches!(read, Ok(read) if read > 0) {
+            return;
+        }
+        each(String::from_utf8_lossy(&line).trim_end_matches('\n'));
+    }
+}
+
+fn add(sums: &mut SiteSums, name: &str, amount: u64, allocations: u64) {
+    let name = if sums.len() < SITES_MAX || sums.contains_key(name) { name } else { "?" };
+    let sum = sums.entry(name.to_owned()).or_default();
+    *sum = (sum.0.saturating_add(amount), sum.1.saturating_add(allocations));
+}
+
+/// Pages by the first function of their stack outside the allocator (`print_page_owner`, mm/page_owner.c, 4.4 to 7.2):
+/// `Page allocated via order 0, mask …`, a line on the frame, then a function on each line until an empty one.
+fn page_owner(file: impl BufRead) -> SiteSums {
+    let mut sums = SiteSums::new();
+    // Pages of the entry, and its call site once it is found.
+    let mut entry: Option<(u64, Option<String>)> = None;
+    let mut end = |entry: &mut Option<(u64, Option<String>)>| {
+        if let Some((pages, site)) = entry.take() {
+            add(&mut sums, site.as_deref().unwrap_or("?"), pages, 1);
+        }
+    };
+    each_line(file, |line| {
+        if let Some(rest) = line.strip_prefix("Page allocated via order ") {
+            end(&mut entry);
+            let order = rest.split(',').next().and_then(|order| order.trim().parse::<u32>().ok());
+            entry = order.filter(|order| *order < 32).map(|order| (1 << order, None));
+        } else if let (Some((_, site @ None)), Some(frame)) = (entry.as_mut(), line.strip_prefix(' ')) {
+            let frame = frame.trim();
+            if frame.contains("+0x") && !is_allocator(frame.as_bytes()) {
+                *site = Some(frame.to_owned());
+            }
+        }
+    });
+    end(&mut entry);
+    sums
+}
+
+/// Objects of each cache by call site (`slab_debugfs_show`, mm/slub.c, 5.15 to 7.2): `COUNT FUNCTION [waste=…] age=…`. Since
+/// 6.1 stacks follow on lines of their own.
+fn slab_traces(slab: &Path) -> Option<SiteSums> {
+    let mut caches: Vec<PathBuf> = fs::read_dir(slab).ok()?.flatten().map(|entry| entry.path()).collect();
+    caches.sort();
+    let mut sums = SiteSums::new();
+    for path in caches {
+        let Ok(file) = File::open(path.join("alloc_traces")) else { continue };
+        let cache = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        each_line(BufReader::new(file), |line| {
+            let mut words = line.split_ascii_whitespace();
+            let objects = words.next().and_then(|objects| objects.parse::<u64>().ok());
+            let site = words.next().filter(|site| site.contains("+0x"));
+            if let Some((objects, site)) = objects.zip(site) {
+                add(&mut sums, &format!("{cache} {site}"), objects, objects);
+            }
+        });
+    }
+    Some(sums)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_count_for_the_function_outside_the_allocator() {
+        let text = "Page allocated via order 2, mask 0x1 (GFP_KERNEL), pid 7, tgid 7 (sh), ts 5 ns\n\
+            PFN 0x100 type Unmovable Block 0 type Unmovable Flags 0x0\n post_alloc_hook+0x1/0x2\n \
+            get_page_from_freelist+0x3/0x4\n user+0x5/0x6 [mod]\n outer+0x7/0x8\n\n\
+            Page allocated via order 0, mask 0x1, pid 7, ts 6 ns\nPFN 1 type\n user+0x5/0x6 [mod]\nPage has been migrated\n\n\
+            Page allocated via order 0, mask 0x1\nPFN 2 type\n\n Page allocated via order 99, mask\n user+0x5/0x6\n";
+        let sums = page_owner(text.as_bytes());
+        assert_eq!(lines_of(&sums), b"1 1 ?\n5 2 user+0x5/0x6 [mod]\n");
+    }
+
+    #[test]
+    fn objects_count_for_their_cache_and_call_site() {
+        let root = std::env::temp_dir().join(format!("kmt-baseline-{}", std::process::id()));
+        let cache = root.join("sys/kernel/debug/slab/dentry");
+        fs::create_dir_all(&cache).unwrap();
+        fs::write(
+            cache.join("alloc_traces"),
+            "     12 __d_alloc+0x29/0x1a0 waste=96/8 age=1/2/3 pid=1-9 cpus=0-1\n        __d_alloc+0x29/0x1a0\n        \
+             d_alloc+0x1/0x2\n\n      3 other+0x1/0x9 age=5 pid=1\n      1 <not-available> age=5\n",
+        )
+        .unwrap();
+        let text = Baseline::SlabTraces.text(&root).unwrap();
+        let missing = [Baseline::PageOwner, Baseline::Allocinfo].map(|baseline| baseline.text(&root));
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(text, b"12 12 dentry __d_alloc+0x29/0x1a0\n3 3 dentry other+0x1/0x9\n");
+        assert_eq!(missing, [None, None]);
+    }
+}
