@@ -55,8 +55,8 @@ pub struct SelectArgs {
     /// Allocations on this CPU; can be repeated
     #[arg(long, value_name = "CPU")]
     cpu: Vec<u32>,
-    /// Allocations that meet a condition: size>4096, call_site~^ext4_, pid=1,2, lifetime>1ms. Keys: pid, comm, cgroup, cpu, node,
-    /// event, call_site, module, dir, file, cache, bytes_req, bytes_alloc or size, lifetime, gfp, order, migratetype,
+    /// Allocations that meet a condition: size>4096, call_site~^ext4_, pid=1,2, lifetime>1ms. Keys: pid, comm, cgroup, cpu,
+    /// node, event, call_site, module, dir, file, cache, bytes_req, bytes_alloc or size, lifetime, gfp, order, migratetype,
     /// pfn (pfn=0x100..0x1ff). Operators: = != < <= > >=, ~ and !~ for regular expressions. If repeated, all conditions
     /// must hold
     #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]

@@ -30,8 +30,8 @@ use crate::reports::report::Report;
 /// Keys of the groups.
 #[derive(Debug, clap::Args)]
 pub struct GroupOptions {
-    /// Group by these keys: call_site, function, line, file, dir, subsystem, module, cache, size, task, comm, cgroup, accounted, cpu, node,
-    /// gfp. Several keys: a row for each combination
+    /// Group by these keys: call_site, function, line, file, dir, subsystem, module, cache, size, task, comm, cgroup,
+    /// accounted, cpu, node, gfp. Several keys: a row for each combination
     #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = GroupKey::parse_slab)]
     pub by: Vec<&'static GroupKey>,
 }
