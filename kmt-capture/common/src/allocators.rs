@@ -1,10 +1,10 @@
 //! Functions of the page allocator, in stacks.
 
 /// Functions of the page allocator and of the layers between it and its users, by the start of their names. From
-/// mm/page_alloc.c, mm/mempolicy.c, mm/slub.c, mm/slab_common.c, mm/vmalloc.c, mm/percpu.c and include/linux/gfp.h, 4.4
+/// mm/page_alloc.c, mm/page_owner.c, mm/mempolicy.c, mm/slub.c, mm/slab_common.c, mm/vmalloc.c, mm/percpu.c and include/linux/gfp.h, 4.4
 /// to 7.2; `_noprof` appeared
 /// with allocation profiling in 6.10, `frozen` in 6.14.
-const ALLOCATORS: [&str; 45] = [
+const ALLOCATORS: [&str; 47] = [
     "__alloc_pages",
     "alloc_pages",
     "__alloc_frozen_pages",
@@ -19,6 +19,8 @@ const ALLOCATORS: [&str; 45] = [
     "get_zeroed_page",
     "get_page_from_freelist",
     "prep_new_page",
+    "post_alloc_hook",
+    "__set_page_owner",
     "__rmqueue",
     "rmqueue",
     "alloc_slab_page",

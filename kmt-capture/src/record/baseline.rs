@@ -116,6 +116,8 @@ fn page_owner(file: impl BufRead) -> SiteSums {
             end(&mut entry);
             let order = rest.split(',').next().and_then(|order| order.trim().parse::<u32>().ok());
             entry = order.filter(|order| *order < 32).map(|order| (1 << order, None));
+        } else if line.is_empty() {
+            end(&mut entry);
         } else if let (Some((_, site @ None)), Some(frame)) = (entry.as_mut(), line.strip_prefix(' ')) {
             let frame = frame.trim();
             if frame.contains("+0x") && !is_allocator(frame.as_bytes()) {
