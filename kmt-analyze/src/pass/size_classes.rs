@@ -66,6 +66,18 @@ pub fn names_of_size(bytes_alloc: u64, gfp_flags: &[u8]) -> Vec<String> {
     names
 }
 
+/// True for a cache of kmalloc.
+pub fn is_kmalloc(name: &[u8]) -> bool {
+    let rest = name.strip_prefix(b"dma-").unwrap_or(name);
+    let rest = rest.strip_prefix(b"kmalloc-").unwrap_or_default();
+    let is_known = |part: &[u8]| {
+        let size = part.strip_suffix(b"k").or_else(|| part.strip_suffix(b"M")).unwrap_or(part);
+        let is_number = !size.is_empty() && size.iter().all(u8::is_ascii_digit);
+        is_number || matches!(part, b"rcl" | b"cg" | b"rnd")
+    };
+    !rest.is_empty() && rest.split(|&b| b == b'-').all(is_known)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -129,14 +129,20 @@ struct Answers<'r>(Vec<ReportAnswer<'r>>);
 
 impl Answers<'_> {
     fn screens(&self, context: &ReportContext<'_, '_>, view: &View) -> Vec<(String, Screen)> {
-        let screen = |(report, answer): &ReportAnswer<'_>| {
-            let screen = match answer {
-                Ok(answer) => answer.screen(context, view),
-                Err(reason) => Screen::new(format!("No answer: {reason}.")),
-            };
-            (report.title().to_owned(), screen)
-        };
-        self.0.iter().map(screen).collect()
+        let mut screens = Vec::new();
+        let mut refused = Vec::new();
+        for (report, answer) in &self.0 {
+            match answer {
+                Ok(answer) => screens.push((report.title().to_owned(), answer.screen(context, view))),
+                Err(reason) => refused.push((report.key(), format!("{reason}."))),
+            }
+        }
+        if !refused.is_empty() {
+            let mut screen = Screen::default();
+            screen.facts(refused);
+            screens.push(("reports without an answer".to_owned(), screen));
+        }
+        screens
     }
 }
 

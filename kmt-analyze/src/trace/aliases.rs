@@ -43,11 +43,6 @@ impl Aliases {
         self.recorded
     }
 
-    /// The cache that a name stands for: the target of its link, or itself.
-    pub fn target<'n>(&'n self, name: &'n [u8]) -> &'n [u8] {
-        self.target.get(name).map_or(name, Vec::as_slice)
-    }
-
     /// True if objects of a cache are accounted to memory cgroups: the generated name of such caches has an A before its
     /// size (`create_unique_id`, mm/slub.c, 4.5 to 7.2). `None`: the cache has no such name, or it is not recorded.
     pub fn is_accounted(&self, name: &[u8]) -> Option<bool> {

@@ -40,8 +40,18 @@ fn trace(scratch: &Scratch, files: &[(&str, &str)]) -> PathBuf {
     path
 }
 
-fn row(name: &str, [before, live, after, older_freed]: [i64; 4]) -> Value {
-    json!({"name": name, "before": before, "live": live, "after": after, "older_freed": older_freed})
+fn row(name: &str, [before, live, after, older_freed]: [i64; 4], is_contradicted: bool) -> Value {
+    json!({
+        "name": name, "before": before, "live": live, "after": after, "older_freed": older_freed,
+        "is_contradicted": is_contradicted,
+    })
+}
+
+fn cache(name: &str, [before, live, after, older_freed, by_events]: [i64; 5]) -> Value {
+    json!({
+        "name": name, "before": before, "live": live, "after": after, "older_freed": older_freed,
+        "older_freed_by_events": by_events, "unseen": by_events - older_freed,
+    })
 }
 
 #[test]
@@ -59,21 +69,46 @@ fn the_end_is_explained_by_call_site() {
         &[
             ("allocinfo.before", &before),
             ("allocinfo.after", &after),
-            ("slab_traces.before", "4 4 cache_a user_a+0x10/0x1000\n9 9 cache_a gone+0x1/0x2\n"),
-            ("slab_traces.after", "6 6 cache_a user_a+0x10/0x1000\n9 9 cache_a gone+0x1/0x2\n"),
+            (
+                "slab_traces.before",
+                "4 4 cache_a user_a+0x10/0x1000\n9 9 cache_a gone+0x1/0x2\n1 1 kmalloc-cg-64 user_b+0x10/0x1000\n\
+                1 1 kmalloc-128 user_b+0x10/0x1000\n5 5 cache_b unseen+0x1/0x2\n7 7 cache_c same+0x1/0x2\n",
+            ),
+            (
+                "slab_traces.after",
+                "6 6 cache_a user_a+0x10/0x1000\n9 9 cache_a gone+0x1/0x2\n2 2 kmalloc-128 user_b+0x10/0x1000\n\
+                6 6 cache_b unseen+0x1/0x2\n7 7 cache_c same+0x1/0x2\n",
+            ),
             ("page_owner.before", "3 1 user_b+0x10/0x1000\n"),
         ],
     );
     let report = document(&["baseline", "--json"], &file);
     // Live: three of user_a, one of user_b. One older object of user_a was freed.
-    let expected = [row("user_a", [1_280, 384, 1_536, 128]), row("user_b", [0, 128, 128, 0])];
+    let expected = [row("user_a", [1_280, 384, 1_536, 128], false), row("user_b", [0, 128, 128, 0], false)];
     assert_eq!(*at(&report, "/allocinfo/rows"), json!(expected));
-    assert_eq!(*at(&report, "/slab_traces/rows/0"), row("cache_a user_a+0x10", [4, 3, 6, 1]));
+    let expected = [
+        row("cache_a user_a+0x10", [4, 3, 6, 1], false),
+        row("cache_b unseen+0x1", [5, 0, 6, -1], true),
+        row("kmalloc user_b+0x10", [2, 1, 2, 1], false),
+    ];
+    assert_eq!(*at(&report, "/slab_traces/rows"), json!(expected));
+    assert_eq!(*at(&report, "/slab_traces/contradicted"), 1);
+    let expected = [
+        cache("cache_b", [5, 0, 6, -1, 0]),
+        cache("cache_a", [13, 3, 15, 1, 1]),
+        cache("kmalloc", [2, 1, 2, 1, 1]),
+    ];
+    assert_eq!(*at(&report, "/caches/rows"), json!(expected));
+    assert_eq!([at(&report, "/caches/caches_total"), at(&report, "/caches/caches_exact")], [4, 3]);
     assert_eq!(*at(&report, "/allocinfo/total/older_freed"), 128);
     assert!(at(&report, "/page_owner").is_null(), "it was read once");
     let screen = stdout(&run(&["baseline"], &file));
     let sentence = "5.25 KiB before + 512 B born here - 128 B of older ones freed = 5.62 KiB now";
-    assert!(screen.replace('\n', " ").contains(sentence), "{screen}");
+    let screen = screen.replace('\n', " ");
+    assert!(screen.contains(sentence), "{screen}");
+    let sentence =
+        "Events explain the change of 3 of 4 caches to the object; most is missing in cache_b: 1 object.";
+    assert!(screen.contains(sentence), "{screen}");
 }
 
 #[test]

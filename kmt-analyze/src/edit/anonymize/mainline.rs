@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use crate::pass::size_classes::is_kmalloc;
+
 /// Lines of a list, without comments.
 fn list(text: &'static str) -> HashSet<&'static [u8]> {
     text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).map(str::as_bytes).collect()
@@ -18,18 +20,6 @@ static WORDS: LazyLock<HashSet<&[u8]>> = LazyLock::new(|| list(include_str!("mai
 /// True if the mainline tree has a module of that name.
 pub fn has_module(name: &[u8]) -> bool {
     MODULES.contains(name)
-}
-
-/// True for a cache of kmalloc.
-pub fn is_kmalloc(name: &[u8]) -> bool {
-    let rest = name.strip_prefix(b"dma-").unwrap_or(name);
-    let rest = rest.strip_prefix(b"kmalloc-").unwrap_or_default();
-    let is_known = |part: &[u8]| {
-        let size = part.strip_suffix(b"k").or_else(|| part.strip_suffix(b"M")).unwrap_or(part);
-        let is_number = !size.is_empty() && size.iter().all(u8::is_ascii_digit);
-        is_number || matches!(part, b"rcl" | b"cg" | b"rnd")
-    };
-    !rest.is_empty() && rest.split(|&b| b == b'-').all(is_known)
 }
 
 /// True if the mainline tree creates a cache of that name, ignoring numbers in it.

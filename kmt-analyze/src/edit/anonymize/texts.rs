@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::keys::{Purpose, SecretKeys};
 use super::mainline;
+use crate::pass::size_classes::is_kmalloc;
 
 /// Names of caches to replace. Suffixes of memory cgroups are always replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +52,7 @@ impl Texts {
         let is_hidden = match self.caches {
             CacheTexts::Keep => false,
             CacheTexts::Mainline => !mainline::has_cache(own),
-            CacheTexts::Hide => !mainline::is_kmalloc(own),
+            CacheTexts::Hide => !is_kmalloc(own),
         };
         if is_hidden || own.len() < name.len() { self.name(own, "cache") } else { name.to_vec() }
     }

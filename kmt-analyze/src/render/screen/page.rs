@@ -10,7 +10,7 @@ use crate::render::look::Look;
 use crate::render::words::counted;
 
 /// Note where a table has a number that is unknown.
-const UNKNOWN_NOTE: &str = "?: unknown; its events were not recorded.";
+const UNKNOWN_NOTE: &str = "?: unknown; the trace has no events or stacks for it.";
 
 /// Fewest characters of a fact beside its name.
 const FACT_MIN: usize = 24;

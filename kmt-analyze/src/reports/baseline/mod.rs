@@ -1,11 +1,13 @@
 //! `baseline`: memory at the begin and the end of a recording, as the kernel accounts for it, beside the trace.
 
+mod account;
+mod caches;
 mod rows;
 mod text;
 
 pub use rows::BaselineRows;
 
-use crate::collect::{Collectors, Handle, PageStacks};
+use crate::collect::{Collectors, Handle, PageStacks, Unmatched};
 use crate::pass::Needs;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
@@ -18,7 +20,7 @@ use crate::reports::report::Report;
 pub struct BaselineReport;
 
 impl Report for BaselineReport {
-    type Handles = Handle<PageStacks>;
+    type Handles = (Handle<PageStacks>, Handle<Unmatched>);
     type Rows = BaselineRows;
 
     const NAME: &'static str = "baseline";
@@ -39,11 +41,13 @@ impl Report for BaselineReport {
     }
 
     fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        collectors.add(PageStacks)
+        (collectors.add(PageStacks), collectors.add(Unmatched))
     }
 
-    fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> BaselineRows {
-        rows::of(context, context.analysis.get(*handle))
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> BaselineRows {
+        let analysis = context.analysis;
+        let older_frees = caches::older_frees(analysis, analysis.get(handles.1));
+        rows::of(context, analysis.get(handles.0), &older_frees)
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &BaselineRows, view: &View) -> Screen {

@@ -1,7 +1,8 @@
 //! Amounts by call site: the kernel's at the begin and the end, and live ones of the trace.
 //!
 //! What was allocated before the trace and freed in it has no call site in the trace. So the end is, for each call site:
-//! begin + live in the trace - older memory that was freed, and the last is the difference.
+//! begin + live in the trace - older memory that was freed, and the last is the difference. It lies between nothing and all
+//! older frees of the cache, which events do show.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -9,6 +10,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::account::{Account, Amounts};
+use super::caches::{self, CacheAccounts};
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::pass::caches::{CacheKey, parts_of};
@@ -16,7 +19,6 @@ use crate::render::screen::function_of;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::{caller, is_allocator};
 use crate::reports::common::rows::text;
-use crate::trace::aliases::Aliases;
 use crate::trace::allocinfo;
 
 /// Rows of the report.
@@ -29,6 +31,8 @@ pub struct BaselineRows {
     pub page_owner: Option<AccountRows>,
     /// Slab objects by cache and call site, from `alloc_traces`; `null`: not recorded twice.
     pub slab_traces: Option<AccountRows>,
+    /// The same by cache, beside the frees of older objects; `null`: not recorded twice.
+    pub caches: Option<CacheAccounts>,
 }
 
 /// One account.
@@ -39,6 +43,8 @@ pub struct AccountRows {
     pub total: Account,
     /// Number of call sites that changed or have live memory in the trace.
     pub rows_total: usize,
+    /// Call sites whose number of older frees cannot be.
+    pub contradicted: usize,
     /// Call sites, the largest change or live amount first.
     pub rows: Vec<AccountRow>,
 }
@@ -52,38 +58,9 @@ pub struct AccountRow {
     /// Its amounts.
     #[serde(flatten)]
     pub account: Account,
+    /// True if `older_freed` cannot be: less than nothing, or more than all older objects of the cache that were freed.
+    pub is_contradicted: bool,
 }
-
-/// Amounts of a call site: bytes or objects.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Account {
-    /// At the begin, by the kernel.
-    pub before: i64,
-    /// Allocated in the trace and live at its end.
-    pub live: i64,
-    /// At the end, by the kernel.
-    pub after: i64,
-    /// before + live - after: older memory that was freed in the trace, if all events are there.
-    pub older_freed: i64,
-}
-
-impl Account {
-    fn finish(self) -> Self {
-        let older_freed = self.before.saturating_add(self.live).saturating_sub(self.after);
-        Self { older_freed, ..self }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.before = self.before.saturating_add(other.before);
-        self.live = self.live.saturating_add(other.live);
-        self.after = self.after.saturating_add(other.after);
-        self.older_freed = self.older_freed.saturating_add(other.older_freed);
-    }
-}
-
-/// Amounts by name.
-type Amounts = BTreeMap<String, i64>;
 
 /// Names of the attached files, without `.before` and `.after`.
 const NAMES: [&str; 3] = ["allocinfo", "page_owner", "slab_traces"];
@@ -99,46 +76,71 @@ fn twice<'d>(context: &ReportContext<'_, 'd>, name: &str) -> Option<[&'d [u8]; 2
     Some([at("before")?, at("after")?])
 }
 
-/// All accounts of a trace.
-pub fn of(context: &ReportContext<'_, '_>, pages: &HashMap<u32, FrameTotals, IntHash>) -> BaselineRows {
+/// All accounts of a trace; `older_frees`: older objects that were freed, by cache.
+pub fn of(
+    context: &ReportContext<'_, '_>,
+    pages: &HashMap<u32, FrameTotals, IntHash>,
+    older_frees: &Amounts,
+) -> BaselineRows {
     let live = Live::of(context, pages);
     let page_size = i64::try_from(context.analysis.page_size.0).unwrap_or(i64::MAX);
-    let account = |name: &str, amounts: &dyn Fn(&[u8]) -> Amounts, live: &Amounts| {
+    let found = |name: &str, amounts: &dyn Fn(&[u8]) -> Amounts, live: &Amounts| {
         let [before, after] = twice(context, name)?;
-        Some(rows(&amounts(before), &amounts(after), live, context.limit))
+        Some(joined(&amounts(before), &amounts(after), live))
+    };
+    let any = |_: &str| i64::MAX;
+    let allocinfo = found("allocinfo", &bytes_by_function, &live.functions);
+    let page_owner = found("page_owner", &|file| lines(file, page_size, short), &live.pages);
+    let slab = found("slab_traces", &|file| lines(file, 1, in_cache), &live.slab);
+    let of_cache = |name: &str| {
+        let cache = name.split(' ').next().unwrap_or(name);
+        older_frees.get(cache).copied().unwrap_or(0)
+    };
+    let sites = |slab: &Joined| {
+        let sites = slab.iter().map(|(name, account)| (name.as_str(), *account));
+        caches::of(sites, older_frees, context.limit)
     };
     BaselineRows {
-        allocinfo: account("allocinfo", &bytes_by_function, &live.functions),
-        page_owner: account("page_owner", &|file| lines(file, page_size), &live.pages),
-        slab_traces: account("slab_traces", &|file| lines(file, 1), &live.slab),
+        allocinfo: allocinfo.map(|found| rows(found, any, context.limit)),
+        page_owner: page_owner.map(|found| rows(found, any, context.limit)),
+        caches: slab.as_ref().map(sites),
+        slab_traces: slab.map(|found| rows(found, of_cache, context.limit)),
     }
 }
 
-fn rows(before: &Amounts, after: &Amounts, live: &Amounts, limit: usize) -> AccountRows {
-    let mut found: BTreeMap<&str, Account> = BTreeMap::new();
+/// Accounts by name.
+type Joined = BTreeMap<String, Account>;
+
+fn joined(before: &Amounts, after: &Amounts, live: &Amounts) -> Joined {
+    let mut found = Joined::new();
     for (name, amount) in before {
-        found.entry(name).or_default().before = *amount;
+        found.entry(name.clone()).or_default().before = *amount;
     }
     for (name, amount) in after {
-        found.entry(name).or_default().after = *amount;
+        found.entry(name.clone()).or_default().after = *amount;
     }
     for (name, amount) in live {
-        found.entry(name).or_default().live = *amount;
+        found.entry(name.clone()).or_default().live = *amount;
     }
+    found.values_mut().for_each(|account| *account = account.finish());
+    found
+}
+
+/// Rows; `older_freed_max`: most that can be freed of what a row had at the begin.
+fn rows(found: Joined, older_freed_max: impl Fn(&str) -> i64, limit: usize) -> AccountRows {
     let mut total = Account::default();
-    let mut all: Vec<(&str, Account)> = Vec::new();
-    for (name, account) in found {
-        let account = account.finish();
-        total.add(&account);
-        if account.live != 0 || account.before != account.after {
-            all.push((name, account));
-        }
-    }
-    let change = |account: &Account| account.after.saturating_sub(account.before).unsigned_abs();
-    all.sort_by_key(|(_, account)| Reverse(change(account).max(account.live.unsigned_abs())));
-    let rows_total = all.len();
-    let row = |(name, account): (&str, Account)| AccountRow { name: name.to_owned(), account };
-    AccountRows { total, rows_total, rows: all.into_iter().take(limit).map(row).collect() }
+    found.values().for_each(|account| total.add(account));
+    let row = |(name, account): (String, Account)| {
+        let most = older_freed_max(&name).min(account.before);
+        let is_contradicted = !(0..=most).contains(&account.older_freed);
+        AccountRow { name, account, is_contradicted }
+    };
+    let mut rows: Vec<AccountRow> =
+        found.into_iter().filter(|(_, account)| account.is_moved()).map(row).collect();
+    rows.sort_by_key(|row| Reverse(row.account.size()));
+    let (rows_total, contradicted) = (rows.len(), rows.iter().filter(|row| row.is_contradicted).count());
+    rows.truncate(limit);
+    AccountRows { total, rows_total, contradicted, rows }
 }
 
 /// Function and offset, without the size that the kernel prints: `f+0x1 [module]`.
@@ -149,14 +151,22 @@ fn short(symbol: &str) -> String {
     module.map_or(name.to_owned(), |module| format!("{name} [{module}"))
 }
 
+/// Cache, function and offset; all caches of kmalloc have one name.
+fn in_cache(name: &str) -> String {
+    name.split_once(' ').map_or_else(
+        || name.to_owned(),
+        |(cache, symbol)| format!("{} {}", caches::name_of(cache.as_bytes()), short(symbol)),
+    )
+}
+
 /// Lines of `AMOUNT ALLOCATIONS NAME`.
-fn lines(file: &[u8], factor: i64) -> Amounts {
+fn lines(file: &[u8], factor: i64, name_of: impl Fn(&str) -> String) -> Amounts {
     let mut amounts = Amounts::new();
     for line in String::from_utf8_lossy(file).lines() {
         let mut words = line.splitn(3, ' ');
         let amount = words.next().and_then(|amount| amount.parse::<i64>().ok());
         let (Some(amount), Some(name)) = (amount, words.nth(1)) else { continue };
-        let sum = amounts.entry(short(name)).or_default();
+        let sum = amounts.entry(name_of(name)).or_default();
         *sum = sum.saturating_add(amount.saturating_mul(factor));
     }
     amounts
@@ -183,7 +193,6 @@ struct Live {
 impl Live {
     fn of(context: &ReportContext<'_, '_>, pages: &HashMap<u32, FrameTotals, IntHash>) -> Self {
         let (analysis, env) = (context.analysis, context.print_env());
-        let aliases = Aliases::of(context.session.trace.metadata());
         let mut live = Self::default();
         let add = |amounts: &mut Amounts, name: String, amount: u64| {
             let sum = amounts.entry(name).or_default();
@@ -192,7 +201,8 @@ impl Live {
         for part in parts_of(analysis).filter(|part| part.totals.live > 0) {
             let symbol = text(&env.symbol_with_offset(part.site.call_site));
             let cache = match &part.key {
-                CacheKey::Named(name) => text(aliases.target(name)),
+                CacheKey::Kmalloc(_) => caches::KMALLOC.to_owned(),
+                CacheKey::Named(name) => caches::name_of(name),
                 key => crate::pass::caches::name_of(key, analysis),
             };
             add(&mut live.slab, format!("{cache} {}", short(&symbol)), part.totals.live);
@@ -218,17 +228,19 @@ mod tests {
 
     #[test]
     fn the_end_is_the_begin_and_what_is_live_less_what_was_freed() {
-        let amounts = |text: &str| lines(text.as_bytes(), 4096);
+        let amounts = |text: &str| lines(text.as_bytes(), 4096, short);
         let live = BTreeMap::from([("a+0x1 [m]".to_owned(), 3 * 4096), ("new+0x2".to_owned(), 4096)]);
-        let rows = rows(
+        let found = joined(
             &amounts("5 2 a+0x1/0x9 [m]\n7 7 same+0x3/0x4\nbad\n"),
             &amounts("6 2 a+0x1/0x9 [m]\n7 7 same+0x3/0x4\n1 1 new+0x2/0x3\n"),
             &live,
-            10,
         );
+        let rows = rows(found, |_| 4096, 10);
         let found: Vec<_> =
             rows.rows.iter().map(|row| (row.name.as_str(), row.account.older_freed / 4096)).collect();
         assert_eq!(found, [("a+0x1 [m]", 2), ("new+0x2", 0)]);
+        // Only one was freed in its cache.
+        assert_eq!(rows.rows.iter().map(|row| row.is_contradicted).collect::<Vec<_>>(), [true, false]);
         assert_eq!((rows.total.before, rows.total.after), (12 * 4096, 14 * 4096));
         assert_eq!((rows.total.live, rows.total.older_freed), (4 * 4096, 2 * 4096));
     }
