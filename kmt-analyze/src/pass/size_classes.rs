@@ -73,7 +73,7 @@ pub fn is_kmalloc(name: &[u8]) -> bool {
     let is_known = |part: &[u8]| {
         let size = part.strip_suffix(b"k").or_else(|| part.strip_suffix(b"M")).unwrap_or(part);
         let is_number = !size.is_empty() && size.iter().all(u8::is_ascii_digit);
-        is_number || matches!(part, b"rcl" | b"cg" | b"rnd")
+        is_number || matches!(part, b"rcl" | b"cg" | b"rnd" | b"no" | b"objext")
     };
     !rest.is_empty() && rest.split(|&b| b == b'-').all(is_known)
 }

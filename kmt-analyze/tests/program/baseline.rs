@@ -71,15 +71,15 @@ fn the_end_is_explained_by_call_site() {
             ("allocinfo.after", &after),
             (
                 "slab_traces.before",
-                "4 4 cache_a user_a+0x10/0x1000\n9 9 cache_a gone+0x1/0x2\n1 1 kmalloc-cg-64 user_b+0x10/0x1000\n\
-                1 1 kmalloc-128 user_b+0x10/0x1000\n5 5 cache_b unseen+0x1/0x2\n7 7 cache_c same+0x1/0x2\n",
+                "4 cache_a user_a+0x10/0x1000\n9 cache_a gone+0x1/0x2\n1 kmalloc-cg-64 user_b+0x10/0x1000\n\
+                1 kmalloc-128 user_b+0x10/0x1000\n5 cache_b unseen+0x1/0x2\n7 cache_c same+0x1/0x2\n",
             ),
             (
                 "slab_traces.after",
-                "6 6 cache_a user_a+0x10/0x1000\n9 9 cache_a gone+0x1/0x2\n2 2 kmalloc-128 user_b+0x10/0x1000\n\
-                6 6 cache_b unseen+0x1/0x2\n7 7 cache_c same+0x1/0x2\n",
+                "6 cache_a user_a+0x10/0x1000\n9 cache_a gone+0x1/0x2\n2 kmalloc-128 user_b+0x10/0x1000\n\
+                6 cache_b unseen+0x1/0x2\n7 cache_c same+0x1/0x2\n",
             ),
-            ("page_owner.before", "3 1 user_b+0x10/0x1000\n"),
+            ("page_owner.before", "3 user_b+0x10/0x1000\n"),
         ],
     );
     let report = document(&["baseline", "--json"], &file);
@@ -114,10 +114,10 @@ fn the_end_is_explained_by_call_site() {
 #[test]
 fn it_is_refused_without_accounts_and_with_a_selection() {
     let scratch = Scratch::new();
-    let file = trace(&scratch, &[("slab_traces.after", "1 1 a b+0x1/0x2\n")]);
+    let file = trace(&scratch, &[("slab_traces.after", "1 a b+0x1/0x2\n")]);
     let error = stderr(&run(&["baseline"], &file));
     assert!(error.contains("record with --baseline"), "{error}");
-    let file = trace(&scratch, &[("slab_traces.before", ""), ("slab_traces.after", "1 1 a b+0x1/0x2\n")]);
+    let file = trace(&scratch, &[("slab_traces.before", ""), ("slab_traces.after", "1 a b+0x1/0x2\n")]);
     let error = stderr(&run(&["baseline", "--pid", "7"], &file));
     assert!(error.contains("it refuses selections"), "{error}");
 }

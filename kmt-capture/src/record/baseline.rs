@@ -31,8 +31,8 @@ const LINE_MAX: u64 = 4_096;
 /// A file that is larger is left out.
 const ALLOCINFO_MAX: u64 = 4 << 20;
 
-/// Bytes or pages, and allocations, by call site.
-type SiteSums = BTreeMap<String, (u64, u64)>;
+/// Pages or objects by call site.
+type SiteSums = BTreeMap<String, u64>;
 
 impl Baseline {
     /// Name on the command line and in the file.
@@ -53,8 +53,10 @@ impl Baseline {
                 (bytes.len() as u64 <= ALLOCINFO_MAX).then_some(bytes)
             }
             Self::PageOwner => {
-                let file = File::open(debug.join("page_owner")).ok()?;
-                Some(lines_of(&page_owner(BufReader::new(file))))
+                let open = |path: &str| File::open(debug.join(path)).ok().map(BufReader::new);
+                // A stack once, not once for each page: a hundredth of the time.
+                let sums = open("page_owner_stacks/show_stacks").and_then(page_owner_stacks);
+                Some(lines_of(&sums.or_else(|| open("page_owner").map(page_owner))?))
             }
             Self::SlabTraces => slab_traces(&debug.join("slab")).map(|sums| lines_of(&sums)),
         }
@@ -62,23 +64,31 @@ impl Baseline {
     }
 }
 
-/// Writes accounts into the file; returns the names of those that the kernel does not have.
-pub fn write(writer: &mut Writer, of: &[Baseline], when: When) -> kmt_format::Result<Vec<&'static str>> {
-    let mut missing = Vec::new();
-    for baseline in of {
-        match baseline.text(Path::new("/")) {
-            Some(text) => writer.add_file(&format!("{}.{}", baseline.name(), when.suffix()), &text)?,
-            None => missing.push(baseline.name()),
-        }
-    }
-    Ok(missing)
+/// Accounts at one time, by what they are; `None`: the kernel does not have it.
+pub struct Accounts(Vec<(Baseline, Option<Vec<u8>>)>);
+
+/// Reads accounts.
+pub fn read(of: &[Baseline]) -> Accounts {
+    Accounts(of.iter().map(|baseline| (*baseline, baseline.text(Path::new("/")))).collect())
 }
 
-/// `AMOUNT ALLOCATIONS NAME`, a line each.
+impl Accounts {
+    /// Writes them into the file; returns the names of those that the kernel does not have.
+    pub fn write(self, writer: &mut Writer, when: When) -> kmt_format::Result<Vec<&'static str>> {
+        let mut missing = Vec::new();
+        for (baseline, text) in self.0 {
+            match text {
+                Some(text) => writer.add_file(&format!("{}.{}", baseline.name(), when.suffix()), &text)?,
+                None => missing.push(baseline.name()),
+            }
+        }
+        Ok(missing)
+    }
+}
+
+/// `AMOUNT NAME`, a line each.
 fn lines_of(sums: &SiteSums) -> Vec<u8> {
-    let line =
-        |(name, (amount, allocations)): (&String, &(u64, u64))| format!("{amount} {allocations} {name}\n");
-    sums.iter().map(line).collect::<String>().into_bytes()
+    sums.iter().map(|(name, amount)| format!("{amount} {name}\n")).collect::<String>().into_bytes()
 }
 
 /// Calls `each` with the lines of a file, cut if they are very long.
@@ -94,21 +104,42 @@ fn each_line(mut file: impl BufRead, mut each: impl FnMut(&str)) {
     }
 }
 
-fn add(sums: &mut SiteSums, name: &str, amount: u64, allocations: u64) {
+fn add(sums: &mut SiteSums, name: &str, amount: u64) {
     let name = if sums.len() < SITES_MAX || sums.contains_key(name) { name } else { "?" };
     let sum = sums.entry(name.to_owned()).or_default();
-    *sum = (sum.0.saturating_add(amount), sum.1.saturating_add(allocations));
+    *sum = sum.saturating_add(amount);
 }
 
-/// Pages by the first function of their stack outside the allocator (`print_page_owner`, mm/page_owner.c, 4.4 to 7.2):
-/// `Page allocated via order 0, mask …`, a line on the frame, then a function on each line until an empty one.
+/// The function of a line of a stack, if it is outside the allocator.
+fn call_site(line: &str) -> Option<&str> {
+    let frame = line.strip_prefix(' ')?.trim();
+    (frame.contains("+0x") && !is_allocator(frame.as_bytes())).then_some(frame)
+}
+
+/// Pages by the first function of their stack outside the allocator (`stack_print`, mm/page_owner.c, 6.10 to 7.2): a function
+/// on each line, then `nr_base_pages: N`. `None`: it counts allocations (6.9), or has no stacks.
+fn page_owner_stacks(file: impl BufRead) -> Option<SiteSums> {
+    let mut sums = SiteSums::new();
+    let mut site: Option<String> = None;
+    each_line(file, |line| {
+        if let Some(pages) = line.strip_prefix("nr_base_pages: ").and_then(|pages| pages.parse().ok()) {
+            add(&mut sums, site.take().as_deref().unwrap_or("?"), pages);
+        } else if site.is_none() {
+            site = call_site(line).map(str::to_owned);
+        }
+    });
+    (!sums.is_empty()).then_some(sums)
+}
+
+/// The same by the entries of all pages (`print_page_owner`, mm/page_owner.c, 4.4 to 7.2): `Page allocated via order 0, mask …`,
+/// a line on the frame, then a function on each line until an empty one.
 fn page_owner(file: impl BufRead) -> SiteSums {
     let mut sums = SiteSums::new();
     // Pages of the entry, and its call site once it is found.
     let mut entry: Option<(u64, Option<String>)> = None;
     let mut end = |entry: &mut Option<(u64, Option<String>)>| {
         if let Some((pages, site)) = entry.take() {
-            add(&mut sums, site.as_deref().unwrap_or("?"), pages, 1);
+            add(&mut sums, site.as_deref().unwrap_or("?"), pages);
         }
     };
     each_line(file, |line| {
@@ -118,11 +149,8 @@ fn page_owner(file: impl BufRead) -> SiteSums {
             entry = order.filter(|order| *order < 32).map(|order| (1 << order, None));
         } else if line.is_empty() {
             end(&mut entry);
-        } else if let (Some((_, site @ None)), Some(frame)) = (entry.as_mut(), line.strip_prefix(' ')) {
-            let frame = frame.trim();
-            if frame.contains("+0x") && !is_allocator(frame.as_bytes()) {
-                *site = Some(frame.to_owned());
-            }
+        } else if let Some((_, site @ None)) = &mut entry {
+            *site = call_site(line).map(str::to_owned);
         }
     });
     end(&mut entry);
@@ -134,6 +162,8 @@ fn page_owner(file: impl BufRead) -> SiteSums {
 fn slab_traces(slab: &Path) -> Option<SiteSums> {
     let mut caches: Vec<PathBuf> = fs::read_dir(slab).ok()?.flatten().map(|entry| entry.path()).collect();
     caches.sort();
+    // The first opening of a file of debugfs allocates an object that stays.
+    caches.iter().for_each(|path| drop(File::open(path.join("alloc_traces"))));
     let mut sums = SiteSums::new();
     for path in caches {
         let Ok(file) = File::open(path.join("alloc_traces")) else { continue };
@@ -143,7 +173,7 @@ fn slab_traces(slab: &Path) -> Option<SiteSums> {
             let objects = words.next().and_then(|objects| objects.parse::<u64>().ok());
             let site = words.next().filter(|site| site.contains("+0x"));
             if let Some((objects, site)) = objects.zip(site) {
-                add(&mut sums, &format!("{cache} {site}"), objects, objects);
+                add(&mut sums, &format!("{cache} {site}"), objects);
             }
         });
     }
@@ -162,7 +192,17 @@ mod tests {
             Page allocated via order 0, mask 0x1, pid 7, ts 6 ns\nPFN 1 type\n user+0x5/0x6 [mod]\nPage has been migrated\n\n\
             Page allocated via order 0, mask 0x1\nPFN 2 type\n\n Page allocated via order 99, mask\n user+0x5/0x6\n";
         let sums = page_owner(text.as_bytes());
-        assert_eq!(lines_of(&sums), b"1 1 ?\n5 2 user+0x5/0x6 [mod]\n");
+        assert_eq!(lines_of(&sums), b"1 ?\n5 user+0x5/0x6 [mod]\n");
+    }
+
+    #[test]
+    fn pages_of_stacks_count_for_the_same_function() {
+        let text = " post_alloc_hook+0x1/0x2\n user+0x5/0x6 [mod]\n outer+0x7/0x8\nnr_base_pages: 16\n\n \
+            get_page_from_freelist+0x3/0x4\nnr_base_pages: 3\n\n user+0x5/0x6 [mod]\nnr_base_pages: 4\n\n";
+        let sums = page_owner_stacks(text.as_bytes()).unwrap();
+        assert_eq!(lines_of(&sums), b"3 ?\n20 user+0x5/0x6 [mod]\n");
+        let allocations = " user+0x5/0x6 [mod]\nstack_count: 4\n\n";
+        assert_eq!(page_owner_stacks(allocations.as_bytes()), None);
     }
 
     #[test]
@@ -179,7 +219,7 @@ mod tests {
         let text = Baseline::SlabTraces.text(&root).unwrap();
         let missing = [Baseline::PageOwner, Baseline::Allocinfo].map(|baseline| baseline.text(&root));
         fs::remove_dir_all(&root).unwrap();
-        assert_eq!(text, b"12 12 dentry __d_alloc+0x29/0x1a0\n3 3 dentry other+0x1/0x9\n");
+        assert_eq!(text, b"12 dentry __d_alloc+0x29/0x1a0\n3 dentry other+0x1/0x9\n");
         assert_eq!(missing, [None, None]);
     }
 }

@@ -46,3 +46,11 @@ impl Account {
 
 /// Amounts by name.
 pub type Amounts = BTreeMap<String, i64>;
+
+/// Function and offset, without the size that the kernel prints: `f+0x1 [module]`.
+pub fn short(symbol: &str) -> String {
+    let (name, module) =
+        symbol.split_once(" [").map_or((symbol, None), |(name, module)| (name, Some(module)));
+    let name = name.split('/').next().unwrap_or(name);
+    module.map_or(name.to_owned(), |module| format!("{name} [{module}"))
+}

@@ -2,6 +2,7 @@
 
 mod account;
 mod caches;
+mod live;
 mod rows;
 mod text;
 

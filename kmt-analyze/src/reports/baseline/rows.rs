@@ -10,15 +10,12 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::account::{Account, Amounts};
+use super::account::{Account, Amounts, short};
 use super::caches::{self, CacheAccounts};
+use super::live::Live;
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
-use crate::pass::caches::{CacheKey, parts_of};
-use crate::render::screen::function_of;
 use crate::reports::common::ReportContext;
-use crate::reports::common::page_callers::{caller, is_allocator};
-use crate::reports::common::rows::text;
 use crate::trace::allocinfo;
 
 /// Rows of the report.
@@ -82,14 +79,16 @@ pub fn of(
     pages: &HashMap<u32, FrameTotals, IntHash>,
     older_frees: &Amounts,
 ) -> BaselineRows {
-    let live = Live::of(context, pages);
+    let allocinfo = twice(context, "allocinfo").map(|files| files.map(bytes_by_function));
+    let tagged = allocinfo.iter().flatten().flat_map(Amounts::keys).map(String::as_str).collect();
+    let live = Live::of(context, pages, &tagged);
     let page_size = i64::try_from(context.analysis.page_size.0).unwrap_or(i64::MAX);
     let found = |name: &str, amounts: &dyn Fn(&[u8]) -> Amounts, live: &Amounts| {
         let [before, after] = twice(context, name)?;
         Some(joined(&amounts(before), &amounts(after), live))
     };
     let any = |_: &str| i64::MAX;
-    let allocinfo = found("allocinfo", &bytes_by_function, &live.functions);
+    let allocinfo = allocinfo.map(|[before, after]| joined(&before, &after, &live.functions));
     let page_owner = found("page_owner", &|file| lines(file, page_size, short), &live.pages);
     let slab = found("slab_traces", &|file| lines(file, 1, in_cache), &live.slab);
     let of_cache = |name: &str| {
@@ -143,14 +142,6 @@ fn rows(found: Joined, older_freed_max: impl Fn(&str) -> i64, limit: usize) -> A
     AccountRows { total, rows_total, contradicted, rows }
 }
 
-/// Function and offset, without the size that the kernel prints: `f+0x1 [module]`.
-fn short(symbol: &str) -> String {
-    let (name, module) =
-        symbol.split_once(" [").map_or((symbol, None), |(name, module)| (name, Some(module)));
-    let name = name.split('/').next().unwrap_or(name);
-    module.map_or(name.to_owned(), |module| format!("{name} [{module}"))
-}
-
 /// Cache, function and offset; all caches of kmalloc have one name.
 fn in_cache(name: &str) -> String {
     name.split_once(' ').map_or_else(
@@ -159,67 +150,28 @@ fn in_cache(name: &str) -> String {
     )
 }
 
-/// Lines of `AMOUNT ALLOCATIONS NAME`.
+/// Lines of `AMOUNT NAME`.
 fn lines(file: &[u8], factor: i64, name_of: impl Fn(&str) -> String) -> Amounts {
     let mut amounts = Amounts::new();
     for line in String::from_utf8_lossy(file).lines() {
-        let mut words = line.splitn(3, ' ');
-        let amount = words.next().and_then(|amount| amount.parse::<i64>().ok());
-        let (Some(amount), Some(name)) = (amount, words.nth(1)) else { continue };
+        let Some((amount, name)) = line.split_once(' ') else { continue };
+        let Ok(amount) = amount.parse::<i64>() else { continue };
         let sum = amounts.entry(name_of(name)).or_default();
         *sum = sum.saturating_add(amount.saturating_mul(factor));
     }
     amounts
 }
 
-/// Bytes of /proc/allocinfo by function. A copy that cannot be read has none.
+/// Bytes of /proc/allocinfo by function, `f [module]`. A copy that cannot be read has none.
 fn bytes_by_function(file: &[u8]) -> Amounts {
     let mut amounts = Amounts::new();
     for line in allocinfo::lines(Path::new("allocinfo"), file).unwrap_or_default() {
-        let sum = amounts.entry(line.function).or_default();
+        let name =
+            line.module.map_or(line.function.clone(), |module| format!("{} [{module}]", line.function));
+        let sum = amounts.entry(name).or_default();
         *sum = sum.saturating_add(line.bytes);
     }
     amounts
-}
-
-/// Live memory of the trace, by the names of each account.
-#[derive(Default)]
-struct Live {
-    functions: Amounts,
-    pages: Amounts,
-    slab: Amounts,
-}
-
-impl Live {
-    fn of(context: &ReportContext<'_, '_>, pages: &HashMap<u32, FrameTotals, IntHash>) -> Self {
-        let (analysis, env) = (context.analysis, context.print_env());
-        let mut live = Self::default();
-        let add = |amounts: &mut Amounts, name: String, amount: u64| {
-            let sum = amounts.entry(name).or_default();
-            *sum = sum.saturating_add(i64::try_from(amount).unwrap_or(i64::MAX));
-        };
-        for part in parts_of(analysis).filter(|part| part.totals.live > 0) {
-            let symbol = text(&env.symbol_with_offset(part.site.call_site));
-            let cache = match &part.key {
-                CacheKey::Kmalloc(_) => caches::KMALLOC.to_owned(),
-                CacheKey::Named(name) => caches::name_of(name),
-                key => crate::pass::caches::name_of(key, analysis),
-            };
-            add(&mut live.slab, format!("{cache} {}", short(&symbol)), part.totals.live);
-            add(&mut live.functions, function_of(&symbol), part.totals.bytes_live);
-        }
-        for (stack, totals) in pages.iter().filter(|(_, totals)| totals.frames_live > 0) {
-            let bytes = totals.frames_live.saturating_mul(analysis.page_size.0);
-            let stack = analysis.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
-            let symbol = match caller(stack, |address| is_allocator(&env.symbol_with_offset(address))) {
-                0 => "?".to_owned(),
-                address => text(&env.symbol_with_offset(address)),
-            };
-            add(&mut live.functions, function_of(&symbol), bytes);
-            add(&mut live.pages, short(&symbol), bytes);
-        }
-        live
-    }
 }
 
 #[cfg(test)]
@@ -231,8 +183,8 @@ mod tests {
         let amounts = |text: &str| lines(text.as_bytes(), 4096, short);
         let live = BTreeMap::from([("a+0x1 [m]".to_owned(), 3 * 4096), ("new+0x2".to_owned(), 4096)]);
         let found = joined(
-            &amounts("5 2 a+0x1/0x9 [m]\n7 7 same+0x3/0x4\nbad\n"),
-            &amounts("6 2 a+0x1/0x9 [m]\n7 7 same+0x3/0x4\n1 1 new+0x2/0x3\n"),
+            &amounts("5 a+0x1/0x9 [m]\n7 same+0x3/0x4\nbad\n"),
+            &amounts("6 a+0x1/0x9 [m]\n7 same+0x3/0x4\n1 new+0x2/0x3\n"),
             &live,
         );
         let rows = rows(found, |_| 4096, 10);

@@ -19,8 +19,8 @@ use crate::reports::common::symbol::Symbol;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeakRow {
     /// `grows`, `grows_in_batches`, `reclaimable` (in a family: pinned), `with_reclaimable` (one for each object of a
-    /// reclaimable cache), `with_tasks` (allocated when tasks started that still run), `with_slabs` (slab pages, and the
-    /// allocator's own data for each slab), `warming`, `burst`, `lazy` (freed all at once after a delay, by design),
+    /// reclaimable cache), `with_tasks` (allocated when tasks started that still run), `with_slabs` (slab pages, and
+    /// metadata of slabs and objects), `warming`, `burst`, `lazy` (freed all at once after a delay, by design),
     /// `frees_unseen` (frees have no event), `window_too_short`, `uncertain` (most cross a loss), `young`, `few`.
     #[cfg_attr(test, schemars(with = "String"))]
     pub verdict: Verdict,
@@ -178,8 +178,8 @@ impl RowMaker<'_, '_, '_> {
     /// Old bytes of rows, and their growth.
     pub(super) fn old<'r>(&self, rows: impl IntoIterator<Item = &'r Judged<'r>>) -> LeakSum {
         let add = |sum: LeakSum, row: &Judged<'_>| {
-            let growth = per_second(row, self.length);
-            sum.add(self.bytes(row, row.evidence.old_amount), self.bytes(row, growth))
+            let old_bytes = self.bytes(row, row.evidence.old_amount);
+            sum.add(old_bytes, per_second(&row.evidence, old_bytes, self.length))
         };
         rows.into_iter().fold(LeakSum::default(), add)
     }
@@ -188,7 +188,7 @@ impl RowMaker<'_, '_, '_> {
     pub(super) fn row(&self, r: &Judged<'_>) -> LeakRow {
         let e = &r.evidence;
         let bytes = |amount: u64| self.bytes(r, amount);
-        let growth = per_second(r, self.length);
+        let old_bytes = bytes(e.old_amount);
         LeakRow {
             verdict: e.verdict,
             api: r.api.map(|api| api.name()),
@@ -199,8 +199,8 @@ impl RowMaker<'_, '_, '_> {
             survivors: e.survivors,
             bytes: bytes(e.amount),
             old_survivors: e.old,
-            old_bytes: bytes(e.old_amount),
-            old_bytes_per_second: bytes(growth),
+            old_bytes,
+            old_bytes_per_second: per_second(e, old_bytes, self.length),
             old_age: e.old_age,
             allocations_of_that_age: e.old_births,
             steps_with_survivors: e.steps.0,

@@ -26,11 +26,7 @@ impl Recorder {
         let before = writer.finished_len();
         let missing = snapshot::write(writer, When::Before)?;
         snapshot::write_cgroups(writer, 0)?;
-        let none = baseline::write(writer, &options.baseline, When::Before)?;
         self.room.keep_for_end(writer.finished_len().saturating_sub(before));
-        if !none.is_empty() {
-            self.plan.notes.push(format!("this kernel has no {}", none.join(", ")));
-        }
         if !missing.is_empty() {
             self.plan.notes.push(format!("no snapshots of {}", missing.join(", ")));
         }
@@ -52,6 +48,17 @@ impl Recorder {
             symbols::Outcome::Written(_) => {}
         }
         self.clock_pair()?;
+        // Late: what is allocated between this and the first event is in no account. The names of tasks are read once before:
+        // the second time allocates no inodes of /proc.
+        if !options.baseline.is_empty() {
+            self.names.running();
+        }
+        let before = self.writer.finished_len();
+        let missing = baseline::read(&options.baseline).write(&mut self.writer, When::Before)?;
+        self.room.keep_for_end(self.writer.finished_len().saturating_sub(before));
+        if !missing.is_empty() {
+            self.plan.notes.push(format!("this kernel has no {}", missing.join(", ")));
+        }
         // Last: between this and the first event no task should change its name.
         self.names.running();
         self.writer.add_tasks(&self.names.take())?;

@@ -19,6 +19,7 @@ impl Recorder {
     /// Writes the chunks after the last event.
     pub(super) fn close(&mut self, options: &RecordOptions, ending: Ending) -> Result<()> {
         self.setup.stop()?;
+        let baseline = baseline::read(&options.baseline);
         // What follows takes a second on a slow machine, and has nowhere to go without a line.
         self.sink.check_line()?;
         self.disturbed()?;
@@ -46,7 +47,7 @@ impl Recorder {
         let stats: Vec<_> = self.cpus.iter().map(|cpu| (cpu.number(), cpu.stats)).collect();
         self.writer.add_writer_stats(&stats)?;
         snapshot::write(&mut self.writer, When::After)?;
-        baseline::write(&mut self.writer, &options.baseline, When::After)?;
+        baseline.write(&mut self.writer, When::After)?;
         if let Some(now) = now {
             snapshot::write_cgroups(&mut self.writer, now)?;
         }

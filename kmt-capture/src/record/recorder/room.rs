@@ -60,7 +60,7 @@ impl Room {
 
     /// Keeps room for snapshots at the end that are as long as those at the begin.
     pub fn keep_for_end(&mut self, snapshots_len: u64) {
-        self.end_len = END_LEN.saturating_add(snapshots_len);
+        self.end_len = self.end_len.saturating_add(snapshots_len);
     }
 
     /// Looks at the room that the output has. `len` is the length of the file so far.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::evidence::Evidence;
 use super::judged::Judged;
 use crate::collect::growth::STEPS;
 
@@ -20,12 +21,12 @@ pub fn until(step: usize, window: u64) -> u64 {
     (window / STEPS as u64).saturating_mul(step as u64)
 }
 
-/// Old amount per second, or per 10^9 ticks, since growth began.
-pub fn per_second(row: &Judged<'_>, length: u64) -> u64 {
-    let old = length.saturating_sub(row.evidence.old_age);
-    let before = row.evidence.began.map_or(0, |step| until(step, length));
+/// Old bytes per second, or per 10^9 ticks, since growth began.
+pub fn per_second(evidence: &Evidence, old_bytes: u64, length: u64) -> u64 {
+    let old = length.saturating_sub(evidence.old_age);
+    let before = evidence.began.map_or(0, |step| until(step, length));
     let old_length = u128::from(old.saturating_sub(before)).max(1);
-    u64::try_from(u128::from(row.evidence.old_amount) * 1_000_000_000 / old_length).unwrap_or(u64::MAX)
+    u64::try_from(u128::from(old_bytes) * 1_000_000_000 / old_length).unwrap_or(u64::MAX)
 }
 
 /// Families, the largest first.
@@ -42,9 +43,22 @@ pub fn families<'r>(rows: &'r [Judged<'r>], length: u64) -> Vec<Family<'r>> {
         members.sort_by_key(|&member| member != leader);
         let rows: Vec<&Judged<'_>> = members.into_iter().filter_map(|member| rows.get(member)).collect();
         let bytes = rows.iter().map(|r| r.evidence.old_amount).fold(0, u64::saturating_add);
-        let per_second = rows.iter().map(|r| per_second(r, length)).fold(0, u64::saturating_add);
+        let per_second = rows.iter().map(|r| per_second(&r.evidence, r.evidence.old_amount, length));
+        let per_second = per_second.fold(0, u64::saturating_add);
         families.push(Family { bytes, per_second, rows });
     }
     families.sort_by_key(|f| std::cmp::Reverse(f.bytes));
     families
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::growth::SurvivorSums;
+
+    #[test]
+    fn a_page_in_four_seconds_is_growth() {
+        let evidence = Evidence { old_age: 20_000_000_000, ..Evidence::of(&SurvivorSums::default(), 1) };
+        assert_eq!(per_second(&evidence, 24 * 4096, 120_000_000_000), 983);
+    }
 }

@@ -4,9 +4,21 @@
 /// (fs/kernfs/file.c, 6.0 to 7.2). Every task that starts may leave one that is free already.
 pub const FREED_BY_RCU: [&str; 2] = ["kernfs_fop_open", "kernfs_get_open_node"];
 
-/// Functions that allocate the slab allocator's metadata of a slab (mm/slub.c, mm/memcontrol.c, 5.9 to 7.2).
-pub const SLAB_METADATA: [&str; 3] =
-    ["alloc_slab_obj_exts", "memcg_alloc_slab_cgroups", "memcg_alloc_page_obj_cgroups"];
+/// Functions that allocate metadata: of slabs (mm/slub.c, mm/memcontrol.c, 5.9 to 7.2), of each object for kmemleak
+/// (mm/kmemleak.c, 4.4 to 7.2), of stacks for page_owner (mm/page_owner.c, 6.8 to 7.2).
+pub const SLAB_METADATA: [&str; 11] = [
+    "alloc_slab_obj_exts",
+    "memcg_alloc_slab_cgroups",
+    "memcg_alloc_page_obj_cgroups",
+    "__alloc_object",
+    "mem_pool_alloc",
+    "create_object",
+    "__create_object",
+    "add_scan_area",
+    "kmemleak_scan_area",
+    "add_stack_record_to_list",
+    "__set_page_owner",
+];
 
 /// Functions whose objects the kernel frees late and many at once: areas of vmalloc wait until lazy_max_pages() of them
 /// have gathered (mm/vmalloc.c, 4.4 to 7.2).

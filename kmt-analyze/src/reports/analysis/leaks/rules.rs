@@ -136,6 +136,21 @@ mod tests {
     }
 
     #[test]
+    fn records_of_kmemleak_are_metadata() {
+        let evidence = judge(&survival(|_| 5, 100, 0), 1000);
+        let of = |function| {
+            judge_slab(&SlabCase {
+                evidence,
+                cache: "kmemleak_object",
+                function,
+                is_reclaimable: false,
+                live_max: None,
+            })
+        };
+        assert_eq!([of("__alloc_object"), of("do_inotify_init")], [Verdict::WithSlabs, Verdict::Grows]);
+    }
+
+    #[test]
     fn steady_growth_differs_from_filling_and_turnover() {
         let verdict = |c: &SurvivorSums| judge(c, 1000).verdict;
         assert_eq!(verdict(&survival(|_| 5, 100, 3200)), Verdict::Grows);

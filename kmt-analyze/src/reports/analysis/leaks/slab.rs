@@ -73,8 +73,11 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
     rows
 }
 
-/// True if it grows where a leak of the same tasks does: its frees have no event.
+/// True if it grows where a leak of the same tasks does: its frees have no event, or come late by design and none came.
 fn may_grow(row: &Judged<'_>) -> bool {
+    if row.evidence.verdict == Verdict::Lazy {
+        return row.evidence.freed == (0, 0);
+    }
     let is_bulk = row.caches.first().is_some_and(|share| is_freed_in_bulk(&share.cache));
     row.evidence.verdict == Verdict::ImpliedFrees
         && row.evidence.is_unsure()

@@ -15,7 +15,7 @@ pub enum Verdict {
     WithReclaimable,
     /// Objects of tasks that started in the window and still run.
     WithTasks,
-    /// Data of the slab allocator, one object for each slab.
+    /// Metadata of the allocator or of kmemleak: for each slab, or for each object.
     WithSlabs,
     /// Many objects early, hardly any later: a cache or a pool that filled.
     Warming,
