@@ -14,7 +14,7 @@ pub const KALLSYMS: &[u8] =
 pub const MODULES: &str = "mod 16384 0 - Live 0xffffffffc0000000\n";
 
 /// Names of snapshots, and a text of each kind.
-const SNAPSHOTS: [(&str, &str); 16] = [
+const SNAPSHOTS: [(&str, &str); 24] = [
     ("slabinfo.before", SLABINFO),
     ("slabinfo.after", SLABINFO),
     ("slabinfo.meanwhile", SLABINFO),
@@ -31,7 +31,15 @@ const SNAPSHOTS: [(&str, &str); 16] = [
         "zoneinfo.after",
         "Node 0, zone   Normal\n  pages free     3000\n        min      100\n        spanned  8192\n  start_pfn: 16\n",
     ),
-    ("vmallocinfo", "0xffffc90000000000-0xffffc90000005000   20480 do_fork+0x10/0x80 pages=4 vmalloc N0=4\n"),
+    ("vmallocinfo", VMALLOCINFO),
+    ("vmallocinfo.before", VMALLOCINFO),
+    ("vmallocinfo.after", VMALLOCINFO),
+    ("allocinfo.before", ALLOCINFO),
+    ("allocinfo.after", ALLOCINFO),
+    ("page_owner.before", SITES),
+    ("page_owner.after", SITES),
+    ("slab_traces.before", SITES),
+    ("slab_traces.after", SITES),
     ("meminfo.after", "MemTotal:        1000000 kB\nSlab:   20000 kB\n"),
     ("vmstat.after", "nr_free_pages 1000\npgfault 7\n"),
     (
@@ -50,6 +58,16 @@ const SLABINFO: &str = "slabinfo - version: 2.1\n# name            <active_objs>
     kmalloc-128          400    416    128   32    1 : tunables    0    0    0 : slabdata     13     13      0\n\
     kmalloc-64           900   1024     64   64    1 : tunables    0    0    0 : slabdata     16     16      0\n\
     kmalloc-32           500    512     32  128    1 : tunables    0    0    0 : slabdata      4      4      0\n";
+
+const VMALLOCINFO: &str =
+    "0xffffc90000000000-0xffffc90000005000   20480 do_fork+0x10/0x80 pages=4 vmalloc N0=4\n";
+
+const ALLOCINFO: &str = "allocinfo - version: 1.0\n#     <size>  <calls> <tag info>\n\
+    4096        1 fs/inode.c:7 func:alloc_inode\n640       10 mod.c:9 [mod] func:mod_func\n";
+
+/// Amounts by call site, or by cache and call site.
+const SITES: &str =
+    "12 do_fork+0x10/0x80\n7 dentry alloc_inode+0x8/0x300\n3 kmalloc-cg-64 mod_func+0x1/0x2 [mod]\n";
 
 const BUDDYINFO: &str = "Node 0, zone      DMA      0      0      0      0      0      0      1      1      0      1      3 \n\
     Node 0, zone   Normal     10      9      8      7      6      5      4      3      2      1      0 \n";
