@@ -22,9 +22,8 @@ impl Judged<'_> {
         matches!(self.row["verdict"].as_str().unwrap(), "grows" | "grows_in_batches")
     }
 
-    fn per_second(&self, window: Window, unit: u64) -> u64 {
-        let amount = self.evidence.old_bytes / unit;
-        unit * self.evidence.per_second(amount, window, self.row["began_step"].as_u64())
+    fn per_second(&self, window: Window) -> u64 {
+        self.evidence.per_second(self.evidence.old_bytes, window, self.row["began_step"].as_u64())
     }
 }
 
@@ -131,7 +130,7 @@ fn family_is_found(case: &Case<'_>, family: &[&Judged<'_>], (bytes, live): (u64,
         let theirs = judged.evidence.tasks.get(&pid).map_or(0, |task| task.0);
         assert!(theirs * 2 >= judged.evidence.survivors, "{name}: {pid}: {}", judged.row);
     }
-    let per_second = family.iter().map(|judged| judged.per_second(window, 1)).sum();
+    let per_second = family.iter().map(|judged| judged.per_second(window)).sum();
     growth_is(case, found, (bytes, per_second, live), window);
     let tasks = leader.evidence.tasks.len();
     who_is(case, found, (pid, held, bytes), tasks);
@@ -231,7 +230,7 @@ fn page_finding(case: &Case<'_>, most: Option<&Judged<'_>>, window: Window) {
     let bytes = most.map_or(0, |judged| judged.evidence.old_bytes);
     let found = case.one("page_growth", most.is_some() && is_large(bytes, live));
     let (Some(found), Some(judged)) = (found, most) else { return };
-    growth_is(case, found, (bytes, judged.per_second(window, page_size), live), window);
+    growth_is(case, found, (bytes, judged.per_second(window), live), window);
     let (pid, tasks) = (judged.evidence.holder(), &judged.evidence.tasks);
     who_is(case, found, (pid, tasks[&pid].0, judged.evidence.survivors), tasks.len());
     let symbol = judged.row["symbol"].as_str().unwrap();
