@@ -5,6 +5,7 @@
 //! so it measures classes by held memory and not by allocated bytes.
 
 mod layout;
+mod objects;
 mod pool;
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use crate::int_hash::IntHash;
 use crate::ledger::{Change, Interests, Receiver};
 use crate::stream::Api;
 pub use layout::{Layout, best_classes};
+use objects::Objects;
 use pool::Pool;
 
 /// State of one layout.
@@ -25,8 +27,8 @@ pub struct Played {
     pools: Vec<Pool>,
     /// By size of the class, and a bit for separated call sites.
     pool_of: HashMap<u64, u32, IntHash>,
-    /// By address: pool, slab, bytes of the class.
-    objects: HashMap<u64, (u32, u32, u64), IntHash>,
+    /// By number of the site, once it has allocated.
+    pool_of_site: Vec<Option<SitePool>>,
     /// Slab bytes held.
     pub bytes_held: u64,
     /// The highest.
@@ -44,6 +46,21 @@ pub struct Played {
     /// Requests that no class can serve.
     pub not_served: u64,
     last: Option<u64>,
+}
+
+/// Pool of the objects of a site; `None`: no class can serve them.
+type SitePool = Option<u32>;
+
+/// Pool and slab of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Slot {
+    pool: u32,
+    slab: u32,
+}
+
+impl Slot {
+    /// Of an object that no class can serve.
+    const NONE: Self = Self { pool: u32::MAX, slab: 0 };
 }
 
 impl Played {
@@ -71,41 +88,51 @@ impl Played {
         self.last = Some(time);
     }
 
-    fn alloc(&mut self, change: &Change<'_>, counts: bool) {
-        let req = change.site.bytes_req;
-        let Some(size) = self.layout.size(req, change.site.bytes_alloc) else {
+    /// The pool of a site.
+    fn pool(&mut self, change: &Change<'_>) -> SitePool {
+        let known = grown(&mut self.pool_of_site, change.life.site);
+        if let Some(pool) = *known {
+            return pool;
+        }
+        let size = self.layout.size(change.site.bytes_req, change.site.bytes_alloc);
+        let apart = self.layout.apart.contains(&change.site.caller);
+        let (pools, page_size) = (&mut self.pools, self.page_size);
+        let pool = size.map(|size| {
+            *self.pool_of.entry(size << 1 | u64::from(apart)).or_insert_with(|| {
+                pools.push(Pool::new(size, page_size));
+                pools.len() as u32 - 1
+            })
+        });
+        *known = Some(pool);
+        pool
+    }
+
+    fn alloc(&mut self, change: &Change<'_>, counts: bool, slot: &mut Slot) {
+        let Some(number) = self.pool(change) else {
             self.not_served += u64::from(counts);
             return;
         };
-        let apart = self.layout.apart.contains(&change.site.caller);
-        let key = size << 1 | u64::from(apart);
-        let (pools, page_size) = (&mut self.pools, self.page_size);
-        let number = *self.pool_of.entry(key).or_insert_with(|| {
-            pools.push(Pool::new(size, page_size));
-            pools.len() as u32 - 1
-        });
         let Some(pool) = self.pools.get_mut(number as usize) else { return };
         let (slab, is_new) = pool.take();
-        let slab_bytes = pool.slab_bytes;
-        self.objects.insert(change.address, (number, slab, size));
+        let (size, slab_bytes) = (pool.size, pool.slab_bytes);
+        *slot = Slot { pool: number, slab };
         self.bytes_held = self.bytes_held.saturating_add(if is_new { slab_bytes } else { 0 });
         self.bytes_live = self.bytes_live.saturating_add(size);
         if !counts {
             return;
         }
         self.bytes_alloc = self.bytes_alloc.saturating_add(size);
-        self.bytes_wasted = self.bytes_wasted.saturating_add(size.saturating_sub(req));
+        let wasted = size.saturating_sub(change.site.bytes_req);
+        self.bytes_wasted = self.bytes_wasted.saturating_add(wasted);
         self.bytes_held_max = self.bytes_held_max.max(self.bytes_held);
         self.bytes_live_max = self.bytes_live_max.max(self.bytes_live);
     }
 
-    fn free(&mut self, address: u64) {
-        let Some((pool, slab, size)) = self.objects.remove(&address) else { return };
-        self.bytes_live = self.bytes_live.saturating_sub(size);
-        if let Some(pool) = self.pools.get_mut(pool as usize) {
-            if pool.give(slab) {
-                self.bytes_held = self.bytes_held.saturating_sub(pool.slab_bytes);
-            }
+    fn free(&mut self, slot: Slot) {
+        let Some(pool) = self.pools.get_mut(slot.pool as usize) else { return };
+        self.bytes_live = self.bytes_live.saturating_sub(pool.size);
+        if pool.give(slot.slab) {
+            self.bytes_held = self.bytes_held.saturating_sub(pool.slab_bytes);
         }
     }
 }
@@ -139,24 +166,21 @@ impl Collector for Replay {
         ReplayPart {
             share: *share,
             played: played.collect(),
-            requests: HashMap::default(),
-            callers: Vec::new(),
-            births: HashMap::default(),
+            objects: Objects::default(),
+            sites: Vec::new(),
             window: rules.window,
         }
     }
 
-    fn merge(&self, mut first: ReplayPart, others: Vec<ReplayPart>) -> ReplaySums {
-        first.finish(self.end);
-        for mut part in others {
+    fn merge(&self, first: ReplayPart, others: Vec<ReplayPart>) -> ReplaySums {
+        let (mut played, mut sums) = (Vec::new(), ReplaySums::default());
+        for mut part in std::iter::once(first).chain(others) {
             part.finish(self.end);
-            first.played.extend(part.played);
-            first.requests.absorb(part.requests);
-            first.callers.absorb(part.callers);
+            part.sum(&mut sums);
+            played.extend(part.played);
         }
-        first.played.sort_by_key(|(number, _)| *number);
-        let played = first.played.into_iter().map(|(_, played)| played).collect();
-        ReplaySums { played, requests: first.requests, callers: first.callers }
+        played.sort_by_key(|(number, _)| *number);
+        ReplaySums { played: played.into_iter().map(|(_, played)| played).collect(), ..sums }
     }
 }
 
@@ -177,11 +201,19 @@ pub struct ReplayPart {
     share: Share,
     /// With their numbers.
     played: Vec<(u32, Played)>,
-    requests: HashMap<(u64, u64), Requests, IntHash>,
-    callers: Vec<Requests>,
-    /// By address: time of birth; bytes requested, bytes allocated, call site.
-    births: HashMap<u64, (u64, (u64, u64, u32)), IntHash>,
+    objects: Objects,
+    /// By number.
+    sites: Vec<Option<SiteRequests>>,
     window: (u64, u64),
+}
+
+/// Requests of a site.
+#[derive(Debug)]
+struct SiteRequests {
+    bytes_req: u64,
+    bytes_alloc: u64,
+    caller: u32,
+    sums: Requests,
 }
 
 /// Sums of requests.
@@ -204,31 +236,37 @@ impl Receiver for ReplayPart {
             return;
         }
         // Objects from before the window are live in it, but not counted as its allocations.
-        let (start, counts) = (self.window.0, u64::from(change.time >= self.window.0));
-        for (_, played) in &mut self.played {
-            played.pass(change.time, start);
-            if change.is_birth { played.alloc(change, counts == 1) } else { played.free(change.address) }
-        }
+        let (start, counts) = (self.window.0, change.time >= self.window.0);
+        let layouts = self.played.len();
+        self.played.iter_mut().for_each(|(_, played)| played.pass(change.time, start));
+        let born = if change.is_birth {
+            let slots = self.objects.insert(change.address, change.time, change.life.site, layouts);
+            let played = self.played.iter_mut().zip(slots);
+            played.for_each(|((_, played), slot)| played.alloc(change, counts, slot));
+            None
+        } else {
+            let (born, slots) = self.objects.remove(change.address, layouts);
+            self.played.iter_mut().zip(slots).for_each(|((_, played), slot)| played.free(*slot));
+            born.or(Some(change.time))
+        };
         if !self.share.owns(change.address) {
             return;
         }
-        let requests = self.requests.entry((site.bytes_req, site.bytes_alloc)).or_default();
-        let caller = grown(&mut self.callers, site.caller);
-        if change.is_birth {
-            requests.allocs += counts;
-            requests.live += 1;
-            caller.allocs += counts;
-            caller.live += 1;
-            let kind = (site.bytes_req, site.bytes_alloc, site.caller);
-            self.births.insert(change.address, (change.time, kind));
-        } else {
-            requests.live = requests.live.saturating_sub(1);
-            caller.live = caller.live.saturating_sub(1);
-            let born = self.births.remove(&change.address).map_or(change.time, |b| b.0);
-            let held = u128::from(change.time.max(start).saturating_sub(born.max(start)));
-            requests.held = requests.held.saturating_add(held);
-            caller.held = caller.held.saturating_add(held);
-        }
+        let requests = grown(&mut self.sites, change.life.site).get_or_insert_with(|| SiteRequests {
+            bytes_req: site.bytes_req,
+            bytes_alloc: site.bytes_alloc,
+            caller: site.caller,
+            sums: Requests::default(),
+        });
+        let sums = &mut requests.sums;
+        let Some(born) = born else {
+            sums.allocs += u64::from(counts);
+            sums.live += 1;
+            return;
+        };
+        sums.live = sums.live.saturating_sub(1);
+        let held = u128::from(change.time.max(start).saturating_sub(born.max(start)));
+        sums.held = sums.held.saturating_add(held);
     }
 }
 
@@ -237,13 +275,20 @@ impl ReplayPart {
     fn finish(&mut self, end: u64) {
         let start = self.window.0;
         self.played.iter_mut().for_each(|(_, played)| played.pass(end, start));
-        for (born, site) in std::mem::take(&mut self.births).into_values() {
-            let held = u128::from(end.saturating_sub(born.max(start)));
-            if let Some(requests) = self.requests.get_mut(&(site.0, site.1)) {
-                requests.held = requests.held.saturating_add(held);
+        for (address, born, site) in self.objects.iter() {
+            let site = self.sites.get_mut(site as usize).and_then(Option::as_mut);
+            if let Some(site) = site.filter(|_| self.share.owns(address)) {
+                let held = u128::from(end.saturating_sub(born.max(start)));
+                site.sums.held = site.sums.held.saturating_add(held);
             }
-            let caller = grown(&mut self.callers, site.2);
-            caller.held = caller.held.saturating_add(held);
+        }
+    }
+
+    /// Adds the requests of all sites.
+    fn sum(&self, sums: &mut ReplaySums) {
+        for site in self.sites.iter().flatten() {
+            sums.requests.entry((site.bytes_req, site.bytes_alloc)).or_default().absorb(site.sums);
+            grown(&mut sums.callers, site.caller).absorb(site.sums);
         }
     }
 }

@@ -10,6 +10,8 @@ const ORDER_MAX: u32 = 3;
 /// Slabs of one size, with their live objects.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Pool {
+    /// Bytes of an object.
+    pub size: u64,
     /// Objects of a slab.
     pub slots: u32,
     /// Bytes of a slab.
@@ -18,6 +20,8 @@ pub struct Pool {
     slabs: Vec<u32>,
     /// Slabs with room, by number of live objects.
     by_live: Vec<Vec<u32>>,
+    /// A bit for each of these lists that is not empty.
+    filled: Vec<u64>,
     unused: Vec<u32>,
 }
 
@@ -27,18 +31,21 @@ impl Pool {
         let order = slab_order(size, page_size);
         let slab_bytes = page_size << order;
         let slots = (slab_bytes / size.max(1)).clamp(1, SLOTS_MAX) as u32;
+        let lists = slots as usize + 1;
         Self {
+            size,
             slots,
             slab_bytes,
             slabs: Vec::new(),
-            by_live: vec![Vec::new(); slots as usize + 1],
+            by_live: vec![Vec::new(); lists],
+            filled: vec![0; lists.div_ceil(64)],
             unused: Vec::new(),
         }
     }
 
     /// Takes a slot; returns the slab, and true if it is new.
     pub fn take(&mut self) -> (u32, bool) {
-        for live in (0..self.slots).rev() {
+        while let Some(live) = self.fullest() {
             while let Some(slab) = self.by_live.get_mut(live as usize).and_then(Vec::pop) {
                 // The entry may be outdated.
                 if self.slabs.get(slab as usize) == Some(&live) {
@@ -46,6 +53,7 @@ impl Pool {
                     return (slab, false);
                 }
             }
+            self.mark(live, false);
         }
         let slab = self.unused.pop().unwrap_or_else(|| {
             self.slabs.push(0);
@@ -53,6 +61,19 @@ impl Pool {
         });
         self.set(slab, 1);
         (slab, true)
+    }
+
+    /// Number of live objects of the fullest list that may have a slab.
+    fn fullest(&self) -> Option<u32> {
+        let (word, bits) = self.filled.iter().enumerate().rfind(|(_, bits)| **bits != 0)?;
+        Some(word as u32 * 64 + bits.ilog2())
+    }
+
+    fn mark(&mut self, live: u32, is_filled: bool) {
+        if let Some(word) = self.filled.get_mut(live as usize / 64) {
+            let bit = 1 << (live % 64);
+            *word = if is_filled { *word | bit } else { *word & !bit };
+        }
     }
 
     fn set(&mut self, slab: u32, live: u32) {
@@ -63,6 +84,7 @@ impl Pool {
             if let Some(list) = self.by_live.get_mut(live as usize) {
                 list.push(slab);
             }
+            self.mark(live, true);
         }
     }
 
