@@ -54,3 +54,9 @@ pub fn short(symbol: &str) -> String {
     let name = name.split('/').next().unwrap_or(name);
     module.map_or(name.to_owned(), |module| format!("{name} [{module}"))
 }
+
+/// Adds to an amount.
+pub fn add(amounts: &mut Amounts, name: String, amount: i64) {
+    let sum = amounts.entry(name).or_default();
+    *sum = sum.saturating_add(amount);
+}

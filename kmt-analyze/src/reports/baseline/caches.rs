@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::account::{Account, Amounts};
+use super::account::{Account, Amounts, add};
 use crate::pass::Analysis;
 use crate::pass::size_classes::is_kmalloc;
 use crate::reports::common::rows::text;
@@ -58,8 +58,7 @@ pub fn older_frees(analysis: &Analysis, unmatched: &[u64]) -> Amounts {
             (Api::Cache, Some(cache)) => name_of(analysis.interner.name(cache)),
             (Api::Cache, None) => continue,
         };
-        let sum = freed.entry(cache).or_default();
-        *sum = sum.saturating_add(i64::try_from(*number).unwrap_or(i64::MAX));
+        add(&mut freed, cache, i64::try_from(*number).unwrap_or(i64::MAX));
     }
     freed
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use super::account::{Amounts, short};
+use super::account::{Amounts, add, short};
 use super::caches;
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
@@ -45,12 +45,12 @@ impl Live {
                 CacheKey::Named(name) => caches::name_of(name),
                 key => crate::pass::caches::name_of(key, analysis),
             };
-            add(&mut live.slab, format!("{cache} {}", short(&symbol)), part.totals.live);
+            add(&mut live.slab, format!("{cache} {}", short(&symbol)), signed(part.totals.live));
             let function = tag(context, &[address], tagged).unwrap_or_else(|| function_of(&symbol));
-            add(&mut live.functions, function, part.totals.bytes_live);
+            add(&mut live.functions, function, signed(part.totals.bytes_live));
         }
         for (stack, totals) in pages.iter().filter(|(_, totals)| totals.frames_live > 0) {
-            let bytes = totals.frames_live.saturating_mul(analysis.page_size.0);
+            let bytes = signed(totals.frames_live.saturating_mul(analysis.page_size.0));
             let stack = analysis.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
             let symbol = match caller(stack, |address| is_allocator(&env.symbol_with_offset(address))) {
                 0 => "?".to_owned(),
@@ -64,9 +64,8 @@ impl Live {
     }
 }
 
-fn add(amounts: &mut Amounts, name: String, amount: u64) {
-    let sum = amounts.entry(name).or_default();
-    *sum = sum.saturating_add(i64::try_from(amount).unwrap_or(i64::MAX));
+fn signed(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
 /// The function with a tag that an allocation counts for: the innermost of its stack. With source lines inlined functions are

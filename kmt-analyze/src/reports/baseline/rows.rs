@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::account::{Account, Amounts, short};
+use super::account::{Account, Amounts, add, short};
 use super::caches::{self, CacheAccounts};
 use super::live::Live;
 use crate::int_hash::IntHash;
@@ -156,8 +156,7 @@ fn lines(file: &[u8], factor: i64, name_of: impl Fn(&str) -> String) -> Amounts 
     for line in String::from_utf8_lossy(file).lines() {
         let Some((amount, name)) = line.split_once(' ') else { continue };
         let Ok(amount) = amount.parse::<i64>() else { continue };
-        let sum = amounts.entry(name_of(name)).or_default();
-        *sum = sum.saturating_add(amount.saturating_mul(factor));
+        add(&mut amounts, name_of(name), amount.saturating_mul(factor));
     }
     amounts
 }
@@ -168,8 +167,7 @@ fn bytes_by_function(file: &[u8]) -> Amounts {
     for line in allocinfo::lines(Path::new("allocinfo"), file).unwrap_or_default() {
         let name =
             line.module.map_or(line.function.clone(), |module| format!("{} [{module}]", line.function));
-        let sum = amounts.entry(name).or_default();
-        *sum = sum.saturating_add(line.bytes);
+        add(&mut amounts, name, line.bytes);
     }
     amounts
 }

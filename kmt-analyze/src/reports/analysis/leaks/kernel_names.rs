@@ -6,7 +6,7 @@ pub const FREED_BY_RCU: [&str; 2] = ["kernfs_fop_open", "kernfs_get_open_node"];
 
 /// Functions that allocate metadata: of slabs (mm/slub.c, mm/memcontrol.c, 5.9 to 7.2), of each object for kmemleak
 /// (mm/kmemleak.c, 4.4 to 7.2), of stacks for page_owner (mm/page_owner.c, 6.8 to 7.2).
-pub const SLAB_METADATA: [&str; 11] = [
+pub const METADATA: [&str; 11] = [
     "alloc_slab_obj_exts",
     "memcg_alloc_slab_cgroups",
     "memcg_alloc_page_obj_cgroups",

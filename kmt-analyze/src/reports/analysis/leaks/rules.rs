@@ -7,7 +7,7 @@
 use kmt_common::unseen_frees::is_freed_in_bulk;
 
 use super::evidence::{Evidence, SURVIVORS_MIN};
-use super::kernel_names::{FREED_BY_RCU, LAZY, SLAB_METADATA};
+use super::kernel_names::{FREED_BY_RCU, LAZY, METADATA};
 use super::verdict::Verdict;
 use crate::collect::growth::{STEPS, SurvivorSums};
 
@@ -58,7 +58,7 @@ const SLAB: [SlabRule; 6] = [
     (Verdict::ImpliedFrees, |c| c.evidence.freed.0 == 0 && FREED_BY_RCU.contains(&c.function)),
     (Verdict::Reclaimable, |c| c.is_reclaimable),
     (Verdict::Lazy, |c| LAZY.contains(&c.function)),
-    (Verdict::WithSlabs, |c| SLAB_METADATA.contains(&c.function)),
+    (Verdict::WithSlabs, |c| METADATA.contains(&c.function)),
 ];
 
 /// Pages of a kind or of a call site, for the rules.
