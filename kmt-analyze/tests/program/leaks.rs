@@ -10,6 +10,52 @@ use serde_json::Value;
 /// Steps of 10 ms in a trace.
 const STEPS: u64 = 400;
 
+/// An area of vmalloc with its object in each step, which `is_freed` frees at once, and pipes that another task keeps.
+fn areas(is_freed: bool) -> String {
+    let mut out = String::new();
+    for step in 0..STEPS {
+        let time = 1_000_000 + step * 10_000;
+        let mut event = |time: u64, text: &str| {
+            let (seconds, rest) = (time / 1_000_000, time % 1_000_000);
+            writeln!(out, "        leaky-77     [000] .....     {seconds}.{rest:06}: {text}").unwrap();
+        };
+        let mut object = |time: u64, site: &str, ptr: u64, size: u64| {
+            event(
+                time,
+                &format!(
+                    "kmalloc: call_site={site} ptr=ffff8881{ptr:08x} bytes_req={size} bytes_alloc={size} gfp_flags=GFP_KERNEL node=-1 accounted=false"
+                ),
+            );
+        };
+        object(time, "prog_alloc+0x10/0x40", step * 4096, 512);
+        object(time + 5, "__get_vm_area_node+0x20/0x80", step * 4096 + 1024, 64);
+        object(time + 9, "turnover+0x2/0x20", step * 4096 + 2048, 64);
+        event(time + 12, &format!("kfree: call_site=done+0x1/0x20 ptr=ffff8881{:08x}", step * 4096 + 2048));
+        if is_freed && step % 100 == 99 {
+            let area = step * 4096 + 1024;
+            event(time + 14, &format!("kfree: call_site=purge+0x1/0x20 ptr=ffff8881{area:08x}"));
+        }
+    }
+    out
+}
+
+/// Areas of vmalloc are freed late by design. Where none is, and they come with a leak, they are of it.
+#[test]
+fn areas_without_frees_are_of_the_leak_that_they_come_with() {
+    let scratch = Scratch::new();
+    for (is_freed, call_sites, verdict) in [(false, 2, "grows"), (true, 1, "lazy")] {
+        let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+        fs::write(&input, areas(is_freed)).unwrap();
+        let _ = fs::remove_file(&output);
+        convert(&input, &output, None).unwrap();
+        let leaks = &json(&["leaks", "--json"], &output)["leaks"];
+        assert_eq!(leaks["families"][0]["call_sites"], call_sites, "{leaks:#}");
+        let rows = leaks["callers"].as_array().unwrap();
+        let area = rows.iter().find(|row| row["symbol"].as_str().unwrap().starts_with("__get_vm_area_node"));
+        assert_eq!(area.unwrap()["verdict"], verdict, "{leaks:#}");
+    }
+}
+
 /// Two leaks of two tasks: a pipe of two objects with a stack, and one object that comes at other times. Besides them a
 /// call site that frees all it allocates.
 fn trace() -> String {

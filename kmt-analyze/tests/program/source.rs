@@ -78,6 +78,11 @@ impl Made {
 
     /// A trace with an allocation for each expected line, that is returned to behind the expected byte.
     pub fn trace(&self, metadata: &[(&str, &[u8])]) -> (Vec<u8>, Vec<u64>) {
+        self.trace_with(metadata, &[])
+    }
+
+    /// The same with attached files.
+    pub fn trace_with(&self, metadata: &[(&str, &[u8])], files: &[(&str, &str)]) -> (Vec<u8>, Vec<u64>) {
         let mut crafted = Crafted::new();
         crafted.writer.add_metadata(metadata).unwrap();
         let elf = object::File::parse(self.bytes.as_slice()).unwrap();
@@ -116,6 +121,9 @@ impl Made {
         // Frees are recorded too, so what is live is known.
         let what = What::Free { kfree: true, ptr: BASE };
         crafted.event(&Event { time: 900_000, cpu: 0, pid: 7, what });
+        for (name, text) in files {
+            crafted.writer.add_file(name, text.as_bytes()).unwrap();
+        }
         (crafted.writer.finish().unwrap(), sites)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::account::Account;
 use super::caches::{CacheAccount, CacheAccounts};
-use super::rows::{AccountRows, BaselineRows};
+use super::rows::{AccountRow, AccountRows, BaselineRows};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::count;
 use crate::render::words::counted;
@@ -96,7 +96,7 @@ fn table(title: &str, rows: &AccountRows, unit: Unit) -> Table {
         Unit::Bytes => Cell::BytesChange(amount),
         Unit::Objects => Cell::Change(amount),
     };
-    Table::of_rows(title, rows.rows.iter())
+    let table = Table::of_rows(title, rows.rows.iter())
         .of("call site", "call sites", rows.rows_total)
         .column(Column::name("call site"), |row| Cell::symbol(row.name.clone()))
         .column(Column::number("before").leaves(1), move |row| cell(row.account.before))
@@ -105,6 +105,12 @@ fn table(title: &str, rows: &AccountRows, unit: Unit) -> Table {
         .column(Column::number("now"), move |row| cell(row.account.after))
         .column(Column::number("change").leaves(3), move |row| {
             change(row.account.after.saturating_sub(row.account.before))
-        })
-        .into()
+        });
+    if rows.contradicted == 0 {
+        return table.into();
+    }
+    let fits = |row: &&AccountRow| Cell::text(if row.is_contradicted { "no" } else { "" });
+    let reason = "fits: no, if older freed is below 0 or above all older memory: its events are missing, or have another \
+                  call site";
+    table.column(Column::name("fits"), fits).explain("fits", reason).into()
 }
