@@ -9,7 +9,7 @@ use crate::ledger::{Interests, Receiver, Rules};
 /// number of parts. Equal collectors of one type share their parts.
 pub trait Collector: PartialEq + 'static {
     /// Receives the events of one partition.
-    type Part: Receiver + 'static;
+    type Part: Receiver + Send + 'static;
     /// Result of the pass.
     type Output: 'static;
 
@@ -31,7 +31,7 @@ pub trait Collector: PartialEq + 'static {
 /// A collector whose parts are sums, and whose result is the sum of its parts.
 pub trait SumCollector: PartialEq + 'static {
     /// Sums of the events of one partition, and of all.
-    type Sums: Receiver + Sums + Default + 'static;
+    type Sums: Receiver + Sums + Default + Send + 'static;
 
     /// Events that its parts receive.
     fn interests(&self) -> Interests;

@@ -102,7 +102,7 @@ impl Receiver for FallbackSums {
 
     /// Matches the page allocation of a fallback by its migrate type. Its page may be another one, since fallbacks fill
     /// per-CPU lists.
-    fn page_alloc(&mut self, event: &PageEvent<'_>) {
+    fn page_alloc(&mut self, event: &PageEvent) {
         let pid = event.origin.pid;
         let Some(mut fallback) = self.open.remove(pid) else { return };
         if fallback.page_site.is_some() || fallback.alloc_migratetype != Some(event.site.migratetype) {

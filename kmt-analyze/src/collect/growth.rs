@@ -136,7 +136,7 @@ pub struct SurvivorSums {
     pub page_holders: HashMap<u32, StepCounts, IntHash>,
     /// Survivors that are uncertain.
     pub uncertain: u64,
-    /// Survivors of slab objects by number of their site; sites without survivors have 0.
+    /// Survivors of slab objects by number of their site.
     pub sites: HashMap<u32, u64, IntHash>,
 }
 
@@ -162,13 +162,13 @@ impl Receiver for GrowthSums {
         }
         let born = window.place(closed.life.born);
         let survival = grown(&mut self.callers, closed.caller);
-        *survival.sites.entry(closed.life.site).or_default() += u64::from(is_live);
         survival.births.add(born, u64::from(closed.is_born));
         if is_implied {
             survival.implied_frees += 1;
             survival.implied_free_ages.add(closed.end.time().unwrap_or(0).saturating_sub(closed.life.born));
         }
         if is_live {
+            *survival.sites.entry(closed.life.site).or_default() += 1;
             survival.holders.entry(closed.born_at.pid).or_default().add(born, 1);
             survival.survivors.add(born, 1);
             survival.survivor_amount.add(born, closed.bytes_alloc);

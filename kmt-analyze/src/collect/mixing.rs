@@ -81,7 +81,7 @@ pub struct LivePages {
 }
 
 impl Receiver for MixingPart {
-    fn page_alloc(&mut self, event: &PageEvent<'_>) {
+    fn page_alloc(&mut self, event: &PageEvent) {
         if event.failed || u32::from(event.site.order) >= self.sums.pageblock_order {
             return;
         }

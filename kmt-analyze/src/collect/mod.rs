@@ -61,6 +61,7 @@ pub use occupancy::Occupancy;
 pub use page_groups::PageGroups;
 pub use page_stacks::PageStacks;
 pub use page_use::PageUse;
+pub(crate) use parts::Parts;
 pub use peak::Peak;
 pub use reasons::Reasons;
 pub use replay::Replay;

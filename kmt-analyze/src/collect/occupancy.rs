@@ -113,7 +113,7 @@ impl OccupancyPart {
 
     fn finish(self) -> OccupancySums {
         // Numbers are reused: a page exists if its frame has its number.
-        let number = |page: &SlabPage| self.owners.get(page.pfn).checked_sub(1);
+        let number = |page: &SlabPage| self.owners.find(page.pfn).checked_sub(1);
         let is_there = |page: &&SlabPage| {
             number(page).and_then(|n| self.pages.get(n)).is_some_and(|p| std::ptr::eq(p, *page))
         };
@@ -149,7 +149,7 @@ impl OccupancyPart {
         self.map.map_or(address, |map| map.frame(address, self.page_shift)) >> ORDER_MAX
     }
 
-    fn page(&self, address: u64) -> Option<u32> {
+    fn page(&mut self, address: u64) -> Option<u32> {
         let frame = self.map?.frame(address, self.page_shift);
         self.owners.get(frame).checked_sub(1)
     }
@@ -178,7 +178,7 @@ impl OccupancyPart {
     }
 
     /// Ends all pages on the frames of an event.
-    fn clear(&mut self, event: &PageEvent<'_>) {
+    fn clear(&mut self, event: &PageEvent) {
         let order = event.site.order.min(ORDER_MAX);
         let frames = 1u64 << order;
         let mut old: Option<Holds> = None;
@@ -226,7 +226,7 @@ impl OccupancyPart {
 
 impl Receiver for OccupancyPart {
     #[inline]
-    fn changed(&mut self, change: &Change<'_>) {
+    fn changed(&mut self, change: &Change) {
         if change.time > self.end || self.map.is_none() {
             return;
         }
@@ -281,7 +281,7 @@ impl Receiver for OccupancyPart {
         }
     }
 
-    fn page_alloc(&mut self, event: &PageEvent<'_>) {
+    fn page_alloc(&mut self, event: &PageEvent) {
         if event.failed || event.op.time > self.end || self.map.is_none() {
             return;
         }
@@ -302,7 +302,7 @@ impl Receiver for OccupancyPart {
         self.owners.set(pfn, event.site.order.min(ORDER_MAX), number + 1);
     }
 
-    fn page_free(&mut self, event: &PageEvent<'_>) {
+    fn page_free(&mut self, event: &PageEvent) {
         if event.op.time <= self.end && self.map.is_some() {
             self.clear(event);
         }

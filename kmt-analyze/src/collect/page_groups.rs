@@ -50,7 +50,7 @@ impl Receiver for PageGroupSums {
     }
 
     /// Failed allocations have no frames.
-    fn page_alloc(&mut self, event: &PageEvent<'_>) {
+    fn page_alloc(&mut self, event: &PageEvent) {
         if event.failed && event.counted {
             let group = PageGroup { site: event.op.code.number(), origin: event.op.origin, stack: NO_STACK };
             self.0.entry(group).or_default().alloc_failures += 1;

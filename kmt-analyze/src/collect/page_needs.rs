@@ -25,7 +25,7 @@ impl<T> PageNeeds<T> {
     }
 
     /// Adds something of a task, with the page allocation that it is about, if that is known.
-    pub fn insert(&mut self, pid: i32, item: T, allocation: Option<&PageEvent<'_>>) {
+    pub fn insert(&mut self, pid: i32, item: T, allocation: Option<&PageEvent>) {
         let frames = allocation.map_or(0..0, |event| {
             let pfn = event.op.value;
             pfn..pfn.saturating_add(1 << event.site.order.min(32))

@@ -111,13 +111,13 @@ impl PageUseSums {
 }
 
 impl Receiver for PageUseSums {
-    fn page_alloc(&mut self, event: &PageEvent<'_>) {
+    fn page_alloc(&mut self, event: &PageEvent) {
         if event.counted {
             self.at(event.origin.pid, PageRun::None).allocs += 1;
         }
     }
 
-    fn page_free(&mut self, event: &PageEvent<'_>) {
+    fn page_free(&mut self, event: &PageEvent) {
         if event.counted {
             self.at(event.origin.pid, PageRun::None).frees_direct += 1;
         }

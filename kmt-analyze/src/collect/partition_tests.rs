@@ -1,5 +1,6 @@
 //! Every collector gives the same result in one part and in several, on random events of a real ledger.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use proptest::prelude::*;
@@ -8,10 +9,10 @@ use super::collector::part_of;
 use super::replay::Layout;
 use super::tests::{BASE, rules};
 use super::*;
+use crate::ledger::batch::{Batch, Batched};
 use crate::ledger::lives::{Free, Life, NoLife};
 use crate::ledger::{
-    Change, Choice, Closed, ClosedFrames, Interests, Ledger, PageEvent, PlainLife, Receiver, Rules,
-    SideEvent, SiteInfo,
+    Change, Choice, Closed, ClosedFrames, Interests, Ledger, PageEvent, PlainLife, Receiver, Rules, SideEvent,
 };
 use crate::stream::op::{Kind, OpCode};
 use crate::stream::{
@@ -28,24 +29,9 @@ enum Logged {
     Frames(ClosedFrames),
     Unmatched(Free, NoLife),
     FreedUnknown(u64, Free),
-    Changed {
-        address: u64,
-        life: Life,
-        site: SiteInfo,
-        time: u64,
-        is_birth: bool,
-        is_deferred: bool,
-        order: u64,
-    },
+    Changed(Change),
     SlabAlloc(Op, Origin, bool),
-    Pages {
-        op: Op,
-        site: PageSite,
-        origin: Origin,
-        failed: bool,
-        counted: bool,
-        is_free: bool,
-    },
+    Pages(PageEvent, bool),
     Side(SideEvent),
 }
 
@@ -72,29 +58,20 @@ impl Receiver for Log {
     fn freed_unknown(&mut self, address: u64, free: &Free) {
         self.0.push(Logged::FreedUnknown(address, *free));
     }
-    fn changed(&mut self, change: &Change<'_>) {
-        let Change { address, time, is_birth, is_deferred, order, .. } = *change;
-        let (life, site) = (*change.life, *change.site);
-        self.0.push(Logged::Changed { address, life, site, time, is_birth, is_deferred, order });
+    fn changed(&mut self, change: &Change) {
+        self.0.push(Logged::Changed(*change));
     }
     fn slab_alloc(&mut self, op: &Op, origin: Origin, counted: bool) {
         self.0.push(Logged::SlabAlloc(*op, origin, counted));
     }
-    fn page_alloc(&mut self, event: &PageEvent<'_>) {
-        self.pages(event, false);
+    fn page_alloc(&mut self, event: &PageEvent) {
+        self.0.push(Logged::Pages(*event, false));
     }
-    fn page_free(&mut self, event: &PageEvent<'_>) {
-        self.pages(event, true);
+    fn page_free(&mut self, event: &PageEvent) {
+        self.0.push(Logged::Pages(*event, true));
     }
     fn side_event(&mut self, event: &SideEvent) {
         self.0.push(Logged::Side(*event));
-    }
-}
-
-impl Log {
-    fn pages(&mut self, event: &PageEvent<'_>, is_free: bool) {
-        let PageEvent { op, site, origin, failed, counted } = *event;
-        self.0.push(Logged::Pages { op: *op, site, origin, failed, counted, is_free });
     }
 }
 
@@ -105,9 +82,9 @@ impl Logged {
             Self::FreedPlain(..) | Self::ImpliedFreePlain(..) => wanted.contains(Interests::PLAIN_LIVES),
             Self::Frames(_) => wanted.contains(Interests::FRAMES),
             Self::Unmatched(..) | Self::FreedUnknown(..) => wanted.contains(Interests::UNMATCHED),
-            Self::Changed { .. } => wanted.contains(Interests::CHANGES),
+            Self::Changed(_) => wanted.contains(Interests::CHANGES),
             Self::SlabAlloc(..) => wanted.contains(Interests::SLAB_ALLOCS),
-            Self::Pages { .. } => wanted.contains(Interests::PAGES),
+            Self::Pages(..) => wanted.contains(Interests::PAGES),
             Self::Side(_) => wanted.intersects(Interests::ANY_SIDE_EVENTS),
         }
     }
@@ -122,19 +99,10 @@ impl Logged {
             Self::Frames(closed) => part.closed_frames(closed),
             Self::Unmatched(free, no_life) => part.unmatched(free, *no_life),
             Self::FreedUnknown(address, free) => part.freed_unknown(*address, free),
-            Self::Changed { address, life, site, time, is_birth, is_deferred, order } => {
-                let (address, time, order) = (*address, *time, *order);
-                let (is_birth, is_deferred) = (*is_birth, *is_deferred);
-                let change =
-                    Change { address, life, site, selected: true, time, is_birth, is_deferred, order };
-                part.changed(&change);
-            }
+            Self::Changed(change) => part.changed(change),
             Self::SlabAlloc(op, origin, counted) => part.slab_alloc(op, *origin, *counted),
-            Self::Pages { op, site, origin, failed, counted, is_free } => {
-                let event =
-                    PageEvent { op, site: *site, origin: *origin, failed: *failed, counted: *counted };
-                if *is_free { part.page_free(&event) } else { part.page_alloc(&event) }
-            }
+            Self::Pages(event, true) => part.page_free(event),
+            Self::Pages(event, false) => part.page_alloc(event),
             Self::Side(event) => part.side_event(event),
         }
     }
@@ -144,10 +112,10 @@ impl Logged {
         match (route, self) {
             (Route::All, _) => None,
             (Route::Whole, _) => Some(0),
-            (Route::Any, Self::Changed { address, .. }) => Some(part_of(*address, of)),
+            (Route::Any, Self::Changed(change)) => Some(part_of(change.address, of)),
             // Any part: not even by address.
             (Route::Any, _) => Some(part_of(number as u64, of)),
-            (Route::Task, Self::SlabAlloc(_, origin, _) | Self::Pages { origin, .. }) => {
+            (Route::Task, Self::SlabAlloc(_, origin, _) | Self::Pages(PageEvent { origin, .. }, _)) => {
                 Some(part_of(origin.pid as u64, of))
             }
             (Route::Task, Self::Side(event)) => Some(part_of(event.origin.pid as u64, of)),
@@ -302,8 +270,44 @@ fn numbers() -> impl Strategy<Value = Vec<Numbers>> {
     proptest::collection::vec((any::<u8>(), any::<(u8, u8, u8, u8)>()), 0..600)
 }
 
+/// Checks that batches have the events of a log that a receiver wants: in order, or those of each method in order.
+fn check_batches(log: &[Logged], wanted: Interests) {
+    let (mut in_order, mut by_method) = (Log::default(), Log::default());
+    let mut batches = Batched::new(|batch: &mut Batch| {
+        batch.deliver(wanted, true, &mut in_order);
+        batch.deliver(wanted, false, &mut by_method);
+        batch.clear();
+    });
+    log.iter().for_each(|event| event.hand(&mut batches));
+    batches.finish();
+    let lines = |log: &mut dyn Iterator<Item = &Logged>| log.map(|e| format!("{e:?}")).collect::<Vec<_>>();
+    let expected = lines(&mut log.iter().filter(|event| event.is_wanted(&wanted)));
+    assert_eq!(lines(&mut in_order.0.iter()), expected);
+    for kind in expected.iter().map(|line| kind_of(line)).collect::<BTreeSet<_>>() {
+        let of_kind = |lines: &[String]| -> Vec<String> {
+            lines.iter().filter(|line| kind_of(line) == kind).cloned().collect()
+        };
+        assert_eq!(of_kind(&lines(&mut by_method.0.iter())), of_kind(&expected));
+    }
+    assert_eq!(by_method.0.len(), expected.len());
+}
+
+/// Name of the kind of an event that is printed so.
+fn kind_of(line: &str) -> &str {
+    line.split('(').next().unwrap_or(line)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn batches_have_all_events(numbers in numbers(), bits in any::<u16>(), lives in any::<bool>()) {
+        let log = log_of(&numbers, lives);
+        check_batches(&log, Interests::from_bits_truncate(bits));
+        check_batches(&log, Interests::all());
+        // Several batches.
+        check_batches(&log.iter().cycle().take(5_000).cloned().collect::<Vec<_>>(), Interests::all());
+    }
 
     #[test]
     fn collectors_give_the_same_whole_and_in_partitions(numbers in numbers()) {

@@ -46,7 +46,7 @@ pub struct PeakPart {
 
 impl Receiver for PeakPart {
     #[inline]
-    fn changed(&mut self, change: &Change<'_>) {
+    fn changed(&mut self, change: &Change) {
         if !change.selected {
             return;
         }

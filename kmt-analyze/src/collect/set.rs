@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::collector::{Collector, Share};
+use super::collector::{Collector, Route, Share};
 use super::parts::{AnyPart, Parts};
 use crate::ledger::Interests;
 
@@ -53,7 +53,7 @@ impl Collectors {
 
     /// Parts that receive the events of one partition.
     pub fn partition(&self, share: &Share) -> Parts {
-        Parts::new(self.all.iter().map(|c| (c.any_interests(share), c.any_partition(share))))
+        Parts::new(self.all.iter().map(|c| (c.any_interests(share), c.any_route(), c.any_partition(share))))
     }
 
     /// Results of the parts of all partitions.
@@ -99,6 +99,7 @@ trait AnyCollector {
     fn as_any(&self) -> &dyn Any;
     fn interests(&self) -> Interests;
     fn any_interests(&self, share: &Share) -> Interests;
+    fn any_route(&self) -> Route;
     fn any_partition(&self, share: &Share) -> Box<dyn AnyPart>;
     fn any_merge(&self, parts: Vec<Box<dyn AnyPart>>) -> Box<dyn Any>;
 }
@@ -115,6 +116,10 @@ impl<C: Collector> AnyCollector for C {
     fn any_interests(&self, share: &Share) -> Interests {
         let own = Collector::interests(self);
         if share.has_stacks { own } else { own - Interests::STACKS }
+    }
+
+    fn any_route(&self) -> Route {
+        self.route()
     }
 
     fn any_partition(&self, share: &Share) -> Box<dyn AnyPart> {

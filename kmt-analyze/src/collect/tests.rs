@@ -42,9 +42,9 @@ fn noted(kind: SideEventKind, pid: i32, time: u64, numbers: &[u64]) -> SideEvent
     SideEvent { kind, numbers: all, time, origin: origin(pid) }
 }
 
-fn page(op: &Op, pid: i32, order: u8, migratetype: i32) -> PageEvent<'_> {
+fn page(op: &Op, pid: i32, order: u8, migratetype: i32) -> PageEvent {
     let site = PageSite { order, migratetype, ..PageSite::default() };
-    PageEvent { op, site, origin: origin(pid), failed: false, counted: true }
+    PageEvent { op: *op, site, origin: origin(pid), failed: false, counted: true }
 }
 
 fn page_op(pfn: u64, site: u32, time: u64) -> Op {
@@ -244,8 +244,8 @@ fn object(part: &mut OccupancyPart, pfn: u64, number: u64, time: u64, is_birth: 
     let address = BASE + (pfn << 12) + number * 512;
     part.changed(&Change {
         address,
-        life: &life,
-        site: &site,
+        life,
+        site,
         selected: true,
         time,
         is_birth,

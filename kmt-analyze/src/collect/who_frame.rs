@@ -97,7 +97,7 @@ pub struct FrameLives {
 }
 
 impl FrameLives {
-    fn is_held_by(&self, event: &PageEvent<'_>) -> bool {
+    fn is_held_by(&self, event: &PageEvent) -> bool {
         let frames = 1u64 << event.site.order.min(ORDER_MAX);
         self.pfn.checked_sub(event.op.value).is_some_and(|distance| distance < frames)
     }
@@ -111,7 +111,7 @@ impl FrameLives {
 }
 
 impl Receiver for FrameLives {
-    fn page_alloc(&mut self, event: &PageEvent<'_>) {
+    fn page_alloc(&mut self, event: &PageEvent) {
         if event.failed || !self.is_held_by(event) {
             return;
         }
@@ -129,7 +129,7 @@ impl Receiver for FrameLives {
         self.lives.push(life);
     }
 
-    fn page_free(&mut self, event: &PageEvent<'_>) {
+    fn page_free(&mut self, event: &PageEvent) {
         if self.is_held_by(event) && !self.end(event.op.time, Some(event.origin)) && event.counted {
             self.frees_unmatched += 1;
         }

@@ -102,11 +102,11 @@ impl<R: Receiver> Ledger<'_, R> {
 
     fn change(&mut self, address: u64, life: &Life, time: u64, is_birth: bool, is_deferred: bool) {
         if self.interests.contains(Interests::CHANGES) {
-            let site = self.tables.site(life.site);
+            let site = *self.tables.site(life.site);
             let selected = site.selected && self.tables.origin(life.origin).selected;
             self.receiver.changed(&Change {
                 address,
-                life,
+                life: *life,
                 site,
                 selected,
                 time,
@@ -190,7 +190,10 @@ impl<R: Receiver> Ledger<'_, R> {
         }
         let is_born = self.in_window(life.born);
         let is_live = life.born <= window_end && last.is_none_or(|l| l > window_end);
-        let lost_at = self.losses.first_between(life.born, last.unwrap_or(u64::MAX));
+        let lost_at = match self.has_losses {
+            true => self.losses.first_between(life.born, last.unwrap_or(u64::MAX)),
+            false => None,
+        };
         let mut uncertain = lost_at.is_some();
         let mut cache = site.cache;
         let (mut is_freed, mut is_implied_free, mut is_waiting) = (false, false, false);

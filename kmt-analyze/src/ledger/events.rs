@@ -177,13 +177,13 @@ pub struct ClosedArea {
 
 /// Begin or end of a slab object, reported at once, before late frees are decided.
 #[derive(Debug, Clone, Copy)]
-pub struct Change<'c> {
+pub struct Change {
     /// Address, low 56 bits.
     pub address: u64,
     /// The life.
-    pub life: &'c Life,
+    pub life: Life,
     /// Its site.
-    pub site: &'c SiteInfo,
+    pub site: SiteInfo,
     /// True if it is selected.
     pub selected: bool,
     /// Time.
@@ -198,9 +198,9 @@ pub struct Change<'c> {
 
 /// Allocation or free of pages.
 #[derive(Debug, Clone, Copy)]
-pub struct PageEvent<'p> {
+pub struct PageEvent {
     /// The event; its value is the first frame.
-    pub op: &'p Op,
+    pub op: Op,
     /// Order; for an allocation also its other properties.
     pub site: PageSite,
     /// CPU and task.

@@ -79,7 +79,14 @@ impl Frames {
 
     /// True if the frame was allocated in the trace and not freed.
     pub fn is_allocated(&self, pfn: u64) -> bool {
-        self.owners.get(pfn) != 0
+        self.owners.find(pfn) != 0
+    }
+
+    /// Starts to load the allocation of a frame; the result keeps the load alive.
+    #[inline]
+    pub fn touch(&self, pfn: u64) -> u64 {
+        let owner = self.owners.find(pfn);
+        self.allocations.get(owner.wrapping_sub(1)).map_or(0, |allocation| allocation.born)
     }
 
     fn in_window(&self, time: u64) -> bool {

@@ -17,6 +17,7 @@
 
 pub mod areas;
 pub mod arena;
+pub mod batch;
 mod close;
 pub mod direct_map;
 pub mod events;
@@ -39,7 +40,7 @@ pub use receiver::Receiver;
 pub use site_lives::SiteTotals;
 pub use tables::{Choice, SiteInfo, Tables};
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::int_hash::IntHash;
 use crate::ledger::direct_map::{DirectMap, Election};
@@ -117,6 +118,8 @@ pub struct Ledger<'l, R> {
     areas: Areas,
     /// Empty unless a receiver needs stacks of slab objects.
     slab_stacks: SlabStacks,
+    /// Tasks whose next slab allocation receivers need.
+    awaited: HashSet<i32, IntHash>,
     sites: Vec<SiteLives>,
     named_outside: HashMap<(u32, NameId), u64>,
     counts: [EventCounts; 2],
@@ -159,6 +162,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             frames: Frames::new(rules, interests),
             areas: Areas::new(rules),
             slab_stacks: SlabStacks::default(),
+            awaited: HashSet::default(),
             sites: Vec::new(),
             counts: Default::default(),
             named_outside: HashMap::new(),
@@ -271,6 +275,8 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             if op.code.is_slab() {
                 *slot = self.table.locate(op.value);
                 touched ^= self.table.touch_pending(*slot);
+            } else if op.code.is_page() {
+                touched ^= self.frames.touch(op.value);
             }
         }
         std::hint::black_box(touched);
@@ -281,15 +287,28 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         (self.rules.window.0..=self.rules.window.1).contains(&time)
     }
 
-    /// Passes a slab allocation on before it is entered.
+    /// Passes a slab allocation on before it is entered, if a receiver waits for one of its task.
     fn hand_alloc(&mut self, op: &Op) {
         if self.interests.contains(Interests::SLAB_STACKS) {
             self.slab_stacks.alloc(op);
         }
-        if self.interests.contains(Interests::SLAB_ALLOCS) {
-            let origin = self.tables.origin(op.origin);
+        if self.awaited.is_empty() {
+            return;
+        }
+        let origin = self.tables.origin(op.origin);
+        if self.awaited.contains(&origin.origin.pid) {
             let counted = origin.selected && self.in_window(op.time);
             self.receiver.slab_alloc(op, origin.origin, counted);
+            if counted {
+                self.awaited.remove(&origin.origin.pid);
+            }
+        }
+    }
+
+    /// The next slab allocation of the task goes to receivers.
+    fn awaits_alloc(&mut self, pid: i32) {
+        if self.interests.contains(Interests::SLAB_ALLOCS) {
+            self.awaited.insert(pid);
         }
     }
 
@@ -316,6 +335,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         }
         if self.interests.intersects(Interests::ANY_SIDE_EVENTS) && origin.selected && self.in_window(op.time)
         {
+            self.awaits_alloc(origin.origin.pid);
             self.receiver.side_event(&SideEvent { kind, numbers, time: op.time, origin: origin.origin });
         }
     }
@@ -329,10 +349,11 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             self.page_event(op.value, site.site.order, op.time);
         }
         if self.interests.contains(Interests::PAGES) {
+            self.awaits_alloc(origin.origin.pid);
             let failed = op.value == self.rules.no_frame;
             let counted = selected && self.in_window(op.time);
             self.receiver.page_alloc(&PageEvent {
-                op,
+                op: *op,
                 site: site.site,
                 origin: origin.origin,
                 failed,
@@ -357,7 +378,8 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         if self.interests.contains(Interests::PAGES) {
             let site = PageSite { order: order.min(frames::ORDER_MAX), ..PageSite::default() };
             let counted = selected && self.in_window(op.time);
-            self.receiver.page_free(&PageEvent { op, site, origin: origin.origin, failed: false, counted });
+            let origin = origin.origin;
+            self.receiver.page_free(&PageEvent { op: *op, site, origin, failed: false, counted });
         }
         self.frames.free(op, order, selected, self.losses, &mut self.receiver);
     }

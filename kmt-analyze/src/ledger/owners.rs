@@ -27,6 +27,40 @@ pub struct Owners {
     nodes: Vec<[u32; PIECES]>,
     /// Nodes to be used again.
     unused: Vec<u32>,
+    /// Frames with an owner that were looked up, by their low bits: most objects are on few pages.
+    recent: Recent,
+}
+
+/// Number of remembered frames.
+const RECENT: u64 = 1 << 10;
+
+#[derive(Clone, Debug)]
+struct Recent(Vec<(u64, u32)>);
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self(vec![(0, 0); RECENT as usize])
+    }
+}
+
+impl Recent {
+    #[inline]
+    fn get(&self, pfn: u64) -> Option<u32> {
+        let found = self.0.get((pfn % RECENT) as usize);
+        found.filter(|found| found.0 == pfn && found.1 != 0).map(|found| found.1)
+    }
+
+    #[inline]
+    fn put(&mut self, pfn: u64, owner: u32) {
+        if let Some(slot) = self.0.get_mut((pfn % RECENT) as usize) {
+            *slot = (pfn, owner);
+        }
+    }
+
+    /// Forgets 2^order frames.
+    fn forget(&mut self, pfn: u64, order: u8) {
+        (0..RECENT.min(1 << order)).for_each(|frame| self.put(pfn.wrapping_add(frame), 0));
+    }
 }
 
 /// Number of frames of a piece.
@@ -71,7 +105,16 @@ impl Owners {
 
     /// Owner of a frame.
     #[inline]
-    pub fn get(&self, pfn: u64) -> u32 {
+    pub fn get(&mut self, pfn: u64) -> u32 {
+        self.recent.get(pfn).unwrap_or_else(|| {
+            let owner = self.find(pfn);
+            self.recent.put(pfn, owner);
+            owner
+        })
+    }
+
+    /// The same without [`Recent`].
+    pub fn find(&self, pfn: u64) -> u32 {
         let Some(mut node) = self.roots.get(&(pfn >> (BITS * LEVELS))).copied() else { return 0 };
         for level in (0..LEVELS).rev() {
             let value = self.at(node, pfn, level);
@@ -83,6 +126,7 @@ impl Owners {
 
     /// Sets the owner of 2^order frames without owners.
     pub fn set(&mut self, pfn: u64, order: u8, owner: u32) {
+        self.recent.forget(pfn, order);
         for (at, level) in pieces(pfn, order) {
             let mut node = self.root(at);
             for above in (level + 1..LEVELS).rev() {
@@ -98,6 +142,7 @@ impl Owners {
 
     /// Removes 2^order frames from their owners; appends each owner and its number of frames to `runs`, in frame order.
     pub fn take(&mut self, pfn: u64, order: u8, runs: &mut Vec<(u32, u32)>) {
+        self.recent.forget(pfn, order);
         for (at, level) in pieces(pfn, order) {
             let Some((node, value)) = self.owned(at, level) else { continue };
             self.put(node, at, level, 0);

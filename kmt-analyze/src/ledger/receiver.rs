@@ -28,16 +28,17 @@ pub trait Receiver {
     fn freed_unknown(&mut self, _address: u64, _free: &Free) {}
 
     /// An object begins or ends.
-    fn changed(&mut self, _change: &Change<'_>) {}
+    fn changed(&mut self, _change: &Change) {}
 
-    /// A slab object is about to be allocated, or the allocation failed. `counted`: selected, and in the window.
+    /// A slab object is about to be allocated, or the allocation failed: the first of its task after pages or a side event.
+    /// `counted`: selected, and in the window; others may come before the first that is.
     fn slab_alloc(&mut self, _op: &Op, _origin: Origin, _counted: bool) {}
 
     /// Pages were allocated, or the allocation failed.
-    fn page_alloc(&mut self, _event: &PageEvent<'_>) {}
+    fn page_alloc(&mut self, _event: &PageEvent) {}
 
     /// Pages are freed.
-    fn page_free(&mut self, _event: &PageEvent<'_>) {}
+    fn page_free(&mut self, _event: &PageEvent) {}
 
     /// An area is added up.
     fn closed_area(&mut self, _closed: &ClosedArea) {}

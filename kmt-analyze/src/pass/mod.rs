@@ -6,6 +6,7 @@ pub(crate) mod condition;
 #[cfg(test)]
 mod condition_tests;
 pub(crate) mod coverage;
+mod crew;
 pub(crate) mod figures;
 pub(crate) mod filter;
 pub(crate) mod migratetypes;
@@ -26,9 +27,11 @@ use kmt_format::read::{Damage, Trace};
 use kmt_format::schema::Meaning;
 
 use crate::collect::{Collected, Collector, Collectors, Handle, Share};
+use crate::ledger::batch::Batched;
 use crate::ledger::direct_map::{DirectMap, Election};
 use crate::ledger::totals::Totals;
 use crate::ledger::{Balance, Choice, DEFERRED_MS_MAX, Ledger, Rules};
+use crate::pass::crew::Crew;
 use crate::pass::figures::figures;
 use crate::pass::filter::{Selector, meets};
 use crate::pass::migratetypes::MigrateTypes;
@@ -183,27 +186,35 @@ fn pass(
     let last = if reads_on { u64::MAX } else { rules.window.1.saturating_add(rules.late_bound) };
     let loader = Loader::new(trace, last);
     let threads = selection.threads.unwrap_or_else(cores);
-    let election = has_pages(trace).then(|| Election::new(rules.page_size.trailing_zeros()));
-    let mut ledger = Ledger::new(rules, losses, choice, interests, parts, election);
+    let is_recorded = direct_map.is_some_and(|map| map.is_recorded());
+    let election =
+        (has_pages(trace) && !is_recorded).then(|| Election::new(rules.page_size.trailing_zeros()));
     let (mut done, all, progress) = (0u64, loader.event_count(), Progress::new(&session.env));
     let mut kept = (needs.contains(Needs::RANGES) && losses.any()).then(|| OpSample::new(all, &rules));
     let mut select = |interner: &Interner, item: Item<'_>| selector.selects(interner, item);
     let decoder = decoder(session, request, interests, &mut select)
         .with_event_counts(needs.contains(Needs::EVENT_COUNTS).then_some(rules.window));
-    let (decoder, mut damages) = pipe::run(&loader, decoder, threads, last, |ops, news| {
-        ledger.learn(&news);
-        ops.chunks(BATCH).for_each(|ops| ledger.enter(ops));
-        if let Some(kept) = &mut kept {
-            kept.add(ops, &news);
-        }
-        done += ops.len() as u64;
-        progress.print(done, all);
+    let ((decoder, mut damages), elected, balance, parts) = thread::scope(|scope| {
+        let mut crew = Crew::new(scope, parts, threads);
+        let receiver = Batched::new(|batch| crew.take(batch));
+        let mut ledger = Ledger::new(rules, losses, choice, interests, receiver, election);
+        let decoded = pipe::run(&loader, decoder, threads, last, |ops, news| {
+            ledger.learn(&news);
+            ops.chunks(BATCH).for_each(|ops| ledger.enter(ops));
+            if let Some(kept) = &mut kept {
+                kept.add(ops, &news);
+            }
+            done += ops.len() as u64;
+            progress.print(done, all);
+        });
+        let elected = ledger.elected();
+        let (balance, receiver) = ledger.finish();
+        receiver.finish();
+        (decoded, elected, balance, crew.finish())
     });
     progress.clear();
     let Decoder { interner, classes_seen, event_counts, .. } = decoder;
     damages.extend(interner.over().map(|kind| Damage::new(0, 0, kmt_format::Error::new(kind))));
-    let elected = ledger.elected();
-    let (balance, parts) = ledger.finish();
     let ranges = kept.and_then(|kept| {
         let figures = figures(&balance, &interner, rules.page_size);
         let ops = &kept.streams;

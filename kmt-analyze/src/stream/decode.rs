@@ -72,6 +72,16 @@ pub struct Open<'d> {
     /// Operation code of each descriptor, [`OpCode::UNKNOWN`] until it is resolved.
     codes: Vec<OpCode>,
     origins: Vec<u32>,
+    /// Of each descriptor, if events are counted.
+    counts: Vec<DescriptorCount>,
+}
+
+/// Events of one descriptor and one origin after the last event of another origin: mostly many.
+#[derive(Debug)]
+struct DescriptorCount {
+    class: u32,
+    origin: u32,
+    events: u64,
 }
 
 const UNKNOWN: u32 = u32::MAX;
@@ -80,7 +90,7 @@ impl<'d> Open<'d> {
     /// A chunk of which nothing is decoded.
     pub fn new(chunk: EventChunk<'d>, behind_gap: bool) -> Self {
         let codes = vec![OpCode::UNKNOWN; chunk.descriptor_count()];
-        Self { chunk, behind_gap, next: 0, codes, origins: Vec::new() }
+        Self { chunk, behind_gap, next: 0, codes, origins: Vec::new(), counts: Vec::new() }
     }
 
     /// True if all of it is decoded.
@@ -169,11 +179,12 @@ impl<'t> Decoder<'t> {
 
     /// The loop, compiled with and without stacks, so that stacks cost nothing if they are not needed.
     fn decode_as<const JOIN: bool>(&mut self, open: &mut Open<'_>, ops: &mut [Op]) -> usize {
-        let Open { chunk, behind_gap, next, codes, origins } = open;
+        let Open { chunk, behind_gap, next, codes, origins, counts } = open;
         let range = *next..chunk.records().len().min(*next + ops.len());
         *next = range.end;
-        if self.counted.is_some() {
-            self.count(chunk, range.clone());
+        let counted = self.counted;
+        if counted.is_some() && counts.is_empty() {
+            *counts = self.descriptors_of(chunk);
         }
         if let Some(join) = self.join.as_mut().filter(|_| std::mem::take(behind_gap)) {
             join.gap(chunk.cpu());
@@ -189,6 +200,15 @@ impl<'t> Decoder<'t> {
                     (code, value, origin) = resolved;
                 }
             }
+            if counted.is_some_and(|(first, last)| (first..=last).contains(&time)) && origin != UNKNOWN {
+                if let Some(count) = counts.get_mut(usize::from(record.descriptor)) {
+                    if count.origin != origin {
+                        self.add_count(count);
+                        count.origin = origin;
+                    }
+                    count.events += 1;
+                }
+            }
             // Always stored, and kept if it is an operation: avoids an unpredictable branch.
             if let Some(op) = ops.get_mut(len) {
                 *op = Op { time, value, code, origin };
@@ -200,7 +220,25 @@ impl<'t> Decoder<'t> {
             }
             index += 1;
         });
+        // The rest of the chunk may never be decoded.
+        counts.iter_mut().for_each(|count| self.add_count(count));
         len
+    }
+
+    /// Empty counts of each descriptor.
+    fn descriptors_of(&self, chunk: &EventChunk<'_>) -> Vec<DescriptorCount> {
+        let class = |descriptor| Some(self.schema.shape(chunk.shape_of(descriptor)?)?.class as u32);
+        let class = |descriptor| class(descriptor).unwrap_or(UNKNOWN);
+        let count = |descriptor| DescriptorCount { class: class(descriptor), origin: UNKNOWN, events: 0 };
+        (0..chunk.descriptor_count()).map(count).collect()
+    }
+
+    /// Adds up the events of a descriptor.
+    fn add_count(&mut self, count: &mut DescriptorCount) {
+        if count.events > 0 {
+            *self.event_counts.entry((count.class, count.origin)).or_default() += count.events;
+            count.events = 0;
+        }
     }
 
     /// Joins stacks to allocations; `op` is the operation of the event. False for stacks of other events, which are
@@ -285,27 +323,5 @@ impl<'t> Decoder<'t> {
         *codes.get_mut(usize::from(record.descriptor))? = if is_plain { code } else { OpCode::BY_EVENT };
         let value = side_number.or(given_up).or_else(|| plan.uint(&event, role)).unwrap_or(record.value);
         Some((code, value, origin))
-    }
-
-    /// Counts events by class and origin.
-    fn count(&mut self, chunk: &EventChunk<'_>, range: std::ops::Range<usize>) {
-        let Some((first, last)) = self.counted else { return };
-        let mut counts = HashMap::<(u16, u16, usize), (usize, u64), IntHash>::default();
-        let mut index = range.start;
-        // With task names or cgroups each event is counted by itself: its context has none.
-        let by_event = !self.task_states.is_empty();
-        chunk.for_each_in(range, |time, record| {
-            if (first..=last).contains(&time) {
-                let key = (record.descriptor, record.context, if by_event { index } else { 0 });
-                counts.entry(key).or_insert((index, 0)).1 += 1;
-            }
-            index += 1;
-        });
-        for (index, count) in counts.into_values() {
-            let Some(event) = Event::new(self.schema, chunk, index) else { continue };
-            let Some(plan) = self.plans.get(event.class_index()) else { continue };
-            let origin = self.interner.origin(plan, &event, self.task_states);
-            *self.event_counts.entry((event.class_index() as u32, origin)).or_default() += count;
-        }
     }
 }

@@ -11,7 +11,8 @@ bitflags::bitflags! {
         const PLAIN_LIVES = 1 << 1;
         /// Births and ends at once: `changed`.
         const CHANGES = 1 << 2;
-        /// Slab allocations before the ledger enters them: `slab_alloc`.
+        /// The first slab allocation of a task after each page allocation or side event of it, before the ledger enters it:
+        /// `slab_alloc`.
         const SLAB_ALLOCS = 1 << 3;
         /// Lives have the number of their stack. No effect if the trace has no stacks.
         const SLAB_STACKS = 1 << 4;

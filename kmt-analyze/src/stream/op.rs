@@ -103,6 +103,12 @@ impl OpCode {
         self.0 < (Kind::PageAlloc as u32) << KIND_SHIFT
     }
 
+    /// True for an allocation or a free of pages.
+    #[inline]
+    pub fn is_page(self) -> bool {
+        (Kind::PageAlloc as u32..Kind::Stack as u32).contains(&(self.0 >> KIND_SHIFT))
+    }
+
     /// True for a free of a slab object; valid for these and allocations only.
     #[inline]
     pub fn is_slab_free(self) -> bool {

@@ -9,6 +9,7 @@ mod objects;
 mod pool;
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::collector::{Collector, Route, Share};
 use super::sums::{Sums, grown, sums};
@@ -27,8 +28,6 @@ pub struct Played {
     pools: Vec<Pool>,
     /// By size of the class, and a bit for separated call sites.
     pool_of: HashMap<u64, u32, IntHash>,
-    /// By number of the site, once it has allocated.
-    pool_of_site: Vec<Option<SitePool>>,
     /// Slab bytes held.
     pub bytes_held: u64,
     /// The highest.
@@ -45,11 +44,14 @@ pub struct Played {
     pub held_time: u128,
     /// Requests that no class can serve.
     pub not_served: u64,
-    last: Option<u64>,
+    /// Time up to which held bytes are added up.
+    last: u64,
 }
 
-/// Pool of the objects of a site; `None`: no class can serve them.
-type SitePool = Option<u32>;
+/// Pool of the objects of a site that has not allocated yet.
+const UNKNOWN: u32 = u32::MAX;
+/// Pool of objects that no class can serve.
+const NOT_SERVED: u32 = u32::MAX - 1;
 
 /// Pool and slab of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +62,7 @@ struct Slot {
 
 impl Slot {
     /// Of an object that no class can serve.
-    const NONE: Self = Self { pool: u32::MAX, slab: 0 };
+    const NONE: Self = Self { pool: NOT_SERVED, slab: 0 };
 }
 
 impl Played {
@@ -73,50 +75,46 @@ impl Played {
         &self.layout
     }
 
-    /// Advances the time; only memory held from `start` on counts.
+    /// Advances the time, before the held bytes change; only memory held from `start` on counts.
     fn pass(&mut self, time: u64, start: u64) {
-        if let Some(last) = self.last {
-            let span = time.max(start).saturating_sub(last.max(start));
-            let held = u128::from(self.bytes_held).saturating_mul(span.into());
-            self.held_time = self.held_time.saturating_add(held);
-        }
-        if time >= start {
-            // The memory held at the begin of the window may be the peak.
-            self.bytes_held_max = self.bytes_held_max.max(self.bytes_held);
-            self.bytes_live_max = self.bytes_live_max.max(self.bytes_live);
-        }
-        self.last = Some(time);
+        let span = time.max(start).saturating_sub(self.last.max(start));
+        let held = u128::from(self.bytes_held).saturating_mul(span.into());
+        self.held_time = self.held_time.saturating_add(held);
+        self.last = self.last.max(time);
+    }
+
+    /// Bytes at the begin of the window, or later: they may be the peak.
+    fn may_be_peak(&mut self) {
+        self.bytes_held_max = self.bytes_held_max.max(self.bytes_held);
+        self.bytes_live_max = self.bytes_live_max.max(self.bytes_live);
     }
 
     /// The pool of a site.
-    fn pool(&mut self, change: &Change<'_>) -> SitePool {
-        let known = grown(&mut self.pool_of_site, change.life.site);
-        if let Some(pool) = *known {
-            return pool;
-        }
+    fn pool(&mut self, change: &Change) -> u32 {
         let size = self.layout.size(change.site.bytes_req, change.site.bytes_alloc);
         let apart = self.layout.apart.contains(&change.site.caller);
         let (pools, page_size) = (&mut self.pools, self.page_size);
-        let pool = size.map(|size| {
+        size.map_or(NOT_SERVED, |size| {
             *self.pool_of.entry(size << 1 | u64::from(apart)).or_insert_with(|| {
                 pools.push(Pool::new(size, page_size));
                 pools.len() as u32 - 1
             })
-        });
-        *known = Some(pool);
-        pool
+        })
     }
 
-    fn alloc(&mut self, change: &Change<'_>, counts: bool, slot: &mut Slot) {
-        let Some(number) = self.pool(change) else {
+    fn alloc(&mut self, number: u32, change: &Change, start: u64, slot: &mut Slot) {
+        let counts = change.time >= start;
+        let Some(pool) = self.pools.get_mut(number as usize) else {
             self.not_served += u64::from(counts);
             return;
         };
-        let Some(pool) = self.pools.get_mut(number as usize) else { return };
         let (slab, is_new) = pool.take();
         let (size, slab_bytes) = (pool.size, pool.slab_bytes);
         *slot = Slot { pool: number, slab };
-        self.bytes_held = self.bytes_held.saturating_add(if is_new { slab_bytes } else { 0 });
+        if is_new {
+            self.pass(change.time, start);
+            self.bytes_held = self.bytes_held.saturating_add(slab_bytes);
+        }
         self.bytes_live = self.bytes_live.saturating_add(size);
         if !counts {
             return;
@@ -124,15 +122,16 @@ impl Played {
         self.bytes_alloc = self.bytes_alloc.saturating_add(size);
         let wasted = size.saturating_sub(change.site.bytes_req);
         self.bytes_wasted = self.bytes_wasted.saturating_add(wasted);
-        self.bytes_held_max = self.bytes_held_max.max(self.bytes_held);
-        self.bytes_live_max = self.bytes_live_max.max(self.bytes_live);
+        self.may_be_peak();
     }
 
-    fn free(&mut self, slot: Slot) {
+    fn free(&mut self, slot: Slot, time: u64, start: u64) {
         let Some(pool) = self.pools.get_mut(slot.pool as usize) else { return };
         self.bytes_live = self.bytes_live.saturating_sub(pool.size);
         if pool.give(slot.slab) {
-            self.bytes_held = self.bytes_held.saturating_sub(pool.slab_bytes);
+            let slab_bytes = pool.slab_bytes;
+            self.pass(time, start);
+            self.bytes_held = self.bytes_held.saturating_sub(slab_bytes);
         }
     }
 }
@@ -168,6 +167,8 @@ impl Collector for Replay {
             played: played.collect(),
             objects: Objects::default(),
             sites: Vec::new(),
+            pools: Vec::new(),
+            has_begun: false,
             window: rules.window,
         }
     }
@@ -204,7 +205,11 @@ pub struct ReplayPart {
     objects: Objects,
     /// By number.
     sites: Vec<Option<SiteRequests>>,
+    /// By number of the site, its pool in each layout.
+    pools: Vec<u32>,
     window: (u64, u64),
+    /// True after the first change in the window.
+    has_begun: bool,
 }
 
 /// Requests of a site.
@@ -230,7 +235,7 @@ pub struct Requests {
 sums!(Requests: allocs, live, held);
 
 impl Receiver for ReplayPart {
-    fn changed(&mut self, change: &Change<'_>) {
+    fn changed(&mut self, change: &Change) {
         let site = change.site;
         if site.api != Api::Kmalloc || site.is_large || !change.selected || change.time > self.window.1 {
             return;
@@ -238,15 +243,21 @@ impl Receiver for ReplayPart {
         // Objects from before the window are live in it, but not counted as its allocations.
         let (start, counts) = (self.window.0, change.time >= self.window.0);
         let layouts = self.played.len();
-        self.played.iter_mut().for_each(|(_, played)| played.pass(change.time, start));
+        if counts && !std::mem::replace(&mut self.has_begun, true) {
+            self.played.iter_mut().for_each(|(_, played)| played.may_be_peak());
+        }
         let born = if change.is_birth {
+            let pools = self.know(change);
             let slots = self.objects.insert(change.address, change.time, change.life.site, layouts);
-            let played = self.played.iter_mut().zip(slots);
-            played.for_each(|((_, played), slot)| played.alloc(change, counts, slot));
+            let pools = self.pools.get(pools).unwrap_or_default();
+            for (((_, played), slot), pool) in self.played.iter_mut().zip(slots).zip(pools) {
+                played.alloc(*pool, change, start, slot);
+            }
             None
         } else {
             let (born, slots) = self.objects.remove(change.address, layouts);
-            self.played.iter_mut().zip(slots).for_each(|((_, played), slot)| played.free(*slot));
+            let played = self.played.iter_mut().zip(slots);
+            played.for_each(|((_, played), slot)| played.free(*slot, change.time, start));
             born.or(Some(change.time))
         };
         if !self.share.owns(change.address) {
@@ -271,10 +282,29 @@ impl Receiver for ReplayPart {
 }
 
 impl ReplayPart {
+    /// Places in `pools` of the site's pools, which are found at its first allocation.
+    fn know(&mut self, change: &Change) -> Range<usize> {
+        let layouts = self.played.len();
+        let first = change.life.site as usize * layouts;
+        let places = first..first + layouts;
+        if self.pools.len() < places.end {
+            self.pools.resize(places.end, UNKNOWN);
+        }
+        let pools = self.pools.get_mut(places.clone()).unwrap_or_default();
+        if pools.first() == Some(&UNKNOWN) {
+            let found = self.played.iter_mut().map(|(_, played)| played.pool(change));
+            pools.iter_mut().zip(found).for_each(|(pool, found)| *pool = found);
+        }
+        places
+    }
+
     /// Adds the time of objects that are live at the end.
     fn finish(&mut self, end: u64) {
         let start = self.window.0;
-        self.played.iter_mut().for_each(|(_, played)| played.pass(end, start));
+        for (_, played) in &mut self.played {
+            played.pass(end, start);
+            played.may_be_peak();
+        }
         for (address, born, site) in self.objects.iter() {
             let site = self.sites.get_mut(site as usize).and_then(Option::as_mut);
             if let Some(site) = site.filter(|_| self.share.owns(address)) {

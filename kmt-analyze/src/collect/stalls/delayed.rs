@@ -34,7 +34,7 @@ impl Waiting {
 
 impl StallSums {
     /// Adds a page allocation, or its failure: the task may have waited for it.
-    pub(super) fn delayed_pages(&mut self, event: &PageEvent<'_>) {
+    pub(super) fn delayed_pages(&mut self, event: &PageEvent) {
         let pid = event.origin.pid;
         self.compacting.remove(&pid);
         let before = self.answered.remove(pid).unwrap_or_default();

@@ -190,7 +190,7 @@ impl Receiver for StallSums {
         self.event(event);
     }
 
-    fn page_alloc(&mut self, event: &PageEvent<'_>) {
+    fn page_alloc(&mut self, event: &PageEvent) {
         if event.counted {
             self.delayed_pages(event);
         }

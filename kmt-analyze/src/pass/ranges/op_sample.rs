@@ -28,7 +28,7 @@ pub struct OpSample {
     pub streams: Streams,
     /// One in this number of pages is in the sample.
     one_in: u64,
-    page_size: u64,
+    page_shift: u32,
     base: u64,
     cpus: BTreeMap<u32, u16>,
     origins: Vec<u16>,
@@ -45,7 +45,7 @@ impl OpSample {
         Self {
             streams: Streams::default(),
             one_in: events.div_ceil(KEPT_MAX).max(1),
-            page_size: rules.page_size,
+            page_shift: rules.page_size.trailing_zeros().min(63),
             base: rules.direct_map.map_or(0, |m| m.base),
             cpus: BTreeMap::new(),
             origins: Vec::new(),
@@ -64,7 +64,7 @@ impl OpSample {
         }
         for op in ops.iter().filter(|op| !matches!(op.code.kind(), Kind::Stack | Kind::SideEvent)) {
             let page = if op.code.is_slab() {
-                (op.value & ADDRESS_BITS).wrapping_sub(self.base) / self.page_size.max(1)
+                (op.value & ADDRESS_BITS).wrapping_sub(self.base) >> self.page_shift
             } else {
                 op.value
             };

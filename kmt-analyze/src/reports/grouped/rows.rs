@@ -62,7 +62,7 @@ fn candidates(
     names: &mut Numbered<'_, '_>,
 ) -> Vec<GroupCandidate> {
     let mut found: HashMap<Vec<u32>, GroupCandidate> = HashMap::new();
-    let mut parts: Vec<(&Group, &Totals)> = sums.0.iter().collect();
+    let mut parts: Vec<(&Group, &Totals)> = sums.iter().collect();
     // Estimates are sums of fractions: always in the same order.
     parts.sort_unstable_by_key(|(group, _)| **group);
     for (group, totals) in parts {

@@ -102,7 +102,7 @@ pub fn of(
     let values = Values::new(context);
     let mut keys = Numbered::new(by, &values, analysis);
     let mut found: HashMap<Vec<u32>, MemorySums> = HashMap::new();
-    for (group, totals) in &analysis.get(handles.slab).0 {
+    for (group, totals) in analysis.get(handles.slab).iter() {
         let Some(site) = analysis.interner.sites.get(group.site) else { continue };
         found.entry(keys.of(GroupPart::Slab(group, site))).or_default().slab += totals;
     }

@@ -1,0 +1,91 @@
+//! The collectors of a pass, on threads of their own where there are cores for them: the ledger continues meanwhile.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use crate::collect::Parts;
+use crate::ledger::batch::Batch;
+
+/// Batches that wait for one thread.
+const WAITING: usize = 8;
+/// Largest number of threads: a few collectors cost as much as all others.
+const THREADS_MAX: usize = 4;
+
+/// Parts of the collectors, and the threads that they are on.
+pub struct Crew<'s> {
+    /// On the caller's thread.
+    here: Parts,
+    threads: Vec<Worker<'s>>,
+    /// Batches that all threads have delivered.
+    used: Receiver<Batch>,
+}
+
+/// A thread with its parts.
+struct Worker<'s> {
+    batches: SyncSender<Arc<Batch>>,
+    thread: ScopedJoinHandle<'s, Parts>,
+}
+
+impl<'s> Crew<'s> {
+    /// For that number of cores. On two of them the parts that need changes, of which there are most, stay with the ledger:
+    /// both have about as much to do then.
+    pub fn new(scope: &'s Scope<'s, '_>, parts: Parts, cores: usize) -> Self {
+        let (back, used) = channel();
+        let (mut here, mut groups) = (Parts::default(), Vec::new());
+        if cores < 2 {
+            here = parts;
+        } else {
+            let (changes, others) = parts.by_changes();
+            groups = others.split(cores.min(THREADS_MAX) - 1);
+            if cores == 2 && groups.iter().any(|group| !group.is_empty()) {
+                here = changes;
+            } else {
+                groups.push(changes);
+            }
+            groups.retain(|group| !group.is_empty());
+        }
+        let start = |parts| {
+            let (batches, receiver) = sync_channel(WAITING);
+            let back = back.clone();
+            Worker { batches, thread: scope.spawn(move || deliver(parts, &receiver, &back)) }
+        };
+        Self { here, threads: groups.into_iter().map(start).collect(), used }
+    }
+
+    /// Delivers a batch and empties it.
+    pub fn take(&mut self, batch: &mut Batch) {
+        let Self { here, threads, used } = self;
+        if threads.is_empty() {
+            here.take(batch);
+        } else {
+            let full = Arc::new(std::mem::replace(batch, used.try_recv().unwrap_or_default()));
+            for worker in threads {
+                // Fails only if the thread panicked, which `finish` finds.
+                let _ = worker.batches.send(Arc::clone(&full));
+            }
+            here.take(&full);
+        }
+        batch.clear();
+    }
+
+    /// The parts, after all batches.
+    pub fn finish(self) -> Parts {
+        let parts = self.threads.into_iter().map(|Worker { batches, thread }| {
+            drop(batches);
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        Parts::join(parts.chain([self.here]))
+    }
+}
+
+fn deliver(mut parts: Parts, batches: &Receiver<Arc<Batch>>, used: &Sender<Batch>) -> Parts {
+    for batch in batches {
+        parts.take(&batch);
+        if let Some(batch) = Arc::into_inner(batch) {
+            // The other side may have ended already.
+            let _ = used.send(batch);
+        }
+    }
+    parts
+}
