@@ -21,6 +21,11 @@ pub trait Collector: PartialEq + 'static {
         Route::Any
     }
 
+    /// True if it takes as long as many others together: it gets a core of its own, or that of the ledger.
+    fn is_heavy(&self) -> bool {
+        false
+    }
+
     /// An empty part.
     fn partition(&self, share: &Share) -> Self::Part;
 

@@ -11,19 +11,19 @@ use crate::ledger::{Interests, Receiver};
 pub struct Parts(Vec<Part>);
 
 /// Part of one collector.
-struct Part {
+pub(super) struct Part {
     /// Place of the collector.
-    place: usize,
-    interests: Interests,
-    route: Route,
-    part: Box<dyn AnyPart>,
+    pub place: usize,
+    pub interests: Interests,
+    pub route: Route,
+    pub is_heavy: bool,
+    pub part: Box<dyn AnyPart>,
 }
 
 impl Parts {
-    /// Parts with their events.
-    pub(super) fn new(parts: impl Iterator<Item = (Interests, Route, Box<dyn AnyPart>)>) -> Self {
-        let part = |(place, (interests, route, part))| Part { place, interests, route, part };
-        Self(parts.enumerate().map(part).collect())
+    /// Parts, by the places of their collectors.
+    pub(super) fn new(parts: impl Iterator<Item = Part>) -> Self {
+        Self(parts.enumerate().map(|(place, part)| Part { place, ..part }).collect())
     }
 
     /// Delivers events to each part.
@@ -38,12 +38,10 @@ impl Parts {
         self.0.is_empty()
     }
 
-    /// Those that need changes among all other events in order, and the others.
-    pub fn by_changes(self) -> (Self, Self) {
-        let is_of_changes =
-            |part: &Part| part.interests.contains(Interests::CHANGES) && part.route == Route::All;
-        let (changes, others) = self.0.into_iter().partition(is_of_changes);
-        (Self(changes), Self(others))
+    /// Those that take as long as many others together, and the others.
+    pub fn by_weight(self) -> (Self, Self) {
+        let (heavy, light) = self.0.into_iter().partition(|part| part.is_heavy);
+        (Self(heavy), Self(light))
     }
 
     /// The parts in `count` groups.

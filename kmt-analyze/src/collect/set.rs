@@ -4,8 +4,8 @@ use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::collector::{Collector, Route, Share};
-use super::parts::{AnyPart, Parts};
+use super::collector::{Collector, Share};
+use super::parts::{AnyPart, Part, Parts};
 use crate::ledger::Interests;
 
 /// Typed key to the result of a collector that was added to a pass.
@@ -53,7 +53,7 @@ impl Collectors {
 
     /// Parts that receive the events of one partition.
     pub fn partition(&self, share: &Share) -> Parts {
-        Parts::new(self.all.iter().map(|c| (c.any_interests(share), c.any_route(), c.any_partition(share))))
+        Parts::new(self.all.iter().map(|c| c.any_part(share)))
     }
 
     /// Results of the parts of all partitions.
@@ -98,9 +98,7 @@ impl Collected {
 trait AnyCollector {
     fn as_any(&self) -> &dyn Any;
     fn interests(&self) -> Interests;
-    fn any_interests(&self, share: &Share) -> Interests;
-    fn any_route(&self) -> Route;
-    fn any_partition(&self, share: &Share) -> Box<dyn AnyPart>;
+    fn any_part(&self, share: &Share) -> Part;
     fn any_merge(&self, parts: Vec<Box<dyn AnyPart>>) -> Box<dyn Any>;
 }
 
@@ -113,17 +111,15 @@ impl<C: Collector> AnyCollector for C {
         Collector::interests(self)
     }
 
-    fn any_interests(&self, share: &Share) -> Interests {
-        let own = Collector::interests(self);
-        if share.has_stacks { own } else { own - Interests::STACKS }
-    }
-
-    fn any_route(&self) -> Route {
-        self.route()
-    }
-
-    fn any_partition(&self, share: &Share) -> Box<dyn AnyPart> {
-        Box::new(self.partition(share))
+    fn any_part(&self, share: &Share) -> Part {
+        let interests = Collector::interests(self);
+        Part {
+            place: 0,
+            interests: if share.has_stacks { interests } else { interests - Interests::STACKS },
+            route: self.route(),
+            is_heavy: self.is_heavy(),
+            part: Box::new(self.partition(share)),
+        }
     }
 
     fn any_merge(&self, parts: Vec<Box<dyn AnyPart>>) -> Box<dyn Any> {

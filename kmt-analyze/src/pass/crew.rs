@@ -28,20 +28,19 @@ struct Worker<'s> {
 }
 
 impl<'s> Crew<'s> {
-    /// For that number of cores. On two of them the parts that need changes, of which there are most, stay with the ledger:
-    /// both have about as much to do then.
+    /// For that number of cores. On two of them heavy parts stay with the ledger: both have about as much to do then.
     pub fn new(scope: &'s Scope<'s, '_>, parts: Parts, cores: usize) -> Self {
         let (back, used) = channel();
         let (mut here, mut groups) = (Parts::default(), Vec::new());
         if cores < 2 {
             here = parts;
         } else {
-            let (changes, others) = parts.by_changes();
-            groups = others.split(cores.min(THREADS_MAX) - 1);
+            let (heavy, light) = parts.by_weight();
+            groups = light.split(cores.min(THREADS_MAX) - 1);
             if cores == 2 && groups.iter().any(|group| !group.is_empty()) {
-                here = changes;
+                here = heavy;
             } else {
-                groups.push(changes);
+                groups.push(heavy);
             }
             groups.retain(|group| !group.is_empty());
         }

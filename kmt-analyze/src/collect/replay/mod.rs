@@ -158,6 +158,11 @@ impl Collector for Replay {
         Route::All
     }
 
+    /// Each event goes through every layout.
+    fn is_heavy(&self) -> bool {
+        true
+    }
+
     fn partition(&self, share: &Share) -> ReplayPart {
         let rules = &share.rules;
         let layouts = (0u32..).zip(&self.layouts).filter(|(number, _)| number % share.of == share.index);
