@@ -68,7 +68,7 @@ impl<C: SumCollector> Collector for C {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
     /// Each event goes to any one part: sums do not depend on the order. Changes of one address go to one part, in
-    /// order.
+    /// order. Events of one method come in order, those of several methods one method after the other.
     Any,
     /// Each event goes to the part of its task, in order.
     Task,

@@ -4,7 +4,8 @@ use super::events::{AreaKind, Change, Closed, ClosedArea, ClosedFrames, PageEven
 use super::lives::{Free, Life, NoLife};
 use crate::stream::{Op, Origin};
 
-/// Receives the events of the ledger, in the order in which they are decided.
+/// Receives the events of the ledger, in the order in which they are decided; a collector whose
+/// [`Route`](crate::collect::Route) is `Any` has only those of each method in that order.
 ///
 /// Only events in [`Interests`](super::Interests) are delivered. `()` receives none.
 pub trait Receiver {

@@ -252,7 +252,7 @@ impl Receiver for ReplayPart {
             self.played.iter_mut().for_each(|(_, played)| played.may_be_peak());
         }
         let born = if change.is_birth {
-            let pools = self.know(change);
+            let pools = self.pools_of_site(change);
             let slots = self.objects.insert(change.address, change.time, change.life.site, layouts);
             let pools = self.pools.get(pools).unwrap_or_default();
             for (((_, played), slot), pool) in self.played.iter_mut().zip(slots).zip(pools) {
@@ -288,7 +288,7 @@ impl Receiver for ReplayPart {
 
 impl ReplayPart {
     /// Places in `pools` of the site's pools, which are found at its first allocation.
-    fn know(&mut self, change: &Change) -> Range<usize> {
+    fn pools_of_site(&mut self, change: &Change) -> Range<usize> {
         let layouts = self.played.len();
         let first = change.life.site as usize * layouts;
         let places = first..first + layouts;
