@@ -2,6 +2,7 @@
 
 mod arrays;
 mod edges;
+mod lengths;
 mod not_checked;
 mod numbers;
 mod roles;
@@ -10,6 +11,7 @@ mod slots;
 pub(crate) mod symbols;
 mod words;
 
+pub(crate) use lengths::set_class_65;
 pub(crate) use scalars::put_character;
 use serde_json::Value as Json;
 
@@ -70,6 +72,9 @@ pub fn vectors() -> Vec<Vector> {
             cases.push(("nul-inside", arrays::nul_inside(m, layout)));
             cases.push(("locator-sizes", arrays::locator_sizes(layout)));
             cases.push(("record-of-4", edges::record_of_4(m, layout)));
+            cases.push(("odd-heads", lengths::odd_heads(m, layout)));
+            cases.push(("class-65", lengths::class_65(m, layout)));
+            cases.push(("commit-bits", lengths::commit_bits(m, layout)));
             cases.push(("depth-unknown", roles::depth_unknown(layout)));
         }
         for (name, (file, expected)) in cases {

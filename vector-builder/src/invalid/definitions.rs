@@ -59,6 +59,7 @@ fn differences(m: Maker, layout: Layout) -> Vec<Defect> {
     let (field, shape) = (CLASS + 44, CLASS + 44 + 10 * 32);
     let slot = |shape_number: usize, field: usize| shape + 3 * 16 + 8 * (10 * shape_number + field);
     let of_bytes_req = slot(0, 6);
+    let print_at = KMALLOC.format_text(m.long).find("print fmt: ").expect("every format has one") as u64 + 11;
     let mut out = Vec::new();
     // First the bytes of both definitions, then those of the second one.
     let mut add = |name, both: &[(usize, u64, usize)], second: &[(usize, u64, usize)]| {
@@ -76,8 +77,11 @@ fn differences(m: Maker, layout: Layout) -> Vec<Defect> {
     add("schema-two-common-counts", &[], &[(CLASS + 6, 3, 2)]);
     add("schema-two-class-names", &[], &[(CLASS + 24, 6, 4)]);
     add("schema-two-print-fmts", &[], &[(CLASS + 40, 20, 4)]);
+    add("schema-two-print-fmt-places", &[], &[(CLASS + 36, print_at - 1, 4)]);
+    add("schema-two-field-names", &[], &[(field + 5 * 32 + 4, 2, 4)]);
     add("schema-two-types", &[], &[(field + 5 * 32 + 12, 5, 4)]);
     add("schema-two-field-offsets", &[], &[(field + 5 * 32 + 16, 64, 4)]);
+    add("schema-two-field-sizes", &[], &[(field + 9 * 32 + 20, 8, 4)]);
     add("schema-two-kinds", &[], &[(field + 9 * 32 + 24, 0x77, 1)]);
     add("schema-two-signs", &[], &[(field + 9 * 32 + 25, 0, 1)]);
     add("schema-two-roles", &[], &[(field + 9 * 32 + 28, 0, 2)]);
@@ -91,6 +95,7 @@ fn differences(m: Maker, layout: Layout) -> Vec<Defect> {
         &[(of_bytes_req + 2, 2, 1), (of_bytes_req + 3, 7, 1)],
         &[(of_bytes_req + 3, 8, 1)],
     );
+    add("schema-two-place-numbers", &[(of_bytes_req, 0x77, 1)], &[(of_bytes_req, 0x78, 1)]);
     add("schema-two-unknown-places", &[(of_bytes_req, 0x77, 1)], &[(of_bytes_req + 2, 1, 1)]);
     out
 }

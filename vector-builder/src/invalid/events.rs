@@ -4,6 +4,7 @@ use super::{Defect, Expect, base_ops};
 use crate::broken::Broken;
 use crate::bytes::crc32;
 use crate::cases::Maker;
+use crate::changed::set_class_65;
 use crate::model::{Layout, Loss, Op};
 
 /// Offset of the first descriptor in the body of the `nth` chunk.
@@ -164,6 +165,11 @@ pub fn events(m: Maker, layout: Layout) -> Vec<Defect> {
             "malformed",
         );
     }
+    // Of class 65 bit 1 must be set, and bit 0 is.
+    let mut high = Broken::new(&[Op::Event(0, m.kmalloc(10, 0x40, 8))], Layout { index: false, ..layout });
+    set_class_65(&mut high);
+    let offset = high.chunk(b"EVNT", 0).0 as u64 + 64;
+    out.push(("events-class-65-untold", high, Expect::Unreadable("malformed", offset)));
     // Between event and stack stands a chunk that cannot be read, of an interrupt.
     let mut interrupt = m.kmalloc(20, 0x40, 8);
     interrupt.context[0] = 8;

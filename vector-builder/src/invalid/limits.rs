@@ -6,6 +6,11 @@ use crate::cases::{self, Maker};
 use crate::model::{Layout, Op};
 use serde_json::json;
 
+/// A limit that the file just meets, or exceeds by one.
+fn within(name: &str, limit: u64, expect: Expect) -> Expect {
+    Expect::Within(json!({name: limit}), Box::new(expect))
+}
+
 /// Counts of an event chunk: one above the limit is an error of its own; at the limit the table ends behind the body.
 pub fn limits(m: Maker, layout: Layout) -> Vec<Defect> {
     let mut out = Vec::new();
@@ -30,14 +35,132 @@ pub fn limits(m: Maker, layout: Layout) -> Vec<Defect> {
     broken.header(b"EVNT", 1, 13, 1, 1);
     let offset = broken.header(b"EVNT", 1, 32, 40 << 20, 8);
     out.push(("memory-of-events", broken, Expect::Refused("limit-exceeded", offset)));
+    out.extend(sums_of_events(m, layout));
     out.extend(metadata(layout));
+    out.extend(changed(m, layout));
+    out.extend(arrays(m, layout));
     out.extend(cpus(m, layout));
     out
 }
 
+/// The decoded lengths of two chunks, at the limit and above it; the first one damaged, and too long to count.
+fn sums_of_events(m: Maker, layout: Layout) -> Vec<Defect> {
+    let mut out = Vec::new();
+    for (name, more) in [("sum-of-events-at-limit", 0u64), ("sum-of-events-above-limit", 1)] {
+        let mut broken = Broken::new(&cases::two_cpus(m), layout);
+        let (_, end) = broken.chunk(b"EVNT", 1);
+        let (half, rest) = (32 << 20, (32 << 20) + 16 * end as u64 + more);
+        broken.header(b"EVNT", 0, 13, 1, 1);
+        let first = broken.header(b"EVNT", 0, 32, half, 8);
+        broken.header(b"EVNT", 1, 13, 1, 1);
+        let second = broken.header(b"EVNT", 1, 32, rest, 8);
+        for nth in [2, 3] {
+            broken.header(b"EVNT", nth, 13, 1, 1);
+            broken.header(b"EVNT", nth, 32, 0, 8);
+        }
+        let expect = match more {
+            1 => Expect::Refused("limit-exceeded", second),
+            _ => {
+                let others = [2, 3].map(|nth| ("malformed", broken.chunk(b"EVNT", nth).0 as u64));
+                let both = [first, second].map(|offset| ("codec", offset + 64));
+                Expect::Both(vec![], [both, others].concat())
+            }
+        };
+        out.push((name, broken, expect));
+    }
+    for (name, len, is_damaged) in
+        [("sum-of-events-damaged", 40u64 << 20, true), ("sum-of-events-too-long", (64 << 20) + 1, false)]
+    {
+        let mut broken = Broken::new(&cases::two_cpus(m), layout);
+        broken.header(b"EVNT", 0, 13, 1, 1);
+        let first = broken.header(b"EVNT", 0, 32, len, 8);
+        broken.header(b"EVNT", 1, 13, 1, 1);
+        let second = broken.header(b"EVNT", 1, 32, 40 << 20, 8);
+        if is_damaged {
+            broken.file.bytes[first as usize + 70] ^= 1;
+        }
+        let expect = match is_damaged {
+            true => Expect::Refused("limit-exceeded", second),
+            false => Expect::Damage(vec![("limit-exceeded", first)]),
+        };
+        out.push((name, broken, expect));
+    }
+    out
+}
+
+/// Limits that the caller changes: the file just meets them, then exceeds them by one.
+fn changed(m: Maker, layout: Layout) -> Vec<Defect> {
+    static LONG: [u8; 8_000] = [b'x'; 8_000];
+    let ops = || [vec![Op::Meta(vec![("key", &LONG)])], cases::two_cpus(m)].concat();
+    let encoded = Layout { codec: 1, ..layout };
+    let many = |layout| Broken::new(&cases::many(m), layout);
+    let of = |broken: &Broken, kind, at, len| broken.number(broken.chunk(kind, 0).0 + at, len);
+    let mut out = Vec::new();
+    let mut add =
+        |at_limit, above, name, broken: &dyn Fn() -> Broken, limit, expect: &dyn Fn(u64) -> Expect| {
+            let file = broken();
+            let chunk = match name {
+                "event_body_len" | "records" => b"EVNT",
+                _ => b"META",
+            };
+            let offset = file.chunk(chunk, 0).0 as u64;
+            out.push((at_limit, file, within(name, limit, Expect::Missing)));
+            out.push((above, broken(), within(name, limit - 1, expect(offset))));
+        };
+    let left_out = |offset| Expect::Damage(vec![("limit-exceeded", offset)]);
+    let plain = || Broken::new(&ops(), layout);
+    let stored = || Broken::new(&ops(), encoded);
+    let len = of(&plain(), b"META", 16, 8);
+    add("chunk-len-at-limit", "chunk-len-above-limit", "chunk_len", &plain, len, &left_out);
+    let len = of(&stored(), b"META", 32, 8);
+    add("decoded-len-at-limit", "decoded-len-above-limit", "decoded_len", &stored, len, &left_out);
+    // It is decoded to more than a chunk may have.
+    add("decoded-chunk-at-limit", "decoded-chunk-above-limit", "chunk_len", &stored, len, &left_out);
+    let one = || many(layout);
+    let len = of(&one(), b"EVNT", 24, 8);
+    add("event-body-at-limit", "event-body-above-limit", "event_body_len", &one, len, &left_out);
+    let one = || many(encoded);
+    let len = of(&one(), b"EVNT", 32, 8);
+    add("event-body-lz4-at-limit", "event-body-lz4-above-limit", "event_body_len", &one, len, &left_out);
+    let cannot_be_read = |offset| Expect::Unreadable("limit-exceeded", offset + 64);
+    add("records-at-limit", "records-above-limit", "records", &one, 40, &cannot_be_read);
+    // What is stored as it is has no limit of a decoded body.
+    out.push(("decoded-len-without-codec", plain(), within("decoded_len", 1, Expect::Missing)));
+    for (at_limit, above, name, limit) in [
+        ("classes-at-limit", "classes-above-limit", "classes", 1),
+        ("shapes-at-limit", "shapes-above-limit", "shapes", 3),
+        ("fields-at-limit", "fields-above-limit", "fields", 10),
+    ] {
+        let small = || Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
+        let file = small();
+        let (at, code) = (file.chunk(b"SCHM", 0).0, "limit-exceeded");
+        assert_eq!(file.number(at + 64 + 12, 4), 1, "one class");
+        let damages = [0, 1].map(|nth| (code, file.chunk(b"SCHM", nth).0 as u64 + 64));
+        out.push((at_limit, file, within(name, limit, Expect::Missing)));
+        out.push((above, small(), within(name, limit - 1, Expect::Damage(damages.to_vec()))));
+    }
+    out
+}
+
+/// The arrays of 32 events are one array, which counts for each of them.
+fn arrays(m: Maker, layout: Layout) -> Vec<Defect> {
+    let name = "x".repeat(3_999);
+    let ops: Vec<Op> = (0..32).map(|i| Op::Event(0, m.free(10 + i, 0x40, &name))).collect();
+    let file = || Broken::new(&ops, layout);
+    let (offset, _) = file().chunk(b"EVNT", 0);
+    let body_len = file().number(offset + 32, 8);
+    assert_eq!(body_len % 2, 0, "32 events and 16 times the length");
+    let limit = 4_000 - body_len / 2;
+    let above = Expect::Unreadable("limit-exceeded", offset as u64 + 64);
+    vec![
+        ("arrays-at-limit", file(), within("arrays", limit, Expect::Missing)),
+        ("arrays-above-limit", file(), within("arrays", limit - 1, above)),
+    ]
+}
+
 /// Three CPUs, where two are the limit: those of chunks that are damaged at open do not count.
 fn cpus(m: Maker, layout: Layout) -> Vec<Defect> {
-    let within = |expect| Expect::Within(json!({"streams": 2}), Box::new(expect));
+    let within = |expect| within("streams", 2, expect);
     let broken = Broken::new(&cases::two_cpus(m), layout);
     let offset = broken.chunk(b"EVNT", 3).0 as u64;
     let above = ("cpus-above-limit", broken, within(Expect::Damage(vec![("limit-exceeded", offset)])));

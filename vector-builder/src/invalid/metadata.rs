@@ -56,6 +56,12 @@ pub fn metadata(m: Maker, layout: Layout) -> Vec<Defect> {
         let offset = broken.body(kind, 0, 4, row_len, 4);
         out.push((name, broken, Expect::Damage(vec![("malformed", offset)])));
     }
+    for (name, at, row_len) in [("symbol-no-owners-length", 4, 23), ("symbol-no-blocks-length", 12, 15)] {
+        let mut broken = Broken::new(&[Op::Symbols(vec![], vec![], (0, 0))], layout);
+        assert_eq!(broken.number(broken.chunk(b"KSYM", 0).0 + 64 + at, 4), 0);
+        let offset = broken.body(b"KSYM", 0, if at == 4 { 32 } else { 36 }, row_len, 4);
+        out.push((name, broken, Expect::Damage(vec![("malformed", offset)])));
+    }
     out.extend(symbols(m, layout));
     for (name, len, last) in [("symbol-number-65-bits", 10, 2), ("symbol-number-11-bytes", 11, 0)] {
         let mut broken = Broken::new(&[Op::Symbols(vec![], numbers::symbols(m), (0, 0))], layout);

@@ -33,9 +33,14 @@ enum Expect {
     Damage(Vec<(&'static str, u64)>),
     /// Nothing is damaged: only events are missing by the count of their numbers.
     Missing,
-    /// Nothing is damaged; whether the index may be used, and the event chunks that then cannot be read, and that cannot be
-    /// read without it.
-    ByIndex { errors: Vec<(&'static str, u64)>, unreadable: Vec<(&'static str, u64)>, used: bool },
+    /// Damage; whether the index may be used, and the event chunks that then cannot be read, and that cannot be read
+    /// without it.
+    ByIndex {
+        damages: Vec<(&'static str, u64)>,
+        errors: Vec<(&'static str, u64)>,
+        unreadable: Vec<(&'static str, u64)>,
+        used: bool,
+    },
     /// An event chunk cannot be read: code and offset.
     Unreadable(&'static str, u64),
     /// Damage, event chunks that cannot be read, and what a recovery makes of the file.
@@ -111,12 +116,17 @@ fn list(damages: &[(&str, u64)]) -> Vec<serde_json::Value> {
 }
 
 impl Expect {
+    /// Nothing is damaged.
+    fn by_index(errors: Vec<(&'static str, u64)>, unreadable: Vec<(&'static str, u64)>, used: bool) -> Self {
+        Self::ByIndex { damages: vec![], errors, unreadable, used }
+    }
+
     fn json(&self) -> serde_json::Value {
         match self {
             Self::Refused(code, offset) => json!({"error": {"code": code, "offset": offset}}),
             Self::Damage(damages) => json!({"damages": list(damages)}),
-            Self::ByIndex { errors, unreadable, used } => {
-                json!({"damages": [], "unreadable": list(unreadable), "unreadable_by_index": list(errors), "index_used": used})
+            Self::ByIndex { damages, errors, unreadable, used } => {
+                json!({"damages": list(damages), "unreadable": list(unreadable), "unreadable_by_index": list(errors), "index_used": used})
             }
             Self::Missing => json!({"damages": [], "unreadable": []}),
             Self::Stacks(code, offset, stacks) => {

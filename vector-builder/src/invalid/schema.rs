@@ -67,6 +67,14 @@ pub fn schema(m: Maker, layout: Layout) -> Vec<Defect> {
     let reach = [(field_at + 32 * 4 + 24, 0x77, 1), (slot_at + 8 * 4 + 4, 1_000, 4)];
     add("schema-slot-reach-unknown-kind", &reach);
     add("schema-no-rows", &[(12, 0, 4), (16, 0, 4), (20, 0, 4), (24, 0, 4), (28, 0, 4), (32, 43, 2)]);
+    for (name, at, len) in [
+        ("schema-no-fields-length", 34, 31),
+        ("schema-no-shapes-length", 36, 15),
+        ("schema-no-slots-length", 38, 7),
+    ] {
+        let none = [12, 16, 20, 24, 28].map(|at| (at, 0, 4));
+        add(name, &[&none[..], &[(at, len, 2)]].concat());
+    }
     out.extend(field_end(m, layout));
     let mut differs = Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
     let second = differs.body(b"SCHM", 1, 40, 99, 2);
