@@ -208,8 +208,8 @@ impl AllocinfoKey {
 fn name(line: &AllocinfoLine, by: AllocinfoKey) -> Name {
     let name = match by {
         AllocinfoKey::CallSite => {
-            let place = format!("{}:{}", line.file, line.line);
-            return (place, Some(line.function.clone()), line.module.clone());
+            let source = format!("{}:{}", line.file, line.line);
+            return (source, Some(line.function.clone()), line.module.clone());
         }
         AllocinfoKey::Function => line.function.clone(),
         AllocinfoKey::File => line.file.clone(),

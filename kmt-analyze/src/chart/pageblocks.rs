@@ -20,17 +20,17 @@ pub fn of(blocks: &Pageblocks, frame: &Frame) -> String {
     frame.head(&mut svg, title);
     let types: Vec<&str> = blocks.by_migratetype.iter().map(|row| row.migratetype.as_str()).collect();
     let per_row = ((WIDTH - 2.0 * MARGIN) / (SIDE + GAP)) as usize;
-    let mut place = 0;
+    let mut index = 0;
     let mut last: Option<u64> = None;
     for block in blocks.blocks.iter().take(BLOCKS_MAX) {
-        // A free place where blocks are missing.
-        place += usize::from(last.is_some_and(|last| last + 1 < block.block));
+        // Nothing is drawn where blocks are missing.
+        index += usize::from(last.is_some_and(|last| last + 1 < block.block));
         last = Some(block.block);
-        let (x, y) = ((place % per_row) as f64, (place / per_row) as f64);
+        let (x, y) = ((index % per_row) as f64, (index / per_row) as f64);
         square(&mut svg, (MARGIN + x * (SIDE + GAP), HEAD + y * (SIDE + GAP)), block, &types);
-        place += 1;
+        index += 1;
     }
-    let rows = place.div_ceil(per_row.max(1));
+    let rows = index.div_ceil(per_row.max(1));
     let mut y = HEAD + rows as f64 * (SIDE + GAP) + 12.0;
     let mut x = MARGIN;
     let mixed = ("several types", MIXED.to_owned());

@@ -110,22 +110,22 @@ fn curve(svg: &mut Svg, scale: &Scale, timeline: &TimelineRow, number: usize, li
 /// Names at the ends of the lines, moved apart.
 fn names(svg: &mut Svg, scale: &Scale, lines: &[LineRow]) {
     let end = |line: &LineRow| scale.y(line.bytes_live.last().copied().unwrap_or(0) as f64);
-    let mut places: Vec<(f64, usize, &LineRow)> =
+    let mut labels: Vec<(f64, usize, &LineRow)> =
         lines.iter().enumerate().map(|(i, line)| (end(line), i, line)).collect();
-    places.sort_by(|a, b| a.0.total_cmp(&b.0));
+    labels.sort_by(|a, b| a.0.total_cmp(&b.0));
     // From the top down, each at least a line of text below the one before; then up again from the bottom.
     let mut least = HEAD;
-    for place in &mut places {
-        place.0 = place.0.max(least);
-        least = place.0 + 15.0;
+    for label in &mut labels {
+        label.0 = label.0.max(least);
+        least = label.0 + 15.0;
     }
     let mut most = HEAD + PLOT;
-    for place in places.iter_mut().rev() {
-        place.0 = place.0.min(most);
-        most = place.0 - 15.0;
+    for label in labels.iter_mut().rev() {
+        label.0 = label.0.min(most);
+        most = label.0 - 15.0;
     }
     let x = WIDTH - RIGHT + 8.0;
-    for (y, number, line) in places {
+    for (y, number, line) in labels {
         svg.rect((x, y - 4.0), (10.0, 4.0), &format!("c{}", number % COLOURS), &line.name);
         svg.text((x + 15.0, y + 2.0), "", Anchor::Start, &cut(&line.name, 28));
     }

@@ -19,12 +19,12 @@ pub fn with_reports(mut cli: Command) -> Command {
     /// Number of commands before the reports: summary, info, dump.
     const FIRST: usize = 3;
     let names: Vec<String> = cli.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    for (place, name) in names.iter().enumerate() {
-        let order = if place < FIRST { place } else { place + REPORTS.len() };
+    for (index, name) in names.iter().enumerate() {
+        let order = if index < FIRST { index } else { index + REPORTS.len() };
         cli = cli.mut_subcommand(name, |command| command.display_order(order));
     }
     let own = REPORTS.iter().filter(|entry| !names.iter().any(|name| name == entry.name));
-    cli.subcommands(own.enumerate().map(|(place, entry)| command(entry).display_order(FIRST + place)))
+    cli.subcommands(own.enumerate().map(|(index, entry)| command(entry).display_order(FIRST + index)))
 }
 
 /// Its own options first, then those that all reports have.

@@ -50,16 +50,16 @@ sums!(CallerCrossCpu: freed, delay, bytes, freed_by);
 impl Receiver for CrossCpuSums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
-        let (End::Freed { free, end, .. }, Some(place), true) =
+        let (End::Freed { free, end, .. }, Some(freed_at), true) =
             (closed.end, closed.freed_at, closed.is_freed)
         else {
             return;
         };
-        let cell = self.matrix.entry((closed.born_at.cpu, place.cpu)).or_default();
+        let cell = self.matrix.entry((closed.born_at.cpu, freed_at.cpu)).or_default();
         *cell = (cell.0 + 1, cell.1.saturating_add(closed.bytes_alloc));
         let caller = grown(&mut self.callers, closed.caller);
         caller.freed += 1;
-        if closed.born_at.cpu == place.cpu {
+        if closed.born_at.cpu == freed_at.cpu {
             return;
         }
         caller.delay.add(end.saturating_sub(closed.life.born));

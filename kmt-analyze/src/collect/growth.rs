@@ -43,7 +43,7 @@ impl Growth {
         self.until.is_some_and(|until| time >= until)
     }
 
-    fn place(&self, time: u64) -> usize {
+    fn step_of(&self, time: u64) -> usize {
         (time.saturating_sub(self.start) / self.step).min(STEPS as u64 - 1) as usize
     }
 }
@@ -160,7 +160,7 @@ impl Receiver for GrowthSums {
             self.of_recorder += if is_live { closed.bytes_alloc } else { 0 };
             return;
         }
-        let born = window.place(closed.life.born);
+        let born = window.step_of(closed.life.born);
         let survival = grown(&mut self.callers, closed.caller);
         survival.births.add(born, u64::from(closed.is_born));
         if is_implied {
@@ -197,7 +197,7 @@ impl Receiver for GrowthSums {
             }
             _ => 0,
         };
-        let born = self.window.place(closed.born);
+        let born = self.window.step_of(closed.born);
         // Whether freed pages had slab objects is unknown: by kind they would seem to be pages of another use.
         let survival = grown(&mut self.pages, closed.site);
         survival.add_frames(&closed, born);

@@ -55,7 +55,7 @@ sums!(MomentSums: sites);
 sums!(Between: born, freed, gone, deferred, released);
 
 impl MomentSums {
-    fn place(&self, time: u64) -> u32 {
+    fn step_of(&self, time: u64) -> u32 {
         u32::try_from(self.times.partition_point(|&t| t < time)).unwrap_or(u32::MAX)
     }
 
@@ -70,9 +70,9 @@ impl MomentSums {
 
 impl Receiver for MomentSums {
     fn closed(&mut self, closed: &Closed) {
-        let born = self.place(closed.life.born);
-        let ended = closed.end.time().map(|time| self.place(time));
-        let released = closed.deferred_at().map(|time| self.place(time.saturating_add(self.deferred_max)));
+        let born = self.step_of(closed.life.born);
+        let ended = closed.end.time().map(|time| self.step_of(time));
+        let released = closed.deferred_at().map(|time| self.step_of(time.saturating_add(self.deferred_max)));
         let row = grown(&mut self.sites, closed.life.site);
         row.of(born).born += 1;
         if let Some(ended) = ended {

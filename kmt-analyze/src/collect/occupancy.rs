@@ -133,8 +133,8 @@ impl OccupancyPart {
 
     fn change(&mut self, time: u64, held: i64, live: i64) {
         let last = self.steps.len().saturating_sub(1) as u64;
-        let place = (time.saturating_sub(self.start) / self.step).min(last) as usize;
-        if let Some(step) = self.steps.get_mut(place) {
+        let number = (time.saturating_sub(self.start) / self.step).min(last) as usize;
+        if let Some(step) = self.steps.get_mut(number) {
             step.held = step.held.saturating_add(held);
             step.live = step.live.saturating_add(live);
         }

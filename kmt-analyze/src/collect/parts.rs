@@ -13,7 +13,7 @@ pub struct Parts(Vec<Part>);
 /// Part of one collector.
 pub(super) struct Part {
     /// Place of the collector.
-    pub place: usize,
+    pub index: usize,
     pub interests: Interests,
     pub route: Route,
     pub is_heavy: bool,
@@ -23,7 +23,7 @@ pub(super) struct Part {
 impl Parts {
     /// Parts, by the places of their collectors.
     pub(super) fn new(parts: impl Iterator<Item = Part>) -> Self {
-        Self(parts.enumerate().map(|(place, part)| Part { place, ..part }).collect())
+        Self(parts.enumerate().map(|(index, part)| Part { index, ..part }).collect())
     }
 
     /// Delivers events to each part.
@@ -58,7 +58,7 @@ impl Parts {
     /// The parts of all groups.
     pub fn join(groups: impl IntoIterator<Item = Self>) -> Self {
         let mut all: Vec<_> = groups.into_iter().flat_map(|group| group.0).collect();
-        all.sort_by_key(|part| part.place);
+        all.sort_by_key(|part| part.index);
         Self(all)
     }
 

@@ -10,7 +10,7 @@ use crate::ledger::Interests;
 
 /// Typed key to the result of a collector that was added to a pass.
 pub struct Handle<C> {
-    place: usize,
+    index: usize,
     collector: PhantomData<fn() -> C>,
 }
 
@@ -24,7 +24,7 @@ impl<C> Copy for Handle<C> {}
 
 impl<C> fmt::Debug for Handle<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Handle({})", self.place)
+        write!(f, "Handle({})", self.index)
     }
 }
 
@@ -38,11 +38,11 @@ impl Collectors {
     /// Adds a collector. An equal one shares its result.
     pub fn add<C: Collector>(&mut self, collector: C) -> Handle<C> {
         let is_equal = |other: &dyn AnyCollector| other.as_any().downcast_ref() == Some(&collector);
-        let place = self.all.iter().position(|other| is_equal(&**other)).unwrap_or_else(|| {
+        let index = self.all.iter().position(|other| is_equal(&**other)).unwrap_or_else(|| {
             self.all.push(Box::new(collector));
             self.all.len() - 1
         });
-        Handle { place, collector: PhantomData }
+        Handle { index, collector: PhantomData }
     }
 
     /// Events that the collectors need.
@@ -86,7 +86,7 @@ impl Collected {
     ///
     /// If the handle is of another pass: a handle belongs to the [`Collectors`] that returned it.
     pub fn get<C: Collector>(&self, handle: Handle<C>) -> &C::Output {
-        let output = self.outputs.get(handle.place).and_then(|output| output.downcast_ref());
+        let output = self.outputs.get(handle.index).and_then(|output| output.downcast_ref());
         match output {
             Some(output) => output,
             None => panic!("the handle of a collector was given to the result of another pass"),
@@ -114,7 +114,7 @@ impl<C: Collector> AnyCollector for C {
     fn any_part(&self, share: &Share) -> Part {
         let interests = Collector::interests(self);
         Part {
-            place: 0,
+            index: 0,
             interests: if share.has_stacks { interests } else { interests - Interests::STACKS },
             route: self.route(),
             is_heavy: self.is_heavy(),

@@ -29,13 +29,13 @@ pub struct Steps {
 
 impl Steps {
     /// The step of a time. Times before the first step belong to it: what was born then is live there.
-    fn place(&self, time: u64) -> usize {
+    fn step_of(&self, time: u64) -> usize {
         (time.saturating_sub(self.start) / self.step).min(self.steps as u64) as usize
     }
 
     /// Places of a birth and an end; `None`: after the last step.
     fn places(&self, born: u64, end: Option<u64>) -> [Option<usize>; 2] {
-        let within = |time: u64| Some(self.place(time)).filter(|&place| place < self.steps);
+        let within = |time: u64| Some(self.step_of(time)).filter(|&step| step < self.steps);
         [within(born), end.and_then(within)]
     }
 }
@@ -134,8 +134,8 @@ fn add<S: Sums + Copy + Default + PartialEq>(
     width: usize,
 ) -> usize {
     let before = row.kept();
-    for (place, change) in changes {
-        if let Some(own) = place.and_then(|place| row.at(place, width)) {
+    for (step, change) in changes {
+        if let Some(own) = step.and_then(|step| row.at(step, width)) {
             own.absorb(change);
         }
     }
@@ -191,7 +191,7 @@ impl Receiver for StepSums {
         let (requested, allocated) = (closed.bytes_req, closed.bytes_alloc);
         let objects = StepObjects { site: closed.life.site, cache: closed.cache, stack: closed.stack };
         self.kept += add(self.objects.entry(objects).or_default(), changes, steps.steps);
-        let flows = changes.map(|(place, flow)| (place, Flows::of(&flow, requested, allocated)));
+        let flows = changes.map(|(step, flow)| (step, Flows::of(&flow, requested, allocated)));
         self.kept += add(grown(&mut self.origins, closed.life.origin), flows, steps.steps);
         if let (Some(_), Some(end)) = (freed, end) {
             let length = log2(end.saturating_sub(closed.life.born));

@@ -72,13 +72,13 @@ impl Timeline {
     }
 
     /// The step of a time; earlier times belong to the first step.
-    fn place(&self, time: u64) -> usize {
+    fn step_of(&self, time: u64) -> usize {
         (time.saturating_sub(self.start) / self.step).min(self.steps as u64) as usize
     }
 
     /// The step of a birth.
     fn birth(&self, time: u64) -> usize {
-        if self.keeps_before && time < self.start { self.steps } else { self.place(time) }
+        if self.keeps_before && time < self.start { self.steps } else { self.step_of(time) }
     }
 
     /// Slots of a row.
@@ -88,7 +88,7 @@ impl Timeline {
 
     /// The step of an end; `None`: after the last step.
     fn end(&self, time: u64) -> Option<usize> {
-        Some(self.place(time)).filter(|&place| place < self.steps)
+        Some(self.step_of(time)).filter(|&step| step < self.steps)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::source::SourceTable;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
-/// Peaks of one place: bytes and objects, at the end, at its own peak, at the global peak.
+/// Peaks of one point: bytes and objects, at the end, at its own peak, at the global peak.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
     now: (i64, i64),
@@ -56,8 +56,8 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     out.write(json_safe(head.trim_end_matches('}')).as_bytes())?;
     out.write(b",\"pps\":[")?;
     let mut table = FrameTable::new();
-    for (index, ((place, point), held)) in points.points.iter().zip(&held).enumerate() {
-        let path = table.path(place, &lives, &names, session.source());
+    for (index, ((key, point), held)) in points.points.iter().zip(&held).enumerate() {
+        let path = table.path(key, &lives, &names, session.source());
         let row = json!({
             "tb": point.bytes_alloc, "tbk": point.allocs,
             "tl": point.lifetimes,
@@ -90,37 +90,37 @@ impl FrameTable {
         Self { names: vec!["[root]".to_owned()], addresses: HashMap::new(), caches: HashMap::new() }
     }
 
-    /// Numbers of the frames of a place, innermost first. The outermost frame is the cache: one stack may allocate from
+    /// Numbers of the frames of a point, innermost first. The outermost frame is the cache: one stack may allocate from
     /// several.
     fn path(
         &mut self,
-        place: &PointKey,
+        key: &PointKey,
         lives: &ObjectLives,
         names: &Resolver<'_, '_>,
         source: &SourceTable<'_>,
     ) -> Vec<usize> {
         let mut path = Vec::new();
-        for address in frames(place, lives, names) {
+        for address in frames(key, lives, names) {
             path.push(*self.addresses.entry(address).or_insert_with(|| {
                 let frame = source.shown(address).map(|frame| {
-                    let (function, place) = (frame.function.as_bytes(), frame.file_and_line());
-                    format!("{} ({})", escaped(function), escaped(place.as_bytes()))
+                    let (function, line) = (frame.function.as_bytes(), frame.file_and_line());
+                    format!("{} ({})", escaped(function), escaped(line.as_bytes()))
                 });
                 let frame = frame.unwrap_or_else(|| names.symbol(address));
                 self.names.push(format!("{address:#x}: {frame}"));
                 self.names.len() - 1
             }));
         }
-        if !self.caches.contains_key(&place.3) {
-            self.caches.insert(place.3.clone(), self.names.len());
-            self.names.push(format!("[{}]", place.3));
+        if !self.caches.contains_key(&key.3) {
+            self.caches.insert(key.3.clone(), self.names.len());
+            self.names.push(format!("[{}]", key.3));
         }
-        path.extend(self.caches.get(&place.3));
+        path.extend(self.caches.get(&key.3));
         path
     }
 }
 
-/// Own peak of each place, its memory at the global peak, and the time of that.
+/// Own peak of each point, its memory at the global peak, and the time of that.
 fn peaks(points: &Points) -> (Vec<Held>, u64) {
     let mut held = vec![Held::default(); points.points.len()];
     let add = |held: &mut Held, bytes: i64| {

@@ -59,10 +59,10 @@ fn of_objects(
     let (_, last) = selection.span(session);
     let points = Points::of(&mut lives, &names, last, false)?;
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-    for (place, point) in &points.points {
+    for (key, point) in &points.points {
         let mut path: Vec<String> =
-            frames(place, &lives, &names).iter().rev().map(|&a| frame(&names.symbol(a))).collect();
-        path.push(frame(&format!("[{}]", place.3)));
+            frames(key, &lives, &names).iter().rev().map(|&a| frame(&names.symbol(a))).collect();
+        path.push(frame(&format!("[{}]", key.3)));
         *lines.entry(path.join(";")).or_default() += weight_of(point, weight);
     }
     drop(names);

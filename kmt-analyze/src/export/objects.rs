@@ -40,9 +40,9 @@ pub fn lives(
     rests_on: Input,
 ) -> Result<ObjectLives> {
     let failure = Rc::new(RefCell::new(None));
-    let (failed, place) = (Rc::clone(&failure), target.clone());
+    let (failed, to) = (Rc::clone(&failure), target.clone());
     let file = move || {
-        place.scratch().map_err(|e| {
+        to.scratch().map_err(|e| {
             *failed.borrow_mut() = Some(e);
             io::ErrorKind::Other.into()
         })

@@ -30,9 +30,9 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     if options.target.path == Path::new("-") {
         return Err(Failure::new("a data set is a directory, not a stream").hint("give a directory with -o"));
     }
-    let place = ColumnLocation::of(session, options);
+    let location = ColumnLocation::of(session, options);
     let mut made = Vec::new();
-    let written = write(session, options, &place, &mut made);
+    let written = write(session, options, &location, &mut made);
     if written.is_err() {
         made.iter().for_each(|path| drop(fs::remove_file(path)));
     }
@@ -42,11 +42,11 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
 fn write(
     session: &Session<'_>,
     options: &ExportOptions,
-    place: &ColumnLocation,
+    location: &ColumnLocation,
     made: &mut Vec<PathBuf>,
 ) -> Result<Vec<kmt_format::read::Damage>> {
     let force = options.target.force;
-    let mut table = ParquetTable::new(place, "objects", &OBJECT, force)?;
+    let mut table = ParquetTable::new(location, "objects", &OBJECT, force)?;
     let mut lives = lives(
         session,
         &options.selection,
@@ -58,17 +58,17 @@ fn write(
         table.push(object(&life, &lives.result, &names))?;
     }
     let mut done = vec![table.finish()?];
-    let mut table = ParquetTable::new(place, "call_sites", &CALL_SITE, force)?;
+    let mut table = ParquetTable::new(location, "call_sites", &CALL_SITE, force)?;
     call_sites(&lives.result, &names, session.losses.any())
         .into_iter()
         .try_for_each(|row| table.push(row))?;
     done.push(table.finish()?);
     if options.events {
-        let mut table = ParquetTable::new(place, "events", &events::EVENT, force)?;
+        let mut table = ParquetTable::new(location, "events", &events::EVENT, force)?;
         events::each(session, &options.selection, &mut |row| table.push(row).map(|()| true))?;
         done.push(table.finish()?);
     }
-    let mut table = ParquetTable::new(place, "traces", &TRACE, force)?;
+    let mut table = ParquetTable::new(location, "traces", &TRACE, force)?;
     table.push(about(session))?;
     done.push(table.finish()?);
     for (output, path, _folders) in done {
@@ -160,14 +160,14 @@ struct ParquetTable {
 
 impl ParquetTable {
     fn new(
-        place: &ColumnLocation,
+        location: &ColumnLocation,
         name: &str,
         columns: &'static [(&'static str, ColumnKind)],
         force: bool,
     ) -> Result<Self> {
-        let folder = place.root.join(name).join(&place.partition);
+        let folder = location.root.join(name).join(&location.partition);
         let folders = Folders::make(&folder)?;
-        let target = super::Target { path: folder.join(&place.file), force };
+        let target = super::Target { path: folder.join(&location.file), force };
         let output = target.open()?;
         let file = output.file()?;
         let fields = columns.iter().map(|&(name, kind)| column_type(name, kind).map(Arc::new));

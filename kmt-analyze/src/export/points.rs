@@ -10,7 +10,7 @@ use crate::stream::Api;
 /// Key of a sum: number of the stack, call site, interface, cache.
 pub type PointKey = (Option<u32>, u64, Api, String);
 
-/// Allocations of one place in the window.
+/// Allocations of one point in the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Point {
     /// Allocations.
@@ -27,13 +27,13 @@ pub struct Point {
     pub lifetimes: u64,
 }
 
-/// A change at a place: time, index of the place, bytes.
+/// A change at a point: time, index of the point, bytes.
 pub type PointChange = (u64, u32, i64);
 
 /// Sums of all places, and if requested each birth and end in time order.
 #[derive(Debug, Default)]
 pub struct Points {
-    /// Sums by place.
+    /// Sums by point.
     pub points: Vec<(PointKey, Point)>,
     /// Births and ends in time order, ends first.
     pub changes: Vec<PointChange>,
@@ -56,8 +56,8 @@ impl Points {
             let Some(site) = lives.result.interner.sites.get(object.site).filter(|_| counts) else {
                 continue;
             };
-            let place = (object.stack, site.call_site, site.api, names.cache(&object).to_owned());
-            let number = *numbers.entry(place).or_insert_with(|| {
+            let key = (object.stack, site.call_site, site.api, names.cache(&object).to_owned());
+            let number = *numbers.entry(key).or_insert_with(|| {
                 points.push(Point::default());
                 points.len() as u32 - 1
             });
@@ -82,15 +82,15 @@ impl Points {
         changes.sort_unstable_by_key(|&(time, number, bytes)| (time, bytes, number));
         let mut places: Vec<(PointKey, u32)> = numbers.into_iter().collect();
         places.sort_by_key(|(_, number)| *number);
-        let points = places.into_iter().map(|(place, _)| place).zip(points).collect();
+        let points = places.into_iter().map(|(key, _)| key).zip(points).collect();
         Ok(Self { points, changes })
     }
 }
 
-/// Frames of a place, innermost first, without those of the tracer and the allocator: the call site if there is no
+/// Frames of a point, innermost first, without those of the tracer and the allocator: the call site if there is no
 /// stack.
-pub fn frames(place: &PointKey, lives: &ObjectLives, names: &Resolver<'_, '_>) -> Vec<u64> {
-    let stack = place.0.and_then(|number| lives.result.interner.stacks.get(number));
+pub fn frames(key: &PointKey, lives: &ObjectLives, names: &Resolver<'_, '_>) -> Vec<u64> {
+    let stack = key.0.and_then(|number| lives.result.interner.stacks.get(number));
     let frames: Vec<u64> = stack.map_or(Vec::new(), |stack| of_users(stack, |a| names.symbol(a)).collect());
-    if frames.is_empty() { vec![place.1] } else { frames }
+    if frames.is_empty() { vec![key.1] } else { frames }
 }

@@ -49,9 +49,9 @@ fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Res
     let context = Context { session, selection: &options.selection, limit: 0 };
     let ends_known = ReportContext::new(&context, &lives.result).basis().ends(None);
     let mut made = Making::new(session, options, ends_known);
-    for (place, point) in &points.points {
-        let labels = [("cache", place.3.as_str()), ("api", place.2.name())];
-        made.sample(&frames(place, &lives, &names), point, &labels, |address| names.symbol(address));
+    for (key, point) in &points.points {
+        let labels = [("cache", key.3.as_str()), ("api", key.2.name())];
+        made.sample(&frames(key, &lives, &names), point, &labels, |address| names.symbol(address));
     }
     out.write(&made.packed(session)?)?;
     Ok(lives.result.damages)

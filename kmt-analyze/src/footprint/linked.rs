@@ -134,8 +134,10 @@ fn unit_variables<'s>(
         if entry.tag() != gimli::DW_TAG_variable {
             continue;
         }
-        let Some(AttributeValue::Exprloc(place)) = entry.attr_value(gimli::DW_AT_location)? else { continue };
-        match place.operations(unit.encoding()).next()? {
+        let Some(AttributeValue::Exprloc(expression)) = entry.attr_value(gimli::DW_AT_location)? else {
+            continue;
+        };
+        match expression.operations(unit.encoding()).next()? {
             Some(Operation::Address { address }) => add(address),
             Some(Operation::AddressIndex { index }) => add(dwarf.address(unit, index)?),
             _ => {}

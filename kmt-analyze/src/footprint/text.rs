@@ -9,17 +9,17 @@ use crate::render::words::{counted, size};
 /// Static and dynamic memory by directory.
 pub fn footprint(rows: &FootprintRows, order: Attribute, lines: usize) -> Screen {
     let total = &rows.total;
-    let place =
+    let within =
         if rows.start_branch.is_empty() { String::new() } else { format!(" of {}", rows.start_branch) };
     let mut named = rows.rows.iter().filter(|row| ![UNKNOWN, UNNAMED].contains(&row.path.as_str()));
     let largest = named.next().map_or(String::new(), |row| format!(", most of it {}", row.path));
     let answer = match rows.has_trace {
         true => format!(
-            "Code and data{place} take {}, allocations in use {}{largest}.",
+            "Code and data{within} take {}, allocations in use {}{largest}.",
             size(total.static_bytes),
             total.current_dynamic.map_or("?".to_owned(), size)
         ),
-        false => format!("Code and data{place} take {}{largest}.", size(total.static_bytes)),
+        false => format!("Code and data{within} take {}{largest}.", size(total.static_bytes)),
     };
     let mut screen = Screen::new(answer);
     let mut columns = vec![

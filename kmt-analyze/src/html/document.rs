@@ -136,13 +136,13 @@ impl PageDocument<'_, '_, '_> {
         let Some((_, Ok(screen))) = self.screens.first() else { return };
         let lead = |lead: &Lead| {
             let name = lead.command.split(' ').next().unwrap_or_default();
-            let place = if PARTS.iter().any(|(part, _)| *part == name) {
+            let anchor = if PARTS.iter().any(|(part, _)| *part == name) {
                 format!("part-{name}")
             } else {
                 "time".to_owned()
             };
             format!(
-                "<li><p>{}</p><p class=more><a href=\"#{place}\">Evidence</a> <code>kmt-analyze {} {}</code></p></li>\n",
+                "<li><p>{}</p><p class=more><a href=\"#{anchor}\">Evidence</a> <code>kmt-analyze {} {}</code></p></li>\n",
                 escaped(&lead.sentence),
                 escaped(&lead.command),
                 escaped(file)

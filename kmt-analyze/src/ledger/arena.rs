@@ -19,8 +19,8 @@ impl<T: Copy> Arena<T> {
     #[inline]
     pub fn put(&mut self, item: T) -> u32 {
         if let Some(number) = self.unused.pop() {
-            if let Some(place) = self.items.get_mut(number as usize) {
-                *place = item;
+            if let Some(slot) = self.items.get_mut(number as usize) {
+                *slot = item;
             }
             return number;
         }

@@ -95,10 +95,10 @@ pub fn parts_of(result: &Analysis) -> impl Iterator<Item = CachePart<'_>> {
 /// Cache of most freed objects of the call site and size of each site, in the whole trace; flags and node are ignored.
 pub fn usual_names(result: &Analysis) -> Vec<Option<NameId>> {
     let interner = &result.interner;
-    let place = |s: &Site| (s.api, s.call_site, s.bytes_req, s.bytes_alloc);
+    let key = |s: &Site| (s.api, s.call_site, s.bytes_req, s.bytes_alloc);
     let mut counts: HashMap<_, BTreeMap<NameId, u64>> = HashMap::new();
     for (site, parts) in interner.sites.items().iter().zip(&result.balance.sites) {
-        let counts = counts.entry(place(site)).or_default();
+        let counts = counts.entry(key(site)).or_default();
         for (name, totals) in parts {
             if let Some(name) = name {
                 *counts.entry(*name).or_default() += totals.frees_matched.max(totals.alloc_events);
@@ -107,7 +107,7 @@ pub fn usual_names(result: &Analysis) -> Vec<Option<NameId>> {
     }
     for ((number, name), frees) in &result.balance.named_outside {
         if let Some(site) = interner.sites.get(*number) {
-            *counts.entry(place(site)).or_default().entry(*name).or_default() += frees;
+            *counts.entry(key(site)).or_default().entry(*name).or_default() += frees;
         }
     }
     // A tie is decided by name.
@@ -115,9 +115,8 @@ pub fn usual_names(result: &Analysis) -> Vec<Option<NameId>> {
         let best = counts.iter().max_by_key(|&(&id, &count)| (count, std::cmp::Reverse(interner.name(id))));
         best.map(|(id, _)| *id)
     };
-    let best: HashMap<_, Option<NameId>> =
-        counts.iter().map(|(place, counts)| (*place, best(counts))).collect();
-    interner.sites.items().iter().map(|site| best.get(&place(site)).copied().flatten()).collect()
+    let best: HashMap<_, Option<NameId>> = counts.iter().map(|(key, counts)| (*key, best(counts))).collect();
+    interner.sites.items().iter().map(|site| best.get(&key(site)).copied().flatten()).collect()
 }
 
 /// Name of a cache or size class. Above two pages kmalloc uses whole pages (KMALLOC_MAX_CACHE_SIZE,

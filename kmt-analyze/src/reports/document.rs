@@ -84,8 +84,8 @@ fn print(session: &Session<'_>, screens: &[Titled], trust: &[String], show: &Sho
     let options: String = session.env.source.options().map(|option| option + " ").collect();
     let file = escaped(options.as_bytes()) + &escaped(session.path.as_os_str().as_encoded_bytes());
     let mut text = String::new();
-    for (place, (title, screen)) in screens.iter().enumerate() {
-        let is_last = place + 1 == screens.len();
+    for (index, (title, screen)) in screens.iter().enumerate() {
+        let is_last = index + 1 == screens.len();
         let heading = format!("== {title} ==");
         if !title.is_empty() {
             text.push_str(&format!("{}\n\n", paint(&heading, Ink::Heading, show.look.colour)));

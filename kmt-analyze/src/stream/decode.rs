@@ -244,8 +244,8 @@ impl<'t> Decoder<'t> {
     /// Joins stacks to allocations; `op` is the operation of the event. False for stacks of other events, which are
     /// dropped.
     fn join_stack(&mut self, code: OpCode, origin: u32, op: Option<&mut Op>) -> bool {
-        let place = self.interner.origins.get(origin).copied();
-        let of = self.join.as_mut().zip(place).and_then(|(join, place)| join.see(code, place));
+        let task = self.interner.origins.get(origin).copied();
+        let of = self.join.as_mut().zip(task).and_then(|(join, task)| join.see(code, task));
         let is_kept = code.kind() != Kind::Stack || of.is_some();
         if let Some(op) = op {
             match of {
@@ -269,15 +269,15 @@ impl<'t> Decoder<'t> {
         let event = Event::new(self.schema, chunk, index)?;
         let plan = self.plans.get(event.class_index())?;
         let record = event.record();
-        let place = usize::from(record.context);
-        if origins.len() <= place {
-            origins.resize(place + 1, UNKNOWN);
+        let context = usize::from(record.context);
+        if origins.len() <= context {
+            origins.resize(context + 1, UNKNOWN);
         }
         let states = self.task_states;
         let origin = self.interner.origin(plan, &event, states);
         // A task with several names or cgroups needs a look-up for each event.
         let changes = states.changes(event.pid());
-        if let Some(slot) = origins.get_mut(place).filter(|_| !changes) {
+        if let Some(slot) = origins.get_mut(context).filter(|_| !changes) {
             *slot = origin;
         }
         let is_stack = plan.meaning == Some(Meaning::KERNEL_STACK);

@@ -52,8 +52,8 @@ impl DecodePlan {
 
     /// Index of the field with that role.
     pub fn field(&self, role: Role) -> Option<usize> {
-        let place = ROLES.iter().position(|&r| r == role)?;
-        self.fields.get(place).copied().flatten().map(usize::from)
+        let index = ROLES.iter().position(|&r| r == role)?;
+        self.fields.get(index).copied().flatten().map(usize::from)
     }
 
     /// Number in the field with that role.

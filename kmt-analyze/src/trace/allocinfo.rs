@@ -61,9 +61,9 @@ pub fn lines(path: &Path, bytes: &[u8]) -> Result<Vec<AllocinfoLine>> {
 
 /// A call site, or the form that its line lacks.
 fn call_site(text: &str) -> std::result::Result<AllocinfoLine, &'static str> {
-    const PLACE: &str = "FILE:LINE after the number of calls";
+    const FORM: &str = "FILE:LINE after the number of calls";
     let (bytes, rest) = word(text);
-    let (calls, place) = word(rest);
+    let (calls, source) = word(rest);
     let number = |text: &str| {
         let number = text.parse::<i64>().ok()?;
         (number.unsigned_abs() >> NUMBER_BITS == 0).then_some(number)
@@ -71,14 +71,14 @@ fn call_site(text: &str) -> std::result::Result<AllocinfoLine, &'static str> {
     let bytes = number(bytes).ok_or("a number of bytes below 2^62 at the begin")?;
     let calls = number(calls).filter(|calls| *calls >= 0);
     let calls = calls.ok_or("a number of calls below 2^62 after the bytes")?;
-    let (place, function) = place.split_once(" func:").ok_or("func:FUNCTION after the call site")?;
+    let (source, function) = source.split_once(" func:").ok_or("func:FUNCTION after the call site")?;
     let (function, flags) = word(function);
-    let (place, module) = match place.strip_suffix(']').and_then(|place| place.rsplit_once(" [")) {
-        Some((place, module)) => (place, Some(module.to_owned())),
-        None => (place, None),
+    let (source, module) = match source.strip_suffix(']').and_then(|source| source.rsplit_once(" [")) {
+        Some((source, module)) => (source, Some(module.to_owned())),
+        None => (source, None),
     };
-    let (file, line) = place.rsplit_once(':').ok_or(PLACE)?;
-    let line = line.parse().map_err(|_| PLACE)?;
+    let (file, line) = source.rsplit_once(':').ok_or(FORM)?;
+    let line = line.parse().map_err(|_| FORM)?;
     if file.is_empty() || function.is_empty() {
         return Err("names of the file and the function");
     }

@@ -114,7 +114,7 @@ impl StallSums {
         }
         let numbered = alike.into_values().flat_map(|stalls| {
             let of = stalls.len();
-            stalls.into_iter().enumerate().map(move |(place, stall)| (stall, (place + 1, of)))
+            stalls.into_iter().enumerate().map(move |(number, stall)| (stall, (number + 1, of)))
         });
         numbered.collect()
     }

@@ -135,13 +135,13 @@ impl Code {
         table: Option<&SymbolTable<'_>>,
     ) {
         // Regions are sorted by owner and address.
-        let place = |owner: Option<&[u8]>, address: u64| {
+        let moved = |owner: Option<&[u8]>, address: u64| {
             let at = regions.partition_point(|r| (r.owner, r.first) <= (owner, address)).checked_sub(1)?;
             let region = regions.get(at).filter(|r| r.owner == owner && address < r.end)?;
             Some(places.get(at)?.wrapping_add(address - region.first))
         };
         for (&start, function) in functions {
-            let Some(address) = place(function.owner, start) else { continue };
+            let Some(address) = moved(function.owner, start) else { continue };
             self.moved.extend(function.sites.iter().map(|&site| (site, address.wrapping_add(site - start))));
             let reach = function.sites.iter().map(|site| site - start + 1).max().unwrap_or(1);
             let size = if function.size == 0 { reach } else { function.size };
@@ -150,7 +150,7 @@ impl Code {
         }
         // Readers need the symbols that bound the kernel's image (`is_ksym_addr`, kernel/kallsyms.c).
         for (address, name) in bounds(table) {
-            let Some(address) = place(None, address) else { continue };
+            let Some(address) = moved(None, address) else { continue };
             self.symbols.push(NewSymbol { address, size: 1, owner: None, name: name.to_vec() });
         }
     }

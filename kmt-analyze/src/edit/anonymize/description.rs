@@ -32,14 +32,14 @@ pub fn of_known(class: &EventClass, treatments: &[Treatment], is_reprinted: bool
 /// True if a description has its fields where the class has them, with the same roles.
 pub fn has_places_of(text: &str, class: &EventClass, long_size: usize) -> bool {
     let Ok(new) = EventClass::from_format(&class.system, text, long_size) else { return false };
-    let place = |field: &Field, role: Role| {
+    let layout = |field: &Field, role: Role| {
         let Field { offset, size, signed, kind, element_size, .. } = *field;
         (offset, size, signed, kind, element_size, field.is_text(), role)
     };
-    let new = new.fields.iter().zip(new.roles.iter()).map(|(f, &r)| place(f, r));
+    let new = new.fields.iter().zip(new.roles.iter()).map(|(f, &r)| layout(f, r));
     let fields = class.fields.iter().zip(class.roles.iter()).enumerate();
     let old = fields.filter(|&(i, _)| i < class.common_count || is_public(class, i));
-    new.eq(old.map(|(_, (f, &r))| place(f, r)))
+    new.eq(old.map(|(_, (f, &r))| layout(f, r)))
 }
 
 /// Lines of the first `count` fields, as far as mainline has them. The common fields are those of all classes.

@@ -127,8 +127,8 @@ impl Memory {
         }
         let (block, offset) = self.shape.block(address);
         let start = if self.shape.base.is_some() { self.base } else { 0 };
-        let place = self.heap.get(&block).map(|new| start + (new << self.shape.block_shift) + offset);
-        self.whole(address, place)
+        let moved = self.heap.get(&block).map(|new| start + (new << self.shape.block_shift) + offset);
+        self.whole(address, moved)
     }
 
     /// New value of any data address.
@@ -140,8 +140,8 @@ impl Memory {
             return self.heap(address);
         }
         let offset = address & ((1 << self.shape.page_shift) - 1);
-        let place = self.pages.get(&self.shape.page(address));
-        self.whole(address, place.map(|new| (new << self.shape.page_shift) + offset))
+        let moved = self.pages.get(&self.shape.page(address));
+        self.whole(address, moved.map(|new| (new << self.shape.page_shift) + offset))
     }
 
     /// New value of a page frame; `size` of its field in bytes: all ones stand for no frame.
@@ -167,8 +167,8 @@ impl Memory {
     }
 
     /// The new address with the tag of the old one.
-    fn whole(&self, address: u64, place: Option<u64>) -> u64 {
-        place.map_or(0, |place| (address & !ADDRESS_BITS) | (place & ADDRESS_BITS))
+    fn whole(&self, address: u64, moved: Option<u64>) -> u64 {
+        moved.map_or(0, |moved| (address & !ADDRESS_BITS) | (moved & ADDRESS_BITS))
     }
 }
 

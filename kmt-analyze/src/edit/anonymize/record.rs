@@ -71,8 +71,8 @@ impl Masks {
                     let start = record.len();
                     let from = if field.kind == FieldKind::RelLoc { offset.saturating_add(size) } else { 0 };
                     let mut locator = Vec::with_capacity(4);
-                    let place = start.saturating_sub(from) & 0xffff | bytes.len() << 16;
-                    event.order().push(&mut locator, place as u64, 4);
+                    let bounds = start.saturating_sub(from) & 0xffff | bytes.len() << 16;
+                    event.order().push(&mut locator, bounds as u64, 4);
                     put(record, offset, &locator);
                     record.extend_from_slice(&bytes);
                 }
@@ -144,7 +144,7 @@ fn put(record: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     if record.len() < end {
         record.resize(end, 0);
     }
-    if let Some(place) = record.get_mut(offset..end) {
-        place.copy_from_slice(bytes);
+    if let Some(old) = record.get_mut(offset..end) {
+        old.copy_from_slice(bytes);
     }
 }

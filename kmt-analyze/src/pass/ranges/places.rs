@@ -94,9 +94,9 @@ impl Cursor<'_> {
     pub fn next(&mut self) -> f64 {
         while let Some((run, rest)) = self.runs.split_first() {
             if self.done < run.ops {
-                let place = (f64::from(self.done) + 0.5) / f64::from(run.ops);
+                let position = (f64::from(self.done) + 0.5) / f64::from(run.ops);
                 self.done += 1;
-                return run.before + place * run.events;
+                return run.before + position * run.events;
             }
             (self.runs, self.done) = (rest, 0);
         }

@@ -105,11 +105,11 @@ impl Plan {
         let mut buffer = Vec::with_capacity(batch);
         for (op, &cpu) in streams.ops.iter().zip(&streams.cpu_of) {
             let Some((cursor, gaps)) = at.get_mut(usize::from(cpu)) else { continue };
-            let place = cursor.next();
-            while gaps.first().is_some_and(|g| place >= g.1) {
+            let position = cursor.next();
+            while gaps.first().is_some_and(|g| position >= g.1) {
                 *gaps = gaps.get(1..).unwrap_or_default();
             }
-            if gaps.first().is_some_and(|g| place >= g.0) {
+            if gaps.first().is_some_and(|g| position >= g.0) {
                 continue;
             }
             buffer.push(*op);
@@ -145,7 +145,7 @@ impl CpuLoss {
         let mut gaps = Vec::new();
         let mut taken = 0.0;
         // The last gap is taken at random, so that the mean is right also with few gaps.
-        while let Some(&(place, size)) = self.gaps.get(random.below(self.gaps.len())) {
+        while let Some(&(position, size)) = self.gaps.get(random.below(self.gaps.len())) {
             let size = size.clamp(1.0, target.max(1.0));
             if taken + size > target && random.fraction() * size > target - taken {
                 break;
@@ -153,7 +153,7 @@ impl CpuLoss {
             let start = if self.anywhere {
                 first + random.fraction() * (last - first)
             } else {
-                place + (2.0 * random.fraction() - 1.0) * distance.events(size) - size / 2.0
+                position + (2.0 * random.fraction() - 1.0) * distance.events(size) - size / 2.0
             };
             let start = start.clamp(first, last);
             gaps.push((start, (start + size).min(last)));

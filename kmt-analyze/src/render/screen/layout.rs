@@ -208,11 +208,11 @@ impl Table {
                 break;
             }
             let leaving = columns.iter().enumerate().filter(|&(_, &at)| self.columns[at].leaves > 0);
-            let Some((place, &at)) = leaving.max_by_key(|&(place, &at)| (self.columns[at].leaves, place))
+            let Some((index, &at)) = leaving.max_by_key(|&(index, &at)| (self.columns[at].leaves, index))
             else {
                 break;
             };
-            columns.remove(place);
+            columns.remove(index);
             hidden.push((at, self.columns[at].heading));
         }
         hidden.sort_unstable();
@@ -238,7 +238,7 @@ impl Table {
         let over = used.saturating_sub(width);
         let first =
             columns.iter().position(|&at| matches!(self.columns[at].kind, CellKind::Name | CellKind::Text));
-        if let Some(first) = first.and_then(|place| widths.get_mut(place)) {
+        if let Some(first) = first.and_then(|index| widths.get_mut(index)) {
             *first = first.saturating_sub(over).max(4);
         }
         widths
@@ -260,13 +260,13 @@ impl Table {
     ) -> String {
         let mut line = String::new();
         let mut blanks = 0;
-        for (place, (&at, &width)) in columns.iter().zip(widths).enumerate() {
+        for (index, (&at, &width)) in columns.iter().zip(widths).enumerate() {
             let column = &self.columns[at];
             let (text, ink) = cell(at);
             let text = column.fit(text, width);
             let fill = width.saturating_sub(text.chars().count());
             let before = if column.kind == CellKind::Number { fill } else { 0 };
-            blanks += before + if place == 0 { 0 } else { GAP };
+            blanks += before + if index == 0 { 0 } else { GAP };
             if !text.is_empty() {
                 // Blanks at the end of a line are left out.
                 line.push_str(&" ".repeat(blanks));

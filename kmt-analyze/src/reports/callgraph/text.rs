@@ -43,9 +43,9 @@ fn answer(graph: &CallTree, view: &View) -> String {
         _ => format!("{allocs} have a stack"),
     };
     let first = graph.root.children.first().map_or(String::new(), |child| {
-        let place = if graph.top_down { "through" } else { "at" };
+        let direction = if graph.top_down { "through" } else { "at" };
         let name = function_of(child.symbol.as_deref().unwrap_or_default());
-        format!(", {} {place} {name}", share(graph.weight_of(child), graph.weight_of(&graph.root)))
+        format!(", {} {direction} {name}", share(graph.weight_of(child), graph.weight_of(&graph.root)))
     });
     format!("{whole}{first}.")
 }

@@ -70,7 +70,7 @@ pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
 }
 
 /// CPU and level of an event: on one level of a CPU there is one event at a time.
-fn place(event: &Event<'_>) -> (u32, u64) {
+fn level(event: &Event<'_>) -> (u32, u64) {
     (event.cpu(), event.uint_with(Role::FLAGS).unwrap_or(0) & LEVEL_FLAGS)
 }
 
@@ -123,7 +123,7 @@ impl<'s, 'd> PerfView<'s, 'd> {
                 let is_alloc = meaning == Meaning::PAGE_ALLOC;
                 let owner = stacks.see(&event, is_alloc.then(|| queue.next_number()));
                 if meaning != Meaning::KERNEL_STACK {
-                    queue.happened(place(&event));
+                    queue.happened(level(&event));
                 }
                 match meaning {
                     m if m.is_slab_alloc() => {
@@ -139,7 +139,7 @@ impl<'s, 'd> PerfView<'s, 'd> {
                         let pfn = event.uint_with(Role::PFN).filter(|&pfn| !is_failure(&event, pfn));
                         queue.push(
                             Waiting::Alloc { pfn, key, stack: Vec::new() },
-                            has_stacks.then(|| place(&event)),
+                            has_stacks.then(|| level(&event)),
                         );
                     }
                     Meaning::PAGE_FREE => {

@@ -50,7 +50,7 @@ pub struct RunProfile {
 pub fn build(session: &Session<'_>) -> Option<String> {
     let metadata = session.trace.metadata();
     let words: Vec<&str> = metadata.text("uname")?.split_ascii_whitespace().collect();
-    let kept = words.iter().enumerate().filter(|(place, _)| *place != 1).map(|(_, word)| *word);
+    let kept = words.iter().enumerate().filter(|(index, _)| *index != 1).map(|(_, word)| *word);
     (words.len() > 3).then(|| kept.collect::<Vec<_>>().join(" "))
 }
 

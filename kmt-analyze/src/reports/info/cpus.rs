@@ -88,14 +88,14 @@ impl From<&CpuStats> for StatsRow {
 }
 
 impl From<&LossPlace> for LossRow {
-    fn from(place: &LossPlace) -> Self {
+    fn from(loss: &LossPlace) -> Self {
         Self {
-            after: place.after,
-            before: place.before,
-            lost_events: (!place.uncounted || place.counted > 0).then_some(place.counted),
-            uncounted: place.uncounted,
-            damaged_input: place.damaged_input,
-            events_missing: place.events_missing,
+            after: loss.after,
+            before: loss.before,
+            lost_events: (!loss.uncounted || loss.counted > 0).then_some(loss.counted),
+            uncounted: loss.uncounted,
+            damaged_input: loss.damaged_input,
+            events_missing: loss.events_missing,
         }
     }
 }

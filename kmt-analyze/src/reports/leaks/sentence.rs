@@ -72,12 +72,12 @@ fn by_makers(family: &FamilyPart, bytes: u64) -> String {
 /// Growth of pages: of a call site where stacks were recorded, else of a kind.
 pub fn page_growth_sentence(row: &LeakRow, window: u64, view: &View) -> String {
     let held = row.holders.first().map(|most| (most.task.as_str(), most.survivors));
-    let place = match row.call_site {
+    let at = match row.call_site {
         Some(_) => format!("at {}{}", function_of(&row.symbol), through(row)),
         None => format!("as {} ({})", row.symbol, row.cache),
     };
     format!(
-        "Pages grew by {}{}{}, {place}.",
+        "Pages grew by {}{}{}, {at}.",
         amount(row.old_bytes, row.old_bytes_per_second, window, view),
         course(row, view),
         by(held, row.survivors, row.holders_total),

@@ -71,7 +71,7 @@ mod tests {
     fn functions(stacks: &[(&[usize], u64)]) -> Vec<(String, u64)> {
         let mut passed = PassedOver::default();
         for (stack, pages) in stacks {
-            let stack: Vec<u64> = stack.iter().map(|place| *place as u64 + 1).collect();
+            let stack: Vec<u64> = stack.iter().map(|index| *index as u64 + 1).collect();
             passed.add(&stack, *pages, |address| NAMES[address as usize - 1].as_bytes().to_vec());
         }
         passed.rows(true).into_iter().map(|row| (row.function, row.pages_alloc.unwrap())).collect()

@@ -105,8 +105,8 @@ fn most_live(row: &Row<Step>) -> u64 {
 /// All steps with bytes multiplied by `scale`, changes summed to levels.
 fn levels(row: &Row<Step>, width: usize, scale: i64) -> Vec<Step> {
     let mut steps = vec![Step::default(); width];
-    for (place, step) in row.iter() {
-        if let Some(to) = steps.get_mut(place) {
+    for (number, step) in row.iter() {
+        if let Some(to) = steps.get_mut(number) {
             *to = Step {
                 live_change: step.live_change.saturating_mul(scale),
                 bytes_alloc: step.bytes_alloc.saturating_mul(scale as u64),

@@ -82,9 +82,9 @@ fn layouts(rows: &WhatIfTable) -> Table {
     let longest = rows.layouts.iter().map(|layout| layout.name.chars().count()).max().unwrap_or(0);
     let name = if longest > NAME_MAX { Column::name("size classes") } else { Column::whole("size classes") };
     let own = rows.layouts.first();
-    let own = |place: usize| own.filter(|_| place > 0);
-    let change = |(place, layout): &(usize, &LayoutRow), of: fn(&LayoutRow) -> u64| {
-        own(*place).map(|own| of(layout).wrapping_sub(of(own)) as i64)
+    let own = |index: usize| own.filter(|_| index > 0);
+    let change = |(index, layout): &(usize, &LayoutRow), of: fn(&LayoutRow) -> u64| {
+        own(*index).map(|own| of(layout).wrapping_sub(of(own)) as i64)
     };
     let bytes = |change: Option<i64>| change.map_or(Cell::Empty, Cell::BytesChange);
     let average = |row: &(usize, &LayoutRow)| change(row, |layout| layout.slab_bytes_on_average);

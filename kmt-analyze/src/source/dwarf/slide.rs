@@ -36,8 +36,8 @@ impl Names {
             .collect();
         let mut votes: HashMap<u64, usize> = HashMap::new();
         for (address, places) in &traced {
-            if let [place] = places {
-                *votes.entry(address.wrapping_sub(*place)).or_default() += 1;
+            if let [known] = places {
+                *votes.entry(address.wrapping_sub(*known)).or_default() += 1;
             }
         }
         let mut distances: Vec<(u64, usize)> = votes.into_iter().collect();
@@ -57,7 +57,7 @@ impl Names {
         let likely = self.distances.get(..few)?.iter().map(|(distance, _)| *distance);
         let mut distances = likely.filter(|d| places.contains(&address.wrapping_sub(*d)));
         let only = || places.first().filter(|_| is_module && places.len() == 1);
-        distances.next().or_else(|| only().map(|place| address.wrapping_sub(*place)))
+        distances.next().or_else(|| only().map(|known| address.wrapping_sub(*known)))
     }
 
     /// True if nine of ten names of the kernel agree.

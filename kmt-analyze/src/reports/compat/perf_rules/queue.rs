@@ -32,7 +32,7 @@ pub struct PageQueue {
     items: VecDeque<(Waiting, bool)>,
     /// Number of the first of them.
     first: u64,
-    /// By place, the number of the event whose stack may still come there: one at a time.
+    /// By CPU and level, the number of the event whose stack may still come there: one at a time.
     waiting: BTreeMap<CpuAndLevel, u64>,
 }
 
@@ -40,17 +40,17 @@ pub struct PageQueue {
 const WAITING_MAX: usize = 65_536;
 
 impl PageQueue {
-    /// An event happened there: nothing of that place waits any longer.
-    pub fn happened(&mut self, place: CpuAndLevel) {
-        if let Some(number) = self.waiting.remove(&place) {
+    /// An event happened there: nothing of that level of the CPU waits any longer.
+    pub fn happened(&mut self, level: CpuAndLevel) {
+        if let Some(number) = self.waiting.remove(&level) {
             self.has_all(number);
         }
     }
 
     /// Events of that CPU were lost.
     pub fn lost(&mut self, cpu: u32) {
-        while let Some((&place, _)) = self.waiting.range((cpu, 0)..=(cpu, u64::MAX)).next() {
-            self.happened(place);
+        while let Some((&level, _)) = self.waiting.range((cpu, 0)..=(cpu, u64::MAX)).next() {
+            self.happened(level);
         }
     }
 
@@ -71,13 +71,13 @@ impl PageQueue {
         self.first + self.items.len() as u64
     }
 
-    /// Adds a page event; with a place if a stack may follow there.
-    pub fn push(&mut self, event: Waiting, place: Option<CpuAndLevel>) {
-        if let Some(place) = place {
-            self.happened(place);
-            self.waiting.insert(place, self.next_number());
+    /// Adds a page event; with its level if a stack may follow there.
+    pub fn push(&mut self, event: Waiting, level: Option<CpuAndLevel>) {
+        if let Some(level) = level {
+            self.happened(level);
+            self.waiting.insert(level, self.next_number());
         }
-        self.items.push_back((event, place.is_some()));
+        self.items.push_back((event, level.is_some()));
     }
 
     /// The stack of the event of that number.
