@@ -180,7 +180,7 @@
 #define KMT_ROLE_RCU_HEAD 21
 
 /**
- * Second argument of `kvfree_call_rcu`: below 4096 how far behind the object's address its `rcu_head` is (as in
+ * Second argument of `kvfree_call_rcu`: below 4096 the offset of its `rcu_head` in the object (as in
  * Linux 5.9), else that address.
  */
 #define KMT_ROLE_RCU_OBJECT 22
@@ -396,7 +396,7 @@ const char *kmt_comm(struct kmt_events *events);
 /**
  * Return addresses of the current event, the innermost first, into `addresses`, at most `capacity`; how many it has.
  *
- * Events recorded with stacks have theirs in an event of their own behind them, "kernel_stack": `kmt_stack_of`.
+ * Events recorded with stacks have theirs in an event of their own after them, "kernel_stack": `kmt_stack_of`.
  */
 size_t kmt_stack(const struct kmt_events *events,
                  uint64_t *addresses,
@@ -428,7 +428,7 @@ bool kmt_loss_is_minimum(const struct kmt_events *events);
 bool kmt_loss_after(const struct kmt_events *events, uint64_t *time);
 
 /**
- * Of a loss: time of the event behind it on its CPU; false if there is none.
+ * Of a loss: time of the next event on its CPU; false if there is none.
  */
 bool kmt_loss_before(const struct kmt_events *events, uint64_t *time);
 

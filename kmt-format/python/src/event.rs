@@ -12,12 +12,12 @@ use pyo3::types::{PyDict, PyString};
 use crate::opened::OpenedTrace;
 use crate::value::{Kind, array_object, number_object, numbers};
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Copy)]
 enum Value {
     Nothing,
     Number(u64),
-    /// Where the bytes of an array lie in `Event::data`.
+    /// Range of the bytes of an array in `Event::data`.
     Array {
         start: usize,
         end: usize,

@@ -56,7 +56,7 @@ pub struct Loss {
     lost: u64,
     /// Events that are missing because the file is damaged.
     damaged: u64,
-    /// Whether the kernel did not count, or what it wrote was damaged: both numbers are minimums.
+    /// True if the kernel did not count, or its data were damaged: both numbers are minimums.
     is_minimum: bool,
     /// Time of the event before it on its CPU.
     after: Option<u64>,

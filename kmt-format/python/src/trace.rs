@@ -106,7 +106,7 @@ impl Trace {
         Ok(dict)
     }
 
-    /// Whether the writer of the file came to its end.
+    /// True if the writer of the file came to its end.
     #[getter]
     fn is_finished(&self) -> bool {
         self.opened.owned.trace().is_finished()

@@ -69,7 +69,7 @@ pub const KMT_ROLE_ENTRY_TIME: u16 = 19;
 pub const KMT_ROLE_RETURN_TIME: u16 = 20;
 /// Address of an object's `rcu_head`.
 pub const KMT_ROLE_RCU_HEAD: u16 = 21;
-/// Second argument of `kvfree_call_rcu`: below 4096 how far behind the object's address its `rcu_head` is (as in
+/// Second argument of `kvfree_call_rcu`: below 4096 the offset of its `rcu_head` in the object (as in
 /// Linux 5.9), else that address.
 pub const KMT_ROLE_RCU_OBJECT: u16 = 22;
 

@@ -37,7 +37,7 @@ thread_local! {
 
 /// Runs the body of a function. An error, or a panic, is kept for the thread, and `fallback` is returned.
 pub(super) fn guarded<T>(fallback: T, body: impl FnOnce() -> Result<T, Failure>) -> T {
-    // What a panic leaves behind is memory-safe, and may be wrong: the error text advises to stop.
+    // After a panic the handle is memory-safe, and may be wrong: the error text advises to stop.
     let failure = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => return value,
         Ok(Err(failure)) => failure,

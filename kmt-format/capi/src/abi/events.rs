@@ -131,7 +131,7 @@ pub extern "C" fn kmt_comm(events: Option<&mut Events>) -> *const c_char {
 
 /// Return addresses of the current event, the innermost first, into `addresses`, at most `capacity`; how many it has.
 ///
-/// Events recorded with stacks have theirs in an event of their own behind them, "kernel_stack": `kmt_stack_of`.
+/// Events recorded with stacks have theirs in an event of their own after them, "kernel_stack": `kmt_stack_of`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kmt_stack(events: Option<&Events>, addresses: *mut u64, capacity: usize) -> usize {
     unfailing(0, || {
@@ -175,7 +175,7 @@ pub extern "C" fn kmt_loss_after(events: Option<&Events>, time: Option<&mut Mayb
     unfailing(false, || put(time, loss(events).and_then(|l| l.after)))
 }
 
-/// Of a loss: time of the event behind it on its CPU; false if there is none.
+/// Of a loss: time of the next event on its CPU; false if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn kmt_loss_before(events: Option<&Events>, time: Option<&mut MaybeUninit<u64>>) -> bool {
     unfailing(false, || put(time, loss(events).and_then(|l| l.before)))

@@ -42,7 +42,7 @@ pub enum Buffer {
 }
 
 impl Buffer {
-    /// Where it lies; not moved by moving `self`.
+    /// Its address, which stays when `self` is moved.
     pub fn pointer(&self) -> *const u8 {
         match self {
             Self::U8(items) => items.as_ptr(),

@@ -50,7 +50,7 @@ pub struct ArrowArrayStream {
     private_data: *mut c_void,
 }
 
-/// What a stream gives.
+/// The batches of a stream.
 pub trait Batches: Send {
     /// Type of all batches: a structure of columns.
     fn schema(&self) -> Type;
@@ -58,7 +58,7 @@ pub trait Batches: Send {
     fn next(&mut self) -> Option<Data>;
 }
 
-/// What the pointers of an `ArrowSchema` point into.
+/// Memory of an `ArrowSchema`, whose pointers point into it.
 struct SchemaParts {
     _format: CString,
     _name: CString,
@@ -110,7 +110,7 @@ impl Drop for ArrowSchema {
     }
 }
 
-/// What the pointers of an `ArrowArray` point into.
+/// Memory of an `ArrowArray`, whose pointers point into it.
 struct ArrayParts {
     _owned: Vec<Option<Buffer>>,
     buffers: Vec<*const c_void>,
@@ -143,7 +143,7 @@ impl ArrowArray {
         }
     }
 
-    /// What a stream gives at its end.
+    /// The array at the end of a stream.
     fn released() -> Self {
         Self {
             length: 0,
@@ -183,7 +183,7 @@ impl Drop for ArrowArray {
 // SAFETY: what the pointers point into is owned by the structure, is plain data, and is not shared.
 unsafe impl Send for ArrowSchema {}
 
-/// What a stream points to.
+/// Memory of a stream.
 struct StreamParts {
     batches: Box<dyn Batches>,
     error: Option<&'static CStr>,

@@ -12,7 +12,7 @@ use crate::value::Kind;
 /// A file can describe millions of fields.
 const COLUMNS_MAX: usize = 4096;
 
-/// What fills a column.
+/// The source of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Number,
@@ -39,7 +39,7 @@ impl Source {
     }
 }
 
-/// Where a field of a class goes.
+/// The column of a field of a class.
 #[derive(Debug, Clone, Copy)]
 pub struct Cell {
     pub field: usize,
@@ -49,7 +49,7 @@ pub struct Cell {
     pub symbol_column: Option<usize>,
 }
 
-/// What is needed of a class.
+/// The columns of a class.
 #[derive(Debug, Clone)]
 pub struct ClassPlan {
     /// `SYSTEM:EVENT`.
@@ -125,7 +125,7 @@ impl Plan {
                 continue;
             }
             let kind = Kind::of(field);
-            // What has no place beside fields of the same name gets a column of its own.
+            // A field that has no place beside fields of the same name gets a column of its own.
             let names = [field.name.clone(), format!("{}.{}", class.name, field.name)];
             let column = names.into_iter().find_map(|name| self.place(name, Source::Field(kind), places));
             let Some(column) = column else { continue };
