@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::collector::SumCollector;
-use super::histogram::Histogram;
+use super::histogram::RareHistogram;
 use super::sorted::Sorted;
 use super::sums::{grown, sums};
 use crate::ledger::lives::End;
@@ -36,7 +36,7 @@ pub struct CallerCrossCpu {
     /// Objects freed on any CPU.
     pub freed: u64,
     /// Lifetimes of those freed on another CPU.
-    pub delay: Histogram,
+    pub delay: RareHistogram,
     /// Bytes of those.
     pub bytes: u64,
     /// Objects by number of the freeing site.

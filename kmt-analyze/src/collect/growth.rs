@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::collector::{Share, SumCollector};
-use super::histogram::Histogram;
+use super::histogram::{Histogram, RareHistogram};
 use super::sorted::Sorted;
 use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
@@ -129,15 +129,15 @@ pub struct SurvivorSums {
     pub lifetimes: Histogram,
     pub implied_frees: u64,
     /// Ages at the implied frees.
-    pub implied_free_ages: Histogram,
-    /// Survivors by allocating task and step.
-    pub holders: HashMap<i32, StepCounts, IntHash>,
+    pub implied_free_ages: RareHistogram,
+    /// Survivors by allocating task, its pid without a sign, and step.
+    pub holders: Sorted<StepCounts>,
     /// Surviving pages by number of the CPU and task that allocated them, and step.
-    pub page_holders: HashMap<u32, StepCounts, IntHash>,
+    pub page_holders: Sorted<StepCounts>,
     /// Survivors that are uncertain.
     pub uncertain: u64,
     /// Survivors of slab objects by number of their site.
-    pub sites: HashMap<u32, u64, IntHash>,
+    pub sites: Sorted<u64>,
 }
 
 impl GrowthSums {
@@ -168,8 +168,8 @@ impl Receiver for GrowthSums {
             survival.implied_free_ages.add(closed.end.time().unwrap_or(0).saturating_sub(closed.life.born));
         }
         if is_live {
-            *survival.sites.entry(closed.life.site).or_default() += 1;
-            survival.holders.entry(closed.born_at.pid).or_default().add(born, 1);
+            *survival.sites.of(closed.life.site) += 1;
+            survival.of_task(closed.born_at.pid).add(born, 1);
             survival.survivors.add(born, 1);
             survival.survivor_amount.add(born, closed.bytes_alloc);
             survival.uncertain += u64::from(closed.uncertain);
@@ -209,6 +209,21 @@ impl Receiver for GrowthSums {
 }
 
 impl SurvivorSums {
+    /// Survivors by allocating task and step.
+    pub fn tasks(&self) -> impl Iterator<Item = (i32, &StepCounts)> {
+        self.holders.iter().map(|(pid, steps)| (pid as i32, steps))
+    }
+
+    /// Survivors that a task allocated, by step.
+    pub fn task(&self, pid: i32) -> Option<&StepCounts> {
+        self.holders.get(pid as u32)
+    }
+
+    /// The same, to add to.
+    pub fn of_task(&mut self, pid: i32) -> &mut StepCounts {
+        self.holders.of(pid as u32)
+    }
+
     /// Adds frames allocated in step `born`.
     fn add_frames(&mut self, closed: &ClosedFrames, born: usize) {
         let (survival, live) = (self, closed.sums.frames_live);
@@ -217,7 +232,7 @@ impl SurvivorSums {
         survival.survivors.add(born, live);
         survival.survivor_amount.add(born, live);
         if live > 0 {
-            survival.page_holders.entry(closed.origin).or_default().add(born, live);
+            survival.page_holders.of(closed.origin).add(born, live);
         }
         survival.uncertain = survival.uncertain.saturating_add(closed.sums.frames_live_uncertain);
         if let Some((end, _)) = closed.end.filter(|_| closed.sums.frames_freed > 0) {

@@ -1,5 +1,8 @@
 //! Histograms of integers, exact to 1.6 %.
 
+use std::ops::{Deref, DerefMut};
+use std::sync::LazyLock;
+
 use super::sums::Sums;
 
 /// log2 of the buckets of each power of two: numbers in a bucket differ by at most 1/32.
@@ -17,7 +20,7 @@ pub struct Histogram {
     /// Index and count of used buckets, sorted, while they are few.
     few: Vec<(u16, u64)>,
     /// All buckets, if many are used.
-    buckets: Vec<u64>,
+    buckets: Box<[u64]>,
     sum: u128,
     max: u64,
 }
@@ -57,7 +60,9 @@ impl Histogram {
 
     fn add_to_all(&mut self, number: usize, count: u64) {
         if self.buckets.len() <= number {
-            self.buckets.resize((number / PARTS + 1) * PARTS, 0);
+            let mut all = std::mem::take(&mut self.buckets).into_vec();
+            all.resize((number / PARTS + 1) * PARTS, 0);
+            self.buckets = all.into();
         }
         if let Some(bucket) = self.buckets.get_mut(number) {
             *bucket += count;
@@ -139,6 +144,33 @@ impl Histogram {
 impl Sums for Histogram {
     fn absorb(&mut self, other: Self) {
         Self::merge(self, &other);
+    }
+}
+
+/// A histogram that is empty at most call sites: 8 bytes until a number is added.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RareHistogram(Option<Box<Histogram>>);
+
+impl Deref for RareHistogram {
+    type Target = Histogram;
+
+    fn deref(&self) -> &Histogram {
+        static EMPTY: LazyLock<Histogram> = LazyLock::new(Histogram::default);
+        self.0.as_deref().unwrap_or(&EMPTY)
+    }
+}
+
+impl DerefMut for RareHistogram {
+    fn deref_mut(&mut self) -> &mut Histogram {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl Sums for RareHistogram {
+    fn absorb(&mut self, other: Self) {
+        if let Some(other) = other.0 {
+            self.merge(&other);
+        }
     }
 }
 

@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 
 use super::sums::Sums;
 
-/// Sums by number, sorted.
+/// Sums by number, sorted. Takes 24 bytes while there are none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sorted<T> {
+pub struct Sorted<T>(List<T>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum List<T> {
     /// All of them, while they are few.
-    few: Vec<(u32, T)>,
+    Few(Vec<(u32, T)>),
     /// All of them, once they are many.
-    many: BTreeMap<u32, T>,
+    #[expect(clippy::box_collection, reason = "a short list takes 24 bytes, with a tree beside it 32")]
+    Many(Box<BTreeMap<u32, T>>),
 }
 
 /// Longest list.
@@ -19,7 +23,7 @@ const FEW: usize = 32;
 
 impl<T> Default for Sorted<T> {
     fn default() -> Self {
-        Self { few: Vec::new(), many: BTreeMap::new() }
+        Self(List::Few(Vec::new()))
     }
 }
 
@@ -27,38 +31,51 @@ impl<T: Default> Sorted<T> {
     /// Sum of a number.
     #[inline]
     pub fn of(&mut self, number: u32) -> &mut T {
-        if self.many.is_empty() {
-            // If all numbers are stored, the index is the number.
-            let index = number as usize;
-            if self.few.get(index).is_some_and(|(stored, _)| *stored == number) {
-                return &mut self.few[index].1;
+        if let List::Few(few) = &mut self.0 {
+            if few.len() >= FEW && few.binary_search_by_key(&number, |one| one.0).is_err() {
+                self.0 = List::Many(Box::new(std::mem::take(few).into_iter().collect()));
             }
-            let at = self.few.partition_point(|(other, _)| *other < number);
-            if self.few.get(at).is_some_and(|(other, _)| *other == number) {
-                return &mut self.few[at].1;
-            }
-            if self.few.len() < FEW {
-                let more = if self.few.is_empty() { 1 } else { self.few.len() };
-                self.few.reserve_exact(more);
-                self.few.insert(at, (number, T::default()));
-                return &mut self.few[at].1;
-            }
-            self.many = std::mem::take(&mut self.few).into_iter().collect();
         }
-        self.many.entry(number).or_default()
+        match &mut self.0 {
+            List::Few(few) => {
+                // If all numbers are stored, the index is the number.
+                let index = number as usize;
+                let is_stored = |at: usize| few.get(at).is_some_and(|one| one.0 == number);
+                let at = if is_stored(index) { index } else { few.partition_point(|one| one.0 < number) };
+                if !is_stored(at) {
+                    few.reserve_exact(few.len().max(1));
+                    few.insert(at, (number, T::default()));
+                }
+                &mut few[at].1
+            }
+            List::Many(many) => many.entry(number).or_default(),
+        }
     }
 
     /// All numbers and their sums, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        self.few
-            .iter()
-            .map(|(number, sum)| (*number, sum))
-            .chain(self.many.iter().map(|(number, sum)| (*number, sum)))
+        let (few, many) = match &self.0 {
+            List::Few(few) => (few.as_slice(), None),
+            List::Many(many) => (&[][..], Some(many.iter())),
+        };
+        let many = many.into_iter().flatten().map(|(number, sum)| (*number, sum));
+        few.iter().map(|(number, sum)| (*number, sum)).chain(many)
+    }
+
+    /// Sum of a number, if it has one.
+    pub fn get(&self, number: u32) -> Option<&T> {
+        match &self.0 {
+            List::Few(few) => few.get(few.binary_search_by_key(&number, |one| one.0).ok()?).map(|one| &one.1),
+            List::Many(many) => many.get(&number),
+        }
     }
 
     /// The same as a list.
     pub fn into_list(self) -> Vec<(u32, T)> {
-        if self.many.is_empty() { self.few } else { self.many.into_iter().collect() }
+        match self.0 {
+            List::Few(few) => few,
+            List::Many(many) => many.into_iter().collect(),
+        }
     }
 }
 

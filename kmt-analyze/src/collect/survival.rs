@@ -1,6 +1,6 @@
 //! Survival of objects: how long they live, with those whose end is not known.
 
-use super::histogram::Histogram;
+use super::histogram::{Histogram, RareHistogram};
 use super::sums::sums;
 use crate::ledger::lives::{End, Life};
 use crate::ledger::{Closed, Rules};
@@ -32,7 +32,7 @@ pub struct Survival {
     /// Bytes of those that live longer than the first bound, the second bound, and the window: at least, at most.
     pub outlive: [[u64; 2]; 3],
     /// Lifetimes of freed objects that are not exact, or of objects allocated before the window.
-    pub inexact: Histogram,
+    pub inexact: RareHistogram,
     /// Ages at which objects with an unknown end were certainly alive.
     pub censored: Histogram,
     /// Objects that were certainly alive at their birth only.

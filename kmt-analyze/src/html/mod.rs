@@ -21,6 +21,7 @@ use crate::render::screen::Screen;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext};
 use crate::reports::findings::Findings;
+use crate::reports::lifetimes::Lifetimes;
 use crate::reports::registry::named;
 use crate::reports::report::AnyReport;
 use crate::reports::run::{collect, needs};
@@ -79,7 +80,7 @@ pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
     reports.extend(parts.iter().map(|(report, _)| &**report).filter(|&report| heeds(report)));
     let mut collectors = Collectors::default();
     let steps: Handle<Steps> = collectors.add(steps(context.selection.span(session)));
-    let lifetimes = collectors.add(crate::collect::Lifetimes::default());
+    let lifetimes = collectors.add(Lifetimes::collector(&context));
     let pending = collect(&context, &reports, &mut collectors);
     let request = Request::new(&options.selection, &collectors).with(needs(&reports) | Needs::CACHE_NAMES);
     let analysis = pass::run(session, &request);

@@ -73,8 +73,8 @@ pub(super) fn makers(
 ) -> MakersRow {
     let Some(survival) = family.rows.first().map(|row| row.survival) else { return MakersRow::default() };
     let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
-    for (pid, steps) in &survival.holders {
-        *by_name.entry(labels.name(*pid)).or_default() += steps.sum();
+    for (pid, steps) in survival.tasks() {
+        *by_name.entry(labels.name(pid)).or_default() += steps.sum();
     }
     let all: u64 = by_name.values().sum();
     let most = by_name.into_iter().max_by_key(|(_, count)| *count);
@@ -83,9 +83,9 @@ pub(super) fn makers(
         Maker::ChildrenOf(parent) => Some(labels.task(parent)),
         _ => None,
     };
-    let exited = survival.holders.keys().filter(|pid| kin.has_exited(**pid)).count();
+    let exited = survival.tasks().filter(|(pid, _)| kin.has_exited(*pid)).count();
     MakersRow {
-        tasks: survival.holders.len(),
+        tasks: survival.tasks().count(),
         name: most.filter(|(_, count)| is_most(*count)).map(|(name, _)| name),
         parent,
         exited: exits.then_some(exited),

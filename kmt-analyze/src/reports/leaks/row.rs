@@ -217,15 +217,14 @@ impl RowMaker<'_, '_, '_> {
             family: self.families.of_row(r).or(r.grows_with),
             holders: self.holders(r),
             stacks: self.stacks(r),
-            holders_total: r.survival.holders.len(),
+            holders_total: r.survival.tasks().count(),
             since: e.began.map(|step| self.start.saturating_add(until(step, self.length))),
         }
     }
 
     /// Tasks that allocated most survivors.
     fn holders(&self, row: &Judged<'_>) -> Vec<HolderRow> {
-        let mut all: Vec<(i32, u64)> =
-            row.survival.holders.iter().map(|(pid, steps)| (*pid, steps.sum())).collect();
+        let mut all: Vec<(i32, u64)> = row.survival.tasks().map(|(pid, steps)| (pid, steps.sum())).collect();
         all.sort_by_key(|&(pid, survivors)| (std::cmp::Reverse(survivors), pid));
         let holder =
             |&(pid, survivors): &(i32, u64)| HolderRow { pid, task: self.labels.task(pid), survivors };

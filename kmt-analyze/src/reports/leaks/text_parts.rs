@@ -184,7 +184,7 @@ fn family_parts(
 fn holder_of(family: &Family<'_>) -> Option<(i32, u64)> {
     let (pid, _) = holder(family.rows.first()?.survival)?;
     let of_row = |row: &&Judged<'_>| {
-        let steps = row.survival.holders.get(&pid).map(StepCounts::all)?;
+        let steps = row.survival.task(pid).map(StepCounts::all)?;
         let old: u64 = steps.iter().take(row.evidence.steps.1).sum();
         // Objects of one call site have one size.
         let bytes = u128::from(row.evidence.old_amount) * u128::from(old);

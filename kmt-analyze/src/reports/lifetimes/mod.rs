@@ -36,6 +36,11 @@ pub struct Lifetimes {
 }
 
 impl Lifetimes {
+    /// The collector that every report of these lifetimes shares.
+    pub fn collector(context: &Context<'_, '_>) -> collect::Lifetimes {
+        collect::Lifetimes { outlive: survival::bounds(context), ..Default::default() }
+    }
+
     /// Grouped by bytes allocated.
     pub fn by_size() -> Self {
         let by = GroupKey::parse_slab("size").into_iter().collect();
@@ -57,9 +62,10 @@ impl Report for Lifetimes {
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        let outlive = survival::bounds(context);
+        let own = Self::collector(context);
+        let outlive = own.outlive;
         let groups = (!self.groups.by.is_empty()).then(|| collectors.add(LifeGroups { outlive }));
-        (collectors.add(collect::Lifetimes { outlive, ..Default::default() }), groups, outlive.is_some())
+        (collectors.add(own), groups, outlive.is_some())
     }
 
     fn needs(&self) -> Needs {

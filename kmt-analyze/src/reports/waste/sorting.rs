@@ -1,6 +1,6 @@
 //! Order of the places.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 
 use super::place::WastePlace;
 
@@ -22,19 +22,28 @@ pub enum WasteKey {
 }
 
 /// Sorts by these keys, the largest numbers first and unknown ones last; then by live bytes, churn, name and kind.
+///
+/// Keys are compared where they are: there may be a place for each call site.
 pub fn sort(places: &mut [WastePlace<'_>], keys: &[WasteKey]) {
-    places.sort_by_cached_key(|place| {
-        let number = |key: WasteKey| match key {
-            WasteKey::Live => place.wasted.bytes_wasted_live,
-            WasteKey::Mean => place.wasted.bytes_wasted_on_average,
-            WasteKey::Churn => place.wasted.bytes_wasted,
-            WasteKey::Name => None,
-        };
-        let numbers = keys.iter().take_while(|&&key| key != WasteKey::Name);
-        let numbers: Vec<_> = numbers.map(|&key| Reverse(number(key))).collect();
-        // After `name`, numbers do not count.
-        let is_named = keys.contains(&WasteKey::Name);
-        let more = [WasteKey::Live, WasteKey::Churn].map(|key| Reverse(number(key).filter(|_| !is_named)));
-        (numbers, more, place.name.clone(), place.kind(), place.call_site())
+    // After `name`, numbers do not count.
+    let end = keys.iter().position(|&key| key == WasteKey::Name);
+    let more = if end.is_some() { &[][..] } else { &[WasteKey::Live, WasteKey::Churn] };
+    let keys = &keys[..end.unwrap_or(keys.len())];
+    places.sort_unstable_by(|one, other| {
+        let numbers = keys.iter().chain(more).map(|&key| number(other, key).cmp(&number(one, key)));
+        numbers
+            .fold(Ordering::Equal, Ordering::then)
+            .then_with(|| one.name.cmp(&other.name))
+            .then_with(|| one.kind().cmp(&other.kind()))
+            .then_with(|| one.call_site().cmp(&other.call_site()))
     });
+}
+
+fn number(place: &WastePlace<'_>, key: WasteKey) -> Option<u64> {
+    match key {
+        WasteKey::Live => place.wasted.bytes_wasted_live,
+        WasteKey::Mean => place.wasted.bytes_wasted_on_average,
+        WasteKey::Churn => place.wasted.bytes_wasted,
+        WasteKey::Name => None,
+    }
 }

@@ -42,7 +42,7 @@ impl<'r> CacheNames<'r> {
     /// Caches of live objects, those with most first; `?`: the trace does not name it.
     pub fn of(&self, survival: &SurvivorSums, api: Api) -> Vec<CacheShare> {
         let mut found: BTreeMap<(String, Option<NameId>), u64> = BTreeMap::new();
-        for (&number, &survivors) in &survival.sites {
+        for (number, &survivors) in survival.sites.iter() {
             let Some(site) = self.result.interner.sites.get(number) else { continue };
             let named = site.cache.or_else(|| self.usual.get(number as usize).copied().flatten());
             let (name, named) = match (api, named) {

@@ -28,8 +28,8 @@ impl Maker {
             return Self::Task(pid);
         }
         let mut by_parent: BTreeMap<i32, u64> = BTreeMap::new();
-        for (pid, steps) in &survival.holders {
-            if let Some(parent) = kin.parent(*pid) {
+        for (pid, steps) in survival.tasks() {
+            if let Some(parent) = kin.parent(pid) {
                 *by_parent.entry(parent).or_default() += steps.sum();
             }
         }
@@ -56,18 +56,15 @@ impl Maker {
             Self::Many | Self::Unknown => true,
         };
         let mut sum = StepCounts::default();
-        survival
-            .holders
-            .iter()
-            .filter(|(pid, _)| is_its(**pid))
-            .for_each(|(_, steps)| sum.absorb(steps.clone()));
+        let theirs = survival.tasks().filter(|(pid, _)| is_its(*pid));
+        theirs.for_each(|(_, steps)| sum.absorb(steps.clone()));
         sum.all()
     }
 }
 
 /// The task that allocated most survivors, and their number.
 pub fn holder(survival: &SurvivorSums) -> Option<(i32, u64)> {
-    let holders = survival.holders.iter().map(|(pid, steps)| (*pid, steps.sum()));
+    let holders = survival.tasks().map(|(pid, steps)| (pid, steps.sum()));
     holders.max_by_key(|&(pid, count)| (count, std::cmp::Reverse(pid)))
 }
 
@@ -100,8 +97,8 @@ pub fn in_common(one: &Made<'_>, other: &Made<'_>) -> Option<(Numbers, Numbers)>
     }
     let (one, other) = (one.survival, other.survival);
     let (mut a, mut b) = (StepCounts::default(), StepCounts::default());
-    for (pid, steps) in &other.holders {
-        if let Some(own) = one.holders.get(pid) {
+    for (pid, steps) in other.tasks() {
+        if let Some(own) = one.task(pid) {
             a.absorb(own.clone());
             b.absorb(steps.clone());
         }
@@ -119,7 +116,7 @@ mod tests {
         let mut survival = SurvivorSums::default();
         for &(pid, step, count) in holders {
             survival.survivors.add(step, count);
-            survival.holders.entry(pid).or_default().add(step, count);
+            survival.of_task(pid).add(step, count);
         }
         survival
     }

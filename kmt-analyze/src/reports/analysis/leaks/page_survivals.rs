@@ -37,10 +37,10 @@ impl PageSurvivals {
 fn with_tasks(survival: &SurvivorSums, result: &Analysis, recorder: &[i32]) -> SurvivorSums {
     let mut out = SurvivorSums { page_holders: Default::default(), ..survival.clone() };
     let (mut left, mut left_amount) = (survival.survivors.all(), survival.survivor_amount.all());
-    for (&origin, steps) in &survival.page_holders {
+    for (origin, steps) in survival.page_holders.iter() {
         let pid = result.interner.origins.get(origin).map_or(0, |origin| origin.pid);
         if recorder.binary_search(&pid).is_err() {
-            out.holders.entry(pid).or_default().absorb(steps.clone());
+            out.of_task(pid).absorb(steps.clone());
             continue;
         }
         for (own, (left, amount)) in steps.all().iter().zip(left.iter_mut().zip(&mut left_amount)) {

@@ -95,8 +95,8 @@ fn memory_of_tasks(result: &pass::Analysis, pages: &PageSurvivals) -> HashMap<i3
     let mut memory: HashMap<i32, u64> = HashMap::new();
     for (number, survival) in &pages.kinds {
         if result.interner.pages.get(*number).is_some_and(|site| site.is_movable()) {
-            for (pid, steps) in &survival.holders {
-                *memory.entry(*pid).or_default() += steps.sum();
+            for (pid, steps) in survival.tasks() {
+                *memory.entry(pid).or_default() += steps.sum();
             }
         }
     }
@@ -106,8 +106,8 @@ fn memory_of_tasks(result: &pass::Analysis, pages: &PageSurvivals) -> HashMap<i3
 /// True if most of these pages are of tasks that have at least as many pages of memory.
 fn goes_with_memory(survival: &SurvivorSums, memory: &HashMap<i32, u64>) -> bool {
     let of_memory =
-        |(pid, steps): (&i32, &StepCounts)| steps.sum().min(memory.get(pid).copied().unwrap_or(0));
-    let sum: u64 = survival.holders.iter().map(of_memory).sum();
+        |(pid, steps): (i32, &StepCounts)| steps.sum().min(memory.get(&pid).copied().unwrap_or(0));
+    let sum: u64 = survival.tasks().map(of_memory).sum();
     sum.saturating_mul(2) >= survival.survivors.sum()
 }
 

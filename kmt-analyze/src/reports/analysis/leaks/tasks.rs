@@ -42,9 +42,9 @@ fn is_born_with(survival: &SurvivorSums, tasks: &SurvivorSums) -> bool {
 /// count as holders, too.
 fn is_of_starts(survival: &SurvivorSums, tasks: &SurvivorSums, step: u64) -> bool {
     let running = tasks.survivors.sum();
-    let started = |pid: &i32| tasks.holders.get(pid).map(StepCounts::all);
-    let all = survival.holders.iter().map(|(pid, steps)| (pid, steps.all()));
-    let is_theirs = |(pid, steps): &(&i32, Numbers)| is_of_start(steps, started(pid).as_ref());
+    let started = |pid| tasks.task(pid).map(StepCounts::all);
+    let all = survival.tasks().map(|(pid, steps)| (pid, steps.all()));
+    let is_theirs = |(pid, steps): &(i32, Numbers)| is_of_start(steps, started(*pid).as_ref());
     let theirs: Vec<Numbers> = all.filter(is_theirs).map(|(_, steps)| steps).collect();
     if running == 0 || theirs.len() as u64 > running.saturating_mul(2) {
         return false;
@@ -79,7 +79,7 @@ mod tests {
             for &(step, count) in *counts {
                 survival.survivors.add(step, count);
                 survival.births.add(step, count);
-                survival.holders.entry(*pid).or_default().add(step, count);
+                survival.of_task(*pid).add(step, count);
             }
         }
         survival

@@ -125,7 +125,7 @@ mod tests {
         let mut survival = SurvivorSums::default();
         for step in 0..STEPS {
             survival.survivors.add(step, survivors(step));
-            survival.holders.entry(pid).or_default().add(step, survivors(step));
+            survival.of_task(pid).add(step, survivors(step));
         }
         survival
     }
@@ -158,7 +158,7 @@ mod tests {
         let mut shared = survival(7, |s| s as u64 % 5);
         for step in 0..9 {
             shared.survivors.add(step, 3);
-            shared.holders.entry(9).or_default().add(step, 3);
+            shared.of_task(9).add(step, 3);
         }
         let all = [
             of(Verdict::Grows, &shared, 10),
