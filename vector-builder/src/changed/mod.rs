@@ -2,6 +2,7 @@
 
 mod arrays;
 mod edges;
+mod heads;
 mod lengths;
 mod not_checked;
 mod numbers;
@@ -31,6 +32,12 @@ fn frames(m: Maker, layout: Layout) -> Changed {
     let file = Broken::new(&ops, layout);
     let expected = json::expected(&ops, &file.file, &layout);
     (file, expected)
+}
+
+/// Those that are built in one byte order and word size.
+fn once(m: Maker, layout: Layout) -> Vec<(&'static str, Changed)> {
+    let layout = Layout { index: false, trailer: false, ..layout };
+    [heads::heads].into_iter().flat_map(|group| group(m, layout)).collect()
 }
 
 /// The vectors; those about numbers in every byte order and word size.
@@ -76,6 +83,9 @@ pub fn vectors() -> Vec<Vector> {
             cases.push(("class-65", lengths::class_65(m, layout)));
             cases.push(("commit-bits", lengths::commit_bits(m, layout)));
             cases.push(("depth-unknown", roles::depth_unknown(layout)));
+        }
+        if (big, long) == (false, 8) {
+            cases.extend(once(m, layout));
         }
         for (name, (file, expected)) in cases {
             let name = format!("{name}-{suffix}");
