@@ -1,9 +1,8 @@
 //! Heads and rows that differ from those of other writers only in what means nothing.
 
-use super::Changed;
+use super::{Changed, built};
 use crate::broken::Broken;
 use crate::cases::Maker;
-use crate::json;
 use crate::model::{Layout, Op};
 
 pub fn heads(m: Maker, layout: Layout) -> Vec<(&'static str, Changed)> {
@@ -32,12 +31,6 @@ fn all_kinds(m: Maker) -> Vec<Op> {
         Op::Sums(vec![([5, 6], address, "open", 1, [Some(1), None, Some(3)])]),
         Op::Event(0, m.kmalloc(10, 0x40, 8)),
     ]
-}
-
-fn built(ops: &[Op], layout: Layout) -> Changed {
-    let file = Broken::new(ops, layout);
-    let expected = json::expected(ops, &file.file, &layout);
-    (file, expected)
 }
 
 /// A header of 65,536 bytes.

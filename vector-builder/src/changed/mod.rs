@@ -9,6 +9,7 @@ mod numbers;
 mod roles;
 mod scalars;
 mod slots;
+mod stored;
 pub(crate) mod symbols;
 mod words;
 
@@ -20,10 +21,17 @@ use crate::Vector;
 use crate::broken::Broken;
 use crate::cases::{self, Maker};
 use crate::json;
-use crate::model::Layout;
+use crate::model::{Layout, Op};
 
 /// A changed file, and what a reader finds in it.
 type Changed = (Broken, Json);
+
+/// A file, and what a reader finds in it before it is changed.
+fn built(ops: &[Op], layout: Layout) -> Changed {
+    let file = Broken::new(ops, layout);
+    let expected = json::expected(ops, &file.file, &layout);
+    (file, expected)
+}
 
 /// Several frames of Zstandard in each body.
 fn frames(m: Maker, layout: Layout) -> Changed {
@@ -37,7 +45,7 @@ fn frames(m: Maker, layout: Layout) -> Changed {
 /// Those that are built in one byte order and word size.
 fn once(m: Maker, layout: Layout) -> Vec<(&'static str, Changed)> {
     let layout = Layout { index: false, trailer: false, ..layout };
-    [heads::heads].into_iter().flat_map(|group| group(m, layout)).collect()
+    [heads::heads, stored::stored].into_iter().flat_map(|group| group(m, layout)).collect()
 }
 
 /// The vectors; those about numbers in every byte order and word size.

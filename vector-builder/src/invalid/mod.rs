@@ -18,6 +18,7 @@ mod recover_codecs;
 mod recover_heads;
 mod refused;
 mod schema;
+mod stored;
 
 use serde_json::json;
 
@@ -64,7 +65,7 @@ enum Expect {
 type Defect = (&'static str, Broken, Expect);
 
 /// Groups that are built in one byte order and word size.
-const ONCE: [fn(Maker, Layout) -> Vec<Defect>; 1] = [headers::headers];
+const ONCE: [fn(Maker, Layout) -> Vec<Defect>; 2] = [headers::headers, stored::stored];
 
 fn base_ops(m: Maker) -> Vec<Op> {
     let mut ops = cases::metadata(m);
