@@ -7,6 +7,7 @@ mod lengths;
 mod not_checked;
 mod numbers;
 mod roles;
+mod rows;
 mod scalars;
 mod slots;
 mod stored;
@@ -45,7 +46,7 @@ fn frames(m: Maker, layout: Layout) -> Changed {
 /// Those that are built in one byte order and word size.
 fn once(m: Maker, layout: Layout) -> Vec<(&'static str, Changed)> {
     let layout = Layout { index: false, trailer: false, ..layout };
-    [heads::heads, stored::stored].into_iter().flat_map(|group| group(m, layout)).collect()
+    [heads::heads, stored::stored, rows::rows].into_iter().flat_map(|group| group(m, layout)).collect()
 }
 
 /// The vectors; those about numbers in every byte order and word size.

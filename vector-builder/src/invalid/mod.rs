@@ -1,5 +1,6 @@
 //! Vectors with one named defect each, and the error that it must give where.
 
+mod bodies;
 mod chunks;
 mod codecs;
 mod copies;
@@ -65,7 +66,7 @@ enum Expect {
 type Defect = (&'static str, Broken, Expect);
 
 /// Groups that are built in one byte order and word size.
-const ONCE: [fn(Maker, Layout) -> Vec<Defect>; 2] = [headers::headers, stored::stored];
+const ONCE: [fn(Maker, Layout) -> Vec<Defect>; 3] = [headers::headers, stored::stored, bodies::bodies];
 
 fn base_ops(m: Maker) -> Vec<Op> {
     let mut ops = cases::metadata(m);
