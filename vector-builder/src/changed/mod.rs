@@ -1,6 +1,7 @@
 //! Sound files that no writer of these vectors makes: built, and then changed by hand.
 
 mod arrays;
+mod definitions;
 mod edges;
 mod heads;
 mod lengths;
@@ -46,7 +47,10 @@ fn frames(m: Maker, layout: Layout) -> Changed {
 /// Those that are built in one byte order and word size.
 fn once(m: Maker, layout: Layout) -> Vec<(&'static str, Changed)> {
     let layout = Layout { index: false, trailer: false, ..layout };
-    [heads::heads, stored::stored, rows::rows].into_iter().flat_map(|group| group(m, layout)).collect()
+    [heads::heads, stored::stored, rows::rows, definitions::definitions]
+        .into_iter()
+        .flat_map(|group| group(m, layout))
+        .collect()
 }
 
 /// The vectors; those about numbers in every byte order and word size.

@@ -19,6 +19,7 @@ mod recover_codecs;
 mod recover_heads;
 mod refused;
 mod schema;
+mod schema_rows;
 mod stored;
 
 use serde_json::json;
@@ -66,7 +67,8 @@ enum Expect {
 type Defect = (&'static str, Broken, Expect);
 
 /// Groups that are built in one byte order and word size.
-const ONCE: [fn(Maker, Layout) -> Vec<Defect>; 3] = [headers::headers, stored::stored, bodies::bodies];
+const ONCE: [fn(Maker, Layout) -> Vec<Defect>; 4] =
+    [headers::headers, stored::stored, bodies::bodies, schema_rows::schema_rows];
 
 fn base_ops(m: Maker) -> Vec<Op> {
     let mut ops = cases::metadata(m);
