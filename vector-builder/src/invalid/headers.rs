@@ -52,21 +52,23 @@ pub fn headers(m: Maker, layout: Layout) -> Vec<Defect> {
 
 /// The header is damaged, and the chunk of its only copy too: the copy is used, and both are reported.
 fn only_copy(m: Maker, layout: Layout) -> Vec<Defect> {
-    let cases: [(&str, &dyn Fn(&mut Broken), _); 3] = [
-        ("only-copy-header-checksum", &|b| b.file.bytes[64 + 60] ^= 1, ("not-a-chunk", 64)),
-        ("only-copy-body-checksum", &|b| b.put(64 + 48, 0, 4), ("checksum", 128)),
-        ("only-copy-codec", &|b| b.put(64 + 13, 1, 1), ("malformed", 64)),
-    ];
-    let defect = |(name, change, damage): (_, &dyn Fn(&mut Broken), (_, _))| {
+    let each = |name, change: &dyn Fn(&mut Broken), damage| {
         let mut broken = small(m, layout);
         broken.file.bytes[41] ^= 1;
         change(&mut broken);
-        if damage.0 != "not-a-chunk" {
-            broken.seal(64);
-        }
         (name, broken, Expect::Damage(vec![("checksum", 0), damage]))
     };
-    cases.map(defect).into()
+    let put = |at: usize, value, len| {
+        move |b: &mut Broken| {
+            b.put(64 + at, value, len);
+            b.seal(64);
+        }
+    };
+    vec![
+        each("only-copy-header-checksum", &|b| b.file.bytes[64 + 60] ^= 1, ("not-a-chunk", 64)),
+        each("only-copy-body-checksum", &put(48, 0, 4), ("checksum", 128)),
+        each("only-copy-codec", &put(13, 1, 1), ("malformed", 64)),
+    ]
 }
 
 /// The header is damaged, and a copy of it stands in the body of another chunk, not at a multiple of 64.

@@ -167,9 +167,10 @@ fn limits(m: Maker, layout: Layout) -> Vec<Defect> {
         });
         Expect::Refused("limit-exceeded", starts[1])
     });
-    // CPUs of events and of counters are counted apart.
-    let counters = Op::Stats([2, 3].map(|cpu| (cpu, 0, [Some(1); 11])).into());
-    let ops = [one[0].clone(), Op::Event(1, m.kmalloc(10, 0x40, 8)), counters];
+    // CPUs of events and of counters are counted apart, whichever of them come first.
+    let counters = || Op::Stats([2, 3].map(|cpu| (cpu, 0, [Some(1); 11])).into());
+    let events = [0, 1].map(|cpu| [Op::Event(cpu, m.kmalloc(10, 0x40, 8)), Op::Flush(cpu)]).concat();
+    let ops = [vec![counters()], events, vec![counters()]].concat();
     add("cpus-of-counters-apart", &ops, &|_| within("streams", 2, Expect::Missing));
     add("schema-no-shapes-too-high", &one, &|b| {
         for at in [12, 16, 20, 24, 28] {
