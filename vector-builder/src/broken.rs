@@ -42,6 +42,11 @@ impl Broken {
             let crc = crc32(&self.file.bytes[offset + 64..offset + 64 + prefix_len]);
             self.put(offset + 56, crc.into(), 4);
         }
+        self.seal(offset);
+    }
+
+    /// Makes the checksum of a header right again, of a chunk or of the file, and leaves all others.
+    pub fn seal(&mut self, offset: usize) {
         let crc = crc32(&self.file.bytes[offset..offset + 60]);
         self.put(offset + 60, crc.into(), 4);
     }
@@ -119,6 +124,46 @@ impl Broken {
     pub fn resize(&mut self, kind: &[u8; 4], nth: usize, len: usize) -> u64 {
         self.header(kind, nth, 24, len as u64, 8);
         self.header(kind, nth, 32, len as u64, 8)
+    }
+
+    /// What a body without a codec has behind its prefix.
+    pub fn rest(&self, kind: &[u8; 4], nth: usize) -> Vec<u8> {
+        let (offset, _) = self.chunk(kind, nth);
+        let [prefix_len, body_len] =
+            [(52, 4), (24, 8)].map(|(at, len)| self.number(offset + at, len) as usize);
+        self.file.bytes[offset + 64 + prefix_len..offset + 64 + body_len].to_vec()
+    }
+
+    /// Stores other bytes behind the prefix of a body, with a codec and a filter; its decoded length stays. The chunks
+    /// behind it move: there is no trailer that counts.
+    pub fn store(&mut self, kind: &[u8; 4], nth: usize, codec: u64, stored: &[u8]) -> u64 {
+        let (offset, end) = self.chunk(kind, nth);
+        let prefix_len = self.number(offset + 52, 4) as usize;
+        let body_len = prefix_len + stored.len();
+        let new_end = (offset + 64 + body_len).next_multiple_of(64);
+        let mut bytes = stored.to_vec();
+        bytes.resize(new_end - offset - 64 - prefix_len, 0);
+        self.file.bytes.splice(offset + 64 + prefix_len..end, bytes);
+        for chunk in self.file.chunks.iter_mut().filter(|c| c.end >= end) {
+            chunk.offset = if chunk.offset > offset { chunk.offset - end + new_end } else { offset };
+            chunk.end = chunk.end - end + new_end;
+        }
+        self.put(offset + 13, codec, 1);
+        self.put(offset + 16, (new_end - offset) as u64, 8);
+        self.put(offset + 24, body_len as u64, 8);
+        self.stamp(offset, new_end);
+        offset as u64
+    }
+
+    /// Gives the file header another length, without a trailer that counts; the copy of it stays.
+    pub fn lengthen_header(&mut self, len: usize) {
+        self.put(16, len as u64, 4);
+        self.file.bytes.splice(60..64, vec![0; len - 60]);
+        let crc = crc32(&self.file.bytes[..len - 4]);
+        self.put(len - 4, crc.into(), 4);
+        for chunk in &mut self.file.chunks {
+            (chunk.offset, chunk.end) = (chunk.offset + len - 64, chunk.end + len - 64);
+        }
     }
 
     /// Removes a chunk; the others keep their numbers.

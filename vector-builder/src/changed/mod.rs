@@ -1,13 +1,17 @@
 //! Sound files that no writer of these vectors makes: built, and then changed by hand.
 
 mod arrays;
+mod definitions;
 mod edges;
+mod heads;
 mod lengths;
 mod not_checked;
 mod numbers;
 mod roles;
+mod rows;
 mod scalars;
 mod slots;
+mod stored;
 pub(crate) mod symbols;
 mod words;
 
@@ -19,10 +23,17 @@ use crate::Vector;
 use crate::broken::Broken;
 use crate::cases::{self, Maker};
 use crate::json;
-use crate::model::Layout;
+use crate::model::{Layout, Op};
 
 /// A changed file, and what a reader finds in it.
 type Changed = (Broken, Json);
+
+/// A file, and what a reader finds in it before it is changed.
+fn built(ops: &[Op], layout: Layout) -> Changed {
+    let file = Broken::new(ops, layout);
+    let expected = json::expected(ops, &file.file, &layout);
+    (file, expected)
+}
 
 /// Several frames of Zstandard in each body.
 fn frames(m: Maker, layout: Layout) -> Changed {
@@ -31,6 +42,15 @@ fn frames(m: Maker, layout: Layout) -> Changed {
     let file = Broken::new(&ops, layout);
     let expected = json::expected(&ops, &file.file, &layout);
     (file, expected)
+}
+
+/// Those that are built in one byte order and word size.
+fn once(m: Maker, layout: Layout) -> Vec<(&'static str, Changed)> {
+    let layout = Layout { index: false, trailer: false, ..layout };
+    [heads::heads, stored::stored, rows::rows, definitions::definitions]
+        .into_iter()
+        .flat_map(|group| group(m, layout))
+        .collect()
 }
 
 /// The vectors; those about numbers in every byte order and word size.
@@ -76,6 +96,9 @@ pub fn vectors() -> Vec<Vector> {
             cases.push(("class-65", lengths::class_65(m, layout)));
             cases.push(("commit-bits", lengths::commit_bits(m, layout)));
             cases.push(("depth-unknown", roles::depth_unknown(layout)));
+        }
+        if (big, long) == (false, 8) {
+            cases.extend(once(m, layout));
         }
         for (name, (file, expected)) in cases {
             let name = format!("{name}-{suffix}");

@@ -1,5 +1,6 @@
 //! Vectors with one named defect each, and the error that it must give where.
 
+mod bodies;
 mod chunks;
 mod codecs;
 mod copies;
@@ -7,6 +8,7 @@ mod definitions;
 mod ends;
 mod epochs;
 mod events;
+mod headers;
 mod index;
 mod limits;
 mod metadata;
@@ -17,6 +19,8 @@ mod recover_codecs;
 mod recover_heads;
 mod refused;
 mod schema;
+mod schema_rows;
+mod stored;
 
 use serde_json::json;
 
@@ -62,6 +66,10 @@ enum Expect {
 /// Name, file, and what a reader must say of it.
 type Defect = (&'static str, Broken, Expect);
 
+/// Groups that are built in one byte order and word size.
+const ONCE: [fn(Maker, Layout) -> Vec<Defect>; 4] =
+    [headers::headers, stored::stored, bodies::bodies, schema_rows::schema_rows];
+
 fn base_ops(m: Maker) -> Vec<Op> {
     let mut ops = cases::metadata(m);
     ops.extend(cases::two_cpus(m));
@@ -97,6 +105,10 @@ pub fn vectors() -> Vec<Vector> {
         for (name, broken, expect) in groups.into_iter().flat_map(|group| group(m, layout)) {
             out.push(vector(name, suffix, &broken, &expect));
         }
+    }
+    for group in ONCE {
+        let found = group(Maker { big: false, long: 8 }, Layout::plain(false, 8)).into_iter();
+        out.extend(found.map(|(name, broken, expect)| vector(name, "le64", &broken, &expect)));
     }
     let (name, broken, expect) = metadata::too_many_cpus();
     out.push(vector(name, "le64-lz4", &broken, &expect));
