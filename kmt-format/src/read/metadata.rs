@@ -51,20 +51,20 @@ pub struct TaskRecord<'d> {
     pub comm: Cow<'d, [u8]>,
 }
 
-/// Counts of the writer's input of one CPU.
+/// Counts of the writer's input of one CPU; `None`: not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriterCounters {
     /// Events written.
-    pub events: u64,
+    pub events: Option<u64>,
     /// Bytes of input.
-    pub bytes: u64,
+    pub bytes: Option<u64>,
     /// Sub-buffers read.
-    pub sub_buffers: u64,
+    pub sub_buffers: Option<u64>,
     /// Sub-buffers that could not be decoded to their end.
-    pub sub_buffers_damaged: u64,
+    pub sub_buffers_damaged: Option<u64>,
     /// Discarded events and fillers passed over.
-    pub discarded: u64,
+    pub discarded: Option<u64>,
 }
 
 /// The counters of one CPU.
@@ -299,11 +299,11 @@ impl<'d> Metadata<'d> {
                 1 => counters.after = Some(kernel),
                 _ => {
                     counters.writer = Some(WriterCounters {
-                        events: row.entries.get(),
-                        bytes: row.bytes.get(),
-                        sub_buffers: row.sub_buffers.get(),
-                        sub_buffers_damaged: row.sub_buffers_damaged.get(),
-                        discarded: row.discarded.get(),
+                        events: number(0, row.entries.get()),
+                        bytes: number(3, row.bytes.get()),
+                        sub_buffers: number(8, row.sub_buffers.get()),
+                        sub_buffers_damaged: number(9, row.sub_buffers_damaged.get()),
+                        discarded: number(10, row.discarded.get()),
                     });
                 }
             }

@@ -42,8 +42,12 @@ fn times_backwards(layout: Layout) -> Changed {
     built(&[Op::File("name", b"contents", Some((9, 7))), sums], layout)
 }
 
-/// A later row of one CPU with one number: the others of the first row do not hold.
+/// A later row of one CPU with one number: the others of the first row do not hold. Writers may know few numbers, too.
 fn stats_again(layout: Layout) -> Changed {
     let numbers = |known| std::array::from_fn(|i| (i < known).then_some(100 + i as u64));
-    built(&[Op::Stats(vec![(0, 0, numbers(8)), (0, 0, numbers(1))])], layout)
+    let bytes = std::array::from_fn(|i| (i == 3).then_some(900));
+    built(
+        &[Op::Stats(vec![(0, 0, numbers(8)), (0, 0, numbers(1)), (1, 2, bytes), (2, 2, [None; 11])])],
+        layout,
+    )
 }

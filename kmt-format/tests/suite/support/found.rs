@@ -110,7 +110,7 @@ fn metadata(metadata: &Metadata<'_>, symbols: Option<&SymbolTable<'_>>, out: &mu
                 (9, w.sub_buffers_damaged),
                 (10, w.discarded),
             ];
-            counters.into_iter().for_each(|(i, n)| numbers[i] = Some(n));
+            counters.into_iter().for_each(|(i, n)| numbers[i] = n);
             json!([cpu, 2, numbers])
         }));
     }
