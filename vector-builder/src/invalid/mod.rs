@@ -17,6 +17,7 @@ mod recover_codecs;
 mod recover_heads;
 mod refused;
 mod schema;
+mod symbols;
 
 use serde_json::json;
 
@@ -97,6 +98,10 @@ pub fn vectors() -> Vec<Vector> {
         for (name, broken, expect) in groups.into_iter().flat_map(|group| group(m, layout)) {
             out.push(vector(name, suffix, &broken, &expect));
         }
+    }
+    let (m, layout) = (Maker { big: false, long: 8 }, Layout::plain(false, 8));
+    for (name, broken, expect) in [symbols::symbols].into_iter().flat_map(|group| group(m, layout)) {
+        out.push(vector(name, "le64", &broken, &expect));
     }
     let (name, broken, expect) = metadata::too_many_cpus();
     out.push(vector(name, "le64-lz4", &broken, &expect));
