@@ -10,6 +10,7 @@ mod roles;
 mod scalars;
 mod slots;
 pub(crate) mod symbols;
+mod tables;
 mod waiting;
 mod words;
 
@@ -86,7 +87,7 @@ pub fn vectors() -> Vec<Vector> {
     }
     let (m, layout) = (Maker { big: false, long: 8 }, Layout { index: false, ..Layout::plain(false, 8) });
     for (name, (file, expected)) in
-        [blocks::cases, waiting::cases].into_iter().flat_map(|group| group(m, layout))
+        [blocks::cases, tables::cases, waiting::cases].into_iter().flat_map(|group| group(m, layout))
     {
         let name = format!("{name}-le64");
         out.push(Vector { name, bytes: file.file.bytes, json: json::text(&expected), script: None });

@@ -11,6 +11,7 @@ mod index;
 mod limits;
 mod metadata;
 mod order;
+mod places;
 mod raw;
 mod recover;
 mod recover_codecs;
@@ -100,7 +101,9 @@ pub fn vectors() -> Vec<Vector> {
         }
     }
     let (m, layout) = (Maker { big: false, long: 8 }, Layout::plain(false, 8));
-    for (name, broken, expect) in [symbols::symbols].into_iter().flat_map(|group| group(m, layout)) {
+    for (name, broken, expect) in
+        [symbols::symbols, places::places].into_iter().flat_map(|group| group(m, layout))
+    {
         out.push(vector(name, "le64", &broken, &expect));
     }
     let (name, broken, expect) = metadata::too_many_cpus();
