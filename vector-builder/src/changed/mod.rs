@@ -9,6 +9,7 @@ mod numbers;
 mod roles;
 mod scalars;
 mod slots;
+pub(crate) mod sub_buffers;
 pub(crate) mod symbols;
 mod tables;
 mod waiting;
@@ -86,8 +87,9 @@ pub fn vectors() -> Vec<Vector> {
         }
     }
     let (m, layout) = (Maker { big: false, long: 8 }, Layout { index: false, ..Layout::plain(false, 8) });
-    for (name, (file, expected)) in
-        [blocks::cases, tables::cases, waiting::cases].into_iter().flat_map(|group| group(m, layout))
+    for (name, (file, expected)) in [blocks::cases, tables::cases, waiting::cases, sub_buffers::cases]
+        .into_iter()
+        .flat_map(|group| group(m, layout))
     {
         let name = format!("{name}-le64");
         out.push(Vector { name, bytes: file.file.bytes, json: json::text(&expected), script: None });

@@ -13,6 +13,8 @@ mod metadata;
 mod order;
 mod places;
 mod raw;
+mod raw_limits;
+mod raw_words;
 mod recover;
 mod recover_codecs;
 mod recover_heads;
@@ -101,9 +103,8 @@ pub fn vectors() -> Vec<Vector> {
         }
     }
     let (m, layout) = (Maker { big: false, long: 8 }, Layout::plain(false, 8));
-    for (name, broken, expect) in
-        [symbols::symbols, places::places].into_iter().flat_map(|group| group(m, layout))
-    {
+    let once = [symbols::symbols, places::places, raw_limits::heads, raw_words::words];
+    for (name, broken, expect) in once.into_iter().flat_map(|group| group(m, layout)) {
         out.push(vector(name, "le64", &broken, &expect));
     }
     let (name, broken, expect) = metadata::too_many_cpus();
