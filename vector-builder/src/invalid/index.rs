@@ -14,7 +14,7 @@ fn base(m: Maker, layout: Layout) -> Broken {
 
 /// Changes the row of the first chunk of a kind; the checksums of its header and of the index are right. Returns the
 /// offset of the chunk.
-fn row(broken: &mut Broken, kind: &[u8; 4], at: usize, value: u64, len: usize) -> u64 {
+pub(super) fn row(broken: &mut Broken, kind: &[u8; 4], at: usize, value: u64, len: usize) -> u64 {
     let (chunk, _) = broken.chunk(kind, 0);
     let number = broken.file.chunks.iter().position(|c| c.offset == chunk).unwrap_or(0);
     let (index, end) = broken.chunk(b"INDX", 0);

@@ -8,6 +8,7 @@ mod ends;
 mod epochs;
 mod events;
 mod index;
+mod index_steps;
 mod limits;
 mod metadata;
 mod order;
@@ -18,6 +19,7 @@ mod raw_words;
 mod recover;
 mod recover_codecs;
 mod recover_heads;
+mod recover_steps;
 mod refused;
 mod schema;
 mod symbols;
@@ -103,7 +105,14 @@ pub fn vectors() -> Vec<Vector> {
         }
     }
     let (m, layout) = (Maker { big: false, long: 8 }, Layout::plain(false, 8));
-    let once = [symbols::symbols, places::places, raw_limits::heads, raw_words::words];
+    let once = [
+        symbols::symbols,
+        places::places,
+        raw_limits::heads,
+        raw_words::words,
+        index_steps::steps,
+        recover_steps::steps,
+    ];
     for (name, broken, expect) in once.into_iter().flat_map(|group| group(m, layout)) {
         out.push(vector(name, "le64", &broken, &expect));
     }
