@@ -1,4 +1,4 @@
-//! Blocks of symbols that are made by hand: as long as they may be, and with bytes behind them.
+//! Blocks of symbols that are made by hand.
 
 use super::Changed;
 use crate::broken::Broken;
@@ -38,21 +38,11 @@ pub(crate) fn row_of(count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|i| symbol(u8::from(i > 0), 0, "a")).collect()
 }
 
+/// As many symbols as a block may have.
 pub fn cases(m: Maker, layout: Layout) -> Vec<(&'static str, Changed)> {
-    let mut out = Vec::new();
-    for (name, count, more) in [("long-block", 256, 0), ("behind-symbols", 2, 9)] {
-        let event = Op::Event(0, m.kmalloc(10, 0x40, 8));
-        let mut file = Broken::new(&[chunk(&[(0x1000, row_of(count))], m.big), event.clone()], layout);
-        let rows: Vec<Symbol> = (0..count as u64).map(|i| (0x1000 + i, 4, b't', 0, "a")).collect();
-        let expected = json::expected(&[Op::Symbols(vec![], rows, (0, 0)), event], &file.file, &layout);
-        let (start, end) = file.chunk(b"KSYM", 0);
-        let len = file.number(start + 24, 8) as usize;
-        assert!(start + 64 + len + more <= end, "the chunk has a padding");
-        file.resize(b"KSYM", 0, len + more);
-        (0..more).for_each(|i| drop_number(file.body(b"KSYM", 0, len + i, 0xee, 1)));
-        out.push((name, (file, expected)));
-    }
-    out
+    let event = Op::Event(0, m.kmalloc(10, 0x40, 8));
+    let file = Broken::new(&[chunk(&[(0x1000, row_of(256))], m.big), event.clone()], layout);
+    let rows: Vec<Symbol> = (0..256).map(|i| (0x1000 + i, 4, b't', 0, "a")).collect();
+    let expected = json::expected(&[Op::Symbols(vec![], rows, (0, 0)), event], &file.file, &layout);
+    vec![("long-block", (file, expected))]
 }
-
-fn drop_number(_: u64) {}

@@ -1,4 +1,4 @@
-//! Tables of event chunks at odd places, and times that wrap.
+//! Tables of event chunks at odd places, times that wrap, and numbers of slots.
 
 use serde_json::{Value as Json, json};
 
@@ -49,5 +49,27 @@ pub fn cases(m: Maker, layout: Layout) -> Vec<(&'static str, Changed)> {
             expected["events"][nth]["time"] = json!(time);
         }
     });
+    // The class id as a number: it has 2 bytes, whatever the slot and the field have; and 1 byte that is not extended.
+    let ops = [event(100_000), Op::Event(0, m.page(100_001, 3, 0))];
+    add("class-ids-as-numbers", &ops, &|file, expected| {
+        let id = 0x8123;
+        for (class, size) in [(0, 2), (1, 4)] {
+            (0..2).for_each(|nth| drop_number(file.body(b"SCHM", nth, 40 + 44 * class, id, 2)));
+            file.set_field((class, 0), 25, 1, 1);
+            file.set_field((class, 0), 20, size, 4);
+            file.set_slot((class, 0, 0), (0, 4, 0, 0, 0));
+            expected["classes"][class]["id"] = json!(id);
+            expected["classes"][class]["fields"][0][5] = json!(true);
+            expected["classes"][class]["fields"][0][3] = json!(size);
+            expected["events"][class]["fields"]["common_type"] = json!(id as i64 - 0x1_0000);
+        }
+        // bytes_req from the id, and the last field from the lowest byte of -1.
+        file.set_slot((0, 0, 6), (0, 1, 1, 0, 0));
+        file.set_slot((0, 0, 9), (2, 1, 1, 0, 20));
+        expected["events"][0]["fields"]["bytes_req"] = json!(100_000 - id);
+        expected["events"][0]["fields"]["node"] = json!(100_000 - 255);
+    });
     out
 }
+
+fn drop_number(_: u64) {}

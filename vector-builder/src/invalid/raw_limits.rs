@@ -1,10 +1,8 @@
 //! Heads of sub-buffers: numbers at a limit and one above it, and rules that hold for event chunks too.
 
-use serde_json::json;
-
 use super::{Defect, Expect};
 use crate::broken::Broken;
-use crate::bytes::{Bytes, crc32};
+use crate::bytes::Bytes;
 use crate::cases::Maker;
 use crate::codec::lz4;
 use crate::model::{Layout, Loss, Op};
@@ -126,26 +124,6 @@ fn shared(m: Maker, layout: Layout) -> Vec<Defect> {
         b.file.bytes.insert(end - 1, 0);
         b.resize(b"RAWP", 0, len - 1);
         Expect::Unreadable("malformed", b.body(b"RAWP", 0, 0, 71, 4))
-    });
-    add("raw-memory-of-events", &|b| {
-        let offsets = [0, 1].map(|nth| {
-            b.header(b"RAWP", nth, 13, 1, 1);
-            b.header(b"RAWP", nth, 32, 40 << 20, 8)
-        });
-        Expect::Refused("limit-exceeded", offsets[1])
-    });
-    add("raw-body-above-limit", &|b| {
-        let starts = [0, 1].map(|nth| b.chunk(b"RAWP", nth).0);
-        let len = b.number(starts[0] + 24, 8);
-        let damages = starts.map(|start| ("limit-exceeded", start as u64));
-        Expect::Within(json!({"event_body_len": len - 1}), Box::new(Expect::Damage(damages.to_vec())))
-    });
-    add("raw-prefix-checksum", &|b| {
-        let (start, _) = b.chunk(b"RAWP", 0);
-        b.file.bytes[start + 56] ^= 1;
-        let crc = crc32(&b.file.bytes[start..start + 60]);
-        b.put(start + 60, crc.into(), 4);
-        damage("checksum", start as u64 + 64)
     });
     add("raw-of-no-cpu", &|b| damage("malformed", b.header(b"RAWP", 0, 40, 0xffff_ffff, 4)));
     add("raw-sequence", &|b| damage("malformed", b.header(b"EVNT", 0, 44, 1, 4)));

@@ -10,6 +10,9 @@ use crate::model::{Layout, Loss, Op};
 /// Length of a SubBuffersHead; the commit word stands 8 bytes behind it.
 const RAW_HEAD: usize = 72;
 
+/// Values, and their lengths.
+type Numbers<'a> = &'a [(u64, usize)];
+
 pub fn words(m: Maker, layout: Layout) -> Vec<Defect> {
     let layout = Layout { index: false, ..layout };
     let (commit, second) = (RAW_HEAD + 8, RAW_HEAD + 1024 + 8);
@@ -37,7 +40,7 @@ pub fn words(m: Maker, layout: Layout) -> Vec<Defect> {
     });
     // Data behind the first event, and where in them the error is. In two of them the time steps back.
     let back = [(word(m, 31, 50), 4), (0, 4)];
-    let cases: [(_, _, &[&[(u64, usize)]], _, _); 4] = [
+    let cases: [(_, _, &[Numbers], _, _); 4] = [
         ("order-class-time", "unknown-event-id", &[&back, &[(word(m, 2, 0), 4), (999, 2), (0, 6)]], 8, 0),
         ("order-time-record", "malformed", &[&back, &[(word(m, 1, 0), 4), (301, 2), (0, 2)]], 8, 0),
         ("raw-absolute-outside", "sub-buffer", &[&[(word(m, 31, 5), 4)]], 0, 0),

@@ -1,4 +1,4 @@
-//! Blocks of symbols, and lengths in front of them.
+//! Blocks of symbols, and the name of an owner.
 
 use super::{Defect, Expect};
 use crate::broken::Broken;
@@ -26,28 +26,9 @@ pub fn symbols(m: Maker, layout: Layout) -> Vec<Defect> {
     add("symbol-shared-long", &[(16, vec![symbol(0, 0, &long), symbol(1, 200, &rest)])]);
     // An owner without a name, whose place is behind the heap.
     let owned = Op::Symbols(vec![("", 0x1000, 0x1000)], vec![(0x1000, 4, b't', 1, "a")], (0, 0));
-    let mut broken = Broken::new(std::slice::from_ref(&owned), layout);
+    let mut broken = Broken::new(&[owned], layout);
     let heap_len = broken.number(broken.chunk(b"KSYM", 0).0 + 64 + 40, 4);
     let offset = broken.body(b"KSYM", 0, 48 + 16, heap_len + 1, 4);
     out.push(("symbol-owner-no-name", broken, Expect::Damage(vec![("malformed", offset)])));
-    // Tables that end behind the body: the head, a row of an owner, one of a block.
-    for (name, at, start) in
-        [("symbol-owners", 4, 48), ("symbol-blocks", 12, 48 + 24), ("symbol-heap", 40, 48 + 24 + 16)]
-    {
-        let mut broken = Broken::new(std::slice::from_ref(&owned), layout);
-        let offset = broken.body(b"KSYM", 0, at, 9_999, 4) + start;
-        out.push((name, broken, Expect::Damage(vec![("truncated", offset)])));
-    }
-    // Nothing but a head: too short, longer than the body, cut.
-    for (name, head_len, len, code) in [
-        ("symbol-head", 47, 48, "malformed"),
-        ("symbol-head-long", 56, 48, "malformed"),
-        ("symbol-head-cut", 48, 44, "truncated"),
-    ] {
-        let mut broken = Broken::new(&[Op::Symbols(vec![], vec![], (0, 0))], layout);
-        broken.body(b"KSYM", 0, 0, head_len, 4);
-        let offset = broken.resize(b"KSYM", 0, len) + 64;
-        out.push((name, broken, Expect::Damage(vec![(code, offset)])));
-    }
     out
 }
