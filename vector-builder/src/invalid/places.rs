@@ -25,9 +25,10 @@ pub fn places(m: Maker, layout: Layout) -> Vec<Defect> {
         }
         b.body(b"EVNT", 0, 24, 6, 8)
     });
-    // Slots of an array, and of a field of an unknown kind, behind the context.
-    add("events-array-stride", &[Op::Event(0, m.free(10, 0x40, "dentry"))], "malformed", &|b| {
-        b.set_slot((0, 0, 6), (1, 4, 0, 0, 6));
+    // Slots of an array, and of a field of an unknown kind, behind the context. What stands there is 1, the offset of an
+    // empty array: the heap is the length of a name of one NUL, and the NUL.
+    add("events-array-stride", &[Op::Event(0, m.free(10, 0x40, ""))], "malformed", &|b| {
+        b.set_slot((0, 0, 6), (1, 4, 0, 0, 8));
         b.body(b"EVNT", 0, 82, 8, 2)
     });
     add("events-unknown-stride", &two, "malformed", &|b| {
