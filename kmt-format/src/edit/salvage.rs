@@ -95,8 +95,10 @@ fn attempt(
 /// The upper half of the time of a record.
 fn upper_of<O: Order>(body: &[u8], record: usize) -> Option<u32> {
     let (head, _) = EventsHead::<O>::ref_from_prefix(body).ok()?;
-    let epochs = body.get(head.epochs_offset.get() as usize..)?;
     let count = head.epoch_count.get() as usize;
+    // The offset of an empty table means nothing.
+    let start = if count == 0 { 0 } else { head.epochs_offset.get() as usize };
+    let epochs = body.get(start..)?;
     let (epochs, _) = <[crate::raw::Epoch<O>]>::ref_from_prefix_with_elems(epochs, count).ok()?;
     let epoch = epochs.iter().rev().find(|e| e.first_record.get() as usize <= record);
     Some(epoch.map_or(0, |e| e.upper.get()))

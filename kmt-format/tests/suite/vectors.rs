@@ -158,7 +158,7 @@ fn defects_give_their_errors_at_their_offsets() {
                     got["unreadable_by_index"] = unreadable_by_index(file);
                 }
                 if expected.get("index_used").is_some() {
-                    let by_index = Trace::open_indexed(file, Limits::default()).unwrap();
+                    let by_index = Trace::open_indexed(file, limits).unwrap();
                     got["index_used"] = by_index.is_some().into();
                 }
                 if expected.get("stacks").is_some() {

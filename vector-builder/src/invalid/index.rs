@@ -8,13 +8,16 @@ use crate::model::Layout;
 
 const ROW: usize = 120;
 
+/// What is changed in a file.
+type Change<'a> = &'a dyn Fn(&mut Broken);
+
 fn base(m: Maker, layout: Layout) -> Broken {
     Broken::new(&cases::two_cpus(m), layout)
 }
 
 /// Changes the row of the first chunk of a kind; the checksums of its header and of the index are right. Returns the
 /// offset of the chunk.
-fn row(broken: &mut Broken, kind: &[u8; 4], at: usize, value: u64, len: usize) -> u64 {
+pub(super) fn row(broken: &mut Broken, kind: &[u8; 4], at: usize, value: u64, len: usize) -> u64 {
     let (chunk, _) = broken.chunk(kind, 0);
     let number = broken.file.chunks.iter().position(|c| c.offset == chunk).unwrap_or(0);
     let (index, end) = broken.chunk(b"INDX", 0);
@@ -175,7 +178,7 @@ fn copy_header(broken: &mut Broken) {
 
 /// Prefixes of an event chunk that are damaged when the file is opened, and by the index when the chunk is read.
 fn prefixes(m: Maker, layout: Layout) -> Vec<Defect> {
-    let changes: [(_, _, &dyn Fn(&mut Broken)); 2] = [
+    let changes: [(_, _, Change); 2] = [
         ("index-prefix-checksum", "checksum", &|b| {
             let (chunk, _) = b.chunk(b"EVNT", 0);
             b.file.bytes[chunk + 56] ^= 1;

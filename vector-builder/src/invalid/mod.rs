@@ -10,17 +10,23 @@ mod epochs;
 mod events;
 mod headers;
 mod index;
+mod index_steps;
 mod limits;
 mod metadata;
 mod order;
+mod places;
 mod raw;
+mod raw_limits;
+mod raw_words;
 mod recover;
 mod recover_codecs;
 mod recover_heads;
+mod recover_steps;
 mod refused;
 mod schema;
 mod schema_rows;
 mod stored;
+mod symbols;
 
 use serde_json::json;
 
@@ -67,8 +73,18 @@ enum Expect {
 type Defect = (&'static str, Broken, Expect);
 
 /// Groups that are built in one byte order and word size.
-const ONCE: [fn(Maker, Layout) -> Vec<Defect>; 4] =
-    [headers::headers, stored::stored, bodies::bodies, schema_rows::schema_rows];
+const ONCE: [fn(Maker, Layout) -> Vec<Defect>; 10] = [
+    headers::headers,
+    stored::stored,
+    bodies::bodies,
+    schema_rows::schema_rows,
+    symbols::symbols,
+    places::places,
+    raw_limits::heads,
+    raw_words::words,
+    index_steps::steps,
+    recover_steps::steps,
+];
 
 fn base_ops(m: Maker) -> Vec<Op> {
     let mut ops = cases::metadata(m);

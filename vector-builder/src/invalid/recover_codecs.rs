@@ -44,7 +44,7 @@ pub fn codecs(m: Maker, layout: Layout) -> Vec<Defect> {
 }
 
 /// Puts the first SCHM chunk once more in front of the trailer, as it is or with LZ4.
-fn again(b: &mut Broken, encoded: bool) -> (Errors, Errors) {
+pub(super) fn again(b: &mut Broken, encoded: bool) -> (Errors, Errors) {
     let (start, end) = b.chunk(b"SCHM", 0);
     let mut chunk = b.file.bytes[start..end].to_vec();
     let body = chunk[64..64 + b.number(start + 24, 8) as usize].to_vec();

@@ -123,14 +123,14 @@ pub fn heads(m: Maker, layout: Layout) -> Vec<Defect> {
 }
 
 /// Changes a field of a chunk header; of the checksums only that of the header is made right.
-fn set_header(b: &mut Broken, start: usize, at: usize, value: u64, len: usize) {
+pub(super) fn set_header(b: &mut Broken, start: usize, at: usize, value: u64, len: usize) {
     b.put(start + at, value, len);
     let crc = crc32(&b.file.bytes[start..start + 60]);
     b.put(start + 60, crc.into(), 4);
 }
 
 /// Damages the first record of an event chunk.
-fn damage_record(b: &mut Broken, nth: usize) -> (&'static str, u64) {
+pub(super) fn damage_record(b: &mut Broken, nth: usize) -> (&'static str, u64) {
     let body = b.chunk(b"EVNT", nth).0 + 64;
     let record = body + b.place(nth, 68);
     b.file.bytes[record + 8] ^= 1;

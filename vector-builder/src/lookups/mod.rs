@@ -109,5 +109,13 @@ pub fn vectors() -> Vec<Vector> {
         let name = format!("unverified-{suffix}");
         out.push(Vector { name, bytes: file.file.bytes, json: json::text(&expected), script: None });
     }
+    let (m, layout) = (Maker { big: false, long: 8 }, Layout { index: false, ..Layout::plain(false, 8) });
+    for (name, (ops, lookups)) in [
+        ("find-symbols-owners", symbols::owners()),
+        ("find-rows-equal", rows::equal(m)),
+        ("find-stacks-losses", stacks::losses(m)),
+    ] {
+        out.push(vector(format!("{name}-le64"), &ops, layout, lookups));
+    }
     out
 }

@@ -82,3 +82,19 @@ pub fn rows(m: Maker) -> Case {
     });
     (ops, asked)
 }
+
+/// Rows of one time and of one depth, and times of all 64 bits.
+pub fn equal(m: Maker) -> Case {
+    let site = m.address(0x100);
+    let ops = vec![
+        Op::Tasks(vec![(500, 7, 7, "first"), (500, 7, 8, "second"), (700, 7, 9, "third")]),
+        Op::Tasks(vec![(10, 8, 8, "early"), ((1 << 63) + 1, 8, 8, "late")]),
+        Op::Lines(vec![(site, "first", "a.c", 1, 0), (site, "second", "b.c", 2, 0)]),
+    ];
+    let asked = json!({
+        "comms": [[8, 1u64 << 63, hex(b"early")], [8, (1u64 << 63) + 5, hex(b"late")]],
+        "tgids": [[7, 500, 8], [7, 699, 8]],
+        "lines": [[site, [["first", "a.c", 1, 0], ["second", "b.c", 2, 0]]]],
+    });
+    (ops, asked)
+}

@@ -93,3 +93,17 @@ pub fn stacks(m: Maker, in_sub_buffers: bool) -> Case {
     asked.push(json!([1, 0, null]));
     (ops, json!({"stacks": asked}))
 }
+
+/// A chunk that has only a loss, between an event and its stack; and events that wait on another CPU.
+pub fn losses(m: Maker) -> Case {
+    let ops = vec![
+        Op::Event(0, m.kmalloc(10, 0x40, 8)),
+        Op::Flush(0),
+        Op::Lost(0, Loss { uncounted: true, ..Loss::default() }),
+        Op::Flush(0),
+        Op::Event(0, m.stack(20, 2)),
+        Op::Event(1, m.kmalloc(30, 0x40, 8)),
+        Op::Event(2, m.stack(40, 2)),
+    ];
+    (ops, json!({"stacks": [[0, 1, null], [2, 0, null]]}))
+}

@@ -141,3 +141,32 @@ pub fn many_parts(m: Maker, parts: u64) -> Case {
     asked.push(nothing(b + 0x120));
     (ops, json!({"symbols": asked}))
 }
+
+/// Symbols of modules beside their owner, at its end, and longer than it; no bound of the image is known.
+pub fn owners() -> Case {
+    let (edge, large, short, top) = (0x1000_0000, 0x2000_0000, 0x3000_0000, u64::MAX - 0xfff);
+    let owners = vec![
+        ("edge", edge, 0x1000),
+        ("large", large, 16 << 20),
+        ("short", short, 0x1000),
+        ("top", top, 0x2000),
+    ];
+    let rows: Vec<Symbol> = vec![
+        // The largest size that bounds.
+        (0x1000, 0xffff_fffe, b't', 0, "bounded"),
+        (edge + 0x1000, 0x40, b't', 1, "at_end"),
+        (edge + 0x1100, 0x40, b't', 1, "behind"),
+        (large, 4 << 20, b't', 2, "four_mib"),
+        (short + 0xf00, 0x280, b't', 3, "reaches_out"),
+        (u64::MAX - 0x3f, 0x40, b't', 4, "last"),
+    ];
+    let asked = vec![
+        found(0x1005, "bounded", 5, None),
+        nothing(edge + 0x1008),
+        nothing(edge + 0x1108),
+        found(large + (2 << 20), "four_mib", 2 << 20, Some("large")),
+        found(short + 0x1100, "reaches_out", 0x200, Some("short")),
+        found(u64::MAX - 9, "last", 0x36, Some("top")),
+    ];
+    (vec![Op::Symbols(owners, rows, (0, 0))], json!({"symbols": asked}))
+}

@@ -26,7 +26,7 @@ pub fn events(
     let t_base = body.number(16, 8);
     let (stride, context_stride) = (body.number(80, 2) as usize, body.number(82, 2) as usize);
     assert_eq!(stride, 8 + file.long);
-    let heap = body.from(heap_at, heap_len);
+    let heap = body.from(if heap_len == 0 { 0 } else { heap_at }, heap_len);
     let list = file.events.entry(cpu).or_default();
     for i in 0..records {
         let at = records_at + i * stride;
