@@ -126,9 +126,31 @@ pub fn steps(m: Maker, layout: Layout) -> Vec<Defect> {
         (vec![], vec![])
     };
     add("recover-more-than-counted", &fewer, Made::of(3, &[], &[], (0, true)).of_sound_file());
+    out.extend(limits(m, layout));
     out.extend(tables(m, layout));
     out.push(before_classes(m, layout));
     out
+}
+
+/// A chunk above the limit, and a torn one that states more records than it has and may have.
+fn limits(m: Maker, layout: Layout) -> Vec<Defect> {
+    static LONG: [u8; 8_000] = [b'x'; 8_000];
+    let mut all = ops(m);
+    all[0] = Op::Meta(vec![("key", &LONG)]);
+    let broken = Broken::new(&all, layout);
+    let (start, end) = broken.chunk(b"META", 0);
+    let mut made = Made::of(3, &[], &[], (0, true));
+    made.kinds.remove(1);
+    let expect = Expect::Recovered(vec![("limit-exceeded", start as u64)], vec![], made.json());
+    let limit = serde_json::json!({"chunk_len": end - start - 1});
+    let chunk = ("recover-chunk-len", broken, Expect::Within(limit, Box::new(expect)));
+    let mut broken = Broken::new(&ops(m), layout);
+    broken.body(b"EVNT", 2, 40, 3, 4);
+    let damages = vec![tear(&mut broken, 2, 2)];
+    let made = behind(&[], &[(2, WHOLE)], 0);
+    let expect = Expect::Recovered(damages, vec![], made.json());
+    let limit = serde_json::json!({"records": 2});
+    vec![chunk, ("recover-torn-records", broken, Expect::Within(limit, Box::new(expect)))]
 }
 
 /// Step 12: a table behind the records, of which all bytes are there.

@@ -8,7 +8,7 @@ use super::naive_codecs::decoded;
 use super::naive_events::events;
 use super::naive_metadata;
 use super::naive_raw::sub_buffers;
-use super::naive_scan::{Header, Item, Scan, scan};
+use super::naive_scan::{Header, Item, Scan, ScanLimits, scan};
 use serde_json::Map;
 
 pub struct Opened<'a> {
@@ -23,23 +23,23 @@ pub struct Opened<'a> {
     /// Number that the next event of a CPU has.
     pub next: BTreeMap<u32, u64>,
     /// Most CPUs that count.
-    cpus_max: usize,
+    pub limits: ScanLimits,
     classes: BTreeMap<usize, Class>,
     shapes: BTreeMap<usize, Shape>,
 }
 
 impl<'a> Opened<'a> {
     /// `None` if the file is refused.
-    pub fn new(data: &'a [u8], cpus_max: usize) -> Option<Self> {
+    pub fn new(data: &'a [u8], limits: ScanLimits) -> Option<Self> {
         let (header, is_copy) = Header::anywhere(data)?;
         let mut opened = Self {
             header,
-            scan: scan(&header, data),
+            scan: scan(&header, data, limits.chunk_len),
             streams: BTreeMap::new(),
             taken: BTreeSet::new(),
             trailer: None,
             next: BTreeMap::new(),
-            cpus_max,
+            limits,
             classes: BTreeMap::new(),
             shapes: BTreeMap::new(),
         };
@@ -135,6 +135,6 @@ impl<'a> Opened<'a> {
 
     /// True if the CPU of a chunk counts already, or may.
     pub fn has_room(&self, item: &Item<'_>) -> bool {
-        self.next.contains_key(&item.cpu()) || self.next.len() < self.cpus_max
+        self.next.contains_key(&item.cpu()) || self.next.len() < self.limits.streams as usize
     }
 }

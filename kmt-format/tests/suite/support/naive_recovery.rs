@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::naive::{Bytes, KNOWN};
 use super::naive_codecs::decoded;
 use super::naive_opened::Opened;
-use super::naive_scan::Item;
+use super::naive_scan::{Item, ScanLimits};
 use serde_json::{Value as Json, json};
 
-/// The file that a recovery makes, as the key `recovered` of the vectors has it; `cpus_max` is the limit of CPUs.
-pub fn recovered(data: &[u8], cpus_max: usize) -> Json {
-    let Some(old) = Opened::new(data, cpus_max) else { return Json::Null };
+/// The file that a recovery makes, as the key `recovered` of the vectors has it.
+pub fn recovered(data: &[u8], limits: ScanLimits) -> Json {
+    let Some(old) = Opened::new(data, limits) else { return Json::Null };
     let kinds = vec!["HDRC".to_owned()];
     let mut recovery = Recovery { old, kinds, heads: Vec::new(), events: Vec::new() };
     recovery.write();
@@ -139,7 +139,7 @@ impl Recovery<'_> {
         let body = item.head();
         let (count, records, stride) = (body.u32(40), body.u32(68), 8 + self.old.header.long);
         if item.kind() == b"EVNT" && item.header.data[13] == 0 && has_tables_before(body, records) {
-            for taken in (1..=count).rev() {
+            for taken in (1..=count.min(self.old.limits.records as usize)).rev() {
                 let Some(cut) = item.stored.get(..records + taken * stride) else { continue };
                 let mut cut = cut.to_vec();
                 let number =

@@ -5,6 +5,14 @@ use super::naive::{Bytes, crc32};
 const NO_CPU: u64 = 0xffff_ffff;
 const EVENT_BODY_LEN: u64 = 64 << 20;
 
+/// Limits that vectors change.
+#[derive(Clone, Copy)]
+pub struct ScanLimits {
+    pub streams: u64,
+    pub records: u64,
+    pub chunk_len: u64,
+}
+
 /// A file header that passes its checks.
 #[derive(Clone, Copy)]
 pub struct Header<'a> {
@@ -109,19 +117,19 @@ impl Item<'_> {
     }
 }
 
-fn has_good_lengths(header: &Bytes<'_>) -> bool {
+fn has_good_lengths(header: &Bytes<'_>, chunk_len: u64) -> bool {
     let [total, body_len] = [16, 24].map(|at| header.number(at, 8));
     total % 64 == 0
-        && (64..=1 << 30).contains(&total)
+        && (64..=chunk_len).contains(&total)
         && body_len <= total - 64
         && header.number(52, 4) <= body_len
 }
 
-pub fn scan<'a>(file: &Header<'a>, data: &'a [u8]) -> Scan<'a> {
+pub fn scan<'a>(file: &Header<'a>, data: &'a [u8], chunk_len: u64) -> Scan<'a> {
     let mut out = Scan::default();
     let mut at = file.bytes.len().min(data.len());
     while at < data.len() {
-        at = match file.chunk(data, at).filter(has_good_lengths) {
+        at = match file.chunk(data, at).filter(|header| has_good_lengths(header, chunk_len)) {
             Some(header) => out.chunk(file, data, at, header),
             None => {
                 out.is_damaged = true;
