@@ -135,7 +135,7 @@ class Reader:
 
     def stored(self, slot, descriptor, context, value, heap, number):
         place = number_of(slot.place)
-        if place > 4:
+        if place > 4 or number_of(slot.transform) > 2:
             return None
         if place == 0:
             return self.classes[number]["id"]
