@@ -26,15 +26,18 @@ pub enum Kind {
 
 impl Kind {
     pub fn of(field: &Field) -> Self {
-        let width = match field.element_size {
-            1 | 2 | 4 => field.element_size as u8,
+        // A file may state any size of an element for a scalar.
+        let width = match field.size {
+            1 | 2 | 4 => field.size as u8,
             _ => 8,
         };
         match field.kind {
             FieldKind::Scalar if field.type_text == "bool" => Self::Bool,
             FieldKind::Scalar => Self::Number { width, signed: field.signed },
             _ if field.is_text() => Self::Text,
-            _ if matches!(field.element_size, 2 | 4 | 8) => Self::List { width, signed: field.signed },
+            _ if matches!(field.element_size, 2 | 4 | 8) => {
+                Self::List { width: field.element_size as u8, signed: field.signed }
+            }
             _ => Self::Bytes,
         }
     }

@@ -38,7 +38,7 @@ pub struct Field {
     pub signed: bool,
     /// Location of its bytes.
     pub kind: FieldKind,
-    /// Size of one element in bytes; the size itself for scalars.
+    /// Size of one element in bytes; the size itself for scalars, but of files that state another number.
     pub element_size: u32,
 }
 

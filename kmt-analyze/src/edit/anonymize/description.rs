@@ -76,7 +76,9 @@ fn type_of(field: &Field) -> String {
     if field.kind == FieldKind::Scalar && field.is_pointer() {
         return "void *".into();
     }
-    let element = match (field.element_size, field.signed) {
+    // A file may state any size of an element for a scalar.
+    let size = if field.kind == FieldKind::Scalar { field.size } else { field.element_size };
+    let element = match (size, field.signed) {
         (1, false) => "unsigned char",
         (1, true) => "signed char",
         (2, false) => "unsigned short",
@@ -127,4 +129,21 @@ fn printed(field: &Field, treatment: Treatment) -> Option<(&'static str, String)
         (_, _, false) => "%u",
     };
     Some((conversion, format!("REC->{name}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scalar_is_as_wide_as_its_size() {
+        let fields = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+            \tfield:vendor_t x;\toffset:8;\tsize:8;\tsigned:0;\n";
+        let text = format!("name: n\nID: 1\nformat:\n{fields}\nprint fmt: \"\"\n");
+        let class = EventClass::from_format("s", &text, 8).unwrap();
+        let mut field = class.fields[1].clone();
+        assert_eq!(type_of(&field), "unsigned long long");
+        field.element_size = 4;
+        assert_eq!(type_of(&field), "unsigned long long");
+    }
 }
