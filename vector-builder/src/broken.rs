@@ -135,7 +135,7 @@ impl Broken {
     }
 
     /// Stores other bytes behind the prefix of a body, with a codec and a filter; its decoded length stays. The chunks
-    /// behind it move: there is no trailer that counts.
+    /// behind it move, so that counts of a trailer no longer hold.
     pub fn store(&mut self, kind: &[u8; 4], nth: usize, codec: u64, stored: &[u8]) -> u64 {
         let (offset, end) = self.chunk(kind, nth);
         let prefix_len = self.number(offset + 52, 4) as usize;

@@ -209,6 +209,18 @@ mod tests {
     }
 
     #[test]
+    fn a_rare_histogram_is_empty_until_a_number_is_added() {
+        let (mut sums, mut other) = (RareHistogram::default(), RareHistogram::default());
+        assert_eq!((sums.count(), sums.max(), sums.0.is_none()), (0, None, true));
+        sums.absorb(RareHistogram::default());
+        assert!(sums.0.is_none(), "nothing was added");
+        other.add(7);
+        sums.absorb(other);
+        sums.add(9);
+        assert_eq!((sums.count(), sums.sum(), sums.max()), (2, 16, Some(9)));
+    }
+
+    #[test]
     fn quantiles_are_those_of_the_sorted_numbers() {
         let mut seed = 7u64;
         let mut all: Vec<u64> = (0..5_000)

@@ -33,8 +33,8 @@ impl Steps {
         (time.saturating_sub(self.start) / self.step).min(self.steps as u64) as usize
     }
 
-    /// Places of a birth and an end; `None`: after the last step.
-    fn places(&self, born: u64, end: Option<u64>) -> [Option<usize>; 2] {
+    /// The steps of a birth and an end; `None`: after the last step.
+    fn of_life(&self, born: u64, end: Option<u64>) -> [Option<usize>; 2] {
         let within = |time: u64| Some(self.step_of(time)).filter(|&step| step < self.steps);
         [within(born), end.and_then(within)]
     }
@@ -176,10 +176,10 @@ impl Sums for StepSums {
 impl Receiver for StepSums {
     fn closed(&mut self, closed: &Closed) {
         let (steps, end) = (self.steps, closed.end.time());
-        let [born, ended] = steps.places(closed.life.born, end);
+        let [born, ended] = steps.of_life(closed.life.born, end);
         let freed = match closed.end {
             // A late free is logged after the end of the life.
-            End::Freed { free, .. } if closed.is_freed => steps.places(0, Some(free.time))[1],
+            End::Freed { free, .. } if closed.is_freed => steps.of_life(0, Some(free.time))[1],
             _ => None,
         };
         let unseen = u32::from(closed.is_implied_free);
@@ -206,7 +206,7 @@ impl Receiver for StepSums {
     }
 
     fn closed_frames(&mut self, closed: &ClosedFrames) {
-        let [born, ended] = self.steps.places(closed.born, closed.end.map(|(time, _)| time));
+        let [born, ended] = self.steps.of_life(closed.born, closed.end.map(|(time, _)| time));
         let count = |frames: u64| i64::try_from(frames).unwrap_or(i64::MAX);
         let frames = count(closed.frames);
         let allocated = if closed.is_born { frames } else { 0 };

@@ -30,7 +30,7 @@ pub struct Point {
 /// A change at a point: time, index of the point, bytes.
 pub type PointChange = (u64, u32, i64);
 
-/// Sums of all places, and if requested each birth and end in time order.
+/// Sums of all points, and if requested each birth and end in time order.
 #[derive(Debug, Default)]
 pub struct Points {
     /// Sums by point.
@@ -80,9 +80,9 @@ impl Points {
             }
         }
         changes.sort_unstable_by_key(|&(time, number, bytes)| (time, bytes, number));
-        let mut places: Vec<(PointKey, u32)> = numbers.into_iter().collect();
-        places.sort_by_key(|(_, number)| *number);
-        let points = places.into_iter().map(|(key, _)| key).zip(points).collect();
+        let mut keys: Vec<(PointKey, u32)> = numbers.into_iter().collect();
+        keys.sort_by_key(|(_, number)| *number);
+        let points = keys.into_iter().map(|(key, _)| key).zip(points).collect();
         Ok(Self { points, changes })
     }
 }

@@ -313,10 +313,10 @@ fn sample(trace: &Trace<'_>) -> ChunkSample {
     for number in 0..SAMPLE_CHUNKS {
         for stream in trace.streams().values() {
             // Bits of the number reversed: the first few are already far apart.
-            let at_chunk = (number as u32).reverse_bits() as usize >> (32 - SAMPLE_CHUNKS.ilog2());
+            let position = (number as u32).reverse_bits() as usize >> (32 - SAMPLE_CHUNKS.ilog2());
             let index = match stream.chunks.len() {
                 few if few <= SAMPLE_CHUNKS => number,
-                many => at_chunk * many / SAMPLE_CHUNKS,
+                many => position * many / SAMPLE_CHUNKS,
             };
             let Some((at, _)) = stream.chunks.get(index) else { continue };
             let Ok(chunk) = trace.read(at) else { continue };

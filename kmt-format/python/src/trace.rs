@@ -106,7 +106,7 @@ impl Trace {
         Ok(dict)
     }
 
-    /// True if the writer of the file came to its end.
+    /// True if the file is finished: its last chunk is a trailer.
     #[getter]
     fn is_finished(&self) -> bool {
         self.opened.owned.trace().is_finished()

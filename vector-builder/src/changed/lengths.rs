@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::Changed;
+use super::{Changed, built};
 use crate::broken::Broken;
 use crate::bytes::Bytes;
 use crate::cases::Maker;
@@ -37,8 +37,7 @@ pub fn odd_heads(m: Maker, layout: Layout) -> Changed {
 /// The only class is number 65: its bit in `classes` is bit 1.
 pub fn class_65(m: Maker, layout: Layout) -> Changed {
     let ops = [Op::Event(0, m.kmalloc(1_000, 0x40, 100))];
-    let mut file = Broken::new(&ops, Layout { index: false, ..layout });
-    let mut expected = json::expected(&ops, &file.file, &layout);
+    let (mut file, mut expected) = built(&ops, Layout { index: false, ..layout });
     set_class_65(&mut file);
     file.body(b"EVNT", 0, 88, 1 << 1, 8);
     expected["classes"][0]["number"] = json!(65);
@@ -61,8 +60,7 @@ pub fn commit_bits(m: Maker, layout: Layout) -> Changed {
         Op::SubBuffer(0, vec![m.kmalloc(10, 0x40, 8), m.empty(11)], Loss::default()),
         Op::SubBuffer(1, vec![m.empty(12), m.empty(13)], Loss::default()),
     ];
-    let mut file = Broken::new(&ops, Layout { index: false, ..layout });
-    let expected = json::expected(&ops, &file.file, &layout);
+    let (mut file, expected) = built(&ops, Layout { index: false, ..layout });
     let at = 72 + 8;
     let word = |nth| file.number(file.chunk(b"RAWP", nth).0 + 64 + at, m.long);
     let bits = 7 << 27 | if m.long == 8 { u64::MAX << 32 } else { 0 };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::Changed;
+use super::{Changed, built};
 use crate::broken::Broken;
 use crate::bytes::Bytes;
 use crate::cases::{Maker, plain};
@@ -31,8 +31,7 @@ pub(crate) fn put_data(file: &mut Broken, m: Maker, at: usize, data: &[u8]) -> u
 pub fn cases(m: Maker, layout: Layout) -> Vec<(&'static str, Changed)> {
     let mut out = Vec::new();
     let mut add = |name, ops: &[Op], change: &dyn Fn(&mut Broken, &mut Json)| {
-        let mut file = Broken::new(ops, layout);
-        let mut expected = json::expected(ops, &file.file, &layout);
+        let (mut file, mut expected) = built(ops, layout);
         change(&mut file, &mut expected);
         out.push((name, (file, expected)));
     };

@@ -2,10 +2,9 @@
 
 use serde_json::json;
 
-use super::Changed;
+use super::{Changed, built};
 use crate::broken::Broken;
 use crate::cases::Maker;
-use crate::json;
 use crate::model::{Layout, Op};
 
 const ROLE: usize = 28;
@@ -14,8 +13,7 @@ const PID: usize = 3;
 pub fn cases(m: Maker, layout: Layout) -> Vec<(&'static str, Changed)> {
     let mut out = Vec::new();
     let mut add = |name, ops: &[Op], change: &dyn Fn(&mut Broken, &mut serde_json::Value)| {
-        let mut file = Broken::new(ops, layout);
-        let mut expected = json::expected(ops, &file.file, &layout);
+        let (mut file, mut expected) = built(ops, layout);
         change(&mut file, &mut expected);
         out.push((name, (file, expected)));
     };

@@ -4,12 +4,6 @@ use super::{Defect, Expect, base_ops};
 use crate::broken::Broken;
 use crate::cases::{self, Maker};
 use crate::model::{Layout, Op};
-use serde_json::json;
-
-/// A limit that the file just meets, or exceeds by one.
-fn within(name: &str, limit: u64, expect: Expect) -> Expect {
-    Expect::Within(json!({name: limit}), Box::new(expect))
-}
 
 /// Counts of an event chunk: one above the limit is an error of its own; at the limit the table ends behind the body.
 pub fn limits(m: Maker, layout: Layout) -> Vec<Defect> {
@@ -104,8 +98,8 @@ fn changed(m: Maker, layout: Layout) -> Vec<Defect> {
                 _ => b"META",
             };
             let offset = file.chunk(chunk, 0).0 as u64;
-            out.push((at_limit, file, within(name, limit, Expect::Missing)));
-            out.push((above, broken(), within(name, limit - 1, expect(offset))));
+            out.push((at_limit, file, Expect::within(name, limit, Expect::Missing)));
+            out.push((above, broken(), Expect::within(name, limit - 1, expect(offset))));
         };
     let left_out = |offset| Expect::Damage(vec![("limit-exceeded", offset)]);
     let plain = || Broken::new(&ops(), layout);
@@ -125,7 +119,7 @@ fn changed(m: Maker, layout: Layout) -> Vec<Defect> {
     let cannot_be_read = |offset| Expect::Unreadable("limit-exceeded", offset + 64);
     add("records-at-limit", "records-above-limit", "records", &one, 40, &cannot_be_read);
     // What is stored as it is has no limit of a decoded body.
-    out.push(("decoded-len-without-codec", plain(), within("decoded_len", 1, Expect::Missing)));
+    out.push(("decoded-len-without-codec", plain(), Expect::within("decoded_len", 1, Expect::Missing)));
     for (at_limit, above, name, limit) in [
         ("classes-at-limit", "classes-above-limit", "classes", 1),
         ("shapes-at-limit", "shapes-above-limit", "shapes", 3),
@@ -136,8 +130,8 @@ fn changed(m: Maker, layout: Layout) -> Vec<Defect> {
         let (at, code) = (file.chunk(b"SCHM", 0).0, "limit-exceeded");
         assert_eq!(file.number(at + 64 + 12, 4), 1, "one class");
         let damages = [0, 1].map(|nth| (code, file.chunk(b"SCHM", nth).0 as u64 + 64));
-        out.push((at_limit, file, within(name, limit, Expect::Missing)));
-        out.push((above, small(), within(name, limit - 1, Expect::Damage(damages.to_vec()))));
+        out.push((at_limit, file, Expect::within(name, limit, Expect::Missing)));
+        out.push((above, small(), Expect::within(name, limit - 1, Expect::Damage(damages.to_vec()))));
     }
     out
 }
@@ -153,14 +147,14 @@ fn arrays(m: Maker, layout: Layout) -> Vec<Defect> {
     let limit = 4_000 - body_len / 2;
     let above = Expect::Unreadable("limit-exceeded", offset as u64 + 64);
     vec![
-        ("arrays-at-limit", file(), within("arrays", limit, Expect::Missing)),
-        ("arrays-above-limit", file(), within("arrays", limit - 1, above)),
+        ("arrays-at-limit", file(), Expect::within("arrays", limit, Expect::Missing)),
+        ("arrays-above-limit", file(), Expect::within("arrays", limit - 1, above)),
     ]
 }
 
 /// Three CPUs, where two are the limit: those of chunks that are damaged at open do not count.
 fn cpus(m: Maker, layout: Layout) -> Vec<Defect> {
-    let within = |expect| within("streams", 2, expect);
+    let within = |expect| Expect::within("streams", 2, expect);
     let broken = Broken::new(&cases::two_cpus(m), layout);
     let offset = broken.chunk(b"EVNT", 3).0 as u64;
     let above = ("cpus-above-limit", broken, within(Expect::Damage(vec![("limit-exceeded", offset)])));

@@ -144,6 +144,11 @@ fn list(damages: &[(&str, u64)]) -> Vec<serde_json::Value> {
 }
 
 impl Expect {
+    /// The same for a reader with this limit.
+    fn within(name: &str, limit: u64, expect: Self) -> Self {
+        Self::Within(json!({name: limit}), Box::new(expect))
+    }
+
     /// Nothing is damaged.
     fn by_index(errors: Vec<(&'static str, u64)>, unreadable: Vec<(&'static str, u64)>, used: bool) -> Self {
         Self::ByIndex { damages: vec![], errors, unreadable, used }

@@ -88,13 +88,24 @@ pub(super) fn loss_alone(of: usize, time: u64) -> (usize, [u64; 9]) {
     (of, [cpu, sequence, flags | 8, first_event, 0, time, time, loss, lost])
 }
 
+/// The file of these tests, changed, and what a recovery makes of it.
+pub(super) fn recovered(
+    m: Maker,
+    layout: Layout,
+    name: &'static str,
+    change: &dyn Fn(&mut Broken) -> (Errors, Errors),
+    made: Made,
+) -> Defect {
+    let mut broken = Broken::new(&ops(m), layout);
+    let (damages, unreadable) = change(&mut broken);
+    (name, broken, Expect::Recovered(damages, unreadable, made.json()))
+}
+
 pub fn recover(m: Maker, layout: Layout) -> Vec<Defect> {
     let layout = Layout { index: false, ..layout };
     let mut out = Vec::new();
     let mut add = |name, change: &dyn Fn(&mut Broken) -> (Errors, Errors), made: Made| {
-        let mut broken = Broken::new(&ops(m), layout);
-        let (damages, unreadable) = change(&mut broken);
-        out.push((name, broken, Expect::Recovered(damages, unreadable, made.json())));
+        out.push(recovered(m, layout, name, change, made));
     };
     let start = |b: &Broken, nth| b.chunk(b"EVNT", nth).0;
     let all = || Made::of(3, &[], &[], (0, true));

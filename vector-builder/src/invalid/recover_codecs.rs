@@ -1,7 +1,7 @@
 //! Recovery of chunks with a codec that no reader has, and of classes that are stored in two ways.
 
-use super::recover::{Errors, Made, loss_alone, ops};
-use super::{Defect, Expect};
+use super::Defect;
+use super::recover::{Errors, Made, loss_alone, recovered};
 use crate::broken::Broken;
 use crate::cases::Maker;
 use crate::codec;
@@ -14,9 +14,7 @@ pub fn codecs(m: Maker, layout: Layout) -> Vec<Defect> {
     let layout = Layout { index: false, ..layout };
     let mut out = Vec::new();
     let mut add = |name, change: &dyn Fn(&mut Broken) -> (Errors, Errors), made: Made| {
-        let mut broken = Broken::new(&ops(m), layout);
-        let (damages, unreadable) = change(&mut broken);
-        out.push((name, broken, Expect::Recovered(damages, unreadable, made.json())));
+        out.push(recovered(m, layout, name, change, made));
     };
     let unknown = |b: &mut Broken, kind, nth| ("unknown-codec", b.header(kind, nth, 13, PRIVATE, 1) + 13);
     let all = |schemas| Made::of(schemas, &[], &[], (0, true));

@@ -6,7 +6,6 @@ use crate::broken::Broken;
 use crate::bytes::crc32;
 use crate::cases::Maker;
 use crate::model::Layout;
-use serde_json::json;
 
 pub fn heads(m: Maker, layout: Layout) -> Vec<Defect> {
     let layout = Layout { index: false, ..layout };
@@ -110,7 +109,7 @@ pub fn heads(m: Maker, layout: Layout) -> Vec<Defect> {
     damage_record(&mut broken, 3);
     let damages = vec![("limit-exceeded", broken.chunk(b"EVNT", 3).0 as u64)];
     let made = Made::of(3, &[3], &[], (1, true)).json();
-    let expect = Expect::Within(json!({"streams": 1}), Box::new(Expect::Recovered(damages, vec![], made)));
+    let expect = Expect::within("streams", 1, Expect::Recovered(damages, vec![], made));
     out.push(("recover-cpus", broken, expect));
     // Step 7: more events than a file of this length may have.
     let mut broken = Broken::new(&ops(m), layout);

@@ -1,6 +1,6 @@
 //! Recovery: torn chunks, heads and tables that one condition alone keeps from being used.
 
-use super::recover::{Errors, Made, loss_alone, ops};
+use super::recover::{Errors, Made, loss_alone, ops, recovered};
 use super::recover_codecs::again;
 use super::recover_heads::{damage_record, set_header};
 use super::{Defect, Expect};
@@ -35,9 +35,7 @@ pub fn steps(m: Maker, layout: Layout) -> Vec<Defect> {
     let layout = Layout { index: false, ..layout };
     let mut out = Vec::new();
     let mut add = |name, change: &dyn Fn(&mut Broken) -> (Errors, Errors), made: Made| {
-        let mut broken = Broken::new(&ops(m), layout);
-        let (damages, unreadable) = change(&mut broken);
-        out.push((name, broken, Expect::Recovered(damages, unreadable, made.json())));
+        out.push(recovered(m, layout, name, change, made));
     };
     // Step 4: a padding of 64 bytes and more whose last one is not 0.
     let padding = |b: &mut Broken| {
@@ -142,15 +140,14 @@ fn limits(m: Maker, layout: Layout) -> Vec<Defect> {
     let mut made = Made::of(3, &[], &[], (0, true));
     made.kinds.remove(1);
     let expect = Expect::Recovered(vec![("limit-exceeded", start as u64)], vec![], made.json());
-    let limit = serde_json::json!({"chunk_len": end - start - 1});
-    let chunk = ("recover-chunk-len", broken, Expect::Within(limit, Box::new(expect)));
+    let limit = (end - start - 1) as u64;
+    let chunk = ("recover-chunk-len", broken, Expect::within("chunk_len", limit, expect));
     let mut broken = Broken::new(&ops(m), layout);
     broken.body(b"EVNT", 2, 40, 3, 4);
     let damages = vec![tear(&mut broken, 2, 2)];
     let made = behind(&[], &[(2, WHOLE)], 0);
     let expect = Expect::Recovered(damages, vec![], made.json());
-    let limit = serde_json::json!({"records": 2});
-    vec![chunk, ("recover-torn-records", broken, Expect::Within(limit, Box::new(expect)))]
+    vec![chunk, ("recover-torn-records", broken, Expect::within("records", 2, expect))]
 }
 
 /// Step 12: a table behind the records, of which all bytes are there.

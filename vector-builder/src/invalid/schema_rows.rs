@@ -76,7 +76,7 @@ fn rows(m: Maker, layout: Layout) -> Vec<Defect> {
         add(name, "malformed", &[(HEAP + of(string, 4) as usize, 0xff, 1)]);
     }
     add("schema-descriptor-slot-stored", "malformed", &[(slot(0, BYTES_REQ) + 1, 3, 1)]);
-    // The kind of the field is not known, and there is no field of that number.
+    // The kind of the field is not known, and the ten fields of the class have numbers 0 to 9.
     let kind = (FIELDS + 32 * BYTES_REQ + 24, 9, 1);
     let base_10 = [kind, (slot(0, BYTES_REQ) + 2, 2, 1), (slot(0, BYTES_REQ) + 3, 10, 1)];
     add("schema-slot-base-unknown-kind", "malformed", &base_10);

@@ -1,7 +1,5 @@
 //! Chunks as they are stored: sequences, prefixes, blocks that are too long, filters, and limits of all that.
 
-use serde_json::json;
-
 use super::{Defect, Expect};
 use crate::broken::Broken;
 use crate::cases::{self, Maker};
@@ -123,8 +121,7 @@ fn filters(m: Maker, layout: Layout) -> Vec<Defect> {
     // The filter moves records by the length that they must have, whatever the head has.
     let mut stride = Broken::new(&cases::many(m), Layout { codec: 1, ..layout });
     let offset = stride.body(b"EVNT", 0, 80, 0xffff, 2);
-    let expect =
-        Expect::Within(json!({"records": 39}), Box::new(Expect::Unreadable("limit-exceeded", offset)));
+    let expect = Expect::within("records", 39, Expect::Unreadable("limit-exceeded", offset));
     // The planes of one record are the record.
     let mut prefix = Broken::new(&[Op::Event(0, m.kmalloc(10, 0x40, 8))], layout);
     let records = prefix.place(0, 68) as u64;
@@ -144,21 +141,24 @@ fn limits(m: Maker, layout: Layout) -> Vec<Defect> {
         let expect = change(&mut broken);
         out.push((name, broken, expect));
     };
-    let within = |name: &str, limit: u64, expect| Expect::Within(json!({name: limit}), Box::new(expect));
     // All of the body is prefix, and a block of nothing is behind it: stored it is longer than decoded.
     let longer = |b: &mut Broken| {
         let decoded = b.number(b.chunk(b"EVNT", 0).0 + 24, 8);
         b.header(b"EVNT", 0, 52, decoded, 4);
         (decoded + 1, b.store(b"EVNT", 0, 1, &codec::lz4(&[])))
     };
-    add("stored-body-at-limit", &one, &|b| within("event_body_len", longer(b).0, Expect::Missing));
+    add("stored-body-at-limit", &one, &|b| Expect::within("event_body_len", longer(b).0, Expect::Missing));
     add("stored-body-above-limit", &one, &|b| {
         let (stored, offset) = longer(b);
-        within("event_body_len", stored - 1, damage("limit-exceeded", offset))
+        Expect::within("event_body_len", stored - 1, damage("limit-exceeded", offset))
     });
     add("raw-body-above-limit", &[raw(0)], &|b| {
         let offset = b.chunk(b"RAWP", 0).0;
-        within("event_body_len", b.number(offset + 24, 8) - 1, damage("limit-exceeded", offset as u64))
+        Expect::within(
+            "event_body_len",
+            b.number(offset + 24, 8) - 1,
+            damage("limit-exceeded", offset as u64),
+        )
     });
     add("sum-of-sub-buffers-above-limit", &[raw(0), raw(1)], &|b| {
         let starts = [0, 1].map(|nth| {
@@ -171,7 +171,7 @@ fn limits(m: Maker, layout: Layout) -> Vec<Defect> {
     let counters = || Op::Stats([2, 3].map(|cpu| (cpu, 0, [Some(1); 11])).into());
     let events = [0, 1].map(|cpu| [Op::Event(cpu, m.kmalloc(10, 0x40, 8)), Op::Flush(cpu)]).concat();
     let ops = [vec![counters()], events, vec![counters()]].concat();
-    add("cpus-of-counters-apart", &ops, &|_| within("streams", 2, Expect::Missing));
+    add("cpus-of-counters-apart", &ops, &|_| Expect::within("streams", 2, Expect::Missing));
     add("schema-no-shapes-too-high", &one, &|b| {
         for at in [12, 16, 20, 24, 28] {
             b.body(b"SCHM", 0, at, 0, 4);
@@ -189,7 +189,7 @@ fn limits(m: Maker, layout: Layout) -> Vec<Defect> {
         let (offset, _) = b.chunk(b"EVNT", 0);
         let rest = (31 * 4_000) - 16 * b.number(offset + 32, 8);
         assert_eq!(rest % 32, 0, "the limit is a number for each event");
-        within("arrays", rest / 32, Expect::Unreadable("limit-exceeded", offset as u64 + 64))
+        Expect::within("arrays", rest / 32, Expect::Unreadable("limit-exceeded", offset as u64 + 64))
     });
     out
 }
