@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Share};
-use super::sums::{Sums, merged, sums};
+use super::collector::{Share, SumCollector};
+use super::sums::{Sums, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -14,20 +14,15 @@ pub struct Calls {
     pub until: Option<u64>,
 }
 
-impl Collector for Calls {
-    type Part = CallsPart;
-    type Output = CallSums;
+impl SumCollector for Calls {
+    type Sums = CallSums;
 
     fn interests(&self) -> Interests {
         Interests::LIVES | Interests::SLAB_STACKS
     }
 
-    fn partition(&self, _: &Share) -> CallsPart {
-        CallsPart { until: self.until, sums: CallSums::default() }
-    }
-
-    fn merge(&self, first: CallsPart, others: Vec<CallsPart>) -> CallSums {
-        merged(first.sums, others.into_iter().map(|part| part.sums).collect())
+    fn partition(&self, _: &Share) -> CallSums {
+        CallSums { until: self.until, ..CallSums::default() }
     }
 }
 
@@ -49,24 +44,18 @@ pub struct StackSums {
 /// Sums by stack.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CallSums {
+    until: Option<u64>,
     /// By number of the stack.
     pub stacks: HashMap<u32, StackSums, IntHash>,
     /// Objects without a stack.
     pub without: StackSums,
 }
 
-/// Objects of one part.
-#[derive(Debug)]
-pub struct CallsPart {
-    until: Option<u64>,
-    sums: CallSums,
-}
-
-impl Receiver for CallsPart {
+impl Receiver for CallSums {
     fn closed(&mut self, closed: &Closed) {
         let sums = match closed.stack {
-            Some(stack) => self.sums.stacks.entry(stack).or_default(),
-            None => &mut self.sums.without,
+            Some(stack) => self.stacks.entry(stack).or_default(),
+            None => &mut self.without,
         };
         let (bytes, is_live) = (closed.bytes_alloc, closed.is_live_at(self.until));
         sums.absorb(StackSums {

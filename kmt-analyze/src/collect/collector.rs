@@ -41,6 +41,11 @@ pub trait SumCollector: PartialEq + 'static {
     /// Events that its parts receive.
     fn interests(&self) -> Interests;
 
+    /// Partition that receives an event.
+    fn route(&self) -> Route {
+        Route::Any
+    }
+
     /// An empty part.
     fn partition(&self, _share: &Share) -> Self::Sums {
         Self::Sums::default()
@@ -53,6 +58,10 @@ impl<C: SumCollector> Collector for C {
 
     fn interests(&self) -> Interests {
         SumCollector::interests(self)
+    }
+
+    fn route(&self) -> Route {
+        SumCollector::route(self)
     }
 
     fn partition(&self, share: &Share) -> C::Sums {

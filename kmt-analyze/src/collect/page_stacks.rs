@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Share};
-use super::sums::merged;
+use super::collector::{Share, SumCollector};
+use super::sums::sums;
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::{ClosedFrames, Interests, Receiver};
@@ -12,9 +12,8 @@ use crate::ledger::{ClosedFrames, Interests, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageStacks;
 
-impl Collector for PageStacks {
-    type Part = PageStackSums;
-    type Output = HashMap<u32, FrameTotals, IntHash>;
+impl SumCollector for PageStacks {
+    type Sums = PageStackSums;
 
     fn interests(&self) -> Interests {
         Interests::FRAMES | Interests::PAGE_STACKS
@@ -23,19 +22,17 @@ impl Collector for PageStacks {
     fn partition(&self, share: &Share) -> PageStackSums {
         PageStackSums { has_stacks: share.has_stacks, stacks: HashMap::default() }
     }
-
-    /// By number of the stack; pages without one are under `NO_STACK`.
-    fn merge(&self, first: PageStackSums, others: Vec<PageStackSums>) -> Self::Output {
-        merged(first.stacks, others.into_iter().map(|part| part.stacks).collect())
-    }
 }
 
-/// Sums by number of the stack.
-#[derive(Debug)]
+/// Sums of all stacks.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct PageStackSums {
     has_stacks: bool,
-    stacks: HashMap<u32, FrameTotals, IntHash>,
+    /// By number of the stack; pages without one are under `NO_STACK`.
+    pub stacks: HashMap<u32, FrameTotals, IntHash>,
 }
+
+sums!(PageStackSums: stacks);
 
 impl Receiver for PageStackSums {
     fn closed_frames(&mut self, closed: &ClosedFrames) {

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Route, Share};
-use super::sums::{Sums, merged};
+use super::collector::{Route, Share, SumCollector};
+use super::sums::{Sums, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::{Interests, PageEvent, Receiver, SideEvent};
 use crate::stream::SideEventKind;
@@ -60,9 +60,8 @@ pub struct PageUse {
     pub pageblock_order: u64,
 }
 
-impl Collector for PageUse {
-    type Part = PageUseSums;
-    type Output = HashMap<i32, Use, IntHash>;
+impl SumCollector for PageUse {
+    type Sums = PageUseSums;
 
     fn interests(&self) -> Interests {
         Interests::PAGES | Interests::PAGE_SIDE_EVENTS
@@ -75,11 +74,6 @@ impl Collector for PageUse {
     fn partition(&self, _: &Share) -> PageUseSums {
         PageUseSums { tasks: HashMap::default(), pageblock_order: self.pageblock_order }
     }
-
-    fn merge(&self, first: PageUseSums, others: Vec<PageUseSums>) -> Self::Output {
-        let others = others.into_iter().map(|part| part.tasks).collect();
-        merged(first.tasks, others)
-    }
 }
 
 /// Each task is in one part.
@@ -90,12 +84,15 @@ impl Sums for Use {
     }
 }
 
-/// Events by task.
-#[derive(Debug)]
+/// Events of all tasks.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct PageUseSums {
-    tasks: HashMap<i32, Use, IntHash>,
+    /// By thread id.
+    pub tasks: HashMap<i32, Use, IntHash>,
     pageblock_order: u64,
 }
+
+sums!(PageUseSums: tasks);
 
 impl PageUseSums {
     fn at(&mut self, pid: i32, run: PageRun) -> &mut Use {

@@ -1,7 +1,7 @@
 //! kmalloc by one task, by call site.
 
-use super::collector::{Collector, Share};
-use super::sums::{Sums, grown, merged, sums};
+use super::collector::{Share, SumCollector};
+use super::sums::{Sums, grown, sums};
 use crate::ledger::{Closed, Interests, Receiver};
 use crate::stream::Api;
 
@@ -9,9 +9,8 @@ use crate::stream::Api;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskKmalloc(pub i32);
 
-impl Collector for TaskKmalloc {
-    type Part = TaskKmallocSums;
-    type Output = Vec<Kmalloc>;
+impl SumCollector for TaskKmalloc {
+    type Sums = TaskKmallocSums;
 
     fn interests(&self) -> Interests {
         Interests::LIVES
@@ -20,19 +19,17 @@ impl Collector for TaskKmalloc {
     fn partition(&self, _: &Share) -> TaskKmallocSums {
         TaskKmallocSums { pid: self.0, callers: Vec::new() }
     }
-
-    /// By number of the call site and interface.
-    fn merge(&self, first: TaskKmallocSums, others: Vec<TaskKmallocSums>) -> Vec<Kmalloc> {
-        merged(first.callers, others.into_iter().map(|part| part.callers).collect())
-    }
 }
 
 /// Sums of one task.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct TaskKmallocSums {
     pid: i32,
-    callers: Vec<Kmalloc>,
+    /// By number of the call site and interface.
+    pub callers: Vec<Kmalloc>,
 }
+
+sums!(TaskKmallocSums: callers);
 
 /// Bytes of kmalloc.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

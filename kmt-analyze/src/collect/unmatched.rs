@@ -1,7 +1,7 @@
 //! Frees without a life in the trace, by their sites.
 
-use super::collector::{Collector, Share};
-use super::sums::{grown, merged};
+use super::collector::SumCollector;
+use super::sums::{grown, sums};
 use crate::ledger::lives::{Free, NoLife};
 use crate::ledger::{Interests, Receiver};
 
@@ -9,27 +9,19 @@ use crate::ledger::{Interests, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unmatched;
 
-impl Collector for Unmatched {
-    type Part = UnmatchedSums;
-    type Output = Vec<u64>;
+impl SumCollector for Unmatched {
+    type Sums = UnmatchedSums;
 
     fn interests(&self) -> Interests {
         Interests::UNMATCHED
     }
-
-    fn partition(&self, _: &Share) -> UnmatchedSums {
-        UnmatchedSums::default()
-    }
-
-    /// Number of frees by number of the free's site.
-    fn merge(&self, first: UnmatchedSums, others: Vec<UnmatchedSums>) -> Vec<u64> {
-        merged(first.0, others.into_iter().map(|part| part.0).collect())
-    }
 }
 
-/// Frees of one part.
-#[derive(Debug, Default)]
-pub struct UnmatchedSums(Vec<u64>);
+/// Number of frees by number of the free's site.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct UnmatchedSums(pub Vec<u64>);
+
+sums!(UnmatchedSums: 0);
 
 impl Receiver for UnmatchedSums {
     fn unmatched(&mut self, free: &Free, _: NoLife) {

@@ -90,7 +90,7 @@ impl Report for Findings {
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &FindingsHandles) -> FindingRows {
         let analysis = context.analysis;
-        let own = handles.recorder.map(|sums| by_call_site(context, analysis.get(sums)));
+        let own = handles.recorder.map(|sums| by_call_site(context, &analysis.get(sums).callers));
         let recorder = own.unwrap_or_default();
         let summary = Summary.compute(context, &());
         let sources = Sources {

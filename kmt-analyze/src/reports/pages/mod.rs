@@ -79,7 +79,7 @@ impl Report for Pages {
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> PageRows {
         let analysis = context.analysis;
-        let mut rows = rows::of(context, analysis.get(handles.0), &self.sort);
+        let mut rows = rows::of(context, &analysis.get(handles.0).stacks, &self.sort);
         if let Some((tables, groups)) = rows.pages.as_mut().zip(handles.1) {
             tables.groups =
                 Some(groups::of(context, analysis.get(groups), &self.by, rows::unless_given(&self.sort)));

@@ -49,7 +49,7 @@ impl Report for SlabInfo {
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> SlabInfoRows {
         let analysis = context.analysis;
-        let changes = SlabChanges::of(context, analysis.get(handles.1));
+        let changes = SlabChanges::of(context, &analysis.get(handles.1).0);
         rows::of(context, analysis.get(handles.0), changes.as_ref())
     }
 

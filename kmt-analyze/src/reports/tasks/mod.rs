@@ -43,7 +43,7 @@ impl Report for TaskReport {
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> TaskRows {
         let analysis = context.analysis;
-        rows::of(context, analysis.get(handles.0), analysis.get(handles.1), &self.rows.sort)
+        rows::of(context, analysis.get(handles.0), &analysis.get(handles.1).tasks, &self.rows.sort)
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &TaskRows, view: &View) -> Screen {
