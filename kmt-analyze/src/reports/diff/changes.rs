@@ -1,7 +1,8 @@
 //! Rows of one figure, the largest change first.
 
 use super::DiffOptions;
-use super::figures::{FigureRow, NameRow};
+use super::difference::Difference;
+use super::figures::NameRow;
 
 /// Rows of one figure.
 #[derive(Debug)]
@@ -14,10 +15,11 @@ pub struct Changes {
 
 impl Changes {
     /// Of all rows.
-    pub fn of(rows: &[NameRow], figure: fn(&NameRow) -> &FigureRow, options: &DiffOptions) -> Self {
-        let mut found: Vec<&NameRow> = rows.iter().filter(|row| options.all || figure(row).is_real).collect();
-        let change = |row: &NameRow| figure(row).exact.change().abs();
-        let is_real = |row: &NameRow| figure(row).is_real;
+    pub fn of(rows: &[NameRow], figure: fn(&NameRow) -> &Difference, options: &DiffOptions) -> Self {
+        let mut found: Vec<&NameRow> =
+            rows.iter().filter(|row| options.all || figure(row).is_real()).collect();
+        let change = |row: &NameRow| figure(row).change().abs();
+        let is_real = |row: &NameRow| figure(row).is_real();
         found.sort_by(|a, b| is_real(b).cmp(&is_real(a)).then(change(b).total_cmp(&change(a))));
         let rows = found.iter().take(options.output.rows()).map(|row| (*row).clone());
         Self { rows: rows.collect(), total: found.len() }

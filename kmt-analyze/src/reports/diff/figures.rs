@@ -1,6 +1,6 @@
 //! Differences of one name: allocated and live bytes.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::reports::diff::difference::Difference;
 
@@ -13,17 +13,21 @@ pub struct NameRow {
     /// Name.
     pub name: String,
     /// Bytes allocated.
-    pub bytes_alloc: FigureRow,
+    #[serde(serialize_with = "rounded")]
+    #[cfg_attr(test, schemars(with = "FigureRow"))]
+    pub bytes_alloc: Difference,
     /// Bytes live at the end, of those allocated in the trace.
-    pub bytes_live: FigureRow,
+    #[serde(serialize_with = "rounded")]
+    #[cfg_attr(test, schemars(with = "FigureRow"))]
+    pub bytes_live: Difference,
     /// Share of the allocated bytes of its kind before: of slab objects, or of pages.
     pub share_before_percent: f64,
     /// The same share after.
     pub share_after_percent: f64,
 }
 
-/// Difference of one figure; bytes are rounded.
-#[derive(Debug, Clone, Serialize)]
+/// Difference of one figure in JSON; bytes are rounded.
+#[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FigureRow {
     /// Mean of the runs of the first side.
@@ -42,35 +46,30 @@ pub struct FigureRow {
     pub least_that_matters: f64,
     /// True if the change is beyond noise, and matters.
     pub is_real: bool,
-    /// The difference, not rounded.
-    #[serde(skip)]
-    pub exact: Difference,
 }
 
-impl From<Difference> for FigureRow {
-    fn from(exact: Difference) -> Self {
-        Self {
-            before: exact.before.round(),
-            after: exact.after.round(),
-            change: exact.change().round(),
-            noise: exact.noise.round(),
-            score: exact.score,
-            score_needed: exact.needed,
-            least_that_matters: exact.least.round(),
-            is_real: exact.is_real(),
-            exact,
-        }
-    }
+fn rounded<S: Serializer>(exact: &Difference, serializer: S) -> Result<S::Ok, S::Error> {
+    let row = FigureRow {
+        before: exact.before.round(),
+        after: exact.after.round(),
+        change: exact.change().round(),
+        noise: exact.noise.round(),
+        score: exact.score,
+        score_needed: exact.needed,
+        least_that_matters: exact.least.round(),
+        is_real: exact.is_real(),
+    };
+    row.serialize(serializer)
 }
 
 impl NameRow {
     /// True if it differs beyond noise.
     pub fn is_real(&self) -> bool {
-        self.bytes_alloc.is_real || self.bytes_live.is_real
+        self.bytes_alloc.is_real() || self.bytes_live.is_real()
     }
 
     /// Its larger change.
     pub fn weight(&self) -> f64 {
-        self.bytes_live.exact.change().abs().max(self.bytes_alloc.exact.change().abs())
+        self.bytes_live.change().abs().max(self.bytes_alloc.change().abs())
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::DiffOptions;
 use super::changes::Changes;
-use super::figures::{FigureRow, NameRow};
+use super::figures::NameRow;
 use super::profile::{ProfileKey, ProfileRow, RunProfile};
 use crate::render::head::ClockHead;
 use crate::reports::diff::difference::{DiffFigure, Threshold, compare};
@@ -38,10 +38,8 @@ pub struct DiffRow {
     /// True if call sites are compared by function, without the offset: the kernels are different builds.
     pub matched_by_function: bool,
     /// Sum of the growth of live slab bytes in rows that differ beyond noise.
+    #[serde(serialize_with = "rounded")]
     pub live_growth_beyond_noise: f64,
-    /// The same, not rounded.
-    #[serde(skip)]
-    pub growth: f64,
     /// Number of rows, including those beyond the limit.
     pub rows_total: usize,
     /// Number of rows that differ beyond noise.
@@ -92,8 +90,8 @@ impl DiffRow {
 /// Rows of a comparison of the runs of two sides.
 pub fn of(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) -> DiffRows {
     let mut rows = compared(before, after, options);
-    let growths = rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real);
-    let growth = growths.map(|row| row.bytes_live.exact.change()).filter(|change| *change > 0.0).sum::<f64>();
+    let growths = rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real());
+    let growth = growths.map(|row| row.bytes_live.change()).filter(|change| *change > 0.0).sum::<f64>();
     let (rows_total, rows_beyond_noise) = (rows.len(), rows.iter().filter(|row| row.is_real()).count());
     let allocated = Changes::of(&rows, |row| &row.bytes_alloc, options);
     let live = Changes::of(&rows, |row| &row.bytes_live, options);
@@ -106,8 +104,7 @@ pub fn of(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) ->
             unit: if options.per_second { "bytes per second" } else { "bytes" },
             noise_from: if before.len() + after.len() > 2 { "repeated runs" } else { "16 parts of each run" },
             matched_by_function: options.by_function,
-            live_growth_beyond_noise: growth.round(),
-            growth,
+            live_growth_beyond_noise: growth,
             rows_total,
             rows_beyond_noise,
             rows,
@@ -115,6 +112,10 @@ pub fn of(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) ->
             live,
         },
     }
+}
+
+fn rounded<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(number.round())
 }
 
 fn side(name: &str, runs: &[RunProfile]) -> SideRow {
@@ -180,8 +181,8 @@ fn compared(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) 
             name: key.1.clone(),
             share_before_percent: share(alloc.before, of_alloc.0),
             share_after_percent: share(alloc.after, of_alloc.1),
-            bytes_alloc: FigureRow::from(alloc),
-            bytes_live: FigureRow::from(live),
+            bytes_alloc: alloc,
+            bytes_live: live,
         }
     };
     let mut rows: Vec<NameRow> = keys.into_iter().map(row).collect();

@@ -1,7 +1,7 @@
 //! The screen of a comparison: live memory first, then allocated memory.
 
 use super::changes::Changes;
-use super::figures::{FigureRow, NameRow};
+use super::figures::NameRow;
 use super::rows::{DiffRow, DiffRows, SideRow};
 use super::{By, DiffOptions};
 use crate::render::screen::{Cell, Column, Ink, Screen, ScreenPart, Table, function_of};
@@ -44,7 +44,7 @@ fn answer(screen: &mut Screen, diff: &DiffRow, options: &DiffOptions) {
         return;
     }
     let look = &options.output.show.look;
-    screen.answer(match diff.growth {
+    screen.answer(match diff.live_growth_beyond_noise {
         ..0.5 => "Live slab memory did not grow beyond noise.".to_owned(),
         growth => {
             let rate = if options.per_second { " a second" } else { "" };
@@ -53,8 +53,8 @@ fn answer(screen: &mut Screen, diff: &DiffRow, options: &DiffOptions) {
         }
     });
     let most =
-        diff.allocated.rows.first().filter(|row| row.bytes_alloc.is_real).map_or(String::new(), |row| {
-            let change = row.bytes_alloc.exact.change();
+        diff.allocated.rows.first().filter(|row| row.bytes_alloc.is_real()).map_or(String::new(), |row| {
+            let change = row.bytes_alloc.change();
             let (more, change) =
                 (if change < 0.0 { "less" } else { "more" }, bytes(change.abs()).shown(look));
             format!("; {} allocated {change} {more}", function_of(&row.name))
@@ -64,10 +64,10 @@ fn answer(screen: &mut Screen, diff: &DiffRow, options: &DiffOptions) {
 
 /// The row of slab memory that grew most.
 fn most_grown(diff: &DiffRow) -> String {
-    let change = |row: &NameRow| row.bytes_live.exact.change();
-    let slab = diff.live.rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real);
+    let change = |row: &NameRow| row.bytes_live.change();
+    let slab = diff.live.rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real());
     slab.max_by(|a, b| change(a).total_cmp(&change(b))).map_or(String::new(), |row| {
-        let part = share(change(row).max(0.0) as u64, diff.growth as u64);
+        let part = share(change(row).max(0.0) as u64, diff.live_growth_beyond_noise as u64);
         format!(", {part} of it by {}", function_of(&row.name))
     })
 }
@@ -88,7 +88,7 @@ fn runs(side: &SideRow) -> String {
 fn table(
     title: String,
     changes: &Changes,
-    figure: fn(&NameRow) -> &FigureRow,
+    figure: fn(&NameRow) -> &Difference,
     options: &DiffOptions,
 ) -> Table {
     let is_allocated = title.starts_with("allocated");
@@ -96,7 +96,7 @@ fn table(
         true => Cell::Verdict("yes".to_owned(), Ink::Bad),
         false => Cell::Verdict("no".to_owned(), Ink::Plain),
     };
-    let exact = |row: &NameRow| figure(row).exact;
+    let exact = |row: &NameRow| *figure(row);
     let noise = |row: &NameRow| bytes(exact(row).noise).shown(&options.output.show.look);
     Table::of_rows(title, &changes.rows)
         .of("row", "rows", changes.total)
@@ -113,7 +113,7 @@ fn table(
         .column_if(is_allocated, Column::number("share B").leaves(4), |r| {
             Cell::Percent(r.share_after_percent)
         })
-        .column_if(options.all, Column::whole("beyond noise"), |row| verdict(figure(row).is_real))
+        .column_if(options.all, Column::whole("beyond noise"), |row| verdict(figure(row).is_real()))
         .into()
 }
 
