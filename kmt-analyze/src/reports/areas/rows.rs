@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use super::allocators::Allocator;
 use super::kernel_counts::KernelCounts;
-use super::sorting::{AreaKey, sort};
+use super::sorting::AreaKey;
 use crate::collect::area_groups::{AreaGroupSums, AreaTotals};
 use crate::collect::sums::Sums;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
-use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Numbered, Values, sums_by_values};
+use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -95,18 +95,18 @@ pub fn of<A: Allocator>(
 ) -> AreaRows {
     let recorded = RecordedSums::areas(context.basis(), A::KIND);
     let values = Values::new(context);
-    let mut keys = Numbered::new(by, &values, context.analysis);
-    let parts = sums.groups.iter().map(|(group, totals)| (GroupPart::Area(group), totals));
-    let mut all =
-        sums_by_values(&mut keys, parts, |sum: &mut AreaTotals, totals: &AreaTotals| sum.absorb(*totals));
-    sort(&mut all, order, |(group, totals)| (*totals, keys.order(group)));
-    let row = |(_, totals): &(Vec<u32>, AreaTotals)| AreaSums::of(totals, recorded);
+    let mut groups = Grouping::new(by, &values, context.analysis);
+    for (group, totals) in &sums.groups {
+        let sum: &mut AreaTotals = groups.of(GroupPart::Area(group));
+        sum.absorb(*totals);
+    }
+    let row = |totals: &AreaTotals| AreaSums::of(totals, recorded);
     let mut total = AreaTotals::default();
     sums.groups.values().for_each(|totals| total.absorb(*totals));
     let areas = AreaTables {
         total: AreaSums::of(&total, recorded),
         frees_unmatched: recorded.frees.then_some(sums.frees_unmatched),
-        groups: GroupTable::of(&keys, &all, context.limit, |(group, _)| group, row),
+        groups: groups.table(order, |totals, key: AreaKey| key.number(totals), context.limit, row),
         kernel: A::kernel(context, sums),
     };
     AreaRows { areas }

@@ -1,7 +1,5 @@
 //! Order of the rows of areas.
 
-use std::cmp::Reverse;
-
 use crate::collect::area_groups::AreaTotals;
 
 /// Key of the order of rows, named as the heading of its column.
@@ -37,28 +35,21 @@ pub enum AreaKey {
 }
 
 impl AreaKey {
-    fn number(self, sums: &AreaTotals) -> (u64, u64) {
+    /// Number of these sums; the larger one is the first. `None`: the name.
+    pub fn number(self, sums: &AreaTotals) -> Option<u128> {
+        let with = |first: u64, second: u64| Some(u128::from(first) << 64 | u128::from(second));
         match self {
-            Self::Allocs => (sums.alloc_events, 0),
-            Self::Failed => (sums.alloc_failures, 0),
-            Self::Requested => (sums.bytes_req, 0),
-            Self::Allocated => (sums.bytes_alloc, sums.bytes_req),
-            Self::Freed => (sums.bytes_freed, sums.freed),
-            Self::LiveAreas => (sums.live, 0),
-            Self::Live => (sums.bytes_live, sums.bytes_req_live),
-            Self::Uncertain => (sums.uncertain, 0),
-            Self::Name => (0, 0),
+            Self::Allocs => with(sums.alloc_events, 0),
+            Self::Failed => with(sums.alloc_failures, 0),
+            Self::Requested => with(sums.bytes_req, 0),
+            Self::Allocated => with(sums.bytes_alloc, sums.bytes_req),
+            Self::Freed => with(sums.bytes_freed, sums.freed),
+            Self::LiveAreas => with(sums.live, 0),
+            Self::Live => with(sums.bytes_live, sums.bytes_req_live),
+            Self::Uncertain => with(sums.uncertain, 0),
+            Self::Name => None,
         }
     }
-}
-
-/// Sorts rows by these keys, the largest numbers first, then by name.
-pub fn sort<R, N: Ord>(rows: &mut [R], keys: &[AreaKey], of: impl Fn(&R) -> (AreaTotals, N)) {
-    rows.sort_by_cached_key(|row| {
-        let (sums, name) = of(row);
-        let keys = keys.iter().take_while(|key| **key != AreaKey::Name);
-        (keys.map(|key| Reverse(key.number(&sums))).collect::<Vec<_>>(), name)
-    });
 }
 
 #[cfg(test)]

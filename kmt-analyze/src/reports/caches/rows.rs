@@ -64,7 +64,8 @@ pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str
     let mut all: Vec<(String, CacheTotals)> = caches(context.analysis)
         .filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter)))
         .collect();
-    sort_rows(&mut all, sort, |(name, cache)| (in_order(cache.estimate, cache.totals), name));
+    let number = |cache: &CacheTotals, key: SortKey| key.number(&in_order(cache.estimate, cache.totals));
+    sort_rows(&mut all, sort, |(_, cache), key| number(cache, key), |a, b| a.0.cmp(&b.0));
     let shown = shown(Some(context.limit), all.len());
     let (aliases, basis) = (Aliases::of(context.session.trace.metadata()), context.basis());
     let live = context.live_bounds().bounds.by_cache();

@@ -93,7 +93,8 @@ pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str
     let named = |caller: CallerTotals| (context.labels().located(caller.address), caller);
     let mut all: Vec<(Symbol, CallerTotals)> = callers(context.analysis).into_iter().map(named).collect();
     all.retain(|(name, _)| filter.is_none_or(|filter| name.contains(filter)));
-    sort_rows(&mut all, sort, |(name, c)| (in_order(c.estimate(), c.totals), name));
+    let number = |c: &CallerTotals, key: SortKey| key.number(&in_order(c.estimate(), c.totals));
+    sort_rows(&mut all, sort, |(_, caller), key| number(caller, key), |a, b| a.0.cmp(&b.0));
     let shown = shown(Some(context.limit), all.len());
     let bounds = context.live_bounds();
     let wanted: HashSet<(Api, u64)> = all.iter().take(shown).map(|(_, c)| (c.api, c.address)).collect();

@@ -1,5 +1,7 @@
 //! Orders of rows.
 
+use std::cmp::Ordering;
+
 use crate::ledger::totals::Totals;
 
 /// Key of the order of a table of sums, named as the heading of its column.
@@ -35,36 +37,38 @@ pub enum SortKey {
 }
 
 impl SortKey {
-    /// Compares two rows: numbers fall, names rise.
-    pub fn compare(self, a: (&Totals, &str), b: (&Totals, &str)) -> std::cmp::Ordering {
-        let number = |t: &Totals| match self {
-            Self::Alloc => t.bytes_alloc,
-            Self::Req => t.bytes_req,
-            Self::Waste => t.bytes_wasted(),
-            Self::Count => t.alloc_events,
-            Self::Live => t.bytes_live,
-            Self::LiveCount => t.live,
-            Self::Freed => t.bytes_freed,
+    /// Number of these sums; the larger one is the first. `None`: the name.
+    pub fn number(self, sums: &Totals) -> Option<u128> {
+        Some(match self {
+            Self::Alloc => sums.bytes_alloc.into(),
+            Self::Req => sums.bytes_req.into(),
+            Self::Waste => sums.bytes_wasted().into(),
+            Self::Count => sums.alloc_events.into(),
+            Self::Live => sums.bytes_live.into(),
+            Self::LiveCount => sums.live.into(),
+            Self::Freed => sums.bytes_freed.into(),
             // Parts per million: a total order without floating point.
-            Self::Frag => (t.bytes_wasted() as u128 * 1_000_000 / u128::from(t.bytes_alloc.max(1))) as u64,
-            Self::Name => 0,
-        };
-        number(b.0).cmp(&number(a.0))
+            Self::Frag => u128::from(sums.bytes_wasted()) * 1_000_000 / u128::from(sums.bytes_alloc.max(1)),
+            Self::Name => return None,
+        })
     }
 }
 
-/// Sorts rows by several keys, then by name. Only numbers are sorted: a file can name 200,000 call sites, and sorting
-/// needs room for half of what it moves.
-pub fn sort_rows<R>(rows: &mut [R], keys: &[SortKey], view: impl Fn(&R) -> (Totals, &str)) {
+/// Sorts rows by several keys, then by name: the largest number of a key is the first, and without a number the keys end.
+/// Only numbers are sorted: a file can name 200,000 call sites, and sorting needs room for half of what it moves.
+pub fn sort_rows<R, K: Copy>(
+    rows: &mut [R],
+    keys: &[K],
+    number: impl Fn(&R, K) -> Option<u128>,
+    by_name: impl Fn(&R, &R) -> Ordering,
+) {
+    let number = &number;
+    let numbers_of = |row| keys.iter().map_while(move |key| number(row, *key));
+    let numbers: Vec<u128> = rows.iter().flat_map(numbers_of).collect();
+    let each = numbers.len() / rows.len().max(1);
+    let numbers = |row: usize| &numbers[row * each..(row + 1) * each];
     let mut order: Vec<usize> = (0..rows.len()).collect();
-    order.sort_by(|&a, &b| {
-        let (a, b) = (view(&rows[a]), view(&rows[b]));
-        keys.iter()
-            .take_while(|&&k| k != SortKey::Name)
-            .map(|k| k.compare((&a.0, a.1), (&b.0, b.1)))
-            .find(|o| o.is_ne())
-            .unwrap_or_else(|| a.1.cmp(b.1))
-    });
+    order.sort_by(|&a, &b| numbers(b).cmp(numbers(a)).then_with(|| by_name(&rows[a], &rows[b])));
     rearrange(rows, order);
 }
 
@@ -132,7 +136,7 @@ mod tests {
             let mut rows: Vec<(u64, Totals, String)> = (0..len).map(row).collect();
             let mut sorted = rows.clone();
             sorted.sort_by(|a, b| (b.1.bytes_alloc, &a.2).cmp(&(a.1.bytes_alloc, &b.2)));
-            sort_rows(&mut rows, &[SortKey::Alloc], |r| (r.1, &r.2));
+            sort_rows(&mut rows, &[SortKey::Alloc], |row, key| key.number(&row.1), |a, b| a.2.cmp(&b.2));
             assert_eq!(rows, sorted);
         }
     }

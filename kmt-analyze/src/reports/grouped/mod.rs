@@ -1,5 +1,6 @@
 //! `--by`: sums of slab objects by other keys than a report's own.
 
+mod grouping;
 mod keys;
 mod numbered;
 mod rows;
@@ -9,10 +10,11 @@ mod values;
 
 use serde::Serialize;
 
+pub use grouping::Grouping;
 pub use keys::{GroupKey, WHOLE_DIR};
-pub use numbered::{GroupPart, Numbered};
+pub use numbered::GroupPart;
 pub use rows::GroupRows;
-pub use table::{GroupTable, sums_by_values};
+pub use table::GroupTable;
 pub use values::Values;
 
 use crate::collect::{Collectors, Groups, Handle};

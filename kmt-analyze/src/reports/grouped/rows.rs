@@ -1,9 +1,8 @@
 //! Sums by keys of `--by`.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 
+use super::grouping::Grouping;
 use super::numbered::{GroupPart, Numbered};
 use super::table::GroupTable;
 use super::values::Values;
@@ -15,7 +14,7 @@ use crate::pass::weights::{Estimate, in_order};
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Estimated, SlabSums};
-use crate::reports::common::sorting::sort_rows;
+use crate::reports::common::sorting::SortKey;
 use crate::stream::Api;
 
 /// Groups of slab objects.
@@ -43,25 +42,22 @@ pub struct SlabGroup {
 }
 
 /// Sums of a group before sorting and limiting.
-#[derive(Default)]
-struct GroupCandidate {
-    values: Vec<u32>,
-    name: String,
+#[derive(Debug, Default)]
+struct SlabTotals {
     totals: Totals,
     estimate: Option<Estimate>,
     /// True for interfaces that allocated.
     apis: [bool; 2],
 }
 
-/// Sums by group.
-fn candidates(
+/// Adds the sums of all groups but those that `only` leaves out.
+fn add(
+    groups: &mut Grouping<'_, '_, SlabTotals>,
     analysis: &Analysis,
     sums: &GroupSums,
     only: Only<'_>,
-    keys: &mut Numbered<'_, '_>,
     names: &mut Numbered<'_, '_>,
-) -> Vec<GroupCandidate> {
-    let mut found: HashMap<Vec<u32>, GroupCandidate> = HashMap::new();
+) {
     let mut parts: Vec<(&Group, &Totals)> = sums.iter().collect();
     // Estimates are sums of fractions: always in the same order.
     parts.sort_unstable_by_key(|(group, _)| **group);
@@ -79,19 +75,13 @@ fn candidates(
         if is_left_out {
             continue;
         }
-        let sum = found.entry(keys.of(part)).or_default();
+        let sum = groups.of(part);
         sum.totals += totals;
         analysis.weights.add(site, totals, &mut sum.estimate);
         if let Some(has) = sum.apis.get_mut(site.api as usize) {
             *has = true;
         }
     }
-    let candidate = |(values, sum): (Vec<u32>, GroupCandidate)| GroupCandidate {
-        name: keys.order(&values),
-        values,
-        ..sum
-    };
-    found.into_iter().map(candidate).collect()
 }
 
 /// Rows of all groups.
@@ -99,27 +89,27 @@ pub fn of(context: &ReportContext<'_, '_>, sums: &GroupSums, report: &impl Group
     let analysis = context.analysis;
     let options = report.row_options();
     let values = Values::new(context);
-    let mut keys = Numbered::new(&options.groups.by, &values, analysis);
+    let mut groups = Grouping::new(&options.groups.by, &values, analysis);
     let mut names = Numbered::new(&[report.only().key()], &values, analysis);
-    let mut all = candidates(analysis, sums, report.only(), &mut keys, &mut names);
-    sort_rows(&mut all, &options.sort, |c| (in_order(c.estimate, c.totals), &c.name));
+    add(&mut groups, analysis, sums, report.only(), &mut names);
     let basis = context.basis();
     let recorded = |apis: [bool; 2]| match apis {
         [true, false] => RecordedSums::slab(basis, Some(Api::Kmalloc)),
         [false, true] => RecordedSums::slab(basis, Some(Api::Cache)),
         _ => RecordedSums::slab(basis, None),
     };
-    let row = |c: &GroupCandidate| SlabGroup {
-        sums: SlabSums::of(&c.totals, recorded(c.apis)),
-        estimated: c.estimate.map(Estimated::from),
+    let row = |sum: &SlabTotals| SlabGroup {
+        sums: SlabSums::of(&sum.totals, recorded(sum.apis)),
+        estimated: sum.estimate.map(Estimated::from),
     };
-    let (mut sum, mut apis) = (Totals::default(), [false; 2]);
-    for candidate in &all {
-        sum += &candidate.totals;
-        apis.iter_mut().zip(candidate.apis).for_each(|(any, has)| *any |= has);
+    let (mut all, mut apis) = (Totals::default(), [false; 2]);
+    for sum in groups.sums() {
+        all += &sum.totals;
+        apis.iter_mut().zip(sum.apis).for_each(|(any, has)| *any |= has);
     }
+    let number = |sum: &SlabTotals, key: SortKey| key.number(&in_order(sum.estimate, sum.totals));
     GroupRows {
-        table: GroupTable::of(&keys, &all, context.limit, |c| &c.values, row),
-        all: SlabSums::of(&sum, recorded(apis)),
+        table: groups.table(&options.sort, number, context.limit, row),
+        all: SlabSums::of(&all, recorded(apis)),
     }
 }

@@ -1,15 +1,13 @@
 //! The groups of `--by` as rows and as a table, for any sums.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
 use super::keys::GroupKey;
-use super::numbered::{GroupPart, Numbered};
 use super::values::GroupValue;
 use crate::render::screen::{Cell, Column, Table};
 use crate::reports::common::lead::Nouns;
-use crate::reports::common::shown::shown;
 
 /// Groups of several keys.
 const COMBINATIONS: Nouns = Nouns { one: "combination", several: "combinations" };
@@ -39,7 +37,7 @@ fn names<S: Serializer>(keys: &[&GroupKey], serializer: S) -> Result<S::Ok, S::E
 pub struct GroupRow<R> {
     /// Values by key.
     #[serde(flatten)]
-    values: BTreeMap<&'static str, GroupValue>,
+    pub(super) values: BTreeMap<&'static str, GroupValue>,
     /// Cells of the report.
     #[serde(flatten)]
     pub row: R,
@@ -73,22 +71,6 @@ impl<R> GroupRow<R> {
 }
 
 impl<R> GroupTable<R> {
-    /// The first of sorted groups, which are numbers of the values of `keys`.
-    pub fn of<S>(
-        keys: &Numbered<'_, '_>,
-        sorted: &[S],
-        limit: usize,
-        group: impl Fn(&S) -> &[u32],
-        row: impl Fn(&S) -> R,
-    ) -> Self {
-        let make = |sums: &S| GroupRow { values: keys.values(group(sums)), row: row(sums) };
-        Self {
-            by: keys.keys().collect(),
-            groups_total: sorted.len(),
-            groups: sorted.iter().take(shown(Some(limit), sorted.len())).map(make).collect(),
-        }
-    }
-
     /// Names of groups in sentences.
     pub fn nouns(&self) -> Nouns {
         match self.by.as_slice() {
@@ -137,17 +119,4 @@ impl<R> GroupTable<R> {
         }
         table
     }
-}
-
-/// Sums by the values of `keys`.
-pub fn sums_by_values<'p, S: 'p, T: Default>(
-    keys: &mut Numbered<'_, '_>,
-    parts: impl Iterator<Item = (GroupPart<'p>, &'p S)>,
-    add: impl Fn(&mut T, &S),
-) -> Vec<(Vec<u32>, T)> {
-    let mut found: HashMap<Vec<u32>, T> = HashMap::new();
-    for (part, sums) in parts {
-        add(found.entry(keys.of(part)).or_default(), sums);
-    }
-    found.into_iter().collect()
 }

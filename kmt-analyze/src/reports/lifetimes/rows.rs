@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::life::{Distribution, LifeRow};
 use super::sites::{AllocSite, all_freed, all_survival, with_lives};
-use super::sorting::{LifetimeKey, sort};
+use super::sorting::LifetimeKey;
 use super::survival::SurvivalRow;
 use crate::collect::lifetimes::LifetimeSums;
 use crate::pass::Analysis;
@@ -12,6 +12,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
 use crate::reports::common::shown::shown;
+use crate::reports::common::sorting::sort_rows;
 use crate::reports::common::symbol::Symbol;
 use crate::reports::grouped::GroupTable;
 
@@ -72,7 +73,7 @@ pub fn of(
     let analysis = context.analysis;
     let labels = Labels::new(context.session);
     let mut sites = with_lives(analysis, sums, &labels);
-    sort(&mut sites, keys, |site| (site.lives, &site.symbol));
+    sort_rows(&mut sites, keys, |site, key| key.number(site.lives), AllocSite::by_name);
     let shown = shown(Some(context.limit), sites.len());
     LifetimeRows {
         lifetimes_total: sites.len(),

@@ -1,5 +1,7 @@
 //! Lives by call site, before the rows are sorted and limited.
 
+use std::cmp::Ordering;
+
 use crate::collect::histogram::Histogram;
 use crate::collect::lifetimes::{CallerLives, LifetimeSums};
 use crate::collect::sums::Sums;
@@ -17,6 +19,13 @@ pub struct AllocSite<'r> {
     pub symbol: Symbol,
     /// Sums of the lives.
     pub lives: &'r CallerLives,
+}
+
+impl AllocSite<'_> {
+    /// Order by name.
+    pub fn by_name(&self, other: &Self) -> Ordering {
+        self.symbol.cmp(&other.symbol)
+    }
 }
 
 /// The call sites that have lives.

@@ -1,7 +1,5 @@
 //! Order of the call sites.
 
-use std::cmp::Reverse;
-
 use crate::collect::lifetimes::CallerLives;
 
 /// Key of the order of rows.
@@ -39,31 +37,24 @@ pub enum LifetimeKey {
     Name,
 }
 
-/// Sorts by these keys, the largest numbers first, then by name.
-pub fn sort<R>(rows: &mut [R], keys: &[LifetimeKey], of: impl Fn(&R) -> (&CallerLives, &str)) {
-    rows.sort_by_cached_key(|row| {
-        let (lives, name) = of(row);
-        let keys = keys.iter().take_while(|&&key| key != LifetimeKey::Name);
-        let numbers: Vec<_> = keys.map(|&key| Reverse(number(lives, key))).collect();
-        (numbers, name.to_owned())
-    });
-}
-
-fn number(lives: &CallerLives, key: LifetimeKey) -> u128 {
-    let quantile = |per_mille| lives.freed.quantile(per_mille).unwrap_or(0).into();
-    match key {
-        LifetimeKey::Count => lives.freed.count().into(),
-        LifetimeKey::P50 => quantile(500),
-        LifetimeKey::P90 => quantile(900),
-        LifetimeKey::P99 => quantile(990),
-        LifetimeKey::Max => lives.freed.max().unwrap_or(0).into(),
-        LifetimeKey::Bytes => lives.bytes_freed.into(),
-        LifetimeKey::ByteTime => lives.byte_time,
-        LifetimeKey::Live => lives.censored.into(),
-        LifetimeKey::Unseen => lives.implied_frees.into(),
-        LifetimeKey::Temporary => lives.temporary.into(),
-        LifetimeKey::TemporaryBytes => lives.bytes_temporary.into(),
-        LifetimeKey::Name => 0,
+impl LifetimeKey {
+    /// Number of these lives; the larger one is the first. `None`: the name.
+    pub fn number(self, lives: &CallerLives) -> Option<u128> {
+        let quantile = |per_mille| lives.freed.quantile(per_mille).unwrap_or(0).into();
+        Some(match self {
+            Self::Count => lives.freed.count().into(),
+            Self::P50 => quantile(500),
+            Self::P90 => quantile(900),
+            Self::P99 => quantile(990),
+            Self::Max => lives.freed.max().unwrap_or(0).into(),
+            Self::Bytes => lives.bytes_freed.into(),
+            Self::ByteTime => lives.byte_time,
+            Self::Live => lives.censored.into(),
+            Self::Unseen => lives.implied_frees.into(),
+            Self::Temporary => lives.temporary.into(),
+            Self::TemporaryBytes => lives.bytes_temporary.into(),
+            Self::Name => return None,
+        })
     }
 }
 

@@ -1,18 +1,15 @@
 //! Sums of slab objects, pages and areas of one module, task or call site.
 
-use std::cmp::Reverse;
-use std::collections::HashMap;
-
 use serde::Serialize;
 
-use crate::collect::area_groups::AreaTotals;
+use crate::collect::area_groups::{AreaGroup, AreaGroupSums, AreaTotals};
 use crate::collect::sums::Sums;
 use crate::collect::{AreaGroups, AreaKind, Collectors, Groups, Handle, PageGroups};
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
-use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Numbered, Values};
+use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
 
 /// Collectors of all kinds of memory.
 #[derive(Debug, Clone, Copy)]
@@ -90,46 +87,6 @@ impl MemorySums {
         };
         all.into_iter().max().unwrap_or(0)
     }
-}
-
-/// Groups by keys `by`, the largest first: by live memory at an instant, else by allocated memory.
-pub fn of(
-    context: &ReportContext<'_, '_>,
-    handles: &MemoryHandles,
-    by: &[&'static GroupKey],
-) -> GroupTable<MemoryRow> {
-    let analysis = context.analysis;
-    let values = Values::new(context);
-    let mut keys = Numbered::new(by, &values, analysis);
-    let mut found: HashMap<Vec<u32>, MemorySums> = HashMap::new();
-    for (group, totals) in analysis.get(handles.slab).iter() {
-        let Some(site) = analysis.interner.sites.get(group.site) else { continue };
-        found.entry(keys.of(GroupPart::Slab(group, site))).or_default().slab += totals;
-    }
-    for (group, totals) in &analysis.get(handles.pages).0 {
-        let Some(site) = analysis.interner.pages.get(group.site) else { continue };
-        found.entry(keys.of(GroupPart::Pages(group, site))).or_default().pages += totals;
-    }
-    for (group, totals) in &analysis.get(handles.vmalloc).groups {
-        found.entry(keys.of(GroupPart::Area(group))).or_default().vmalloc.absorb(*totals);
-    }
-    for (group, totals) in &analysis.get(handles.percpu).groups {
-        found.entry(keys.of(GroupPart::Area(group))).or_default().percpu.absorb(*totals);
-    }
-    let (page_size, is_live) = (analysis.page_size.0, context.selection.at.is_some());
-    let mut all: Vec<_> = found.into_iter().filter(|(_, sums)| !sums.is_empty()).collect();
-    all.sort_by_cached_key(|(group, sums)| (Reverse(sums.largest(is_live, page_size)), keys.order(group)));
-    GroupTable::of(&keys, &all, context.limit, |(group, _)| group, |(_, sums)| sums.row(context))
-}
-
-impl MemorySums {
-    fn is_empty(&self) -> bool {
-        let Self { slab, pages, vmalloc, percpu } = self;
-        *slab == Totals::default()
-            && *pages == FrameTotals::default()
-            && *vmalloc == AreaTotals::default()
-            && *percpu == AreaTotals::default()
-    }
 
     fn row(&self, context: &ReportContext<'_, '_>) -> MemoryRow {
         let (basis, page_size) = (context.basis(), context.analysis.page_size.0);
@@ -160,4 +117,38 @@ impl MemorySums {
             percpu: areas(AreaKind::Percpu, percpu),
         }
     }
+}
+
+/// Groups by keys `by`, the largest first: by live memory at an instant, else by allocated memory.
+pub fn of(
+    context: &ReportContext<'_, '_>,
+    handles: &MemoryHandles,
+    by: &[&'static GroupKey],
+) -> GroupTable<MemoryRow> {
+    let analysis = context.analysis;
+    let values = Values::new(context);
+    let mut groups: Grouping<'_, '_, MemorySums> = Grouping::new(by, &values, analysis);
+    for (group, totals) in analysis.get(handles.slab).iter().filter(|(_, sum)| **sum != Totals::default()) {
+        let Some(site) = analysis.interner.sites.get(group.site) else { continue };
+        groups.of(GroupPart::Slab(group, site)).slab += totals;
+    }
+    let pages = &analysis.get(handles.pages).0;
+    for (group, totals) in pages.iter().filter(|(_, sum)| **sum != FrameTotals::default()) {
+        let Some(site) = analysis.interner.pages.get(group.site) else { continue };
+        groups.of(GroupPart::Pages(group, site)).pages += totals;
+    }
+    for (group, totals) in areas(analysis.get(handles.vmalloc)) {
+        groups.of(GroupPart::Area(group)).vmalloc.absorb(*totals);
+    }
+    for (group, totals) in areas(analysis.get(handles.percpu)) {
+        groups.of(GroupPart::Area(group)).percpu.absorb(*totals);
+    }
+    let (page_size, is_live) = (analysis.page_size.0, context.selection.at.is_some());
+    let largest = |sums: &MemorySums, ()| Some(sums.largest(is_live, page_size).into());
+    groups.table(&[()], largest, context.limit, |sums| sums.row(context))
+}
+
+/// Areas with their sums.
+fn areas(sums: &AreaGroupSums) -> impl Iterator<Item = (&AreaGroup, &AreaTotals)> {
+    sums.groups.iter().filter(|(_, totals)| **totals != AreaTotals::default())
 }

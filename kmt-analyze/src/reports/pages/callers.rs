@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::passed_over::{PassedOver, PassedOverRow};
-use super::sorting::{PageKey, sort};
+use super::sorting::PageKey;
 use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
 use crate::ledger::page_totals::FrameTotals;
@@ -14,6 +14,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::{self, is_allocator};
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Address, FrameSums, PageAmounts};
+use crate::reports::common::sorting::sort_rows;
 use crate::reports::common::symbol::Symbol;
 
 /// Sums of one call site.
@@ -67,7 +68,7 @@ pub fn of(
     };
     let mut rows: Vec<(u64, Symbol, OfCaller)> =
         by_caller.into_iter().map(|(address, sums)| (address, name(address), sums)).collect();
-    sort(&mut rows, keys, |row| (row.2.totals, row.1.clone()));
+    sort_rows(&mut rows, keys, |row, key| key.number(&row.2.totals), |a, b| a.1.cmp(&b.1));
     rows.into_iter().map(|row| caller_row(row, analysis.page_size.0, recorded)).collect()
 }
 

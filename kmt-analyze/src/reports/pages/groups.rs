@@ -1,12 +1,12 @@
 //! Sums of pages by the keys of `--by`.
 
-use super::sorting::{PageKey, sort};
+use super::sorting::PageKey;
 use crate::collect::page_groups::PageGroupSums;
 use crate::ledger::page_totals::FrameTotals;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::FrameSums;
-use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Numbered, Values, sums_by_values};
+use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
 
 /// Groups by keys `by`, sorted by keys `order`.
 pub fn of(
@@ -17,15 +17,13 @@ pub fn of(
 ) -> GroupTable<FrameSums> {
     let analysis = context.analysis;
     let values = Values::new(context);
-    let mut keys = Numbered::new(by, &values, analysis);
-    let parts = sums.0.iter().filter(|(_, totals)| **totals != FrameTotals::default());
-    let parts = parts.filter_map(|(group, totals)| {
-        Some((GroupPart::Pages(group, analysis.interner.pages.get(group.site)?), totals))
-    });
-    let add = |sum: &mut FrameTotals, totals: &FrameTotals| *sum += totals;
-    let mut all = sums_by_values(&mut keys, parts, add);
-    sort(&mut all, order, |(group, totals)| (*totals, keys.order(group)));
+    let mut groups = Grouping::new(by, &values, analysis);
+    for (group, totals) in sums.0.iter().filter(|(_, totals)| **totals != FrameTotals::default()) {
+        let Some(site) = analysis.interner.pages.get(group.site) else { continue };
+        let sum: &mut FrameTotals = groups.of(GroupPart::Pages(group, site));
+        *sum += totals;
+    }
     let recorded = RecordedSums::pages(context.basis());
-    let row = |(_, totals): &(Vec<u32>, FrameTotals)| FrameSums::of(totals, analysis.page_size.0, recorded);
-    GroupTable::of(&keys, &all, context.limit, |(group, _)| group, row)
+    let row = |totals: &FrameTotals| FrameSums::of(totals, analysis.page_size.0, recorded);
+    groups.table(order, |totals, key: PageKey| key.number(totals), context.limit, row)
 }

@@ -6,7 +6,7 @@ use kmt_format::schema::Meaning;
 use serde::Serialize;
 
 use super::callers::{self, PageCallerRow};
-use super::sorting::{PageKey, sort};
+use super::sorting::PageKey;
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::pass::Analysis;
@@ -15,6 +15,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::FrameSums;
+use crate::reports::common::sorting::sort_rows;
 use crate::reports::grouped::GroupTable;
 
 /// Rows of the report.
@@ -115,7 +116,7 @@ fn by_type(analysis: &Analysis, recorded: RecordedSums, keys: &[PageKey]) -> Vec
         migratetype_text: analysis.migratetypes.name(migratetype),
     };
     let mut sums: Vec<_> = sums.into_iter().collect();
-    sort(&mut sums, keys, |(key, totals)| (*totals, *key));
+    sort_rows(&mut sums, keys, |(_, totals), key| key.number(totals), |a, b| a.0.cmp(&b.0));
     sums.into_iter().map(row).collect()
 }
 
@@ -131,7 +132,7 @@ fn by_flags(analysis: &Analysis, recorded: RecordedSums, keys: &[PageKey]) -> Ve
         gfp_flags_text: escaped(&analysis.interner.gfp_text(gfp_flags)),
     };
     let mut sums: Vec<_> = sums.into_iter().collect();
-    sort(&mut sums, keys, |(key, totals)| (*totals, *key));
+    sort_rows(&mut sums, keys, |(_, totals), key| key.number(totals), |a, b| a.0.cmp(&b.0));
     sums.into_iter().map(row).collect()
 }
 

@@ -1,7 +1,5 @@
 //! Order of the rows of pages.
 
-use std::cmp::Reverse;
-
 use crate::ledger::page_totals::FrameTotals;
 
 /// Key of the order of rows, named as the heading of its column.
@@ -34,8 +32,9 @@ pub enum PageKey {
 }
 
 impl PageKey {
-    fn number(self, sums: &FrameTotals) -> u64 {
-        match self {
+    /// Number of these sums; the larger one is the first. `None`: the name.
+    pub fn number(self, sums: &FrameTotals) -> Option<u128> {
+        let number = match self {
             Self::Pages => sums.frames_alloc,
             Self::Allocs => sums.alloc_events,
             Self::Failed => sums.alloc_failures,
@@ -43,18 +42,10 @@ impl PageKey {
             Self::Implied => sums.frames_freed_implied,
             Self::Live => sums.frames_live,
             Self::Uncertain => sums.frames_uncertain,
-            Self::Name => 0,
-        }
+            Self::Name => return None,
+        };
+        Some(number.into())
     }
-}
-
-/// Sorts rows by these keys, the largest numbers first, then by name.
-pub fn sort<R, N: Ord>(rows: &mut [R], keys: &[PageKey], of: impl Fn(&R) -> (FrameTotals, N)) {
-    rows.sort_by_cached_key(|row| {
-        let (sums, name) = of(row);
-        let keys = keys.iter().take_while(|key| **key != PageKey::Name);
-        (keys.map(|key| Reverse(key.number(&sums))).collect::<Vec<_>>(), name)
-    });
 }
 
 #[cfg(test)]

@@ -53,7 +53,6 @@ pub struct RequestRow {
 /// A size class before sorting and limiting.
 struct Class {
     bytes_alloc: u64,
-    name: String,
     totals: Totals,
     estimate: Option<Estimate>,
     /// Requested sizes, those that waste most first.
@@ -64,7 +63,8 @@ struct Class {
 pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey]) -> SizeRows {
     let analysis = context.analysis;
     let mut all = classes(analysis);
-    sort_rows(&mut all, sort, |c| (in_order(c.estimate, c.totals), &c.name));
+    let number = |class: &Class, key: SortKey| key.number(&in_order(class.estimate, class.totals));
+    sort_rows(&mut all, sort, number, |a, b| a.bytes_alloc.cmp(&b.bytes_alloc));
     let shown = shown(Some(context.limit), all.len());
     let recorded = RecordedSums::slab(context.basis(), Some(Api::Kmalloc));
     let request =
@@ -105,7 +105,7 @@ fn classes(analysis: &Analysis) -> Vec<Class> {
         requests.iter().for_each(|(_, t)| totals += t);
         requests.sort_by_key(|(size, t)| (std::cmp::Reverse(t.bytes_wasted()), *size));
         let estimate = estimates.get(&bytes_alloc).copied().flatten();
-        Class { bytes_alloc, name: format!("{bytes_alloc:>12}"), totals, estimate, requests }
+        Class { bytes_alloc, totals, estimate, requests }
     };
     classes.into_iter().map(class).filter(|class| class.totals != Totals::default()).collect()
 }

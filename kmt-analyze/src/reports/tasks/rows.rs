@@ -212,7 +212,7 @@ pub fn of(
 ) -> TaskRows {
     let analysis = context.analysis;
     let mut all = candidates(context, tasks, page_use);
-    sort_rows(&mut all, sort, |c| (c.sums.slab, &c.name));
+    sort_rows(&mut all, sort, |task, key| key.number(&task.sums.slab), |a, b| a.name.cmp(&b.name));
     let shown = shown(Some(context.limit), all.len());
     let recorded = RecordedTasks::of(context);
     let rows = all.iter().take(shown).map(|c| row(c, analysis.page_size.0, &recorded)).collect();

@@ -6,10 +6,11 @@ use crate::collect::lifetimes::LifetimeSums;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::shown::shown;
+use crate::reports::common::sorting::sort_rows;
 use crate::reports::lifetimes::life::Distribution;
 use crate::reports::lifetimes::rows::LifetimeRow;
-use crate::reports::lifetimes::sites::{all_freed, with_lives};
-use crate::reports::lifetimes::sorting::{LifetimeKey, sort};
+use crate::reports::lifetimes::sites::{AllocSite, all_freed, with_lives};
+use crate::reports::lifetimes::sorting::LifetimeKey;
 
 /// Rows of `temporary`.
 #[derive(Debug, Serialize)]
@@ -57,7 +58,7 @@ pub fn of(
     let labels = Labels::new(context.session);
     let mut sites = with_lives(analysis, sums, &labels);
     sites.retain(|site| site.lives.temporary > 0);
-    sort(&mut sites, keys, |site| (site.lives, &site.symbol));
+    sort_rows(&mut sites, keys, |site, key| key.number(site.lives), AllocSite::by_name);
     let row = |site| TemporaryRow {
         lifetimes: LifetimeRow::of(site, analysis, &labels, is_timed),
         temporary: site.lives.temporary,
