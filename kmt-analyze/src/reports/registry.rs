@@ -3,7 +3,6 @@
 use clap::{ArgMatches, Command};
 
 use super::anomalies::AnomalyReport;
-
 use super::areas::{AreaReport, Percpu, Vmalloc};
 use super::baseline::BaselineReport;
 use super::caches::Caches;
@@ -67,7 +66,7 @@ impl ReportGroup {
 }
 
 /// All reports, in the order in which `all` and the help have them.
-pub static REPORTS: [Entry; 26] = [
+pub static REPORTS: &[Entry] = &[
     Entry::of::<Findings>(ReportGroup::Memory),
     Entry::of::<Summary>(ReportGroup::Memory),
     Entry::of::<Grouped<Callers>>(ReportGroup::Memory),

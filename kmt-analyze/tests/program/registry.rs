@@ -65,7 +65,7 @@ fn every_report_answers_or_says_why_not() {
     let mut files = vec![vector("empty-le64.kmt"), vector("losses-le64.kmt")];
     let converted = scratch.iter().zip(captures()).map(|(scratch, capture)| scratch.convert(&capture));
     files.extend(converted.map(|file| file.display().to_string()));
-    for entry in &REPORTS {
+    for entry in REPORTS {
         files.iter().for_each(|file| check(entry, file));
     }
     // Each of them has something to say of one file at least; snapshots of /proc/slabinfo with their times come from live
@@ -81,7 +81,7 @@ fn every_report_answers_or_says_why_not() {
 fn every_report_is_in_help_manual_and_docs() {
     let (help, manual, docs) = (stdout(&run(&["--help"])), stdout(&run(&["man"])), docs());
     let completions = stdout(&run(&["completions", "bash"]));
-    for entry in &REPORTS {
+    for entry in REPORTS {
         let name = entry.name;
         assert!(help.contains(&format!("  {name} ")), "{name} is not in --help");
         assert!(manual.contains(&name.replace('-', "\\-")), "{name} is not in the manual");
