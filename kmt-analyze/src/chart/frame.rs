@@ -25,7 +25,6 @@ pub struct Frame {
     pub start: u64,
     /// Unit of times.
     pub unit: ClockUnit,
-    /// The selection.
     pub selection: Vec<String>,
     /// Warnings.
     pub trust: Vec<String>,

@@ -75,11 +75,9 @@ pub enum ChartKind {
 
 /// Options of `chart`.
 pub struct ChartOptions {
-    /// Kind.
     pub kind: ChartKind,
     /// Output.
     pub target: Target,
-    /// Selection.
     pub selection: Selection,
     /// Key of the lines of a timeline.
     pub by: TimelineKey,

@@ -22,7 +22,6 @@ const NAME: usize = 22;
 
 /// Texts of a picture.
 pub struct SourcePicture {
-    /// Title.
     pub title: String,
     /// Quantity.
     pub weight: Weight,

@@ -37,7 +37,6 @@ pub struct FrameLife {
 /// End of an allocation for one of its frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameEnd {
-    /// Time.
     pub time: u64,
     /// CPU and task that freed the frame; `None`: it was allocated again without a free event.
     pub freed_by: Option<Origin>,

@@ -65,11 +65,9 @@ pub enum Weight {
 
 /// Options of `export`.
 pub struct ExportOptions {
-    /// Format.
     pub format: Format,
     /// Output.
     pub target: Target,
-    /// Selection.
     pub selection: Selection,
     /// With csv and ndjson: objects, call sites, events, or a report.
     pub of: ExportOf,
@@ -90,13 +88,9 @@ pub struct ExportOptions {
 
 /// Rows of a table.
 pub enum ExportOf {
-    /// Events.
     Events,
-    /// Objects.
     Objects,
-    /// Call sites.
     CallSites,
-    /// A report.
     Report(Box<dyn AnyReport>),
 }
 

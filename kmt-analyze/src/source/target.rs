@@ -8,7 +8,6 @@ use kmt_format::tables::SourceLine;
 /// The traced kernel, as its file describes it.
 #[cfg_attr(not(feature = "dwarf"), allow(dead_code))]
 pub struct Target<'d> {
-    /// Its symbols.
     pub symbols: &'d SymbolTable<'d>,
     /// Its release, such as 6.1.0-18-amd64.
     pub release: Option<&'d str>,
@@ -19,7 +18,6 @@ pub struct Target<'d> {
 /// Lines of addresses.
 #[derive(Debug, Default)]
 pub struct LookedUp {
-    /// The lines.
     pub lines: Vec<SourceLine<'static>>,
     /// Messages on addresses without a line, with the reason.
     pub notes: Vec<String>,

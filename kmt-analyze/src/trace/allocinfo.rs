@@ -20,7 +20,6 @@ pub struct AllocinfoLine {
     pub line: u64,
     /// Module; `None`: the kernel itself.
     pub module: Option<String>,
-    /// Function.
     pub function: String,
     /// Bytes in use. The kernel adds counters of its CPUs while they change: the sum may be negative.
     pub bytes: i64,

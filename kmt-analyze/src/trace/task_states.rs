@@ -6,9 +6,7 @@ use super::comms::Comms;
 /// Names and cgroups; `None`: not needed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TaskStates<'t> {
-    /// Names.
     pub names: Option<&'t Comms>,
-    /// Cgroups.
     pub cgroups: Option<&'t Cgroups>,
 }
 

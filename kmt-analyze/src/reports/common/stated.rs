@@ -25,7 +25,6 @@ pub enum Keys {
     Slab,
     /// Of pages too.
     Pages,
-    /// All.
     All,
 }
 

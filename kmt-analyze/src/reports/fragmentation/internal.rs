@@ -99,7 +99,6 @@ impl Waste {
 }
 
 impl InternalSums {
-    /// Its waste.
     fn waste(&self, recorded: RecordedSums) -> Waste {
         let waiting = |least| [least, self.live.saturating_add(self.waiting)];
         Waste {

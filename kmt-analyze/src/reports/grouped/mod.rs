@@ -62,7 +62,6 @@ impl RowOptions {
 /// Objects of a report.
 #[derive(Debug, Clone, Copy)]
 pub enum Only<'f> {
-    /// All.
     All,
     /// Those of kmalloc.
     Kmalloc,

@@ -17,7 +17,6 @@ pub enum GroupPart<'g> {
     Slab(&'g Group, &'g Site),
     /// Pages and their kind.
     Pages(&'g PageGroup, &'g PageSite),
-    /// Areas.
     Area(&'g AreaGroup),
 }
 

@@ -20,10 +20,8 @@ const TASKS_MAX: usize = 4_096;
 #[derive(Debug)]
 pub struct HeldEvent {
     kind: SideEventKind,
-    /// Its time.
     pub time: u64,
     owners: TracepointOwners,
-    /// Its text.
     pub text: String,
 }
 

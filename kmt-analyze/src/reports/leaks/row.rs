@@ -146,7 +146,6 @@ pub(super) struct RowMaker<'m, 's, 'd> {
 pub struct LeakSum {
     /// Number of rows.
     pub rows: usize,
-    /// Bytes.
     pub bytes: u64,
     /// Growth in bytes per second, or per 10^9 ticks; 0 where it is not needed.
     pub bytes_per_second: u64,

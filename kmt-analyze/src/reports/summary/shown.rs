@@ -23,7 +23,6 @@ pub struct Largest {
 /// Range of a total with the lost events.
 #[derive(Debug)]
 pub struct ShownRange {
-    /// The total.
     pub total: Total,
     /// Its lowest number.
     pub low: u64,

@@ -24,7 +24,6 @@ pub struct WastePlace<'t> {
     pub name: Symbol,
     /// Its numbers.
     pub wasted: Wasted,
-    /// Its source.
     pub source: PlaceSource<'t>,
 }
 

@@ -29,7 +29,6 @@ pub struct WhoReport {
 /// A place in memory.
 #[derive(Debug, Clone, Copy)]
 enum Place {
-    /// An address.
     Address(u64),
     /// A page frame.
     Frame(u64),

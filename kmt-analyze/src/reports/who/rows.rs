@@ -95,7 +95,6 @@ pub struct WhoFreeRow {
 /// An object at a nearby address; JSON has its address: `"0xffff..."`.
 #[derive(Debug)]
 pub struct Neighbour {
-    /// Its address.
     pub address: Address,
     /// Bytes allocated.
     pub bytes_alloc: u64,

@@ -11,7 +11,6 @@ use crate::source::target::Target;
 /// Where debug information is.
 pub struct Search<'a> {
     args: &'a SourceArgs,
-    /// Modules.
     modules: ModuleFiles,
     /// Those of the release in the directory of debug information, listed when they are first needed.
     installed: OnceCell<ModuleFiles>,
