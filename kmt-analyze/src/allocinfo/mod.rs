@@ -56,13 +56,13 @@ pub fn run(args: &AllocinfoArgs, env: &Env, show: &Show) -> Result<Outcome> {
     let order =
         args.sort.unwrap_or(if before.is_some() { AllocinfoOrder::Change } else { AllocinfoOrder::Bytes });
     let output = Output { limit: args.lines, json: args.json || args.csv, show: *show };
-    let rows = rows::of(before, after, args.by, order, output.rows())?;
+    let rows = rows::compute(before, after, args.by, order, output.rows())?;
     if args.csv {
         export::csv_of_rows(env, "allocinfo", &rows, "rows")?;
     } else if args.json {
         print_rows(env, Schema::first("allocinfo"), &rows)?;
     } else {
-        let text = page(&text::of(&rows), &[], "FILE", &show.look);
+        let text = page(&text::screen(&rows), &[], "FILE", &show.look);
         let mut out = if show.pager { Out::paged(env) } else { Out::stdout(env) };
         out.write(text.as_bytes())?;
         out.finish()?;

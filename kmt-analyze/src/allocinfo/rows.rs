@@ -144,7 +144,7 @@ impl Sums {
 }
 
 /// Rows of one copy, or of the changes from the first to the second.
-pub fn of(
+pub fn compute(
     before: Option<&[AllocinfoLine]>,
     after: &[AllocinfoLine],
     by: AllocinfoKey,

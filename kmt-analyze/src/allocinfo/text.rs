@@ -5,7 +5,7 @@ use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{counted, size};
 
 /// The totals in a sentence, and the rows.
-pub fn of(rows: &AllocinfoRows) -> Screen {
+pub fn screen(rows: &AllocinfoRows) -> Screen {
     let mut screen = Screen::new(answer(rows));
     let (one, several) = nouns(rows.by);
     let mut table = Table::of_rows("", &rows.rows)

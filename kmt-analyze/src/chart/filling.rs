@@ -17,7 +17,7 @@ const CACHES: usize = 30;
 const NAME: usize = 28;
 
 /// The picture of the slabs that the trace allocated and that are left.
-pub fn of(occupied: &Occupied, frame: &Frame) -> String {
+pub fn draw(occupied: &Occupied, frame: &Frame) -> String {
     let title = "Slab pages of the recording at its end: used and unused";
     let mut svg = Svg::default();
     frame.head(&mut svg, title);

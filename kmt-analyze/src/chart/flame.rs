@@ -78,7 +78,7 @@ fn add<'s>(root: &mut FlameNode<'s>, path: &'s str, weight: impl Fn(&mut FlameNo
 }
 
 /// The picture of stacks: outermost frame first, separated by `;`.
-pub fn of(stacks: &BTreeMap<String, u64>, what: What, layout: FlameLayout<'_>, frame: &Frame) -> String {
+pub fn draw(stacks: &BTreeMap<String, u64>, what: What, layout: FlameLayout<'_>, frame: &Frame) -> String {
     let mut root = FlameNode::default();
     let mut deepest = 0;
     for (path, &weight) in stacks.iter().filter(|(_, weight)| **weight > 0) {

@@ -36,7 +36,7 @@ impl Grid {
 }
 
 /// The picture of a grid.
-pub fn of(grid: &Grid, frame: &Frame) -> String {
+pub fn draw(grid: &Grid, frame: &Frame) -> String {
     let mut svg = Svg::default();
     frame.head(&mut svg, grid.title);
     let width = (WIDTH - LEFT - MARGIN) / grid.columns.len().max(1) as f64;

@@ -14,7 +14,7 @@ const COLUMNS: u64 = 48;
 const KINDS: usize = 6;
 
 /// The picture of all stalls from `first` to `last`.
-pub fn of(rows: &LatencyRows, (first, last): (u64, u64), losses: &Losses, frame: &Frame) -> String {
+pub fn draw(rows: &LatencyRows, (first, last): (u64, u64), losses: &Losses, frame: &Frame) -> String {
     let intervals = &rows.latency.intervals;
     let step = (last.saturating_sub(first) / COLUMNS + 1).max(1);
     let digits: BTreeSet<u32> = intervals.iter().map(|interval| log2(interval.length)).collect();
@@ -49,7 +49,7 @@ pub fn of(rows: &LatencyRows, (first, last): (u64, u64), losses: &Losses, frame:
         noun: "stalls",
         notes,
     };
-    heat::of(&grid, frame)
+    heat::draw(&grid, frame)
 }
 
 fn log2(length: u64) -> u32 {

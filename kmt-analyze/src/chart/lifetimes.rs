@@ -7,7 +7,7 @@ use crate::render::words::size;
 use crate::reports::lifetimes::LifetimeRows;
 
 /// The picture of lifetimes grouped by size.
-pub fn of(rows: &LifetimeRows, frame: &Frame) -> String {
+pub fn draw(rows: &LifetimeRows, frame: &Frame) -> String {
     let groups = rows.groups.as_ref();
     let mut sizes: Vec<(u64, [u64; 65])> = Vec::new();
     for group in groups.iter().flat_map(|table| &table.groups) {
@@ -43,7 +43,7 @@ pub fn of(rows: &LifetimeRows, frame: &Frame) -> String {
         noun: "objects freed",
         notes,
     };
-    heat::of(&grid, frame)
+    heat::draw(&grid, frame)
 }
 
 /// Number of binary digits.

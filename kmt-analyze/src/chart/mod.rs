@@ -140,7 +140,7 @@ fn timeline(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome
     let by = options.by.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
     let command = format!("timeline --by {by} --steps {} -l {}", options.steps, options.lines);
     let frame = frame(&context, command);
-    write(&context, options, &timeline::of(&rows.timeline, &frame))
+    write(&context, options, &timeline::draw(&rows.timeline, &frame))
 }
 
 fn waste(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
@@ -148,7 +148,7 @@ fn waste(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
     let (analysis, rows) = rows_of(context, &report)?;
     let context = ReportContext::new(context, &analysis);
     let frame = frame(&context, "sizes".to_owned());
-    write(&context, options, &waste::of(&rows, &frame))
+    write(&context, options, &waste::draw(&rows, &frame))
 }
 
 fn lifetimes(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
@@ -156,7 +156,7 @@ fn lifetimes(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcom
     let (analysis, rows) = rows_of(context, &report)?;
     let context = ReportContext::new(context, &analysis);
     let frame = frame(&context, "lifetimes --by size".to_owned());
-    write(&context, options, &lifetimes::of(&rows, &frame))
+    write(&context, options, &lifetimes::draw(&rows, &frame))
 }
 
 fn filling(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
@@ -169,7 +169,7 @@ fn filling(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome>
         }
     };
     let frame = frame(&context, "fragmentation".to_owned());
-    write(&context, options, &filling::of(occupied, &frame))
+    write(&context, options, &filling::draw(occupied, &frame))
 }
 
 fn pageblocks(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
@@ -183,7 +183,7 @@ fn pageblocks(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outco
         ));
     };
     let frame = frame(&context, "fragmentation".to_owned());
-    write(&context, options, &pageblocks::of(blocks, &frame))
+    write(&context, options, &pageblocks::draw(blocks, &frame))
 }
 
 fn latency(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
@@ -191,7 +191,7 @@ fn latency(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome>
     let context = ReportContext::new(context, &analysis);
     let frame = frame(&context, "latency --threshold 0".to_owned());
     let span = options.selection.span(context.session);
-    write(&context, options, &latency::of(&rows, span, &context.session.losses, &frame))
+    write(&context, options, &latency::draw(&rows, span, &context.session.losses, &frame))
 }
 
 fn source_tree(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
@@ -203,7 +203,7 @@ fn source_tree(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outc
     let branch = options.branch.as_deref();
     let weight = options.weight;
     let groups = rows.groups().ok_or_else(|| lacks(session, "source tree", "its groups are missing"))?;
-    let (root, inferred) = tree::of(groups, weight, branch);
+    let (root, inferred) = tree::compute(groups, weight, branch);
     let (depth, whole) = (session.env.source.depth.map_or(LEVELS, usize::from), root.weight);
     let root = tree::gathered(root, depth, whole / PARTS);
     let picture = source::SourcePicture {
@@ -217,7 +217,7 @@ fn source_tree(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outc
         let amount = picture.amount(inferred);
         frame.trust.push(format!("Directories of {amount} are inferred from names of functions."));
     }
-    let draw = if options.kind == ChartKind::Ring { ring::of } else { treemap::of };
+    let draw = if options.kind == ChartKind::Ring { ring::draw } else { treemap::draw };
     write(&context, options, &draw(&root, &picture, &frame))
 }
 
@@ -234,7 +234,7 @@ pub fn source_ring<'p>(
     let root = tree::gathered(root, depth.unwrap_or(LEVELS), whole / PARTS);
     let title = if branch.is_empty() { title.to_owned() } else { format!("{title}: {branch}") };
     let picture = source::SourcePicture { title, weight: Weight::Alloc, whole, version: None };
-    ring::of(&root, &picture, &Frame::of_command("footprint"))
+    ring::draw(&root, &picture, &Frame::of_command("footprint"))
 }
 
 fn lacks(session: &Session<'_>, what: &str, reason: &str) -> Failure {
@@ -259,7 +259,7 @@ fn flame(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
     let what = flame::what(options.weight, options.pages, options.selection.at.is_some());
     let layout =
         flame::FlameLayout { is_icicle: options.kind == ChartKind::Icicle, before: options.before.as_ref() };
-    write(&context, options, &flame::of(&lines, what, layout, &frame))
+    write(&context, options, &flame::draw(&lines, what, layout, &frame))
 }
 
 /// The heading, source and trust of a chart.
@@ -295,7 +295,7 @@ pub fn write_picture(svg: &str, target: &Target, env: &Env) -> Result<()> {
 
 #[cfg(feature = "png")]
 fn png(svg: &str) -> Result<Vec<u8>> {
-    png::of(svg)
+    png::encode(svg)
 }
 
 #[cfg(not(feature = "png"))]

@@ -14,7 +14,7 @@ const COLOURS: usize = 6;
 const MIXED: &str = "c7";
 
 /// The picture of the blocks, by address; blocks without pages of the recording are left out.
-pub fn of(blocks: &Pageblocks, frame: &Frame) -> String {
+pub fn draw(blocks: &Pageblocks, frame: &Frame) -> String {
     let title = "Pageblocks with pages of the recording";
     let mut svg = Svg::default();
     frame.head(&mut svg, title);

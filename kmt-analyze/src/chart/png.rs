@@ -16,7 +16,7 @@ const SCALE: f32 = 2.0;
 const FAMILIES: [&str; 6] = ["Inter", "Noto Sans", "DejaVu Sans", "Liberation Sans", "Arial", "Helvetica"];
 
 /// The picture in its light look, drawn with the fonts of this system.
-pub fn of(svg: &str) -> Result<Vec<u8>> {
+pub fn encode(svg: &str) -> Result<Vec<u8>> {
     let mut fonts = Database::new();
     fonts.load_system_fonts();
     drawn(svg, fonts)

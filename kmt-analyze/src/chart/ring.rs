@@ -25,7 +25,7 @@ struct Arc {
 }
 
 /// The picture of a tree.
-pub fn of(root: &SourceNode, picture: &SourcePicture, frame: &Frame) -> String {
+pub fn draw(root: &SourceNode, picture: &SourcePicture, frame: &Frame) -> String {
     let mut svg = Svg::default();
     frame.head(&mut svg, &picture.title);
     let levels = levels(root).max(1);

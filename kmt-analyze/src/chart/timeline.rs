@@ -32,7 +32,7 @@ impl Scale {
 }
 
 /// The picture of a timeline.
-pub fn of(timeline: &TimelineRow, frame: &Frame) -> String {
+pub fn draw(timeline: &TimelineRow, frame: &Frame) -> String {
     let bytes = || timeline.lines.iter().flat_map(|line| &line.bytes_live).copied();
     let (least, most) = (bytes().min().unwrap_or(0).min(0), bytes().max().unwrap_or(0).max(1));
     let (first, last) = (timeline.start, timeline.end_of(timeline.steps.saturating_sub(1)));

@@ -64,7 +64,7 @@ fn below(mut root: Branch, branch: &str) -> SourceNode {
 
 /// The tree of groups by directory, file and function, from `branch` on, and the weight whose directory is inferred. What has
 /// no directory is one part.
-pub fn of(rows: &GroupRows, weight: Weight, branch: Option<&str>) -> (SourceNode, u64) {
+pub fn compute(rows: &GroupRows, weight: Weight, branch: Option<&str>) -> (SourceNode, u64) {
     let mut root = Branch::default();
     let mut inferred: u64 = 0;
     for group in &rows.table.groups {

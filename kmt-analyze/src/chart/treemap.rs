@@ -20,7 +20,7 @@ struct Area {
 }
 
 /// The picture of a tree.
-pub fn of(root: &SourceNode, picture: &SourcePicture, frame: &Frame) -> String {
+pub fn draw(root: &SourceNode, picture: &SourcePicture, frame: &Frame) -> String {
     let mut svg = Svg::default();
     frame.head(&mut svg, &picture.title);
     let area = Area { x: MARGIN, y: HEAD, width: 640.0, height: HEIGHT };

@@ -12,7 +12,7 @@ const ROW: f64 = 24.0;
 const BAR: f64 = 16.0;
 
 /// The picture of the size classes, the smallest first.
-pub fn of(rows: &SizeRows, frame: &Frame) -> String {
+pub fn draw(rows: &SizeRows, frame: &Frame) -> String {
     let title = "Kmalloc size classes: requested and wasted";
     let mut svg = Svg::default();
     frame.head(&mut svg, title);

@@ -74,7 +74,7 @@ fn of_pages(session: &Session<'_>, selection: &Selection, weight: Weight) -> Res
     if weight == Weight::Waste {
         return Err(Failure::new("pages are used as requested: --by waste is for slab objects"));
     }
-    let pages = page_points::of(session, selection)?;
+    let pages = page_points::compute(session, selection)?;
     let is_live = weight == Weight::Live || selection.at.is_some();
     if is_live && !pages.ends_known {
         return Err(Failure::new("page frees were not recorded, so live pages are unknown"));

@@ -40,7 +40,7 @@ pub struct PagePoints {
 }
 
 /// Sums of a selection. Refuses if pages were not recorded.
-pub fn of(session: &Session<'_>, selection: &Selection) -> Result<PagePoints> {
+pub fn compute(session: &Session<'_>, selection: &Selection) -> Result<PagePoints> {
     let mut collectors = Collectors::default();
     let groups = collectors.add(PageGroups);
     let result = pass::run(session, &Request::new(selection, &collectors));

@@ -59,7 +59,7 @@ fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Res
 
 /// Objects are pages.
 fn pages(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Result<Vec<Damage>> {
-    let pages = page_points::of(session, &options.selection)?;
+    let pages = page_points::compute(session, &options.selection)?;
     let env = session.print_env();
     let mut made = Making::new(session, options, pages.ends_known);
     for page in &pages.points {

@@ -110,7 +110,7 @@ pub fn run(
     let files = rows::by_file(&objects, dynamic.as_ref());
     let branch = branch.unwrap_or_default();
     let depth = env.source.depth.map_or(1, usize::from);
-    let rows = rows::of(&files, &branch, depth, args.order_by, dynamic.is_some());
+    let rows = rows::compute(&files, &branch, depth, args.order_by, dynamic.is_some());
     if rows.rows.is_empty() {
         return Err(Failure::new(format!("nothing of the build is in {branch}"))
             .hint("directories are those of the kernel's source, such as fs/ext4"));

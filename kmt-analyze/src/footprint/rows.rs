@@ -152,7 +152,7 @@ fn stem(path: &str) -> String {
 }
 
 /// Rows below a directory, cut to `depth` parts below it.
-pub fn of(
+pub fn compute(
     files: &BTreeMap<String, FootprintSums>,
     branch: &str,
     depth: usize,
@@ -200,18 +200,18 @@ mod tests {
         ];
         let dynamic = dynamic.into_iter().collect();
         let files = by_file(&objects, Some(&dynamic));
-        let all = of(&files, "", 1, Attribute::Current, true);
+        let all = compute(&files, "", 1, Attribute::Current, true);
         let names: Vec<&str> = all.rows.iter().map(|row| row.path.as_str()).collect();
         assert_eq!(names, ["fs", "mm", "include"]);
         let row = &all.rows[0].sums;
         assert_eq!((all.total.current, row.current, row.waste), (Some(188), Some(157), Some(1)));
         assert_eq!(all.total.waste, None, "of one file it is not known");
-        let alone = of(&by_file(&objects, None), "", 1, Attribute::Current, false);
+        let alone = compute(&by_file(&objects, None), "", 1, Attribute::Current, false);
         assert_eq!(
             (alone.total.static_bytes, alone.total.current, alone.rows[0].path.as_str()),
             (180, None, "fs")
         );
-        let fs = of(&files, "fs", 1, Attribute::TotalDynamic, true);
+        let fs = compute(&files, "fs", 1, Attribute::TotalDynamic, true);
         let names: Vec<&str> = fs.rows.iter().map(|row| row.path.as_str()).collect();
         assert_eq!((names, fs.total.static_bytes), (vec!["fs/ext4", "fs/open"], 150));
     }

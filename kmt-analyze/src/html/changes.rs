@@ -13,7 +13,8 @@ use crate::trace::session::Session;
 pub fn changes(before: &Session<'_>, after: &Session<'_>, selection: &Selection) -> Screen {
     let build = diff::build(before);
     let is_one_build = build.is_some() && build == diff::build(after);
-    let profile = |session: &Session<'_>| diff::of(session, selection, diff::By::CallSite, is_one_build).0;
+    let profile =
+        |session: &Session<'_>| diff::compute(session, selection, diff::By::CallSite, is_one_build).0;
     let names = [&before.path, &after.path].map(|path| path.display().to_string());
     let look = Look { width: Look::NO_LIMIT, ..Look::default() };
     let options = diff::DiffOptions {

@@ -54,7 +54,7 @@ fn chosen(analysis: &Analysis) -> impl Iterator<Item = (u64, Api)> + use<> {
 }
 
 /// Facts by number of the call site's row; `keys` are the call sites of the rows.
-pub fn of(
+pub fn compute(
     context: &ReportContext<'_, '_>,
     (sums, lifetimes): (&StepSums, &LifetimeSums),
     keys: &BTreeSet<(u64, Api)>,

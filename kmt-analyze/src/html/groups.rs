@@ -33,7 +33,7 @@ pub fn call_sites(analysis: &Analysis, sums: &StepSums) -> BTreeSet<(u64, Api)> 
 }
 
 /// All tables that have rows. `functions` gets those of stacks.
-pub fn of(context: &ReportContext<'_, '_>, sums: &StepSums, functions: &mut Functions) -> Vec<RowGroup> {
+pub fn compute(context: &ReportContext<'_, '_>, sums: &StepSums, functions: &mut Functions) -> Vec<RowGroup> {
     let analysis = context.analysis;
     let slab = RecordedSums::slab(context.basis(), None);
     let has_stacks = sums.objects.keys().any(|objects| objects.stack.is_some());

@@ -98,14 +98,14 @@ pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
         .unwrap_or_default()
         .sort_by_key(|(name, _)| PARTS.iter().position(|part| part.0 == *name));
     let (sums, mut functions) = (analysis.get(steps), stacks::Functions::default());
-    let groups = groups::of(&context, sums, &mut functions);
+    let groups = groups::compute(&context, sums, &mut functions);
     let sites = groups::call_sites(&analysis, sums);
     let page = document::PageDocument {
         context: &context,
         steps: sums.steps,
         groups,
         functions: functions.names,
-        details: details::of(&context, (sums, analysis.get(lifetimes)), &sites),
+        details: details::compute(&context, (sums, analysis.get(lifetimes)), &sites),
         screens,
         view,
     };

@@ -15,12 +15,12 @@ use crate::trace::session::Session;
 
 /// Checks everything and prints the result.
 pub fn run(session: &Session<'_>, bytes: &[u8], output: &Output) -> Result<Outcome> {
-    let rows = rows::of(session.trace, bytes, session.env.limits.file);
+    let rows = rows::compute(session.trace, bytes, session.env.limits.file);
     if output.json {
         print_json(&session.env, Schema::first("verify"), &rows)?;
     } else {
         let file = escaped(session.path.as_os_str().as_encoded_bytes());
-        print_screen(session, text::of(&file, &rows.verify), &output.show)?;
+        print_screen(session, text::screen(&file, &rows.verify), &output.show)?;
     }
     // An unfinished file is sound as far as it goes, and may lack events.
     let is_whole = rows.verify.sound && rows.verify.finished;

@@ -92,7 +92,7 @@ impl From<&Damage> for VerifyDamageRow {
 }
 
 /// Rows of a file.
-pub fn of(trace: &Trace<'_>, bytes: &[u8], limits: Limits) -> VerifyRows {
+pub fn compute(trace: &Trace<'_>, bytes: &[u8], limits: Limits) -> VerifyRows {
     let mut chunks = BTreeMap::new();
     for chunk in trace.chunks() {
         *chunks.entry(escaped(&chunk.kind.0)).or_default() += 1;

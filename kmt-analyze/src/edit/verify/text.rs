@@ -8,7 +8,7 @@ use crate::render::words::counted;
 const PLACES_SHOWN: usize = 20;
 
 /// The screen of a file: sound, unfinished or damaged, and the damage.
-pub fn of(file: &str, row: &VerifyRow) -> Screen {
+pub fn screen(file: &str, row: &VerifyRow) -> Screen {
     let mut screen = Screen::new(answer(file, row));
     screen.facts(facts(row));
     let shown = row.damages.len().min(PLACES_SHOWN);

@@ -63,11 +63,11 @@ pub fn run(
 ) -> Result<Outcome> {
     selection.check(session, "account", Keys::Slab)?;
     let (account, damages) = read(session, options, selection)?;
-    let rows = rows::of(session, &account, selection, options);
+    let rows = rows::compute(session, &account, selection, options);
     if output.json {
         print_rows(&session.env, Schema::first("account"), &rows)?;
     } else {
-        print_screen(session, Screen::verbatim(text::of(&rows.account)), &output.show)?;
+        print_screen(session, Screen::verbatim(text::text(&rows.account)), &output.show)?;
         if selection.is_active() {
             tell!("note: selected by {}", selection.options().join(" "));
         }

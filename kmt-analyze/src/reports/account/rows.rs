@@ -70,7 +70,7 @@ pub struct AccountCallerRow {
 }
 
 /// The rows of an account.
-pub fn of(
+pub fn compute(
     session: &Session<'_>,
     account: &Account,
     selection: &Selection,

@@ -3,7 +3,7 @@
 use super::rows::AccountRow;
 
 /// The sums, and the rows.
-pub fn of(account: &AccountRow) -> String {
+pub fn text(account: &AccountRow) -> String {
     let mut out = String::new();
     for (heading, value) in [
         ("current bytes allocated:", account.current_bytes_allocated),

@@ -7,7 +7,7 @@ use crate::collect::anomalies::AnomalySums;
 use crate::reports::common::ReportContext;
 
 /// Rows of a trace.
-pub fn of(context: &ReportContext<'_, '_>, sums: &AnomalySums) -> AnomalyRows {
+pub fn compute(context: &ReportContext<'_, '_>, sums: &AnomalySums) -> AnomalyRows {
     let mut kinds = kinds(context, sums);
     for kind in &mut kinds {
         kind.rows.sort_by(|a, b| {

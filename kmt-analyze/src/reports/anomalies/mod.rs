@@ -32,10 +32,10 @@ impl Report for AnomalyReport {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> AnomalyRows {
-        kinds::of(context, context.analysis.get(*handle))
+        kinds::compute(context, context.analysis.get(*handle))
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &AnomalyRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::screen(rows, view)
     }
 }

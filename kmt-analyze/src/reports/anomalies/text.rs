@@ -8,7 +8,7 @@ use crate::render::words::counted;
 use crate::reports::common::View;
 
 /// Kinds that occurred with their verdicts, then the sites of each.
-pub fn of(rows: &AnomalyRows, view: &View) -> Screen {
+pub fn screen(rows: &AnomalyRows, view: &View) -> Screen {
     let found: Vec<&AnomalyKind> = rows.anomalies.iter().filter(|kind| kind.count > 0).collect();
     let mut screen = Screen::default();
     answer(&mut screen, &found, view);

@@ -42,7 +42,7 @@ impl Allocator for Vmalloc {
     const NOUNS: [&'static str; 2] = ["vmalloc area", "vmalloc areas"];
 
     fn kernel(context: &ReportContext<'_, '_>, sums: &AreaGroupSums) -> KernelCounts {
-        KernelCounts { vmallocinfo: vmallocinfo::of(context, sums), percpu: None }
+        KernelCounts { vmallocinfo: vmallocinfo::compute(context, sums), percpu: None }
     }
 }
 
@@ -54,6 +54,6 @@ impl Allocator for Percpu {
     const NOUNS: [&'static str; 2] = ["percpu allocation", "percpu allocations"];
 
     fn kernel(context: &ReportContext<'_, '_>, _: &AreaGroupSums) -> KernelCounts {
-        KernelCounts { vmallocinfo: None, percpu: percpu::of(context) }
+        KernelCounts { vmallocinfo: None, percpu: percpu::compute(context) }
     }
 }

@@ -72,10 +72,10 @@ impl<A: Allocator> Report for AreaReport<A> {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> AreaRows {
-        rows::of::<A>(context, context.analysis.get(*handle), &self.by, &self.sort)
+        rows::compute::<A>(context, context.analysis.get(*handle), &self.by, &self.sort)
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &AreaRows, view: &View) -> Screen {
-        text::of::<A>(context, &rows.areas, view)
+        text::screen::<A>(context, &rows.areas, view)
     }
 }

@@ -15,7 +15,7 @@ pub struct PercpuLine {
 }
 
 /// The line at the begin and the end; `None`: not read twice, or not in the kernel (before 4.19).
-pub fn of(context: &ReportContext<'_, '_>) -> Option<PercpuLine> {
+pub fn compute(context: &ReportContext<'_, '_>) -> Option<PercpuLine> {
     let metadata = context.session.trace.metadata();
     let line = |when: &str| bytes(metadata.attachment(&format!("meminfo.{when}"))?);
     Some(PercpuLine { bytes_before: line("before")?, bytes_after: line("after")? })

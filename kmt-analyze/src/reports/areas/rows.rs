@@ -87,7 +87,7 @@ impl AreaSums {
 }
 
 /// Rows of a trace.
-pub fn of<A: Allocator>(
+pub fn compute<A: Allocator>(
     context: &ReportContext<'_, '_>,
     sums: &AreaGroupSums,
     by: &[&'static GroupKey],

@@ -29,7 +29,7 @@ pub const SUMS: [Column; 7] = [
 const UNCERTAIN: Column = Column::number("uncertain").leaves(1);
 
 /// Areas by the keys of `--by`, and the kernel's counts.
-pub fn of<A: Allocator>(context: &ReportContext<'_, '_>, rows: &AreaTables, view: &View) -> Screen {
+pub fn screen<A: Allocator>(context: &ReportContext<'_, '_>, rows: &AreaTables, view: &View) -> Screen {
     let mut screen = Screen::new(amounts::<A>(rows, view));
     if let Some(sentence) = largest(rows, view) {
         screen.answer(sentence);

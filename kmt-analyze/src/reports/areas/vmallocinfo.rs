@@ -93,7 +93,7 @@ fn by_caller(file: &str) -> BTreeMap<Option<String>, (u64, u64)> {
 }
 
 /// The change of a trace; `None`: not read twice, or part of the trace is selected.
-pub fn of(context: &ReportContext<'_, '_>, sums: &AreaGroupSums) -> Option<VmallocInfoChange> {
+pub fn compute(context: &ReportContext<'_, '_>, sums: &AreaGroupSums) -> Option<VmallocInfoChange> {
     let metadata = context.session.trace.metadata();
     let file = |when: &str| metadata.attachment(&format!("vmallocinfo.{when}"));
     let (before, after) = (file("before")?, file("after")?);

@@ -64,7 +64,7 @@ pub fn older_frees(analysis: &Analysis, unmatched: &[u64]) -> Amounts {
 }
 
 /// Sums of the account of call sites, `CACHE SITE`, beside the frees of older objects.
-pub fn of<'a>(
+pub fn compute<'a>(
     sites: impl Iterator<Item = (&'a str, Account)>,
     older_frees: &Amounts,
     limit: usize,

@@ -48,10 +48,10 @@ impl Report for BaselineReport {
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> BaselineRows {
         let analysis = context.analysis;
         let older_frees = caches::older_frees(analysis, &analysis.get(handles.1).0);
-        rows::of(context, &analysis.get(handles.0).stacks, &older_frees)
+        rows::compute(context, &analysis.get(handles.0).stacks, &older_frees)
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &BaselineRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::screen(rows, view)
     }
 }

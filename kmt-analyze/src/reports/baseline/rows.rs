@@ -74,7 +74,7 @@ fn twice<'d>(context: &ReportContext<'_, 'd>, name: &str) -> Option<[&'d [u8]; 2
 }
 
 /// All accounts of a trace; `older_frees`: older objects that were freed, by cache.
-pub fn of(
+pub fn compute(
     context: &ReportContext<'_, '_>,
     pages: &HashMap<u32, FrameTotals, IntHash>,
     older_frees: &Amounts,
@@ -97,7 +97,7 @@ pub fn of(
     };
     let sites = |slab: &Joined| {
         let sites = slab.iter().map(|(name, account)| (name.as_str(), *account));
-        caches::of(sites, older_frees, context.limit)
+        caches::compute(sites, older_frees, context.limit)
     };
     BaselineRows {
         allocinfo: allocinfo.map(|found| rows(found, any, context.limit)),

@@ -16,7 +16,7 @@ enum Unit {
 }
 
 /// Accounts: begin + live in the trace - older memory freed = end.
-pub fn of(rows: &BaselineRows, view: &View) -> Screen {
+pub fn screen(rows: &BaselineRows, view: &View) -> Screen {
     let accounts = [
         ("/proc/allocinfo, bytes by function", &rows.allocinfo, Unit::Bytes),
         ("page_owner, bytes of pages by call site", &rows.page_owner, Unit::Bytes),

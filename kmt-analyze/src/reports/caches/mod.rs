@@ -41,11 +41,11 @@ impl Report for Caches {
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> CacheRows {
-        rows::of(context, &self.rows.sort, self.cache.as_deref())
+        rows::compute(context, &self.rows.sort, self.cache.as_deref())
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &CacheRows, view: &View) -> Screen {
-        text::of(self, context, rows, view)
+        text::screen(self, context, rows, view)
     }
 }
 

@@ -60,7 +60,7 @@ fn caches(analysis: &Analysis) -> impl Iterator<Item = (String, CacheTotals)> {
 }
 
 /// Rows of the caches whose name contains `filter`.
-pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CacheRows {
+pub fn compute(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CacheRows {
     let mut all: Vec<(String, CacheTotals)> = caches(context.analysis)
         .filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter)))
         .collect();

@@ -17,7 +17,7 @@ use crate::trace::session::Session;
 const NOUNS: Nouns = Nouns { one: "cache", several: "caches" };
 
 /// The largest caches, and the meaning of their names.
-pub fn of(report: &Caches, context: &ReportContext<'_, '_>, rows: &CacheRows, view: &View) -> Screen {
+pub fn screen(report: &Caches, context: &ReportContext<'_, '_>, rows: &CacheRows, view: &View) -> Screen {
     let (sort, filter) = (report.rows.sort.first().copied(), report.cache.as_deref());
     let total = rows.caches_total;
     let names = if total == 0 && filter.is_some() { names(context) } else { Vec::new() };

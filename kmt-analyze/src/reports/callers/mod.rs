@@ -51,11 +51,11 @@ impl Report for Callers {
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> CallerRows {
-        rows::of(context, &self.rows.sort, self.call_site.as_deref())
+        rows::compute(context, &self.rows.sort, self.call_site.as_deref())
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &CallerRows, view: &View) -> Screen {
-        text::of(self, context, rows, view)
+        text::screen(self, context, rows, view)
     }
 }
 

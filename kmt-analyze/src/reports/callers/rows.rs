@@ -89,7 +89,7 @@ fn callers(analysis: &Analysis) -> Vec<CallerTotals> {
 }
 
 /// Rows of the call sites whose name contains `filter`.
-pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CallerRows {
+pub fn compute(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CallerRows {
     let named = |caller: CallerTotals| (context.labels().located(caller.address), caller);
     let mut all: Vec<(Symbol, CallerTotals)> = callers(context.analysis).into_iter().map(named).collect();
     all.retain(|(name, _)| filter.is_none_or(|filter| name.contains(filter)));

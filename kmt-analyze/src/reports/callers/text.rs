@@ -11,7 +11,7 @@ use crate::reports::common::{ReportContext, View};
 const NOUNS: Nouns = Nouns { one: "call site", several: "call sites" };
 
 /// The largest call sites, and the share of the first.
-pub fn of(report: &Callers, context: &ReportContext<'_, '_>, rows: &CallerRows, view: &View) -> Screen {
+pub fn screen(report: &Callers, context: &ReportContext<'_, '_>, rows: &CallerRows, view: &View) -> Screen {
     let (sort, filter) = (report.rows.sort.first().copied(), report.call_site.as_deref());
     let total = rows.callers_total;
     let names = if total == 0 && filter.is_some() { names(context) } else { Vec::new() };

@@ -87,10 +87,10 @@ impl Report for CallGraph {
         let analysis = context.analysis;
         let pages = handles.1.map(|pages| pages::calls(analysis.get(pages), analysis.page_size.0));
         let calls = handles.0.map(|calls| analysis.get(calls)).or(pages.as_ref());
-        calls.map_or(CallGraphRows { callgraph: None }, |calls| rows::of(context, calls, self))
+        calls.map_or(CallGraphRows { callgraph: None }, |calls| rows::compute(context, calls, self))
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &CallGraphRows, view: &View) -> Screen {
-        text::of(rows, self.pages, view)
+        text::screen(rows, self.pages, view)
     }
 }

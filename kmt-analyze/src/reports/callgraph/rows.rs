@@ -90,7 +90,7 @@ pub struct CallNode {
 }
 
 /// The call graph of a trace.
-pub fn of(context: &ReportContext<'_, '_>, calls: &CallSums, options: &CallGraph) -> CallGraphRows {
+pub fn compute(context: &ReportContext<'_, '_>, calls: &CallSums, options: &CallGraph) -> CallGraphRows {
     let analysis = context.analysis;
     if calls.stacks.is_empty() {
         return CallGraphRows { callgraph: None };

@@ -9,7 +9,7 @@ use crate::reports::common::View;
 const INDENT_MAX: usize = 12;
 
 /// The call graph, and its heaviest branch.
-pub fn of(rows: &CallGraphRows, pages: bool, view: &View) -> Screen {
+pub fn screen(rows: &CallGraphRows, pages: bool, view: &View) -> Screen {
     let Some(graph) = &rows.callgraph else {
         let what = if pages { "page" } else { "slab" };
         return Screen::new(format!("No {what} allocation has a stack: {}.", super::with_stacks(pages)));

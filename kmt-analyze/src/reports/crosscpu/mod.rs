@@ -30,10 +30,10 @@ impl Report for CrossCpuReport {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> CrossCpuRows {
-        rows::of(context, context.analysis.get(*handle))
+        rows::compute(context, context.analysis.get(*handle))
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &CrossCpuRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::screen(rows, view)
     }
 }

@@ -131,7 +131,7 @@ fn pairs(matrix: &Matrix) -> Vec<PairRow> {
 }
 
 /// Rows of all call sites whose objects were freed on another CPU.
-pub fn of(context: &ReportContext<'_, '_>, sums: &CrossCpuSums) -> CrossCpuRows {
+pub fn compute(context: &ReportContext<'_, '_>, sums: &CrossCpuSums) -> CrossCpuRows {
     let analysis = context.analysis;
     let labels = Labels::new(context.session);
     let callers = (0..).zip(&sums.callers).filter(|(_, caller)| caller.delay.count() > 0);

@@ -13,7 +13,7 @@ use crate::reports::common::shown::{is_more, part};
 const PAIRS: usize = 8;
 
 /// Call sites of objects that were freed on another CPU, and pairs of CPUs and nodes.
-pub fn of(CrossCpuRows { crosscpu: frees }: &CrossCpuRows, view: &View) -> Screen {
+pub fn screen(CrossCpuRows { crosscpu: frees }: &CrossCpuRows, view: &View) -> Screen {
     let mut screen = Screen { answer: answer(frees, view), ..Screen::default() };
     screen.table(callers(frees, view));
     if frees.cross_cpu_frees > 0 || is_more(view.limit) {

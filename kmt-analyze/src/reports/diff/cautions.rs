@@ -4,7 +4,7 @@ use super::DiffOptions;
 use super::rows::{DiffRows, RunRow, SideRow};
 
 /// Sentences on losses, builds and lengths that limit the comparison.
-pub fn of(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Vec<String> {
+pub fn sentences(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Vec<String> {
     let mut out = Vec::new();
     if diff.is_lossy() {
         out.push("Events were lost: event counts are minimums; live figures are uncertain.".to_owned());

@@ -8,7 +8,7 @@ mod profile;
 mod rows;
 mod text;
 
-pub use profile::{RunProfile, build, of};
+pub use profile::{RunProfile, build, compute};
 pub use rows::DiffRows;
 
 use crate::env::Env;
@@ -61,7 +61,7 @@ pub fn run(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions, e
         return Err(Failure::new("--per-second: the clock of a trace counts ticks of unknown length")
             .hint("compare windows of the same number of ticks, with --time and --against"));
     }
-    let rows = rows::of(before, after, options);
+    let rows = rows::compute(before, after, options);
     if options.output.json {
         print_rows(env, Schema::first("diff"), &rows)?;
     } else {
@@ -79,8 +79,8 @@ pub fn run(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions, e
 
 /// The screen of a comparison, and its cautions.
 pub fn screen(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) -> (Screen, Vec<String>) {
-    let rows = rows::of(before, after, options);
-    (text::of(&rows, options), cautions::of(&rows, options))
+    let rows = rows::compute(before, after, options);
+    (text::screen(&rows, options), cautions::sentences(&rows, options))
 }
 
 /// Prints the screen; the limits of the comparison stand where other reports have their trust.
@@ -89,7 +89,7 @@ fn print(rows: &DiffRows, options: &DiffOptions, env: &Env) -> Result<()> {
     // A command and its reason have about 50 characters; the screen names the sides A and B.
     let is_short = options.arguments.chars().count().saturating_add(50) <= show.look.width;
     let arguments = if is_short { options.arguments.as_str() } else { options.placeholders };
-    let text = page(&text::of(rows, options), &cautions::of(rows, options), arguments, &show.look);
+    let text = page(&text::screen(rows, options), &cautions::sentences(rows, options), arguments, &show.look);
     let mut out = if show.pager { Out::paged(env) } else { Out::stdout(env) };
     out.write(text.as_bytes())?;
     out.finish()

@@ -55,7 +55,7 @@ pub fn build(session: &Session<'_>) -> Option<String> {
 }
 
 /// Profile of a run. With `exact`, call sites are function and offset, else function alone.
-pub fn of(
+pub fn compute(
     session: &Session<'_>,
     selection: &Selection,
     by: By,

@@ -88,7 +88,7 @@ impl DiffRow {
 }
 
 /// Rows of a comparison of the runs of two sides.
-pub fn of(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) -> DiffRows {
+pub fn compute(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) -> DiffRows {
     let mut rows = compared(before, after, options);
     let growths = rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real());
     let growth = growths.map(|row| row.bytes_live.change()).filter(|change| *change > 0.0).sum::<f64>();

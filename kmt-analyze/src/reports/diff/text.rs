@@ -10,7 +10,7 @@ use crate::render::words::{counted, share};
 use crate::reports::diff::difference::Difference;
 
 /// The growth, the sides, and the rows that differ.
-pub fn of(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {
+pub fn screen(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {
     let mut screen = Screen::default();
     answer(&mut screen, diff, options);
     let sides = [("A", &diff.before), ("B", &diff.after)]

@@ -33,10 +33,10 @@ impl Report for Events {
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> EventRows {
-        rows::of(context)
+        rows::compute(context)
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &EventRows, view: &View) -> Screen {
-        text::of(context, rows, view)
+        text::screen(context, rows, view)
     }
 }

@@ -51,7 +51,7 @@ pub struct CellRow {
 }
 
 /// Rows of the selected events.
-pub fn of(context: &ReportContext<'_, '_>) -> EventRows {
+pub fn compute(context: &ReportContext<'_, '_>) -> EventRows {
     let counts = CountedEvents::of(context);
     let count = |events| EventCount { events, events_per_second: counts.rate(events) };
     let names = context.session.names();

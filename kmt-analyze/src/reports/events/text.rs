@@ -11,7 +11,7 @@ use crate::render::words::{counted, share};
 use crate::reports::common::{ReportContext, View};
 
 /// Counts by event, task and CPU.
-pub fn of(context: &ReportContext<'_, '_>, rows: &EventRows, view: &View) -> Screen {
+pub fn screen(context: &ReportContext<'_, '_>, rows: &EventRows, view: &View) -> Screen {
     let (counts, labels) = (CountedEvents::of(context), context.labels());
     let events = rows.events.iter().map(|(name, count)| (name.clone(), count.events));
     let by_event = sorted(events.collect());

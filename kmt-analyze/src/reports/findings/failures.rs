@@ -18,7 +18,7 @@ const SLAB: &str = "at least 10 slab allocations failed, and at least 0.1 % of a
 const EXPECTED: [&str; 2] = ["__GFP_NOWARN", "__GFP_NORETRY"];
 
 /// Findings of failed allocations.
-pub fn of(sources: &Sources, view: &View) -> Vec<Finding> {
+pub fn compute(sources: &Sources, view: &View) -> Vec<Finding> {
     let pages = sources.pages.as_ref().and_then(|rows| rows.pages.as_ref());
     pages.and_then(|tables| self::pages(tables, view)).into_iter().chain(slab(sources, view)).collect()
 }

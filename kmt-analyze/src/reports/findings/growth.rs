@@ -22,7 +22,7 @@ fn is_large(bytes: u64, live: u64) -> bool {
 }
 
 /// Findings of growth: one for each family of call sites, and one for pages.
-pub fn of(sources: &Sources, length: u64, view: &View) -> Vec<Finding> {
+pub fn compute(sources: &Sources, length: u64, view: &View) -> Vec<Finding> {
     let Some(tables) = sources.leaks.as_ref().and_then(|rows| rows.tables()) else { return Vec::new() };
     let live = slab_live(sources);
     let families = tables.text.families.iter().filter(|family| is_large(family.bytes, live));

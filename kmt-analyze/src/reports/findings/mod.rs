@@ -94,7 +94,7 @@ impl Report for Findings {
         let recorder = own.unwrap_or_default();
         let summary = Summary.compute(context, &());
         let sources = Sources {
-            parts: parts::of(context, &summary),
+            parts: parts::compute(context, &summary),
             summary,
             leaks: answered(&self.leaks, context, &handles.leaks),
             latency: answered(&self.latency, context, &handles.latency),
@@ -102,11 +102,11 @@ impl Report for Findings {
             most_wasting: waste::most(context, &recorder),
             recorder,
         };
-        rows::of(context, sources)
+        rows::compute(context, sources)
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &FindingRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::screen(rows, view)
     }
 }
 

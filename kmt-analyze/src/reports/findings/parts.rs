@@ -36,7 +36,7 @@ pub struct Part {
 }
 
 /// The parts; `None`: allocations of kmalloc or of caches were not recorded, or no function has a name.
-pub fn of(context: &ReportContext<'_, '_>, summary: &SummaryRows) -> Option<Parts> {
+pub fn compute(context: &ReportContext<'_, '_>, summary: &SummaryRows) -> Option<Parts> {
     let slab = summary.slab.as_ref()?;
     let both = [&slab.kmalloc.totals, &slab.cache.totals];
     if both.iter().any(|totals| totals.bytes_alloc.is_none()) {

@@ -30,13 +30,13 @@ pub struct FindingRows {
 }
 
 /// Findings of a trace.
-pub fn of(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
+pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     let view = context.view(Look::default());
     let (first, last) = context.selection.span(context.session);
-    let mut findings = growth::of(&sources, last.saturating_sub(first), &view);
-    findings.extend(waste::of(&sources, &view));
-    findings.extend(waits::of(&sources, last.saturating_sub(first), &view));
-    findings.extend(failures::of(&sources, &view));
+    let mut findings = growth::compute(&sources, last.saturating_sub(first), &view);
+    findings.extend(waste::compute(&sources, &view));
+    findings.extend(waits::compute(&sources, last.saturating_sub(first), &view));
+    findings.extend(failures::compute(&sources, &view));
     findings.sort_by(|a, b| b.at_stake_percent.total_cmp(&a.at_stake_percent));
     findings.truncate(FINDINGS_MAX);
     FindingRows {

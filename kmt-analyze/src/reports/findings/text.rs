@@ -8,7 +8,7 @@ use crate::reports::common::View;
 use crate::reports::summary::SummaryRows;
 
 /// Findings, the recording, and short totals.
-pub fn of(rows: &FindingRows, view: &View) -> Screen {
+pub fn screen(rows: &FindingRows, view: &View) -> Screen {
     let mut screen = Screen::default();
     let sentence = |finding: &super::Finding| match view.look.exact_bytes {
         true => finding.exact_sentence.clone(),

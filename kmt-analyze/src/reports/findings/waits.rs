@@ -19,7 +19,7 @@ const THRESHOLD_IN_TICKS: &str =
 const WAITED_MIN: u64 = 10_000_000;
 
 /// The finding, where reclaim or compaction was recorded. The share is that of the task that waited longest.
-pub fn of(sources: &Sources, length: u64, view: &View) -> Option<Finding> {
+pub fn compute(sources: &Sources, length: u64, view: &View) -> Option<Finding> {
     let waits = WaitSums::of(&sources.latency.as_ref()?.latency)?;
     if waits.total < WAITED_MIN {
         return None;

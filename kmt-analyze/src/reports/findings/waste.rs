@@ -20,7 +20,7 @@ const BYTES_MIN: u64 = 64 << 10;
 
 /// The finding, where kmalloc's allocations were recorded. The recorder reads statistics into buffers of which half is
 /// wasted: on an idle system it would be the finding.
-pub fn of(sources: &Sources, view: &View) -> Option<Finding> {
+pub fn compute(sources: &Sources, view: &View) -> Option<Finding> {
     let kmalloc = &sources.summary.slab.as_ref()?.kmalloc.totals;
     let own = sources.recorder.values();
     let (own_wasted, own_alloc) = own.fold((0, 0), |sum, own| (sum.0 + own.wasted, sum.1 + own.alloc));

@@ -64,7 +64,7 @@ pub struct FallbackRow {
 }
 
 /// Rows of a trace; `None` if fallbacks were not recorded.
-pub fn of(traced: &Traced<'_, '_, '_>, fallbacks: &HashMap<Fallback, u64>) -> Option<FallbackTable> {
+pub fn compute(traced: &Traced<'_, '_, '_>, fallbacks: &HashMap<Fallback, u64>) -> Option<FallbackTable> {
     let is_it = |class: &EventClass| class.name == "mm_page_alloc_extfrag";
     if fallbacks.is_empty() && traced.context.recorded_class(is_it) != Some(true) {
         return None;

@@ -141,7 +141,7 @@ fn all_sums<'t>(traced: &'t Traced<'_, '_, '_>, occupancy: &OccupancySums) -> Al
 }
 
 /// Rows of a trace.
-pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTables {
+pub fn compute(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTables {
     let AllSums { kinds, callers, caches } = all_sums(traced, occupancy);
     let mut callers: Vec<(u64, Symbol, InternalSums)> = callers
         .into_iter()

@@ -64,7 +64,11 @@ pub fn wasted_in_all(internal: &InternalTables) -> Option<(u64, u64)> {
 }
 
 /// Losses of all places, the largest first, unknown ones last.
-pub fn of(context: &ReportContext<'_, '_>, tables: &FragmentationTables, requested: Requested) -> Vec<Loss> {
+pub fn compute(
+    context: &ReportContext<'_, '_>,
+    tables: &FragmentationTables,
+    requested: Requested,
+) -> Vec<Loss> {
     let page_size = context.analysis.page_size.0;
     let mut losses = vec![
         objects(context, &tables.internal),

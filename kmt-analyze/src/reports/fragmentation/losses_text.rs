@@ -8,7 +8,7 @@ use crate::reports::common::View;
 use crate::reports::common::answer::MaybeRefused;
 
 /// A screen with the largest loss, and a table of all.
-pub fn of(rows: &FragmentationTables, losses: &[Loss], requested: Requested, view: &View) -> Screen {
+pub fn screen(rows: &FragmentationTables, losses: &[Loss], requested: Requested, view: &View) -> Screen {
     let mut screen = Screen::new(answer(rows, losses, requested, view));
     let largest = |loss: &Loss| loss.largest.clone().filter(|(_, bytes)| *bytes > 0);
     screen.table(

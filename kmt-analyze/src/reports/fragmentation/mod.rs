@@ -74,10 +74,10 @@ impl Report for Fragmentation {
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> FragmentationRows {
         let analysis = context.analysis;
         let (occupancy, mixing) = (analysis.get(handles.0), analysis.get(handles.1));
-        rows::of(context, occupancy, mixing, analysis.get(handles.2))
+        rows::compute(context, occupancy, mixing, analysis.get(handles.2))
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &FragmentationRows, view: &View) -> Screen {
-        text::of(context, rows, view)
+        text::screen(context, rows, view)
     }
 }

@@ -39,7 +39,7 @@ pub fn refusal(traced: &Traced<'_, '_, '_>) -> Option<String> {
 }
 
 /// Rows of a trace.
-pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> MaybeRefused<Occupied> {
+pub fn compute(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> MaybeRefused<Occupied> {
     let (None, Some(map)) = (refusal(traced), traced.context.analysis.direct_map) else {
         return MaybeRefused::Refused { refused: refusal(traced).unwrap_or_default() };
     };
@@ -48,7 +48,7 @@ pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> MaybeRefuse
     let unused = |sums: &CacheSums| sums.held - sums.live.min(sums.held);
     sums.sort_by(|a, b| (unused(&b.1), a.0).cmp(&(unused(&a.1), b.0)));
     let coverage = traced.coverage();
-    let (pinned_by, pinned_by_total) = pinned::of(traced, occupancy);
+    let (pinned_by, pinned_by_total) = pinned::compute(traced, occupancy);
     let caches = sums.iter().map(|(name, sums)| cache(traced, name, sums, coverage.get(name)));
     let caches: Vec<OccupiedCache> = caches.collect();
     MaybeRefused::Found(Box::new(Occupied {

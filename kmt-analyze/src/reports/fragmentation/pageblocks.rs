@@ -127,7 +127,7 @@ const UNMOVABLE: i32 = 0;
 const MOVABLE: usize = 1;
 
 /// Rows of a trace; `None` if page events were not recorded.
-pub fn of(traced: &Traced<'_, '_, '_>, mixing: &MixingSums) -> Option<Pageblocks> {
+pub fn compute(traced: &Traced<'_, '_, '_>, mixing: &MixingSums) -> Option<Pageblocks> {
     if traced.context.recorded(Meaning::PAGE_ALLOC) != Some(true) {
         return None;
     }

@@ -58,7 +58,7 @@ pub fn all(occupancy: &OccupancySums) -> Vec<(u32, &Pins)> {
 }
 
 /// Call sites with survivors on slab pages, those that pin most first, at most the limit; number of all of them.
-pub fn of(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> (Vec<PinRow>, usize) {
+pub fn compute(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> (Vec<PinRow>, usize) {
     let all = all(occupancy);
     let rows = all.iter().take(traced.context.limit).map(|(caller, pins)| row(traced, *caller, pins));
     (rows.collect(), all.len())

@@ -53,7 +53,7 @@ pub struct PageFragmentation {
 }
 
 /// Rows of a trace.
-pub fn of(
+pub fn compute(
     context: &ReportContext<'_, '_>,
     occupancy: &OccupancySums,
     mixing: &MixingSums,
@@ -62,13 +62,13 @@ pub fn of(
     let caches = cache_names(context.analysis);
     let traced = Traced::of(context, &caches);
     let tables = FragmentationTables {
-        internal: internal::of(&traced, occupancy),
-        slabs: slabs::of(&traced),
-        occupancy: occupancy::of(&traced, occupancy),
+        internal: internal::compute(&traced, occupancy),
+        slabs: slabs::compute(&traced),
+        occupancy: occupancy::compute(&traced, occupancy),
         pages: PageFragmentation {
-            zones: zones::of(&traced),
-            fallbacks: fallbacks::of(&traced, fallbacks),
-            pageblocks: pageblocks::of(&traced, mixing),
+            zones: zones::compute(&traced),
+            fallbacks: fallbacks::compute(&traced, fallbacks),
+            pageblocks: pageblocks::compute(&traced, mixing),
         },
     };
     FragmentationRows { fragmentation: tables }

@@ -85,7 +85,7 @@ pub fn all(traced: &Traced<'_, '_, '_>) -> Option<Vec<CacheTail>> {
 }
 
 /// Rows of a trace; `None` without a snapshot.
-pub fn of(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
+pub fn compute(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
     let caches = all(traced)?;
     let page_size = traced.context.analysis.page_size.0;
     let total = |of: fn(&CacheTail) -> u64| caches.iter().map(of).fold(0, u64::saturating_add);

@@ -7,11 +7,11 @@ use crate::render::screen::Screen;
 use crate::reports::common::{ReportContext, View};
 
 /// All parts.
-pub fn of(context: &ReportContext<'_, '_>, rows: &FragmentationRows, view: &View) -> Screen {
+pub fn screen(context: &ReportContext<'_, '_>, rows: &FragmentationRows, view: &View) -> Screen {
     let rows = &rows.fragmentation;
     let requested = Requested::of(context);
-    let losses = losses::of(context, rows, requested);
-    let mut screen = losses_text::of(rows, &losses, requested, view);
+    let losses = losses::compute(context, rows, requested);
+    let mut screen = losses_text::screen(rows, &losses, requested, view);
     for loss in &losses {
         match loss.place {
             UnusedIn::Objects => internal_text::add(&mut screen, &rows.internal, context, view),

@@ -45,7 +45,7 @@ const FILES: [(&str, &str); 3] =
     [("before", "buddyinfo.before"), ("after", "buddyinfo.after"), ("", "buddyinfo")];
 
 /// Rows of a trace; `None` without a snapshot.
-pub fn of(traced: &Traced<'_, '_, '_>) -> Option<Vec<ZoneRow>> {
+pub fn compute(traced: &Traced<'_, '_, '_>) -> Option<Vec<ZoneRow>> {
     let zones = |name: &str| traced.attachment(&[name]).map(buddy::parse).unwrap_or_default();
     let row = |when: &'static str, zone: Zone| {
         let orders = 0..zone.free.len();

@@ -161,13 +161,15 @@ impl<R: Groupable> Report for Grouped<R> {
 
     fn compute(&self, context: &ReportContext<'_, '_>, (own, groups): &Self::Handles) -> Self::Rows {
         let analysis = context.analysis;
-        let groups = groups.map(|handle| rows::of(context, analysis.get(handle), &self.report));
+        let groups = groups.map(|handle| rows::compute(context, analysis.get(handle), &self.report));
         GroupedRows { rows: self.report.compute(context, own), groups }
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &Self::Rows, view: &View) -> Screen {
         match &rows.groups {
-            Some(groups) => text::of(R::NAME, groups, self.report.row_options().sort.first().copied(), view),
+            Some(groups) => {
+                text::screen(R::NAME, groups, self.report.row_options().sort.first().copied(), view)
+            }
             None => Report::screen(&self.report, context, &rows.rows, view),
         }
     }

@@ -85,7 +85,7 @@ fn add(
 }
 
 /// Rows of all groups.
-pub fn of(context: &ReportContext<'_, '_>, sums: &GroupSums, report: &impl Groupable) -> GroupRows {
+pub fn compute(context: &ReportContext<'_, '_>, sums: &GroupSums, report: &impl Groupable) -> GroupRows {
     let analysis = context.analysis;
     let options = report.row_options();
     let values = Values::new(context);

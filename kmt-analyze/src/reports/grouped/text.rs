@@ -8,7 +8,7 @@ use crate::reports::common::lead::lead;
 use crate::reports::common::sorting::SortKey;
 
 /// The largest groups, and the share of the first.
-pub fn of(report: &str, rows: &GroupRows, sort: Option<SortKey>, view: &View) -> Screen {
+pub fn screen(report: &str, rows: &GroupRows, sort: Option<SortKey>, view: &View) -> Screen {
     let GroupRows { table, all } = rows;
     let first = table.first();
     let first = first.as_ref().map(|(name, row)| (name.as_str(), &row.sums));

@@ -107,7 +107,7 @@ impl ChangeRows {
 }
 
 /// Changes of a file.
-pub fn of(session: &Session<'_>) -> ChangeRows {
+pub fn compute(session: &Session<'_>) -> ChangeRows {
     let metadata = session.trace.metadata();
     let page_size = session.trace.header().page_size.unwrap_or(4096);
     ChangeRows {
@@ -115,7 +115,7 @@ pub fn of(session: &Session<'_>) -> ChangeRows {
         slabinfo: twice(metadata, "slabinfo").map(|(before, after)| caches(before, after, page_size)),
         buddyinfo: twice(metadata, "buddyinfo").map(|(before, after)| zones(before, after, page_size)),
         vmstat: twice(metadata, "vmstat").map(|(before, after)| vmstat(before, after)),
-        zoneinfo: twice(metadata, "zoneinfo").map(|(before, after)| zone_changes::of(before, after)),
+        zoneinfo: twice(metadata, "zoneinfo").map(|(before, after)| zone_changes::compute(before, after)),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::reports::common::shown::part;
 const ROWS: usize = 10;
 
 /// Free memory, slab memory, and the tables.
-pub fn of(rows: &ChangeRows, view: &View) -> Screen {
+pub fn screen(rows: &ChangeRows, view: &View) -> Screen {
     if rows.is_empty() {
         return Screen::new(
             "The file does not have the kernel's counts of its begin and its end; kmt-capture record stores them.",

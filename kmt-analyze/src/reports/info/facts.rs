@@ -12,7 +12,7 @@ use crate::reports::common::View;
 use crate::trace::session::Session;
 
 /// All facts.
-pub fn of(rows: &InfoRows, session: &Session<'_>, view: &View) -> Vec<(&'static str, String)> {
+pub fn compute(rows: &InfoRows, session: &Session<'_>, view: &View) -> Vec<(&'static str, String)> {
     let (trace, metadata) = (session.trace, session.trace.metadata());
     let mut out = vec![
         ("file", escaped(session.path.as_os_str().as_encoded_bytes())),

@@ -37,12 +37,12 @@ pub fn show(session: &Session<'_>, name: &str, at: Option<&TimeRange>) -> Result
 
 /// Prints what the stored counts of the kernel say changed.
 pub fn diff(session: &Session<'_>, output: &Output) -> Result<Outcome> {
-    let rows = changes::of(session);
+    let rows = changes::compute(session);
     if output.json {
         print_rows(&session.env, Schema::first("info-diff"), &rows)?;
     } else {
         let context = Context { session, selection: &Selection::default(), limit: output.rows() };
-        let screen = changes_text::of(&rows, &context.view(output.show.look));
+        let screen = changes_text::screen(&rows, &context.view(output.show.look));
         print_screen(session, screen, &output.show)?;
     }
     Ok(Outcome::Done)
@@ -50,12 +50,12 @@ pub fn diff(session: &Session<'_>, output: &Output) -> Result<Outcome> {
 
 /// Prints the report.
 pub fn run(session: &Session<'_>, output: &Output) -> Result<Outcome> {
-    let (rows, damages) = rows::of(session);
+    let (rows, damages) = rows::compute(session);
     if output.json {
         print_rows(&session.env, Schema::first("info"), &rows)?;
     } else {
         let context = Context { session, selection: &Selection::default(), limit: output.rows() };
-        let screen = text::of(&rows, session, &context.view(output.show.look));
+        let screen = text::screen(&rows, session, &context.view(output.show.look));
         print_screen(session, screen, &output.show)?;
     }
     Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))

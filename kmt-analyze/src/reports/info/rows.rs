@@ -123,7 +123,7 @@ fn as_map<S: Serializer, T: Serialize>(pairs: &[(String, T)], serializer: S) -> 
 }
 
 /// Rows of a file, and the damage of its event chunks.
-pub fn of(session: &Session<'_>) -> (InfoRows, Vec<Damage>) {
+pub fn compute(session: &Session<'_>) -> (InfoRows, Vec<Damage>) {
     let trace = session.trace;
     let metadata = trace.metadata();
     let (events, damages) = chunks::read(trace);

@@ -10,11 +10,11 @@ use crate::reports::common::View;
 use crate::trace::session::Session;
 
 /// Contents and losses, the facts of the file, and tables of CPUs, losses and events.
-pub fn of(rows: &InfoRows, session: &Session<'_>, view: &View) -> Screen {
+pub fn screen(rows: &InfoRows, session: &Session<'_>, view: &View) -> Screen {
     let mut screen = Screen::new(contents(rows, view));
     screen.answer.extend((rows.head.trace.cpus > 0).then(|| losses(rows)));
     screen.answer.extend(flaws(rows));
-    screen.facts(facts::of(rows, session, view));
+    screen.facts(facts::compute(rows, session, view));
     let (cpus, cpus_left) = cpus(rows, view.limit);
     let (places, places_left) = losses::places(rows, view);
     let (events, events_left) = events(rows, view.limit);

@@ -33,7 +33,7 @@ pub struct ZoneInfoChange {
 }
 
 /// Zones that were there both times and changed, the largest change of free pages first.
-pub fn of(before: &[u8], after: &[u8]) -> Vec<ZoneInfoChange> {
+pub fn compute(before: &[u8], after: &[u8]) -> Vec<ZoneInfoChange> {
     let after = zoneinfo::parse(after);
     let mut by_name: BTreeMap<(u32, &str), &ZoneInfo> = BTreeMap::new();
     for zone in &after {
@@ -75,7 +75,7 @@ mod tests {
                 .concat();
         let after = [zone(1, "Normal", [10, 5, 6]), zone(0, "Normal", [50, 5, 8]), zone(0, "DMA", [9, 2, 3])]
             .concat();
-        let rows = of(before.as_bytes(), after.as_bytes());
+        let rows = compute(before.as_bytes(), after.as_bytes());
         let found: Vec<_> = rows
             .iter()
             .map(|row| {

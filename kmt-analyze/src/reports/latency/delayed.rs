@@ -37,7 +37,7 @@ pub struct DelayedAllocation {
 }
 
 /// Allocations that waited, the longest waits first, at most `limit`; and the number of all.
-pub fn of(
+pub fn compute(
     names: &StallNames<'_, '_, '_>,
     analysis: &Analysis,
     limit: usize,

@@ -55,7 +55,11 @@ const EACH_MAX: u64 = 5;
 
 /// Stalls that are not nested in another one of their task, each with those within it. `has_functions`: functions were
 /// traced.
-pub fn of(context: &Context<'_, '_>, names: &StallNames<'_, '_, '_>, has_functions: bool) -> LongIntervals {
+pub fn compute(
+    context: &Context<'_, '_>,
+    names: &StallNames<'_, '_, '_>,
+    has_functions: bool,
+) -> LongIntervals {
     let mut groups = grouped(&names.stalls.intervals);
     groups.sort_by_key(|group| (std::cmp::Reverse(length(&group.outer)), group.outer.begin));
     let session = context.session;

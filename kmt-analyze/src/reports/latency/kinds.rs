@@ -105,7 +105,7 @@ pub struct ShrinkerFunction {
 }
 
 /// All kinds: first the others in a fixed order, then shrinkers and functions, the longest first.
-pub fn of(names: &StallNames<'_, '_, '_>) -> Vec<StallKind> {
+pub fn compute(names: &StallNames<'_, '_, '_>) -> Vec<StallKind> {
     let mut all: Vec<(Stall, &Histogram)> = names.stalls.kinds.iter().map(|(s, h)| (*s, h)).collect();
     all.sort_by_key(|(stall, lengths)| {
         let group = match stall {

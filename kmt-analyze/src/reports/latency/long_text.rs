@@ -9,7 +9,7 @@ use crate::render::words::counted;
 use crate::reports::common::View;
 
 /// Stalls over the threshold.
-pub fn of(latency: &LatencyTables, intervals: &LongIntervals, view: &View) -> Screen {
+pub fn screen(latency: &LatencyTables, intervals: &LongIntervals, view: &View) -> Screen {
     let threshold = rounded(latency.threshold.unwrap_or(0), view.unit);
     let all = (latency.intervals.len() as u64).saturating_add(latency.intervals_left_out);
     let Some(longest) = &intervals.longest else { return none(latency, &threshold, view) };

@@ -83,10 +83,10 @@ impl Report for Latency {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, (stalls, threshold): &Self::Handles) -> LatencyRows {
-        rows::of(context, context.analysis.get(*stalls), *threshold)
+        rows::compute(context, context.analysis.get(*stalls), *threshold)
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &LatencyRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::screen(rows, view)
     }
 }

@@ -76,13 +76,13 @@ pub struct IntervalRow {
 }
 
 /// Rows of a trace.
-pub fn of(context: &ReportContext<'_, '_>, stalls: &StallSums, threshold: Option<u64>) -> LatencyRows {
+pub fn compute(context: &ReportContext<'_, '_>, stalls: &StallSums, threshold: Option<u64>) -> LatencyRows {
     let analysis = context.analysis;
     let recorded = Recorded::of(context);
     let labels = context.labels();
     let names = StallNames::new(labels, stalls);
-    let (delayed_allocations, delayed_allocations_total) = delayed::of(&names, analysis, context.limit);
-    let (tasks, tasks_total) = tasks::of(stalls, labels, &recorded, context.limit);
+    let (delayed_allocations, delayed_allocations_total) = delayed::compute(&names, analysis, context.limit);
+    let (tasks, tasks_total) = tasks::compute(stalls, labels, &recorded, context.limit);
     let interval = |i: &crate::collect::stalls::Interval| IntervalRow {
         kind: names.name(i.stall),
         pid: i.pid,
@@ -92,7 +92,7 @@ pub fn of(context: &ReportContext<'_, '_>, stalls: &StallSums, threshold: Option
         length: i.end.saturating_sub(i.begin),
     };
     let tables = LatencyTables {
-        kinds: kinds::of(&names),
+        kinds: kinds::compute(&names),
         shrinker_functions: kinds::by_function(&names),
         delayed_allocations_total,
         delayed_allocations,
@@ -105,7 +105,7 @@ pub fn of(context: &ReportContext<'_, '_>, stalls: &StallSums, threshold: Option
         threshold,
         intervals: stalls.intervals.iter().map(interval).collect(),
         intervals_left_out: stalls.intervals_left_out,
-        long_intervals: threshold.map(|_| intervals::of(context, &names, recorded.graph)),
+        long_intervals: threshold.map(|_| intervals::compute(context, &names, recorded.graph)),
         failed_allocations: stalls.delayed.iter().filter(|(d, _)| d.failed).map(|(_, w)| w.count).sum(),
     };
     LatencyRows { latency: tables }

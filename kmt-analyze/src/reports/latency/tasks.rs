@@ -87,7 +87,7 @@ pub struct OrderCount {
 }
 
 /// Tasks that reclaimed, the longest waits first, at most `limit`; and the number of all.
-pub fn of(
+pub fn compute(
     stalls: &StallSums,
     labels: &Labels<'_, '_>,
     recorded: &Recorded,

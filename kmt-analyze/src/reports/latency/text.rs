@@ -10,9 +10,9 @@ use crate::render::words::counted;
 use crate::reports::common::View;
 
 /// The answer and all tables, or the long stalls where a threshold was given.
-pub fn of(LatencyRows { latency }: &LatencyRows, view: &View) -> Screen {
+pub fn screen(LatencyRows { latency }: &LatencyRows, view: &View) -> Screen {
     if let Some(intervals) = &latency.long_intervals {
-        return long_text::of(latency, intervals, view);
+        return long_text::screen(latency, intervals, view);
     }
     let mut screen = Screen::new(
         WaitSums::of(latency).map_or_else(|| no_waits(latency), |waits| waits.sentence(view.unit)),

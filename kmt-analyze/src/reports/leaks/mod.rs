@@ -90,10 +90,10 @@ impl Report for Leaks {
             calls: handles.calls.map(|calls| analysis.get(calls)),
             until: handles.until,
         };
-        rows::of(context, collected, self.ignore.as_ref())
+        rows::compute(context, collected, self.ignore.as_ref())
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &LeakRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::screen(rows, view)
     }
 }

@@ -70,7 +70,11 @@ pub struct LeakTables {
 const WINDOW_NS_MIN: u64 = 1_000_000_000;
 
 /// Rows of a trace.
-pub fn of(context: &ReportContext<'_, '_>, collected: LeakSums<'_>, ignore: Option<&Ignore>) -> LeakRows {
+pub fn compute(
+    context: &ReportContext<'_, '_>,
+    collected: LeakSums<'_>,
+    ignore: Option<&Ignore>,
+) -> LeakRows {
     let analysis = context.analysis;
     let LeakSums { growth, kin, until, .. } = collected;
     let (first, last) = context.selection.span(context.session);

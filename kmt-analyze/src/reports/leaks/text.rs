@@ -15,7 +15,7 @@ use crate::reports::common::answer::MaybeRefused;
 const STACKS: usize = 3;
 
 /// Growth of memory, and call sites by verdict.
-pub fn of(rows: &LeakRows, view: &View) -> Screen {
+pub fn screen(rows: &LeakRows, view: &View) -> Screen {
     let tables = match &rows.leaks {
         MaybeRefused::Refused { refused } => return refusal(refused),
         MaybeRefused::Found(tables) => tables,

@@ -10,7 +10,7 @@ use crate::reports::common::labels::Labels;
 use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
 
 /// Groups by keys `by`, sorted by keys `order`.
-pub fn of(
+pub fn compute(
     context: &ReportContext<'_, '_>,
     sums: &LifeGroupSums,
     by: &[&'static GroupKey],

@@ -74,14 +74,14 @@ impl Report for Lifetimes {
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> LifetimeRows {
         let analysis = context.analysis;
-        let own = rows::of(context, analysis.get(handles.0), &self.sort, handles.2);
-        let groups = handles
-            .1
-            .map(|groups| groups::of(context, analysis.get(groups), &self.groups.by, &self.sort, handles.2));
+        let own = rows::compute(context, analysis.get(handles.0), &self.sort, handles.2);
+        let groups = handles.1.map(|groups| {
+            groups::compute(context, analysis.get(groups), &self.groups.by, &self.sort, handles.2)
+        });
         LifetimeRows { groups, ..own }
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &LifetimeRows, view: &View) -> Screen {
-        text::of(rows, self.sort.first().copied(), view)
+        text::screen(rows, self.sort.first().copied(), view)
     }
 }

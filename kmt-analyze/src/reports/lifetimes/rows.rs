@@ -64,7 +64,7 @@ impl LifetimeRow {
 }
 
 /// Rows of all call sites, sorted by these keys.
-pub fn of(
+pub fn compute(
     context: &ReportContext<'_, '_>,
     sums: &LifetimeSums,
     keys: &[LifetimeKey],

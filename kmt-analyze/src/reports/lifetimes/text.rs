@@ -16,7 +16,7 @@ const SITES: Nouns = Nouns { one: "call site", several: "call sites" };
 const CENSORED: u64 = 20;
 
 /// Lifetimes by call site, or by other keys.
-pub fn of(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Screen {
+pub fn screen(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Screen {
     let answer = match rows.survival.sentence(view) {
         Some(sentence) => format!("{} {sentence}", answer(rows, sort, view)),
         None => answer(rows, sort, view),

@@ -55,10 +55,10 @@ impl Report for MemoryReport {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> MemoryRows {
-        MemoryRows { groups: rows::of(context, handles, &self.by) }
+        MemoryRows { groups: rows::compute(context, handles, &self.by) }
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &MemoryRows, view: &View) -> Screen {
-        text::of(context, &rows.groups, view)
+        text::screen(context, &rows.groups, view)
     }
 }

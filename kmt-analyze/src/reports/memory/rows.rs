@@ -120,7 +120,7 @@ impl MemorySums {
 }
 
 /// Groups by keys `by`, the largest first: by live memory at an instant, else by allocated memory.
-pub fn of(
+pub fn compute(
     context: &ReportContext<'_, '_>,
     handles: &MemoryHandles,
     by: &[&'static GroupKey],

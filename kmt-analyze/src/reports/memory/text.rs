@@ -18,7 +18,7 @@ const KINDS: [Kind; 4] = [
 ];
 
 /// Memory of all kinds by group.
-pub fn of(context: &ReportContext<'_, '_>, table: &GroupTable<MemoryRow>, view: &View) -> Screen {
+pub fn screen(context: &ReportContext<'_, '_>, table: &GroupTable<MemoryRow>, view: &View) -> Screen {
     let nouns = table.nouns();
     let groups = counted(table.groups_total as u64, nouns.one, nouns.several);
     let mut screen = Screen::new(format!("Memory of {groups}, the largest first."));

@@ -13,7 +13,7 @@ use crate::reports::common::{ReportContext, View};
 use crate::reports::grouped::GroupTable;
 
 /// Its sentences.
-pub fn of(
+pub fn sentences(
     context: &ReportContext<'_, '_>,
     tables: &PageTables,
     sort: Option<PageKey>,

@@ -40,7 +40,7 @@ struct OfCaller {
 }
 
 /// Sums by the first function in the stack outside the allocator; empty without stacks.
-pub fn of(
+pub fn compute(
     context: &ReportContext<'_, '_>,
     stacks: &HashMap<u32, FrameTotals, IntHash>,
     recorded: RecordedSums,

@@ -9,7 +9,7 @@ use crate::reports::common::rows::FrameSums;
 use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
 
 /// Groups by keys `by`, sorted by keys `order`.
-pub fn of(
+pub fn compute(
     context: &ReportContext<'_, '_>,
     sums: &PageGroupSums,
     by: &[&'static GroupKey],

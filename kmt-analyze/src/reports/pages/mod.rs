@@ -79,15 +79,19 @@ impl Report for Pages {
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> PageRows {
         let analysis = context.analysis;
-        let mut rows = rows::of(context, &analysis.get(handles.0).stacks, &self.sort);
+        let mut rows = rows::compute(context, &analysis.get(handles.0).stacks, &self.sort);
         if let Some((tables, groups)) = rows.pages.as_mut().zip(handles.1) {
-            tables.groups =
-                Some(groups::of(context, analysis.get(groups), &self.by, rows::unless_given(&self.sort)));
+            tables.groups = Some(groups::compute(
+                context,
+                analysis.get(groups),
+                &self.by,
+                rows::unless_given(&self.sort),
+            ));
         }
         rows
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &PageRows, view: &View) -> Screen {
-        text::of(self, context, rows, view)
+        text::screen(self, context, rows, view)
     }
 }

@@ -75,7 +75,7 @@ pub struct PageFlagsRow {
 }
 
 /// Rows of a trace.
-pub fn of(
+pub fn compute(
     context: &ReportContext<'_, '_>,
     stacks: &HashMap<u32, FrameTotals, IntHash>,
     keys: &[PageKey],
@@ -91,7 +91,7 @@ pub fn of(
         all: PageSums::of(analysis, recorded),
         by_order_and_migratetype: by_type(analysis, recorded, keys),
         by_gfp_flags: by_flags(analysis, recorded, keys),
-        callers: callers::of(context, stacks, recorded, unless_given(keys)),
+        callers: callers::compute(context, stacks, recorded, unless_given(keys)),
         other_events: other_events(context),
         groups: None,
     };

@@ -30,12 +30,12 @@ pub const PAGES: [Column; 7] = [
 const UNCERTAIN: Column = Column::number("uncertain").leaves(1);
 
 /// Pages allocated, by call site, order, migrate type and flags: by pages, unless there are keys to sort by.
-pub fn of(report: &Pages, context: &ReportContext<'_, '_>, rows: &PageRows, view: &View) -> Screen {
+pub fn screen(report: &Pages, context: &ReportContext<'_, '_>, rows: &PageRows, view: &View) -> Screen {
     let sort = &report.sort;
     let Some(tables) = &rows.pages else {
         return Screen::new("No page events were recorded: record kmem:mm_page_alloc and kmem:mm_page_free.");
     };
-    let answer = answer::of(context, tables, sort.first().copied(), view);
+    let answer = answer::sentences(context, tables, sort.first().copied(), view);
     let mut screen = Screen { answer, ..Screen::default() };
     if let Some(groups) = &tables.groups {
         let columns = EVENTS.into_iter().chain(page_columns(view));

@@ -51,10 +51,10 @@ impl Report for PeakReport {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> PeakRows {
-        rows::of(context, context.analysis.get(*handle))
+        rows::compute(context, context.analysis.get(*handle))
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &PeakRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::screen(rows, view)
     }
 }

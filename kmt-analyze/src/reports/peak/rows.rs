@@ -101,7 +101,7 @@ fn by_caller(
 }
 
 /// Rows of the peak.
-pub fn of(context: &ReportContext<'_, '_>, peak: &LiveBytes) -> PeakRows {
+pub fn compute(context: &ReportContext<'_, '_>, peak: &LiveBytes) -> PeakRows {
     let analysis = context.analysis;
     let labels = Labels::new(context.session);
     // Where events were lost, more objects may be live: no range.

@@ -6,7 +6,7 @@ use crate::render::words::{counted, share};
 use crate::reports::common::View;
 
 /// The peak, its range, and the call sites that allocated the memory.
-pub fn of(PeakRows { peak }: &PeakRows, view: &View) -> Screen {
+pub fn screen(PeakRows { peak }: &PeakRows, view: &View) -> Screen {
     let (Some(bytes), Some(objects), Some(at)) = (peak.bytes_live, peak.live, peak.time) else {
         return Screen::new("No peak: no slab object was allocated in the selected part of the trace.");
     };

@@ -36,11 +36,11 @@ impl Report for Sizes {
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> SizeRows {
-        rows::of(context, &self.rows.sort)
+        rows::compute(context, &self.rows.sort)
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &SizeRows, view: &View) -> Screen {
-        text::of(context, rows, self.rows.sort.first().copied(), view)
+        text::screen(context, rows, self.rows.sort.first().copied(), view)
     }
 }
 

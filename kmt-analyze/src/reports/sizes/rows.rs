@@ -60,7 +60,7 @@ struct Class {
 }
 
 /// Rows of all size classes.
-pub fn of(context: &ReportContext<'_, '_>, sort: &[SortKey]) -> SizeRows {
+pub fn compute(context: &ReportContext<'_, '_>, sort: &[SortKey]) -> SizeRows {
     let analysis = context.analysis;
     let mut all = classes(analysis);
     let number = |class: &Class, key: SortKey| key.number(&in_order(class.estimate, class.totals));

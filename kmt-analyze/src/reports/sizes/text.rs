@@ -14,7 +14,12 @@ const REQUESTS: usize = 3;
 const NOUNS: Nouns = Nouns { one: "kmalloc size class", several: "kmalloc size classes" };
 
 /// The largest size classes, and the requests that waste most in them.
-pub fn of(context: &ReportContext<'_, '_>, rows: &SizeRows, sort: Option<SortKey>, view: &View) -> Screen {
+pub fn screen(
+    context: &ReportContext<'_, '_>,
+    rows: &SizeRows,
+    sort: Option<SortKey>,
+    view: &View,
+) -> Screen {
     let name = rows.sizes.first().map(|row| format!("kmalloc of {} bytes", count(row.size_class)));
     let first = name.as_deref().zip(rows.sizes.first().map(|row| &row.sums));
     let total = rows.sizes_total;

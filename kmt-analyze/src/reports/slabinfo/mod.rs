@@ -50,10 +50,10 @@ impl Report for SlabInfo {
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> SlabInfoRows {
         let analysis = context.analysis;
         let changes = SlabChanges::of(context, &analysis.get(handles.1).0);
-        rows::of(context, analysis.get(handles.0), changes.as_ref())
+        rows::compute(context, analysis.get(handles.0), changes.as_ref())
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &SlabInfoRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::screen(rows, view)
     }
 }

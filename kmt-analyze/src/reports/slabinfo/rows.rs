@@ -90,7 +90,7 @@ pub fn read(context: &Context<'_, '_>) -> (Vec<Snapshot>, bool) {
 }
 
 /// Rows of a trace; caches with more live objects than possible are first.
-pub fn of(
+pub fn compute(
     context: &ReportContext<'_, '_>,
     moments: &MomentSums,
     changes: Option<&SlabChanges>,

@@ -7,7 +7,7 @@ use crate::render::words::counted;
 use crate::reports::common::View;
 
 /// Caches with frees that have no event first.
-pub fn of(rows: &SlabInfoRows, view: &View) -> Screen {
+pub fn screen(rows: &SlabInfoRows, view: &View) -> Screen {
     let rows = &rows.slabinfo;
     let mut screen = Screen::new(answer(rows, view));
     let over = |cache: &SlabInfoCache| cache.most_over(&rows.times);

@@ -37,10 +37,10 @@ impl Report for Summary {
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> SummaryRows {
-        rows::of(context)
+        rows::compute(context)
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) -> Screen {
-        text::of(context, rows, view)
+        text::screen(context, rows, view)
     }
 }

@@ -5,7 +5,7 @@ use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::{ReportContext, View};
 
 /// Balance of all pages; no rows where nothing happened to any. `--wide` has rows of zeros, too.
-pub fn of(context: &ReportContext<'_, '_>, pages: &PageSums, view: &View) -> Table {
+pub fn table(context: &ReportContext<'_, '_>, pages: &PageSums, view: &View) -> Table {
     let columns = [
         Column::text("page allocator"),
         Column::number("events"),

@@ -38,7 +38,7 @@ pub struct PageTotals {
 }
 
 /// Totals of a trace.
-pub fn of(context: &ReportContext<'_, '_>) -> SummaryRows {
+pub fn compute(context: &ReportContext<'_, '_>) -> SummaryRows {
     let analysis = context.analysis;
     let basis = context.basis();
     let events = recorded_events(context);

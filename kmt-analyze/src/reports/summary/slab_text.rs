@@ -7,7 +7,7 @@ use crate::reports::common::View;
 use crate::reports::common::rows::Estimated;
 
 /// Balance of all slab objects, those of kmalloc, and those of caches. `--wide` has rows of zeros, too.
-pub fn of(slab: &BothTotals, is_bounded: bool, view: &View) -> Table {
+pub fn table(slab: &BothTotals, is_bounded: bool, view: &View) -> Table {
     let columns = [
         Column::text("slab objects"),
         Column::number("total"),

@@ -13,7 +13,7 @@ use crate::reports::common::rows::Estimated;
 use crate::reports::common::{ReportContext, View};
 
 /// The balance of slab objects and of pages.
-pub fn of(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) -> Screen {
+pub fn screen(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) -> Screen {
     let (shown_ranges, is_bounded) = (shown::ranges(context), shown::is_bounded(context));
     let pages = rows.pages.as_ref().map(|pages| &pages.sums);
     let mut screen = Screen::default();
@@ -22,10 +22,10 @@ pub fn of(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) -> S
     screen.answer.extend(pages.map(|sums| self::pages(sums, view)));
     screen.answer.extend(missing(rows).map(str::to_owned));
     if let Some(slab) = &rows.slab {
-        screen.table(slab_text::of(slab, is_bounded, view));
+        screen.table(slab_text::table(slab, is_bounded, view));
     }
     if let Some(sums) = pages {
-        screen.table(page_text::of(context, sums, view));
+        screen.table(page_text::table(context, sums, view));
     }
     screen.table(ranges(shown_ranges.as_deref()));
     if rows.slab.is_some() && pages.is_some_and(|sums| !sums.is_empty()) {

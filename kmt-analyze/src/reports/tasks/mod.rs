@@ -43,11 +43,11 @@ impl Report for TaskReport {
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> TaskRows {
         let analysis = context.analysis;
-        rows::of(context, analysis.get(handles.0), &analysis.get(handles.1).tasks, &self.rows.sort)
+        rows::compute(context, analysis.get(handles.0), &analysis.get(handles.1).tasks, &self.rows.sort)
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &TaskRows, view: &View) -> Screen {
-        text::of(context, rows, self.rows.sort.first().copied(), view)
+        text::screen(context, rows, self.rows.sort.first().copied(), view)
     }
 }
 

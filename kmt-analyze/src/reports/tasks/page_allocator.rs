@@ -4,7 +4,7 @@ use super::rows::{PageAllocatorRow, TaskRows};
 use crate::render::screen::{Cell, Column, Table};
 
 /// Events of the page allocator by task. Given the order of a pageblock, and whether that is only assumed.
-pub fn of(rows: &TaskRows, (order, is_assumed): (u32, bool)) -> Table {
+pub fn table(rows: &TaskRows, (order, is_assumed): (u32, bool)) -> Table {
     type Events = PageAllocatorRow;
     let assumed = if is_assumed { " (assumed)" } else { "" };
     let number = |of: fn(&Events) -> Option<u64>| move |(_, row): &&(String, Events)| Cell::count(of(row));

@@ -204,7 +204,7 @@ fn candidates(
 }
 
 /// Rows of all tasks.
-pub fn of(
+pub fn compute(
     context: &ReportContext<'_, '_>,
     tasks: &TaskSums,
     page_use: &HashMap<i32, Use, IntHash>,

@@ -12,7 +12,12 @@ use crate::reports::common::{ReportContext, View};
 const NOUNS: Nouns = Nouns { one: "task", several: "tasks" };
 
 /// The largest tasks, and their events of the page allocator.
-pub fn of(context: &ReportContext<'_, '_>, rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Screen {
+pub fn screen(
+    context: &ReportContext<'_, '_>,
+    rows: &TaskRows,
+    sort: Option<SortKey>,
+    view: &View,
+) -> Screen {
     let mut screen = Screen::default();
     screen.answer.extend(slab(rows, sort, view));
     screen.answer.extend(pages(rows, view));
@@ -20,7 +25,7 @@ pub fn of(context: &ReportContext<'_, '_>, rows: &TaskRows, sort: Option<SortKey
         screen.answer("No task allocated memory, or the selection leaves none.");
     }
     screen.table(load(rows, sort, view));
-    screen.table(page_allocator::of(rows, context.session.pageblock_order()));
+    screen.table(page_allocator::table(rows, context.session.pageblock_order()));
     if !rows.tasks.is_empty() {
         screen.note("Objects and pages count for the task that allocated them, in interrupts for the interrupted task. Slab objects lie in pages: do not add the two.");
     }

@@ -34,7 +34,7 @@ impl LineSums {
 }
 
 /// Lines by name, at most `lines_max`, then the sum of the others, then that of pages.
-pub fn of(
+pub fn compute(
     context: &ReportContext<'_, '_>,
     timeline: &TimelineSums,
     by: TimelineKey,

@@ -54,10 +54,10 @@ impl Report for TimelineReport {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> TimelineRows {
-        rows::of(context, context.analysis.get(*handle), self)
+        rows::compute(context, context.analysis.get(*handle), self)
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &TimelineRows, view: &View) -> Screen {
-        text::of(context, rows, self.by, view)
+        text::screen(context, rows, self.by, view)
     }
 }

@@ -128,7 +128,7 @@ fn start_of(start: u64, length: u64, step: usize) -> u64 {
 }
 
 /// Rows of the lines.
-pub fn of(
+pub fn compute(
     context: &ReportContext<'_, '_>,
     timeline: &TimelineSums,
     options: &TimelineReport,
@@ -137,7 +137,7 @@ pub fn of(
     let steps = &timeline.steps;
     let start_of = |step| start_of(steps.start, steps.step, step);
     let lost = |step| session.losses.missing_share(start_of(step), start_of(step + 1));
-    let lines = lines::of(context, timeline, options.by, options.lines);
+    let lines = lines::compute(context, timeline, options.by, options.lines);
     TimelineRows {
         timeline: TimelineRow {
             start: steps.start,

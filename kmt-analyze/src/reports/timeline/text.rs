@@ -7,7 +7,7 @@ use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::reports::common::{ReportContext, View};
 
 /// The highest step and the last one, the steps, and the lines.
-pub fn of(
+pub fn screen(
     context: &ReportContext<'_, '_>,
     TimelineRows { timeline }: &TimelineRows,
     by: TimelineKey,

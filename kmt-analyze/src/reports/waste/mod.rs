@@ -46,10 +46,10 @@ impl Report for WasteReport {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> WasteRows {
-        rows::of(context, context.analysis.get(*handle), &self.sort)
+        rows::compute(context, context.analysis.get(*handle), &self.sort)
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &WasteRows, view: &View) -> Screen {
-        text::of(context, rows, self.sort.first().copied(), view)
+        text::screen(context, rows, self.sort.first().copied(), view)
     }
 }

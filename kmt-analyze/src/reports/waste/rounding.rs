@@ -11,7 +11,7 @@ use crate::reports::fragmentation::internal_sums::{InternalPlace, InternalSums, 
 use crate::reports::fragmentation::traced::Traced;
 
 /// All places that waste, and the sums of their kinds.
-pub fn of<'t>(
+pub fn compute<'t>(
     traced: &'t Traced<'_, '_, '_>,
     occupancy: &OccupancySums,
 ) -> (Vec<WastePlace<'t>>, [KindRow; 3]) {

@@ -64,10 +64,10 @@ pub struct PlaceRow {
 }
 
 /// Rows of a trace.
-pub fn of(context: &ReportContext<'_, '_>, occupancy: &OccupancySums, keys: &[WasteKey]) -> WasteRows {
+pub fn compute(context: &ReportContext<'_, '_>, occupancy: &OccupancySums, keys: &[WasteKey]) -> WasteRows {
     let caches = cache_names(context.analysis);
     let traced = Traced::of(context, &caches);
-    let (mut places, kinds) = rounding::of(&traced, occupancy);
+    let (mut places, kinds) = rounding::compute(&traced, occupancy);
     let mut kinds = Vec::from(kinds);
     for (more, kind) in [slabs::tails(&traced), slabs::sparse(&traced, occupancy)] {
         places.extend(more);

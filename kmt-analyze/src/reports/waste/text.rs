@@ -10,7 +10,12 @@ use crate::reports::common::{ReportContext, View};
 const CHANGES: usize = 6;
 
 /// All places in one table, and what would save the first.
-pub fn of(context: &ReportContext<'_, '_>, rows: &WasteRows, sort: Option<WasteKey>, view: &View) -> Screen {
+pub fn screen(
+    context: &ReportContext<'_, '_>,
+    rows: &WasteRows,
+    sort: Option<WasteKey>,
+    view: &View,
+) -> Screen {
     let rows = &rows.waste;
     let mut screen = Screen::new(answer(rows, sort, view));
     screen.table(

@@ -82,10 +82,10 @@ impl Report for WhatIf {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> WhatIfRows {
-        rows::of(context, context.analysis.get(handles.0), handles.1.as_ref())
+        rows::compute(context, context.analysis.get(handles.0), handles.1.as_ref())
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &WhatIfRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::screen(rows, view)
     }
 }

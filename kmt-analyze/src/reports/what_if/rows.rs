@@ -79,7 +79,11 @@ pub struct WorstRequest {
 const REQUESTS_MAX: usize = 10;
 
 /// Rows of a trace.
-pub fn of(context: &ReportContext<'_, '_>, replay: &ReplaySums, found: Option<&FoundLayout>) -> WhatIfRows {
+pub fn compute(
+    context: &ReportContext<'_, '_>,
+    replay: &ReplaySums,
+    found: Option<&FoundLayout>,
+) -> WhatIfRows {
     let analysis = context.analysis;
     let (first, last) = context.selection.span(context.session);
     let length = last.saturating_sub(first);

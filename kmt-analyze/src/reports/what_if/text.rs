@@ -16,7 +16,7 @@ const REQUESTS: usize = 6;
 const NAME_MAX: usize = 34;
 
 /// Layouts against the kernel's own, and the requests that waste most.
-pub fn of(rows: &WhatIfRows, view: &View) -> Screen {
+pub fn screen(rows: &WhatIfRows, view: &View) -> Screen {
     let rows = &rows.what_if;
     let mut screen = Screen::new(answer(rows, view));
     for layout in rows.layouts.iter().filter(|layout| layout.requests_not_served > 0) {

@@ -69,7 +69,7 @@ pub struct FrameLifeRow {
 }
 
 /// Allocations of a frame in the selected time.
-pub fn of(context: &ReportContext<'_, '_>, history: &FrameHistory, pfn: u64) -> FrameRows {
+pub fn compute(context: &ReportContext<'_, '_>, history: &FrameHistory, pfn: u64) -> FrameRows {
     let window = context.selection.bounds(context.session);
     let lives: Vec<&FrameLife> = history.lives.iter().filter(|life| is_in(life, window)).collect();
     let shown = shown(Some(context.limit), lives.len());

@@ -7,7 +7,7 @@ use crate::render::words::counted;
 use crate::reports::common::View;
 
 /// The allocations that held a frame.
-pub fn of(rows: &FrameRows, view: &View) -> Screen {
+pub fn screen(rows: &FrameRows, view: &View) -> Screen {
     let mut screen = Screen::new(answer(rows, view));
     screen.table(lives(rows, view));
     if rows.allocations.iter().any(|life| life.call_site.is_none()) {

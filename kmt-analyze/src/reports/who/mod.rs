@@ -106,17 +106,17 @@ impl Report for WhoReport {
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> WhoRows {
         let analysis = context.analysis;
         match *handle {
-            WhoHandle::Address(lives, address) => rows::of(context, analysis.get(lives), address),
+            WhoHandle::Address(lives, address) => rows::compute(context, analysis.get(lives), address),
             WhoHandle::Frame(frame, pfn) => {
-                WhoRows::of_frame(frame_rows::of(context, analysis.get(frame), pfn))
+                WhoRows::of_frame(frame_rows::compute(context, analysis.get(frame), pfn))
             }
         }
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &WhoRows, view: &View) -> Screen {
         match &rows.frame {
-            Some(frame) => frame_text::of(frame, view),
-            None => text::of(context.labels(), rows, view),
+            Some(frame) => frame_text::screen(frame, view),
+            None => text::screen(context.labels(), rows, view),
         }
     }
 }

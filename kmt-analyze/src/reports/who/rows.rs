@@ -115,7 +115,7 @@ impl Serialize for Neighbour {
 }
 
 /// Rows of the lives of an address, of those near it.
-pub fn of(context: &ReportContext<'_, '_>, near: &[Closed], address: u64) -> WhoRows {
+pub fn compute(context: &ReportContext<'_, '_>, near: &[Closed], address: u64) -> WhoRows {
     let analysis = context.analysis;
     let low = address & ADDRESS_BITS;
     let holds =

@@ -10,7 +10,7 @@ use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
 
 /// The objects that held an address, and their neighbours.
-pub fn of(labels: &Labels<'_, '_>, rows: &WhoRows, view: &View) -> Screen {
+pub fn screen(labels: &Labels<'_, '_>, rows: &WhoRows, view: &View) -> Screen {
     let mut screen = Screen::new(answer(labels, rows, view));
     screen.table(lives(labels, rows, view));
     screen.table(neighbours(rows));

@@ -69,11 +69,11 @@ impl Manifest {
 
     /// Prints it: text on standard error, JSON on standard output.
     pub fn print(&self, masks: &Masks, as_json: bool, env: &Env) -> Result<()> {
-        let rows = rows::of(self, masks);
+        let rows = rows::compute(self, masks);
         if as_json {
             return print_json(env, Schema::first("anonymize"), &rows);
         }
-        kmt_common::text::to_stderr(format_args!("{}", text::of(&rows.anonymize)));
+        kmt_common::text::to_stderr(format_args!("{}", text::text(&rows.anonymize)));
         Ok(())
     }
 }

@@ -90,7 +90,7 @@ pub struct LeftOutRow {
 }
 
 /// Rows of the counts, and of the replaced values.
-pub fn of(manifest: &Manifest, masks: &Masks) -> AnonymizeRows {
+pub fn compute(manifest: &Manifest, masks: &Masks) -> AnonymizeRows {
     let (visible, hidden) = masks.code.functions();
     AnonymizeRows {
         anonymize: ManifestRow {

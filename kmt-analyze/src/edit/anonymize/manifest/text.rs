@@ -4,7 +4,7 @@ use super::rows::{KeptRow, LeftOutRow, ManifestRow, ReplacedRow};
 use crate::render::words::counted;
 
 /// The manifest, with notes on names that are kept and on the seed.
-pub fn of(row: &ManifestRow) -> String {
+pub fn text(row: &ManifestRow) -> String {
     let mut out = kept(&row.kept) + &replaced(&row.replaced) + &left_out(&row.left_out);
     if row.shows_symbols && row.kept.function_names > 0 {
         out += "note: names of functions and modules are kept; --hide-symbols replaces them, --for public those of modules outside mainline Linux\n";

@@ -28,8 +28,8 @@ pub fn reconcile(session: &Session<'_>, output: &Output) -> Result<Outcome> {
     let selection = Selection::default();
     let result = pass::run(session, &Request::new(&selection, &collectors));
     let context = ReportContext::new(&Context { session, selection: &selection, limit: 0 }, &result);
-    let rows = rows::of(&result, result.get(reasons), &others.legacy);
+    let rows = rows::compute(&result, result.get(reasons), &others.legacy);
     let about = About { keys: Keys::All, schema: Schema::first("reconcile") };
-    let screens = || vec![(String::new(), Screen::verbatim(text::of(&rows)))];
+    let screens = || vec![(String::new(), Screen::verbatim(text::text(&rows)))];
     emit(&about, &context, output, || &rows, screens)
 }

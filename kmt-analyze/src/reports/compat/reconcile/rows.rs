@@ -94,7 +94,7 @@ impl BridgeRow {
 }
 
 /// Rows of a pass, and of the same events by the rules of other tools.
-pub fn of(result: &Analysis, reasons: &ReasonSums, legacy: &Legacy) -> ReconcileRows {
+pub fn compute(result: &Analysis, reasons: &ReasonSums, legacy: &Legacy) -> ReconcileRows {
     let (exact, causes) = (sum_of(result, None), Causes::of(result));
     ReconcileRows {
         reconcile: vec![

@@ -5,7 +5,7 @@ use crate::render::table::{Align, table};
 use crate::render::text::count;
 
 /// A table for each figure, and the totals.
-pub fn of(rows: &ReconcileRows) -> String {
+pub fn text(rows: &ReconcileRows) -> String {
     let tables: Vec<String> = rows.reconcile.iter().map(bridge).collect();
     format!(
         "{}\nperf kmem on these events: net {} bytes (allocated - freed), {} ping-pongs; trace-cmd mem: waste {} bytes\n",

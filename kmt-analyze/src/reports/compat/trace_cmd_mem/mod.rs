@@ -15,12 +15,12 @@ use crate::trace::session::Session;
 /// Prints the output of trace-cmd mem.
 pub fn run(session: &Session<'_>, options: &CompatOptions, json: bool) -> Result<Outcome> {
     let others = others(session);
-    let rows = rows::of(session, &others, options.lines.unwrap_or(usize::MAX));
+    let rows = rows::compute(session, &others, options.lines.unwrap_or(usize::MAX));
     if json {
         print_json(&session.env, Schema::first("trace-cmd-mem"), &rows)?;
     } else {
         let mut out = Out::stdout(&session.env);
-        out.page(&text::of(&rows.functions))?;
+        out.page(&text::text(&rows.functions))?;
         out.finish()?;
     }
     Ok(outcome(&session.path, session.trace, &others.damages, session.losses.any()))

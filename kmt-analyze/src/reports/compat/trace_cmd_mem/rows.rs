@@ -64,7 +64,7 @@ impl FunctionRow {
 }
 
 /// Rows of the functions with the largest waste, at most `limit`.
-pub fn of(session: &Session<'_>, others: &Others, limit: usize) -> TraceCmdMemRows {
+pub fn compute(session: &Session<'_>, others: &Others, limit: usize) -> TraceCmdMemRows {
     let mut sums: Vec<(&Vec<u8>, &LegacyFunction)> =
         others.names.iter().zip(&others.legacy.functions).collect();
     sums.sort_by(|a, b| b.1.waste().cmp(&a.1.waste()).then_with(|| a.0.cmp(b.0)));

@@ -8,7 +8,7 @@ const HEADING: &str = "                Function            \tWaste\tAlloc\treq\t
 ";
 
 /// The layout of trace-cmd mem, tabs included.
-pub fn of(functions: &[FunctionRow]) -> String {
+pub fn text(functions: &[FunctionRow]) -> String {
     let mut out = HEADING.to_owned();
     for row in functions {
         out.push_str(&format!(

@@ -58,10 +58,10 @@ impl Report for Temporary {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, (handle, bound): &Self::Handles) -> TemporaryRows {
-        rows::of(context, context.analysis.get(*handle), &self.sort, *bound)
+        rows::compute(context, context.analysis.get(*handle), &self.sort, *bound)
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &TemporaryRows, view: &View) -> Screen {
-        text::of(rows, view)
+        text::screen(rows, view)
     }
 }

@@ -48,7 +48,7 @@ pub struct TemporaryRow {
 }
 
 /// Rows of the call sites that have temporary objects, sorted by these keys.
-pub fn of(
+pub fn compute(
     context: &ReportContext<'_, '_>,
     sums: &LifetimeSums,
     keys: &[LifetimeKey],

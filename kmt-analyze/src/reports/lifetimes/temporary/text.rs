@@ -7,7 +7,7 @@ use crate::reports::common::View;
 use crate::reports::lifetimes::freed_at;
 
 /// Temporary objects by call site.
-pub fn of(rows: &TemporaryRows, view: &View) -> Screen {
+pub fn screen(rows: &TemporaryRows, view: &View) -> Screen {
     let mut screen = Screen::new(answer(rows, view));
     screen.table(table(rows, view));
     if rows.temporary_total > 0 {
