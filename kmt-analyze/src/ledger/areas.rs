@@ -121,14 +121,14 @@ impl Areas {
         let window_end = self.rules.window.1;
         let ends_in_window = end.is_some_and(|(time, _)| self.in_window(time));
         let is_by_free = end.is_some_and(|(_, is_by_free)| is_by_free);
-        let last = end.map_or(u64::MAX, |(time, _)| time);
+        let until = end.map_or(window_end, |(time, _)| time.min(window_end));
         let closed = ClosedArea {
             area,
             is_born: self.in_window(area.born),
             is_freed: ends_in_window && is_by_free,
             is_implied_free: ends_in_window && !is_by_free,
             is_live: area.born <= window_end && end.is_none_or(|(time, _)| time > window_end),
-            uncertain: losses.first_between(area.born, last).is_some(),
+            uncertain: losses.first_between(area.born, until).is_some(),
         };
         receiver.closed_area(&closed);
     }

@@ -190,10 +190,9 @@ impl<R: Receiver> Ledger<'_, R> {
         }
         let is_born = self.in_window(life.born);
         let is_live = life.born <= window_end && last.is_none_or(|l| l > window_end);
-        let lost_at = match self.has_losses {
-            true => self.losses.first_between(life.born, last.unwrap_or(u64::MAX)),
-            false => None,
-        };
+        // What comes after the window makes nothing in it uncertain: a pass need not read as far.
+        let until = last.unwrap_or(u64::MAX).min(window_end);
+        let lost_at = if self.has_losses { self.losses.first_between(life.born, until) } else { None };
         let mut uncertain = lost_at.is_some();
         let mut cache = site.cache;
         let (mut is_freed, mut is_implied_free, mut is_waiting) = (false, false, false);
@@ -210,7 +209,7 @@ impl<R: Receiver> Ledger<'_, R> {
                 counts.late_frees += u64::from(is_freed && late.is_some());
             }
             End::ImpliedFree { end, ambiguous, .. } => {
-                uncertain |= ambiguous;
+                uncertain |= ambiguous && end <= window_end;
                 is_implied_free = self.in_window(end);
             }
             End::Live => {}

@@ -215,7 +215,7 @@ impl Frames {
         *(if has_event { &mut sums.frames_freed } else { &mut sums.frames_freed_implied }) =
             if in_window { count } else { 0 };
         sums.frames_live = if is_live { count } else { 0 };
-        let uncertain = losses.overlaps(allocation.born, time);
+        let uncertain = losses.overlaps(allocation.born, time.min(self.rules.window.1));
         sums.frames_uncertain = if uncertain && (in_window || is_live) { count } else { 0 };
         sums.frames_live_uncertain = if uncertain { sums.frames_live } else { 0 };
         self.add(&allocation, sums, count, Some((time, has_event)), false, receiver);
@@ -262,7 +262,7 @@ impl Frames {
         for allocation in std::mem::take(&mut self.allocations).iter() {
             let left = u64::from(allocation.frames_left);
             if left > 0 && allocation.selected && allocation.born <= self.rules.window.1 {
-                let uncertain = losses.overlaps(allocation.born, u64::MAX);
+                let uncertain = losses.overlaps(allocation.born, self.rules.window.1);
                 let sums = FrameTotals {
                     frames_live: left,
                     frames_uncertain: if uncertain { left } else { 0 },

@@ -9,7 +9,7 @@ use kmt_analyze::reports::REPORTS;
 use kmt_format::write::Loss;
 
 use crate::fuzz_seeds::library::compare;
-use crate::support::files::{Scratch, data};
+use crate::support::files::{Scratch, at, data, json};
 use crate::support::hostile::Made;
 
 const SITE: u64 = 0xffff_ffff_8100_0004;
@@ -144,6 +144,38 @@ fn a_life_that_ends_before_a_loss_is_certain_though_the_clock_steps_back_behind_
     made.set_time(2_000_000);
     made.kfree(0, SITE, OBJECT);
     compare_all(&made.finish(), &Selection::default(), 20);
+}
+
+/// Objects and pages that end after the window and before a loss, which a pass of few reports does not read.
+#[test]
+fn a_loss_after_the_window_makes_nothing_in_it_uncertain() {
+    let mut made = with_unnamed_cache();
+    made.kmalloc(0, 7, SITE, OBJECT + 0x1000);
+    made.kmalloc(0, 7, SITE, OBJECT + 0x3000);
+    made.pages(0, 7, 50, 0);
+    made.writer().flush(0).unwrap();
+    made.set_time(5_000_000_000);
+    made.kfree(0, SITE, OBJECT + 0x1000);
+    made.pages_free(0, 50, 0);
+    // Events are missing from here on.
+    made.set_time(6_000_000_000);
+    made.kfree(0, SITE, OBJECT + 0x4000);
+    made.writer().flush(0).unwrap();
+    made.set_time(9_000_000_000);
+    made.writer().add_loss(0, Loss::counted(3)).unwrap();
+    made.kfree(0, SITE, OBJECT + 0x4000);
+    let file = made.finish();
+    compare_all(&file, &until("+0..+0.01"), 20);
+    let scratch = Scratch::new();
+    let path = scratch.0.join("lossy.kmt");
+    fs::write(&path, &file).unwrap();
+    let uncertain = |window: &[&str]| {
+        let summary = json(&[&["summary", "--json"], window].concat(), &path);
+        ["/slab/kmalloc/uncertain", "/pages/pages_uncertain"].map(|key| at(&summary, key).as_u64().unwrap())
+    };
+    // The kmalloc object without a free crosses it, unless the window ends before it.
+    assert_eq!(uncertain(&["--time", "+0..+0.01"]), [0, 0]);
+    assert_eq!(uncertain(&[]), [1, 0]);
 }
 
 #[test]
