@@ -37,8 +37,8 @@ const REPORTS: [&[&str]; 25] = [
     &["dump"],
 ];
 
-/// Reports that print what other tools print, and the rest that is no report.
-const OTHERS: [&[&str]; 11] = [
+/// More reports, some as other tools print them, and the rest that is no report.
+const OTHERS: [&[&str]; 17] = [
     &["summary", "--compat", "perf-kmem", "--slab", "--caller", "--alloc"],
     &["summary", "--compat", "perf-kmem", "--page", "--caller", "--alloc"],
     &["summary", "--compat", "trace-cmd-mem"],
@@ -50,6 +50,12 @@ const OTHERS: [&[&str]; 11] = [
     &["callers", "--call-site", "do_fork+0x4"],
     &["caches", "--cache", "dentry"],
     &["who", "0"],
+    &["findings"],
+    &["waste"],
+    &["memory"],
+    &["vmalloc"],
+    &["percpu"],
+    &["baseline"],
 ];
 
 /// What is counted; not every report accepts every one.

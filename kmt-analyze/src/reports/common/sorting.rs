@@ -54,7 +54,9 @@ impl SortKey {
     }
 }
 
-/// Sorts rows by several keys, then by name: the largest number of a key is the first, and without a number the keys end.
+/// Sorts rows by several keys, then by name: the largest number of a key is the first, and a key without numbers is the
+/// last one. All rows have a number of a key, or none has.
+///
 /// Only numbers are sorted: a file can name 200,000 call sites, and sorting needs room for half of what it moves.
 pub fn sort_rows<R, K: Copy>(
     rows: &mut [R],
