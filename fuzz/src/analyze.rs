@@ -5,40 +5,28 @@
 
 use kmt_analyze::failure::Outcome;
 use kmt_analyze::in_process::{self, Ran};
+use kmt_analyze::reports::REPORTS;
 
 use super::{made, repair};
 
-/// Reports, by what they need besides a file.
-const REPORTS: [&[&str]; 25] = [
-    &["all"],
-    &["summary"],
-    &["info"],
-    &["callers"],
-    &["caches"],
-    &["sizes"],
-    &["tasks"],
-    &["events"],
-    &["pages"],
-    &["lifetimes"],
-    &["temporary"],
-    &["peak"],
+/// Reports with options, beside all reports without.
+const WITH_OPTIONS: [&[&str]; 7] = [
     &["timeline", "--by", "cache"],
     &["who", "ffff888000010060"],
-    &["leaks"],
-    &["fragmentation"],
-    &["slabinfo"],
-    &["crosscpu"],
-    &["anomalies"],
+    &["who", "0"],
     &["callgraph", "--top-down", "--min", "0"],
     &["latency", "--threshold", "1us"],
+    &["callers", "--call-site", "do_fork+0x4"],
+    &["caches", "--cache", "dentry"],
+];
+
+/// Commands without a selection.
+const OTHERS: [&[&str]; 13] = [
+    &["info"],
     &["what-if", "--add", "100,9000", "--drop", "64", "--split", "fork"],
     &["reconcile"],
     &["verify"],
     &["dump"],
-];
-
-/// More reports, some as other tools print them, and the rest that is no report.
-const OTHERS: [&[&str]; 17] = [
     &["summary", "--compat", "perf-kmem", "--slab", "--caller", "--alloc"],
     &["summary", "--compat", "perf-kmem", "--page", "--caller", "--alloc"],
     &["summary", "--compat", "trace-cmd-mem"],
@@ -47,15 +35,6 @@ const OTHERS: [&[&str]; 17] = [
     &["diff", "--time", "+0..+1", "--against", "+1..+5"],
     &["diff", "--by", "cache", "--per-second", "--all"],
     &["diff", "--by", "task", "--fail-over", "100"],
-    &["callers", "--call-site", "do_fork+0x4"],
-    &["caches", "--cache", "dentry"],
-    &["who", "0"],
-    &["findings"],
-    &["waste"],
-    &["memory"],
-    &["vmalloc"],
-    &["percpu"],
-    &["baseline"],
 ];
 
 /// What is counted; not every report accepts every one.
@@ -127,6 +106,13 @@ pub fn input(data: &[u8]) -> Option<([u8; 2], Vec<u8>)> {
     Some((*choices, made::file(rest)))
 }
 
+/// All that prints to standard output and is no export.
+pub fn commands() -> Vec<&'static [&'static str]> {
+    let alone = REPORTS.iter().filter(|entry| (entry.with_defaults)().is_some());
+    let all = ["all"].iter().chain(alone.map(|entry| &entry.name)).map(std::slice::from_ref);
+    all.chain(WITH_OPTIONS).chain(OTHERS).collect()
+}
+
 fn pick<'a>(lists: &[&'a [&'a str]], choice: u8) -> Vec<&'a str> {
     lists[usize::from(choice) % lists.len()].to_vec()
 }
@@ -148,10 +134,9 @@ fn run_on(file: &[u8], args: &[&str]) -> Ran {
 /// Reports as text and as JSON.
 pub fn reports(data: &[u8]) {
     let Some(([which, how], file)) = input(data) else { return };
-    let list: Vec<&[&str]> = REPORTS.into_iter().chain(OTHERS).collect();
+    let list = commands();
     let mut args = pick(&list, which);
-    let is_report = usize::from(which) % list.len() < 21;
-    if is_report && !matches!(args[0], "info") {
+    if usize::from(which) % list.len() < list.len() - OTHERS.len() {
         args.extend(SELECTIONS[usize::from(how >> 1) % SELECTIONS.len()]);
     }
     if args[0] == "diff" && !args.contains(&"--against") {

@@ -13,12 +13,12 @@ use kmt_format::Compression;
 use super::Plan;
 use super::inputs::{Input, Kind};
 use super::mutation::Numbers;
-use super::support::files::{REPORTS, Scratch};
+use super::support::files::{Scratch, reports};
 
 const FILE: &str = "mutant.kmt";
 
 /// Commands beside the reports as text and JSON.
-const OTHERS: [&str; 58] = [
+const OTHERS: [&str; 55] = [
     "verify",
     "verify --json",
     "info",
@@ -26,9 +26,6 @@ const OTHERS: [&str; 58] = [
     "dump",
     "dump --json",
     "dump --follow",
-    "events",
-    "slabinfo --json",
-    "callgraph",
     "callgraph --json --top-down --min 0",
     "reconcile",
     "reconcile --json",
@@ -119,7 +116,7 @@ fn capture() -> Option<PathBuf> {
 impl Commands {
     pub fn of(plan: &Plan, n: &mut Numbers, is_real: bool, scratch: &Scratch) -> Self {
         let mut all: Vec<String> = OTHERS.map(str::to_owned).to_vec();
-        for report in REPORTS {
+        for report in reports() {
             all.extend([report.to_owned(), format!("{report} --json")]);
         }
         all.retain(|command| plan.without.is_empty() || !command.contains(&plan.without));

@@ -7,16 +7,13 @@ use std::path::Path;
 use kmt_common::text::is_hostile;
 use serde_json::Value;
 
-use crate::support::files::{REPORTS, Scratch, data, run, stderr};
+use crate::support::files::{Scratch, data, reports, run, stderr};
 use crate::support::poisoned::{HOSTILE, poison};
 use crate::support::skip::{Lack, skip};
 
-/// Reports beside those of [`REPORTS`].
-const MORE: [&[&str]; 18] = [
+/// Reports beside those of [`reports`].
+const MORE: [&[&str]; 15] = [
     &["info"],
-    &["events"],
-    &["slabinfo"],
-    &["callgraph"],
     &["account"],
     &["reconcile"],
     &["verify"],
@@ -57,7 +54,9 @@ fn reports_do_not_pass_on_what_steers_a_terminal() {
     for capture in captures() {
         let scratch = Scratch::new();
         let file = poisoned(&scratch, &capture);
-        for args in REPORTS.iter().map(|report| vec![*report]).chain(MORE.iter().map(|args| args.to_vec())) {
+        for args in
+            reports().into_iter().map(|report| vec![report]).chain(MORE.iter().map(|args| args.to_vec()))
+        {
             let output = run(&args, &file);
             assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{args:?}: {output:?}");
             assert_tame(&output.stdout, &args);
@@ -80,7 +79,9 @@ fn json_is_valid_and_tame() {
     for capture in captures() {
         let scratch = Scratch::new();
         let file = poisoned(&scratch, &capture);
-        for args in REPORTS.iter().map(|report| vec![*report]).chain(MORE.iter().map(|args| args.to_vec())) {
+        for args in
+            reports().into_iter().map(|report| vec![report]).chain(MORE.iter().map(|args| args.to_vec()))
+        {
             let mut args = args;
             args.push("--json");
             let output = run(&args, &file);

@@ -95,15 +95,27 @@ fn every_report_is_in_help_manual_and_docs() {
 }
 
 #[test]
+fn outputs_to_compare_have_every_report() {
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../.ci/outputs");
+    let script = fs::read_to_string(script).unwrap();
+    for entry in REPORTS {
+        assert!(script.split([' ', '\n', '\'']).any(|word| word == entry.name), "{}", entry.name);
+    }
+}
+
+#[test]
 fn every_report_that_all_has_is_a_table_too() {
     let scratch = Scratch::new();
     let file = scratch.convert(&captures()[0]);
     let file = file.to_str().unwrap();
+    let docs = docs();
+    let keys = docs.split("\n## all\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let all: Value = serde_json::from_str(&stdout(&run(&["all", "--json", file]))).unwrap();
     for entry in REPORTS.iter().filter(|entry| (entry.with_defaults)().is_some()) {
         let usual = (entry.with_defaults)().unwrap();
         assert_eq!(all["versions"][usual.key()], entry.version, "{}", entry.name);
         assert!(all.get(usual.key()).is_some(), "{} is not in all", entry.name);
+        assert!(keys.contains(&format!("`{}`", usual.key())), "{} is not in docs/json.md, all", usual.key());
         // Rows of events are called events.
         let name = if entry.name == "events" { "event-counts" } else { entry.name };
         let csv = run(&["export", "csv", "--of", name, file]);

@@ -5,29 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use kmt_analyze::reports::REPORTS;
 use serde_json::Value;
 
-/// Every report that needs no more than a file.
-pub const REPORTS: [&str; 18] = [
-    "summary",
-    "callers",
-    "caches",
-    "sizes",
-    "tasks",
-    "pages",
-    "lifetimes",
-    "temporary",
-    "peak",
-    "timeline",
-    "leaks",
-    "fragmentation",
-    "latency",
-    "crosscpu",
-    "anomalies",
-    "waste",
-    "what-if",
-    "all",
-];
+/// Every report that needs only a file, and `all` of them.
+pub fn reports() -> Vec<&'static str> {
+    let alone = REPORTS.iter().filter(|entry| (entry.with_defaults)().is_some());
+    alone.map(|entry| entry.name).chain(["all"]).collect()
+}
 
 /// A capture of kmt-format's tests.
 pub fn data(name: &str) -> PathBuf {

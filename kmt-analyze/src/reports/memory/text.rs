@@ -19,6 +19,9 @@ const KINDS: [Kind; 4] = [
 
 /// Memory of all kinds by group.
 pub fn screen(context: &ReportContext<'_, '_>, table: &GroupTable<MemoryRow>, view: &View) -> Screen {
+    if table.groups_total == 0 {
+        return Screen::new("No memory was allocated, or the selection leaves none.");
+    }
     let nouns = table.nouns();
     let groups = counted(table.groups_total as u64, nouns.one, nouns.several);
     let mut screen = Screen::new(format!("Memory of {groups}, the largest first."));

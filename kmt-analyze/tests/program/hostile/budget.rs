@@ -10,7 +10,7 @@ use std::{fs, thread};
 
 use super::dimensions;
 use super::files::{self, File};
-use crate::support::files::{REPORTS, Scratch, data, run, stderr};
+use crate::support::files::{Scratch, data, reports, run, stderr};
 
 /// Memory that any command may take, and more for each allocation in the file.
 const BYTES_MAX: u64 = 512 << 20;
@@ -91,7 +91,7 @@ fn memory_and_time_of_every_command_are_bounded() {
     let scratch = Scratch::new();
     let out = scratch.0.join("out");
     let out = out.to_str().unwrap();
-    let mut commands: Vec<Vec<&str>> = REPORTS.iter().map(|report| vec![*report]).collect();
+    let mut commands: Vec<Vec<&str>> = reports().into_iter().map(|report| vec![report]).collect();
     for words in [
         "all --json",
         "info",
