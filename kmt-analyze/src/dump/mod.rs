@@ -22,6 +22,7 @@ use crate::render::kernel_line::LineStart;
 use crate::render::nothing;
 use crate::render::out::Out;
 use crate::render::text::escaped;
+use crate::reports::common::rows::text;
 use crate::trace::comms::Comms;
 use crate::trace::event_args::EventArgs;
 use crate::trace::event_names::SelectedEvents;
@@ -360,6 +361,6 @@ fn string(out: &mut Vec<u8>, bytes: &[u8]) {
         out.push(b'"');
         return;
     }
-    let text = crate::render::json::text(bytes);
+    let text = serde_json::Value::from(text(bytes));
     out.extend_from_slice(json_safe(&text.to_string()).as_bytes());
 }

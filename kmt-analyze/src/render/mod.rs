@@ -1,14 +1,12 @@
 //! From numbers to text.
 
 pub mod head;
-pub mod json;
 pub mod kernel_line;
 pub mod look;
 pub mod look_args;
 pub mod nothing;
 pub mod out;
 pub mod screen;
-pub mod table;
 pub mod terminal;
 pub mod text;
 pub mod words;

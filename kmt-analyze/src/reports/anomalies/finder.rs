@@ -4,7 +4,6 @@ use super::rows::{AnomalyRow, AnomalySite, Detail};
 use crate::collect::anomalies::AnomalySums;
 use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
-use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
 use crate::stream::Api;
 
@@ -13,28 +12,22 @@ const BULK: [&str; 3] = ["maple_node", "skbuff_head_cache", "io_kiocb"];
 
 /// Finds anomalies in the results of a pass.
 pub struct Finder<'f, 's, 'd> {
-    context: &'f ReportContext<'s, 'd>,
-    sums: &'f AnomalySums,
-    labels: Labels<'s, 'd>,
-}
-
-impl<'f, 's, 'd> Finder<'f, 's, 'd> {
-    /// Of the results of a pass.
-    pub fn new(context: &'f ReportContext<'s, 'd>, sums: &'f AnomalySums) -> Self {
-        Self { context, sums, labels: Labels::new(context.session) }
-    }
+    /// The analysed trace.
+    pub context: &'f ReportContext<'s, 'd>,
+    /// Results of the collector.
+    pub sums: &'f AnomalySums,
 }
 
 impl Finder<'_, '_, '_> {
     /// The call site of that number.
     fn site(&self, caller: u32) -> Option<AnomalySite> {
-        let (_, address, symbol) = self.labels.caller(self.context.analysis, caller);
+        let (_, address, symbol) = self.context.labels().caller(self.context.analysis, caller);
         Some(AnomalySite { address: Address(address), symbol })
     }
 
     /// The freeing site of that number.
     fn free_site(&self, free: u32) -> Option<AnomalySite> {
-        let (address, symbol) = self.labels.free_site(self.context.analysis, free);
+        let (address, symbol) = self.context.labels().free_site(self.context.analysis, free);
         Some(AnomalySite { address: Address(address), symbol })
     }
 
@@ -47,7 +40,7 @@ impl Finder<'_, '_, '_> {
 
     /// The site of that address.
     fn at(&self, address: u64) -> Option<AnomalySite> {
-        Some(AnomalySite { address: Address(address), symbol: self.labels.located(address) })
+        Some(AnomalySite { address: Address(address), symbol: self.context.labels().located(address) })
     }
 
     fn row(&self, sites: [Option<AnomalySite>; 2], count: u64, numbers: Option<Detail>) -> AnomalyRow {
@@ -104,7 +97,7 @@ impl Finder<'_, '_, '_> {
     pub fn mixed_api(&self) -> Vec<AnomalyRow> {
         let row = |(&(caller, free), &(frees, bytes)): (&(u32, u32), &(u64, u64))| {
             let row = self.row([self.site(caller), self.free_site(free)], frees, Some(Detail::Bytes(bytes)));
-            let (api, ..) = self.labels.caller(self.context.analysis, caller);
+            let (api, ..) = self.context.labels().caller(self.context.analysis, caller);
             AnomalyRow { is_suspect: api == Api::Kmalloc, ..row }
         };
         self.sums.mixed.iter().map(row).collect()

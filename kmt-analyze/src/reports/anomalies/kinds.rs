@@ -23,7 +23,7 @@ pub fn compute(context: &ReportContext<'_, '_>, sums: &AnomalySums) -> AnomalyRo
 
 /// All kinds, also those that did not occur.
 fn kinds(context: &ReportContext<'_, '_>, sums: &AnomalySums) -> Vec<AnomalyKind> {
-    let finder = Finder::new(context, sums);
+    let finder = Finder { context, sums };
     let kind = |meaning: &'static Meaning| {
         let rows = (meaning.rows)(&finder);
         let suspect: u64 = rows.iter().filter(|row| row.is_suspect).map(|row| row.count).sum();

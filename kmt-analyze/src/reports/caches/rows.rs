@@ -12,7 +12,6 @@ use crate::reports::common::basis::Basis;
 use crate::reports::common::live_bounds::is_doubtful;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Estimated, LiveRange, SlabSums, text};
-use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::stream::Api;
 use crate::trace::aliases::Aliases;
@@ -66,13 +65,12 @@ pub fn compute(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option
         .collect();
     let number = |cache: &CacheTotals, key: SortKey| key.number(&in_order(cache.estimate, cache.totals));
     sort_rows(&mut all, sort, |(_, cache), key| number(cache, key), |a, b| a.0.cmp(&b.0));
-    let shown = shown(Some(context.limit), all.len());
     let (aliases, basis) = (Aliases::of(context.session.trace.metadata()), context.basis());
     let live = context.live_bounds().bounds.by_cache();
     let row = |(name, cache): &(String, CacheTotals)| {
         row(name, cache, &aliases, recorded(cache, basis), live.get(&cache.key).copied().flatten())
     };
-    CacheRows { caches_total: all.len(), caches: all.iter().take(shown).map(row).collect() }
+    CacheRows { caches_total: all.len(), caches: all.iter().take(context.limit).map(row).collect() }
 }
 
 /// All caches whose name contains the text of `--cache`, shown or not.

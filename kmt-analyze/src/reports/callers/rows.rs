@@ -12,7 +12,6 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::live_bounds::is_doubtful;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Address, Estimated, LiveRange, SlabSums};
-use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::common::symbol::Symbol;
 use crate::stream::{Api, Site};
@@ -95,9 +94,9 @@ pub fn compute(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option
     all.retain(|(name, _)| filter.is_none_or(|filter| name.contains(filter)));
     let number = |c: &CallerTotals, key: SortKey| key.number(&in_order(c.estimate(), c.totals));
     sort_rows(&mut all, sort, |(_, caller), key| number(caller, key), |a, b| a.0.cmp(&b.0));
-    let shown = shown(Some(context.limit), all.len());
     let bounds = context.live_bounds();
-    let wanted: HashSet<(Api, u64)> = all.iter().take(shown).map(|(_, c)| (c.api, c.address)).collect();
+    let wanted: HashSet<(Api, u64)> =
+        all.iter().take(context.limit).map(|(_, c)| (c.api, c.address)).collect();
     let live = bounds.bounds.by_caller(|caller| wanted.contains(&caller));
     let basis = context.basis();
     let recorded = [Api::Kmalloc, Api::Cache].map(|api| RecordedSums::slab(basis, Some(api)));
@@ -114,7 +113,7 @@ pub fn compute(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option
             alloc_failures: c.failures,
         }
     };
-    CallerRows { callers_total: all.len(), callers: all.iter().take(shown).map(row).collect() }
+    CallerRows { callers_total: all.len(), callers: all.iter().take(context.limit).map(row).collect() }
 }
 
 /// All call sites whose name contains the text of `--call-site`, shown or not.

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::CallGraph;
-use super::tree::{Node, TreeWeight};
-use crate::collect::calls::{CallSums, StackSums};
+use super::tree::{CallSumsRow, Node, TreeWeight};
+use crate::collect::calls::CallSums;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::page_callers::of_users;
@@ -24,7 +24,8 @@ pub struct CallGraphRows {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CallTree {
     /// Weight of branches: `bytes_alloc`, `bytes_live`, `alloc_events`.
-    pub weight: &'static str,
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub weight: TreeWeight,
     /// True with --pages: of pages, not of slab objects.
     pub pages: bool,
     /// Starts at the outermost caller, not at the allocating function.
@@ -33,37 +34,6 @@ pub struct CallTree {
     pub without_stack: CallSumsRow,
     /// All stacks.
     pub root: CallNode,
-}
-
-impl CallTree {
-    /// Weight of a function.
-    pub fn weight_of(&self, node: &CallNode) -> u64 {
-        match self.weight {
-            "bytes_live" => node.sums.bytes_live,
-            "bytes_alloc" => node.sums.bytes_alloc,
-            _ => node.sums.alloc_events,
-        }
-    }
-}
-
-/// Sums of slab objects, or of pages.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CallSumsRow {
-    /// Allocations.
-    pub alloc_events: u64,
-    /// Bytes of them.
-    pub bytes_alloc: u64,
-    /// Objects, or pages, live at the end.
-    pub live: u64,
-    /// Bytes of those.
-    pub bytes_live: u64,
-}
-
-impl From<&StackSums> for CallSumsRow {
-    fn from(s: &StackSums) -> Self {
-        Self { alloc_events: s.allocs, bytes_alloc: s.bytes_alloc, live: s.live, bytes_live: s.bytes_live }
-    }
 }
 
 /// A function with the sums of all stacks through it.
@@ -105,12 +75,12 @@ pub fn compute(context: &ReportContext<'_, '_>, calls: &CallSums, options: &Call
         if options.top_down {
             path.reverse();
         }
-        root.add(sums, &mut path.into_iter());
+        root.add(sums.into(), &mut path.into_iter());
     }
     let weight = options.by.unwrap_or_default();
     let min = (weight.of(&root.sums) as f64 * options.min / 100.0).ceil() as u64;
     let tree = CallTree {
-        weight: weight.key(),
+        weight,
         pages: options.pages,
         top_down: options.top_down,
         without_stack: (&calls.without).into(),
@@ -128,7 +98,7 @@ fn node(
 ) -> CallNode {
     let children = from.heavy_children(weight, min);
     CallNode {
-        sums: (&from.sums).into(),
+        sums: from.sums,
         light_children: from.children.len() - children.len(),
         children: children
             .into_iter()

@@ -1,6 +1,7 @@
 //! The screen of the call graph: an indented tree.
 
 use super::rows::{CallGraphRows, CallNode, CallTree};
+use super::tree::TreeWeight;
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
@@ -27,7 +28,7 @@ pub fn screen(rows: &CallGraphRows, pages: bool, view: &View) -> Screen {
     if !graph.top_down {
         screen.next(format!("callgraph{pages} --top-down"), "the same from system calls and threads");
     }
-    if graph.weight != "bytes_live" {
+    if graph.weight != TreeWeight::Live {
         screen.next(format!("callgraph{pages} --by live"), "stacks of memory that is still allocated");
     }
     screen
@@ -38,30 +39,35 @@ fn answer(graph: &CallTree, view: &View) -> String {
     let sums = &graph.root.sums;
     let allocs = counted(sums.alloc_events, "allocation", "allocations");
     let whole = match graph.weight {
-        "bytes_live" => format!("{allocs} with a stack have {} of live memory", view.bytes(sums.bytes_live)),
-        "bytes_alloc" => format!("{allocs} with a stack took {}", view.bytes(sums.bytes_alloc)),
-        _ => format!("{allocs} have a stack"),
+        TreeWeight::Live => {
+            format!("{allocs} with a stack have {} of live memory", view.bytes(sums.bytes_live))
+        }
+        TreeWeight::Alloc => format!("{allocs} with a stack took {}", view.bytes(sums.bytes_alloc)),
+        TreeWeight::Count => format!("{allocs} have a stack"),
     };
     let first = graph.root.children.first().map_or(String::new(), |child| {
         let direction = if graph.top_down { "through" } else { "at" };
         let name = function_of(child.symbol.as_deref().unwrap_or_default());
-        format!(", {} {direction} {name}", share(graph.weight_of(child), graph.weight_of(&graph.root)))
+        format!(
+            ", {} {direction} {name}",
+            share(graph.weight.of(&child.sums), graph.weight.of(&graph.root.sums))
+        )
     });
     format!("{whole}{first}.")
 }
 
 /// A row for each function, below the one that it calls or is called by.
 fn tree(graph: &CallTree) -> Table {
-    let (weight, function) = match graph.weight {
-        "bytes_live" => ("live bytes", "function"),
-        "bytes_alloc" => ("allocated", "function"),
-        _ => ("allocs", "function"),
+    let weight = match graph.weight {
+        TreeWeight::Live => "live bytes",
+        TreeWeight::Alloc => "allocated",
+        TreeWeight::Count => "allocs",
     };
     let columns = [
         Column::number("share"),
         Column::whole("of all").leaves(1),
         Column::number(weight),
-        Column::name(function),
+        Column::name("function"),
     ];
     let mut table = Table::new("", columns);
     branches(graph, &graph.root, 0, &mut table);
@@ -77,15 +83,15 @@ fn tree(graph: &CallTree) -> Table {
 /// Rows of the functions below a node.
 fn branches(graph: &CallTree, node: &CallNode, depth: usize, table: &mut Table) {
     let indent = "  ".repeat(depth.min(INDENT_MAX));
-    let all = graph.weight_of(&graph.root);
+    let all = graph.weight.of(&graph.root.sums);
     for child in &node.children {
-        let weight = graph.weight_of(child);
-        let cell = if graph.weight == "alloc_events" { Cell::Count(weight) } else { Cell::Bytes(weight) };
+        let weight = graph.weight.of(&child.sums);
+        let cell = if graph.weight == TreeWeight::Count { Cell::Count(weight) } else { Cell::Bytes(weight) };
         table.row([Cell::share(weight, all), Cell::bar(weight, all), cell, name(&indent, child)]);
         // A chain without branches needs no steps to the right.
         let mut last = child;
         while let [only] = last.children.as_slice() {
-            if graph.weight_of(only) != weight {
+            if graph.weight.of(&only.sums) != weight {
                 break;
             }
             table.row([Cell::Empty, Cell::Empty, Cell::Empty, name(&format!("{indent}| "), only)]);

@@ -1,12 +1,6 @@
-//! Number of shown rows.
+//! Numbers of rows on a screen.
 
-use crate::limits::ROWS_MAX;
 use crate::reports::output::ROWS_SHOWN;
-
-/// Number of rows shown of `rows`.
-pub fn shown(limit: Option<usize>, rows: usize) -> usize {
-    limit.unwrap_or(ROWS_MAX).min(rows)
-}
 
 /// Rows of one of several tables on a screen: at most `usual`, unless `-l` allows more rows than usual.
 pub fn part(limit: usize, usual: usize) -> usize {

@@ -72,7 +72,8 @@ pub struct Legacy {
     pub functions: Vec<LegacyFunction>,
     /// By all.
     pub perf: PerfSums,
-    null_freed: u64,
+    /// Bytes of failed allocations that a kfree(NULL) freed.
+    pub bytes_freed_at_null: u64,
     /// By site: function, bytes handed out, bytes asked for.
     sites: Vec<(u32, u64, u64)>,
     cpus: Vec<u32>,
@@ -129,17 +130,12 @@ impl Legacy {
             return;
         }
         if op.value == 0 {
-            self.null_freed += object.bytes_alloc;
+            self.bytes_freed_at_null += object.bytes_alloc;
         }
         if let Some(f) = self.functions.get_mut(object.function as usize) {
             f.alloc -= object.bytes_alloc as i64;
             f.req -= object.bytes_req as i64;
         }
-    }
-
-    /// Bytes of failed allocations that a kfree(NULL) freed.
-    pub fn bytes_freed_at_null(&self) -> u64 {
-        self.null_freed
     }
 
     /// Bytes that seem in use beyond those asked for, of all functions.

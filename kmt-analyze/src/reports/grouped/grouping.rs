@@ -7,7 +7,6 @@ use super::numbered::{GroupPart, Numbered};
 use super::table::{GroupRow, GroupTable};
 use super::values::Values;
 use crate::pass::Analysis;
-use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::sort_rows;
 
 /// Sums of the groups of `--by`.
@@ -53,7 +52,7 @@ impl<'r, 'd, T: Default> Grouping<'r, 'd, T> {
         let named = |(group, sums): (Vec<u32>, T)| NamedSums { name: keys.order(&group), group, sums };
         let mut all: Vec<NamedSums<T>> = sums.into_iter().map(named).collect();
         sort_rows(&mut all, order, |group, key| number(&group.sums, key), |a, b| a.name.cmp(&b.name));
-        let shown = all.iter().take(shown(Some(limit), all.len()));
+        let shown = all.iter().take(limit);
         let rows = shown.map(|group| GroupRow { values: keys.values(&group.group), row: row(&group.sums) });
         GroupTable { by: keys.keys().collect(), groups_total: all.len(), groups: rows.collect() }
     }

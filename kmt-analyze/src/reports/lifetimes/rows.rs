@@ -11,7 +11,6 @@ use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
-use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::sort_rows;
 use crate::reports::common::symbol::Symbol;
 use crate::reports::grouped::GroupTable;
@@ -74,14 +73,13 @@ pub fn compute(
     let labels = Labels::new(context.session);
     let mut sites = with_lives(analysis, sums, &labels);
     sort_rows(&mut sites, keys, |site, key| key.number(site.lives), AllocSite::by_name);
-    let shown = shown(Some(context.limit), sites.len());
     LifetimeRows {
         lifetimes_total: sites.len(),
         all: Distribution::from(&all_freed(&sites)),
         survival: SurvivalRow::of(&all_survival(&sites), is_timed),
         lifetimes: sites
             .iter()
-            .take(shown)
+            .take(context.limit)
             .map(|site| LifetimeRow::of(site, analysis, &labels, is_timed))
             .collect(),
         censored: sites.iter().map(|site| site.lives.censored).sum(),

@@ -9,7 +9,6 @@ use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
-use crate::reports::common::shown::shown;
 use crate::reports::common::symbol::Symbol;
 use crate::stream::Api;
 
@@ -120,7 +119,7 @@ pub fn compute(context: &ReportContext<'_, '_>, peak: &LiveBytes) -> PeakRows {
         .collect();
     callers.sort_by(|(_, _, a, of_a), (_, _, b, of_b)| of_b.bytes.cmp(&of_a.bytes).then_with(|| a.cmp(b)));
     let callers_total = callers.len();
-    callers.truncate(shown(Some(context.limit), callers_total));
+    callers.truncate(context.limit);
     let (waiting_bytes, waiting_objects) = peak.waiting_at_peak;
     let highest = peak.highest.map(|(bytes, time)| (bytes.max(0) as u64, time));
     let in_whole = highest.filter(|_| is_whole);

@@ -10,7 +10,6 @@ use crate::pass::{Analysis, sum_of};
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Estimated, SlabSums};
-use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::stream::Api;
 
@@ -65,7 +64,6 @@ pub fn compute(context: &ReportContext<'_, '_>, sort: &[SortKey]) -> SizeRows {
     let mut all = classes(analysis);
     let number = |class: &Class, key: SortKey| key.number(&in_order(class.estimate, class.totals));
     sort_rows(&mut all, sort, number, |a, b| a.bytes_alloc.cmp(&b.bytes_alloc));
-    let shown = shown(Some(context.limit), all.len());
     let recorded = RecordedSums::slab(context.basis(), Some(Api::Kmalloc));
     let request =
         |(size, totals): &(u64, Totals)| RequestRow { sums: SlabSums::of(totals, recorded), size: *size };
@@ -75,7 +73,7 @@ pub fn compute(context: &ReportContext<'_, '_>, sort: &[SortKey]) -> SizeRows {
         size_class: class.bytes_alloc,
         requests: class.requests.iter().map(request).collect(),
     };
-    SizeRows { sizes_total: all.len(), sizes: all.iter().take(shown).map(row).collect() }
+    SizeRows { sizes_total: all.len(), sizes: all.iter().take(context.limit).map(row).collect() }
 }
 
 /// Sums over all size classes.

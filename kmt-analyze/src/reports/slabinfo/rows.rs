@@ -9,7 +9,6 @@ use crate::pass::coverage::history::{CacheHistory, HistoryAt, histories};
 use crate::reports::common::Context;
 use crate::reports::common::ReportContext;
 use crate::reports::common::rows::text;
-use crate::reports::common::shown::shown;
 use crate::trace::snapshots::{Snapshot, snapshots, untimed};
 
 /// Rows of the report.
@@ -112,7 +111,6 @@ pub fn compute(
     };
     let mut all: Vec<_> = histories(analysis, bounds, moments).into_iter().map(ranked).collect();
     all.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
-    let shown = shown(Some(context.limit), all.len());
     let change = |key: &CacheKey| changes?.until(key, snapshots.last()?);
     let row = |(name, history, _, is_contradicted): &(String, CacheHistory, _, bool)| SlabInfoCache {
         change: change(&history.key),
@@ -131,7 +129,7 @@ pub fn compute(
         caches_total: all.len(),
         most_unseen,
         caches_contradicted: all.iter().filter(|(.., is_contradicted)| *is_contradicted).count(),
-        caches: all.iter().take(shown).map(row).collect(),
+        caches: all.iter().take(context.limit).map(row).collect(),
     };
     SlabInfoRows { slabinfo: table }
 }

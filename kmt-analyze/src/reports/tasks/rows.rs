@@ -15,7 +15,6 @@ use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{FrameSums, SlabSums, text};
-use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::{SortKey, sort_rows};
 
 /// Rows of the report.
@@ -213,9 +212,8 @@ pub fn compute(
     let analysis = context.analysis;
     let mut all = candidates(context, tasks, page_use);
     sort_rows(&mut all, sort, |task, key| key.number(&task.sums.slab), |a, b| a.name.cmp(&b.name));
-    let shown = shown(Some(context.limit), all.len());
     let recorded = RecordedTasks::of(context);
-    let rows = all.iter().take(shown).map(|c| row(c, analysis.page_size.0, &recorded)).collect();
+    let rows = all.iter().take(context.limit).map(|c| row(c, analysis.page_size.0, &recorded)).collect();
     let mut users: Vec<&TaskCandidate> = all.iter().filter(|c| c.page_use != Use::default()).collect();
     users.sort_by(|a, b| (b.page_use.allocs, &a.name).cmp(&(a.page_use.allocs, &b.name)));
     let user = |c: &&TaskCandidate| (c.name.clone(), recorded.page_allocator(&c.page_use));
@@ -235,7 +233,7 @@ pub fn compute(
         largest_page_user: largest
             .map(|c| (c.name.clone(), c.sums.pages.frames_alloc.saturating_mul(page_size))),
         page_users_total: users.len(),
-        page_users: users.iter().take(shown).map(user).collect(),
+        page_users: users.iter().take(context.limit).map(user).collect(),
     }
 }
 

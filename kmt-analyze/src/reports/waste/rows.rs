@@ -14,7 +14,6 @@ use super::{rounding, slabs};
 use crate::collect::occupancy::OccupancySums;
 use crate::reports::common::ReportContext;
 use crate::reports::common::rows::Address;
-use crate::reports::common::shown::shown;
 use crate::reports::common::symbol::SourceRow;
 use crate::reports::fragmentation::traced::{Traced, cache_names};
 
@@ -75,7 +74,7 @@ pub fn compute(context: &ReportContext<'_, '_>, occupancy: &OccupancySums, keys:
     }
     sort(&mut places, keys);
     let places_total = places.len();
-    places.truncate(shown(Some(context.limit), places_total));
+    places.truncate(context.limit);
     let is_known = places_total > 0 || context.basis().allocs(None);
     let places_total = is_known.then_some(places_total);
     WasteRows { waste: WasteTable { kinds, places_total, places: rows(&traced, places) } }

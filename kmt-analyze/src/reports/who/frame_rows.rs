@@ -10,7 +10,6 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::page_callers::{caller, is_allocator};
 use crate::reports::common::rows::Address;
-use crate::reports::common::shown::shown;
 use crate::reports::common::symbol::Symbol;
 
 /// A page frame and its allocations.
@@ -72,11 +71,10 @@ pub struct FrameLifeRow {
 pub fn compute(context: &ReportContext<'_, '_>, history: &FrameHistory, pfn: u64) -> FrameRows {
     let window = context.selection.bounds(context.session);
     let lives: Vec<&FrameLife> = history.lives.iter().filter(|life| is_in(life, window)).collect();
-    let shown = shown(Some(context.limit), lives.len());
     FrameRows {
         pfn,
         allocations_total: lives.len(),
-        allocations: lives.iter().take(shown).map(|life| row(context, life)).collect(),
+        allocations: lives.iter().take(context.limit).map(|life| row(context, life)).collect(),
         frees_unmatched: history.frees_unmatched,
     }
 }

@@ -10,7 +10,6 @@ use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::{Address, text};
-use crate::reports::common::shown::shown;
 use crate::reports::common::symbol::Symbol;
 
 /// Rows of the report.
@@ -123,11 +122,10 @@ pub fn compute(context: &ReportContext<'_, '_>, near: &[Closed], address: u64) -
     let lives: Vec<&Closed> = near.iter().filter(holds).collect();
     let top = address & !ADDRESS_BITS;
     let lookup = Lookup { labels: context.labels(), analysis, top };
-    let shown = shown(Some(context.limit), lives.len());
     WhoRows {
         address: Some(Address(address)),
         lives_total: lives.len(),
-        lives: lives.iter().take(shown).map(|life| lookup.life(life, near)).collect(),
+        lives: lives.iter().take(context.limit).map(|life| lookup.life(life, near)).collect(),
         frame: None,
     }
 }

@@ -1,6 +1,5 @@
 //! `reconcile`: differences of the totals of other tools from the exact ones, term by term.
 
-mod causes;
 mod rows;
 mod text;
 

@@ -2,11 +2,10 @@
 
 use serde::Serialize;
 
-use super::causes::Causes;
 use crate::collect::reasons::ReasonSums;
-use crate::ledger::totals::Totals;
 use crate::pass::{Analysis, sum_of};
 use crate::reports::compat::legacy::{Legacy, PerfSums};
+use crate::stream::Site;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -95,15 +94,56 @@ impl BridgeRow {
 
 /// Rows of a pass, and of the same events by the rules of other tools.
 pub fn compute(result: &Analysis, reasons: &ReasonSums, legacy: &Legacy) -> ReconcileRows {
-    let (exact, causes) = (sum_of(result, None), Causes::of(result));
+    let (exact, raw, perf) = (sum_of(result, None), result.balance.raw, &legacy.perf);
+    let counts = &result.balance.counts;
+    let doubles = counts.iter().map(|c| c.double_reports).sum();
+    let failures = counts.iter().map(|c| c.alloc_failures).sum();
+    let failed_alloc = failed(result, |site| site.bytes_alloc);
+    let failed_req = failed(result, |site| site.bytes_req);
+    let double_alloc = raw.bytes_alloc.saturating_sub(exact.bytes_alloc).saturating_sub(failed_alloc);
+    let double_req = raw.bytes_req.saturating_sub(exact.bytes_req).saturating_sub(failed_req);
+    let double = |bytes: u64| term("duplicate events of one large kmalloc (R4)", doubles, bytes as i64);
+    let both = |of_double, failed: u64| {
+        vec![double(of_double), term("allocations that failed (R2)", failures, failed as i64)]
+    };
+    let (page_gone, late, at_null) =
+        (reasons.page_gone_then_freed, reasons.late, legacy.bytes_freed_at_null as i64);
+    let plus = |name, (objects, bytes): (u64, u64)| term(name, objects, bytes as i64);
+    let live = vec![
+        plus("implied frees, address allocated again (R5)", reasons.replaced),
+        plus("implied frees, page in other use (R7)", reasons.page_gone),
+        plus("late free events, behind the next allocation (R6)", late),
+        double(double_alloc),
+        // Failed allocations that a kfree(NULL) followed seem freed to the tool.
+        term("failed allocations, objects at NULL (R2)", failures, failed_alloc as i64 - at_null),
+    ];
+    let freed = vec![
+        plus("frees of what was gone with its page (R7)", page_gone),
+        term("late free events, behind the next allocation (R6)", late.0, -(late.1 as i64)),
+        term("failed allocations, freed at NULL (R2)", failures, at_null),
+        plus("second frees, NULL included", (perf.second_frees, perf.bytes_second_frees)),
+    ];
+    let row = BridgeRow::new;
+    let [of_alloc, of_req, of_live, of_freed] = [
+        "bytes_alloc: TotAlloc, Total bytes allocated",
+        "bytes_req: TotReq, Total bytes requested",
+        "bytes_live: Alloc",
+        "bytes_freed: Total bytes freed",
+    ];
     ReconcileRows {
         reconcile: vec![
-            bytes_alloc(&exact, &causes, legacy),
-            bytes_req(&exact, &causes, legacy),
-            bytes_live(&exact, &causes, reasons, legacy),
-            bytes_freed(&exact, &causes, reasons, legacy),
+            row(
+                "both",
+                of_alloc,
+                exact.bytes_alloc,
+                perf.bytes_alloc as i64,
+                both(double_alloc, failed_alloc),
+            ),
+            row("both", of_req, exact.bytes_req, perf.bytes_req as i64, both(double_req, failed_req)),
+            row("trace-cmd mem", of_live, exact.bytes_live, legacy.bytes_in_use(), live),
+            row("perf kmem", of_freed, exact.bytes_freed, perf.bytes_freed as i64, freed),
         ],
-        perf_kmem: PerfKmemRow::from(&legacy.perf),
+        perf_kmem: PerfKmemRow::from(perf),
         trace_cmd_mem_waste: legacy.waste(),
     }
 }
@@ -112,50 +152,8 @@ fn term(term: &'static str, objects: u64, bytes: i64) -> TermRow {
     TermRow { term, objects, bytes }
 }
 
-fn bytes_alloc(exact: &Totals, causes: &Causes, legacy: &Legacy) -> BridgeRow {
-    let figure = "bytes_alloc: TotAlloc, Total bytes allocated";
-    let terms = both(causes, causes.double_bytes, causes.failed_bytes);
-    BridgeRow::new("both", figure, exact.bytes_alloc, legacy.perf.bytes_alloc as i64, terms)
-}
-
-fn bytes_req(exact: &Totals, causes: &Causes, legacy: &Legacy) -> BridgeRow {
-    let figure = "bytes_req: TotReq, Total bytes requested";
-    let terms = both(causes, causes.double_req, causes.failed_req);
-    BridgeRow::new("both", figure, exact.bytes_req, legacy.perf.bytes_req as i64, terms)
-}
-
-/// Terms of the totals that both tools have.
-fn both(causes: &Causes, double: u64, failed: u64) -> Vec<TermRow> {
-    vec![
-        term("duplicate events of one large kmalloc (R4)", causes.doubles, double as i64),
-        term("allocations that failed (R2)", causes.failures, failed as i64),
-    ]
-}
-
-fn bytes_live(exact: &Totals, causes: &Causes, reasons: &ReasonSums, legacy: &Legacy) -> BridgeRow {
-    let plus = |name, (objects, bytes): (u64, u64)| term(name, objects, bytes as i64);
-    // Failed allocations that a kfree(NULL) followed seem freed to the tool.
-    let failed_bytes = causes.failed_bytes as i64 - legacy.bytes_freed_at_null() as i64;
-    let terms = vec![
-        plus("implied frees, address allocated again (R5)", reasons.replaced),
-        plus("implied frees, page in other use (R7)", reasons.page_gone),
-        plus("late free events, behind the next allocation (R6)", reasons.late),
-        term("duplicate events of one large kmalloc (R4)", causes.doubles, causes.double_bytes as i64),
-        term("failed allocations, objects at NULL (R2)", causes.failures, failed_bytes),
-    ];
-    BridgeRow::new("trace-cmd mem", "bytes_live: Alloc", exact.bytes_live, legacy.bytes_in_use(), terms)
-}
-
-fn bytes_freed(exact: &Totals, causes: &Causes, reasons: &ReasonSums, legacy: &Legacy) -> BridgeRow {
-    let perf = &legacy.perf;
-    let (page_gone, late) = (reasons.page_gone_then_freed, reasons.late);
-    let at_null = legacy.bytes_freed_at_null() as i64;
-    let terms = vec![
-        term("frees of what was gone with its page (R7)", page_gone.0, page_gone.1 as i64),
-        term("late free events, behind the next allocation (R6)", late.0, -(late.1 as i64)),
-        term("failed allocations, freed at NULL (R2)", causes.failures, at_null),
-        term("second frees, NULL included", perf.second_frees, perf.bytes_second_frees as i64),
-    ];
-    let figure = "bytes_freed: Total bytes freed";
-    BridgeRow::new("perf kmem", figure, exact.bytes_freed, perf.bytes_freed as i64, terms)
+/// Bytes of all failed allocations.
+fn failed(result: &Analysis, bytes: fn(&Site) -> u64) -> u64 {
+    let failures = result.balance.failures.iter().zip(result.interner.sites.items());
+    failures.map(|(count, site)| count.saturating_mul(bytes(site))).fold(0, u64::saturating_add)
 }

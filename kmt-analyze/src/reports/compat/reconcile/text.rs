@@ -1,7 +1,6 @@
 //! Tables of terms, and other totals of the tools.
 
 use super::rows::{BridgeRow, ReconcileRows};
-use crate::render::table::{Align, table};
 use crate::render::text::count;
 
 /// A table for each figure, and the totals.
@@ -21,15 +20,18 @@ fn signed(n: i64) -> String {
 }
 
 fn bridge(bridge: &BridgeRow) -> String {
-    let line = |label: String, bytes: String| vec![label, String::new(), bytes];
-    let mut lines = vec![line("exact".to_owned(), count(bridge.exact.max(0) as u64))];
+    let line = |label: String, bytes: String| [label, String::new(), bytes];
+    let mut lines = vec![["", "objects", "bytes"].map(str::to_owned)];
+    lines.push(line("exact".to_owned(), count(bridge.exact.max(0) as u64)));
     for t in &bridge.terms {
-        lines.push(vec![format!("  {}", t.term), count(t.objects), signed(t.bytes)]);
+        lines.push([format!("  {}", t.term), count(t.objects), signed(t.bytes)]);
     }
     if bridge.unexplained != 0 {
         lines.push(line("  not explained".to_owned(), signed(bridge.unexplained)));
     }
     let theirs = if bridge.theirs < 0 { signed(bridge.theirs) } else { count(bridge.theirs as u64) };
     lines.push(line(format!("{}, {}", bridge.tool, bridge.figure), theirs));
-    table(&[("", Align::Left), ("objects", Align::Right), ("bytes", Align::Right)], &lines)
+    let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
+    let [a, b, c] = [0, 1, 2].map(width);
+    lines.iter().map(|[label, objects, bytes]| format!("{label:<a$}  {objects:>b$}  {bytes:>c$}\n")).collect()
 }

@@ -5,7 +5,6 @@ use serde::Serialize;
 use crate::collect::lifetimes::LifetimeSums;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
-use crate::reports::common::shown::shown;
 use crate::reports::common::sorting::sort_rows;
 use crate::reports::lifetimes::life::Distribution;
 use crate::reports::lifetimes::rows::LifetimeRow;
@@ -69,7 +68,7 @@ pub fn compute(
         temporary_bound: bound,
         temporary_total: sites.len(),
         all: Distribution::from(&all_freed(&sites)),
-        temporary: sites.iter().take(shown(Some(context.limit), sites.len())).map(row).collect(),
+        temporary: sites.iter().take(context.limit).map(row).collect(),
         objects: sites.iter().map(|site| site.lives.temporary).sum(),
         bytes: sites.iter().map(|site| site.lives.bytes_temporary).sum(),
     }
