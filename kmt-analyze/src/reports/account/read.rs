@@ -22,7 +22,7 @@ pub fn read(
     lifetimes.retain(|term| term.key == Key::Lifetime);
     let mut reader = AccountReader {
         account: Account::new(selection.bounds(session), lifetimes),
-        apis: Apis { kmalloc: !options.cache, cache: !options.malloc },
+        apis: [!options.cache, !options.malloc],
         counts_frees: !selection.is_about_allocations(),
         sites: Vec::new(),
         origins: Vec::new(),
@@ -35,18 +35,12 @@ pub fn read(
     Ok((account, damages))
 }
 
-/// Interfaces whose events count.
-#[derive(Debug, Clone, Copy)]
-struct Apis {
-    kmalloc: bool,
-    cache: bool,
-}
-
 /// Reads operations into an account.
 #[derive(Debug)]
 struct AccountReader {
     account: Account,
-    apis: Apis,
+    /// By [`Api`], whether its events count.
+    apis: [bool; 2],
     /// Frees without an allocation count: no condition is about the allocation.
     counts_frees: bool,
     /// Sites, and whether they are selected.
@@ -62,8 +56,8 @@ impl AccountReader {
         for op in ops {
             match op.code.kind() {
                 Kind::Alloc => self.alloc(op),
-                Kind::Kfree if self.apis.kmalloc => self.free(op),
-                Kind::CacheFree if self.apis.cache => self.free(op),
+                Kind::Kfree if self.apis[Api::Kmalloc as usize] => self.free(op),
+                Kind::CacheFree if self.apis[Api::Cache as usize] => self.free(op),
                 _ => {}
             }
         }
@@ -75,11 +69,7 @@ impl AccountReader {
 
     fn alloc(&mut self, op: &Op) {
         let Some(&(site, is_selected)) = self.sites.get(op.code.number() as usize) else { return };
-        let is_read = match site.api {
-            Api::Kmalloc => self.apis.kmalloc,
-            Api::Cache => self.apis.cache,
-        };
-        if is_read {
+        if self.apis[site.api as usize] {
             let object = AccountObject {
                 call_site: site.call_site,
                 bytes_alloc: site.bytes_alloc,

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::collect::sums::{Sums, sums};
 use crate::int_hash::IntHash;
 use crate::pass::condition::Condition;
 use crate::pass::filter::meets;
@@ -21,6 +22,8 @@ pub struct Caller {
     /// Frees of objects allocated here.
     pub free_count: u64,
 }
+
+sums!(Caller: total_dynamic, current_dynamic, current_req, alloc_count, free_count);
 
 impl Caller {
     /// Bytes in use beyond those requested.
@@ -132,13 +135,7 @@ impl Account {
     /// Sums over all callers.
     pub fn sum(&self) -> Caller {
         let mut sum = Caller::default();
-        for caller in self.callers.values() {
-            sum.total_dynamic = sum.total_dynamic.saturating_add(caller.total_dynamic);
-            sum.current_dynamic = sum.current_dynamic.saturating_add(caller.current_dynamic);
-            sum.current_req = sum.current_req.saturating_add(caller.current_req);
-            sum.alloc_count += caller.alloc_count;
-            sum.free_count += caller.free_count;
-        }
+        self.callers.values().for_each(|caller| sum.absorb(*caller));
         sum
     }
 }

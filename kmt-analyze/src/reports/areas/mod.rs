@@ -1,7 +1,6 @@
 //! `vmalloc` and `percpu`: areas of the kernel's virtual memory and allocations of the percpu allocator, by call site.
 
 mod allocators;
-mod kernel_counts;
 mod percpu;
 mod rows;
 mod sorting;

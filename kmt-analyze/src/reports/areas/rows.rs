@@ -3,8 +3,10 @@
 use serde::Serialize;
 
 use super::allocators::Allocator;
-use super::kernel_counts::KernelCounts;
+use super::percpu::{self, PercpuLine};
 use super::sorting::AreaKey;
+use super::vmallocinfo::{self, VmallocInfoChange};
+use crate::collect::AreaKind;
 use crate::collect::area_groups::{AreaGroupSums, AreaTotals};
 use crate::collect::sums::Sums;
 use crate::reports::common::ReportContext;
@@ -31,9 +33,13 @@ pub struct AreaTables {
     /// Groups of --by.
     #[serde(flatten)]
     pub groups: GroupTable<AreaSums>,
-    /// The kernel's own counts.
-    #[serde(flatten)]
-    pub kernel: KernelCounts,
+    /// Change of /proc/vmallocinfo; absent: not of this allocator, not read twice, or with a selection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vmallocinfo: Option<VmallocInfoChange>,
+    /// The line Percpu of /proc/meminfo: pages of the percpu allocator, used or not; absent: not of this allocator, or not
+    /// read twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percpu: Option<PercpuLine>,
 }
 
 /// Sums of some areas; `null`: the events of the number were not recorded, or do not have it.
@@ -103,11 +109,13 @@ pub fn compute<A: Allocator>(
     let row = |totals: &AreaTotals| AreaSums::of(totals, recorded);
     let mut total = AreaTotals::default();
     sums.groups.values().for_each(|totals| total.absorb(*totals));
+    let is_percpu = A::KIND == AreaKind::Percpu;
     let areas = AreaTables {
         total: AreaSums::of(&total, recorded),
         frees_unmatched: recorded.frees.then_some(sums.frees_unmatched),
         groups: groups.table(order, |totals, key: AreaKey| key.number(totals), context.limit, row),
-        kernel: A::kernel(context, sums),
+        vmallocinfo: if is_percpu { None } else { vmallocinfo::compute(context, sums) },
+        percpu: if is_percpu { percpu::compute(context) } else { None },
     };
     AreaRows { areas }
 }

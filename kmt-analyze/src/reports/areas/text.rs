@@ -36,7 +36,7 @@ pub fn screen<A: Allocator>(context: &ReportContext<'_, '_>, rows: &AreaTables, 
     }
     let columns = SUMS.into_iter().chain(view.is_lossy.then_some(UNCERTAIN));
     screen.table(rows.groups.table(columns, |sums| cells(sums, view)));
-    if let Some(change) = &rows.kernel.vmallocinfo {
+    if let Some(change) = &rows.vmallocinfo {
         screen.table(callers(change, view));
     }
     notes::<A>(&mut screen, context, rows, view);
@@ -131,7 +131,7 @@ fn notes<A: Allocator>(screen: &mut Screen, context: &ReportContext<'_, '_>, row
         let frees = counted(frees, "free is", "frees are");
         screen.note(format!("{frees} without a traced allocation: of areas allocated before the trace."));
     }
-    if let Some(unexplained) = rows.kernel.vmallocinfo.as_ref().and_then(|change| change.areas_unexplained) {
+    if let Some(unexplained) = rows.vmallocinfo.as_ref().and_then(|change| change.areas_unexplained) {
         screen.note(match unexplained {
             0 => "The trace explains the change of /proc/vmallocinfo, which has the callers.".to_owned(),
             _ => format!(
@@ -139,7 +139,7 @@ fn notes<A: Allocator>(screen: &mut Screen, context: &ReportContext<'_, '_>, row
             ),
         });
     }
-    if let Some(PercpuLine { bytes_before, bytes_after }) = rows.kernel.percpu {
+    if let Some(PercpuLine { bytes_before, bytes_after }) = rows.percpu {
         screen.note(format!(
             "Percpu of /proc/meminfo, pages that the allocator has, used or not: {} before, {} after.",
             view.bytes(bytes_before),

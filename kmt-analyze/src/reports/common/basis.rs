@@ -2,9 +2,8 @@
 
 use kmt_format::schema::{EventClass, Meaning};
 
-use super::recorded::{recorded, recorded_class};
+use super::report_context::ReportContext;
 use crate::collect::AreaKind;
-use crate::pass::Analysis;
 use crate::stream::Api;
 use crate::trace::session::Session;
 
@@ -73,10 +72,10 @@ const AREAS: [(&str, [&str; 2]); 2] = [
 
 impl Basis {
     /// Recorded events of a trace.
-    pub fn of(session: &Session<'_>, analysis: &Analysis) -> Self {
-        let sampled = session.sampled();
-        let has = |meaning| recorded(session, analysis, meaning) == Some(true);
-        let stalls = recorded_class(session, analysis, |class| {
+    pub fn of(context: &ReportContext<'_, '_>) -> Self {
+        let sampled = context.session.sampled();
+        let has = |meaning| context.recorded(meaning) == Some(true);
+        let stalls = context.recorded_class(|class| {
             class.name.starts_with("mm_vmscan_")
                 || class.name.starts_with("mm_shrink_slab_")
                 || class.name.starts_with("mm_compaction_")
@@ -91,7 +90,7 @@ impl Basis {
             areas: AREAS.map(|(system, names)| {
                 names.map(|name| {
                     let is_it = |class: &EventClass| class.system == system && class.name == name;
-                    recorded_class(session, analysis, is_it) == Some(true)
+                    context.recorded_class(is_it) == Some(true)
                 })
             }),
             sampled: SLAB.map(|(alloc, free)| sampled.iter().any(|s| s.0 == alloc || s.0 == free)),

@@ -26,51 +26,33 @@ pub fn lead(
     view: &View,
 ) -> String {
     let who = counted(rows, nouns.one, nouns.several);
-    let of = |number: Option<u64>, sentence: &dyn Fn(u64) -> String, part: fn(&SlabSums) -> Option<u64>| {
-        let Some(number) = number else { return format!("{who}.") };
-        let most = first
-            .and_then(|(name, sums)| Some((name, part(sums)?)))
-            .filter(|(_, part)| *part > 0 && rows > 1);
-        let most = most.map_or(String::new(), |(name, part)| {
-            format!(", {} of it by {}", share(part, number), function_of(name))
-        });
-        format!("{}{most}.", sentence(number))
+    let key = sort.unwrap_or(SortKey::Alloc);
+    let part: fn(&SlabSums) -> Option<u64> = match key {
+        SortKey::Waste | SortKey::Frag => |sums| sums.bytes_wasted,
+        SortKey::Live => |sums| sums.bytes_live,
+        SortKey::LiveCount => |sums| sums.live,
+        SortKey::Freed => |sums| sums.bytes_freed,
+        SortKey::Count => |sums| sums.alloc_events,
+        SortKey::Req => |sums| sums.bytes_req,
+        SortKey::Alloc | SortKey::Name => |sums| sums.bytes_alloc,
     };
-    let bytes = |number: u64| view.bytes(number);
-    match sort.unwrap_or(SortKey::Alloc) {
-        SortKey::Waste | SortKey::Frag => of(
-            all.bytes_wasted,
-            &|wasted| {
-                let alloc = all.bytes_alloc.unwrap_or(0);
-                format!("{who} wasted {} of {} ({})", bytes(wasted), bytes(alloc), share(wasted, alloc))
-            },
-            |sums| sums.bytes_wasted,
-        ),
-        SortKey::Live => {
-            of(all.bytes_live, &|live| format!("{} of {who} are still allocated", bytes(live)), |sums| {
-                sums.bytes_live
-            })
+    let Some(number) = part(all) else { return format!("{who}.") };
+    let (bytes, objects) = (view.bytes(number), counted(number, "object", "objects"));
+    let sentence = match key {
+        SortKey::Waste | SortKey::Frag => {
+            let alloc = all.bytes_alloc.unwrap_or(0);
+            format!("{who} wasted {bytes} of {} ({})", view.bytes(alloc), share(number, alloc))
         }
-        SortKey::LiveCount => of(
-            all.live,
-            &|live| format!("{} of {who} are still allocated", counted(live, "object", "objects")),
-            |sums| sums.live,
-        ),
-        SortKey::Freed => {
-            of(all.bytes_freed, &|freed| format!("{} of {who} were freed", bytes(freed)), |sums| {
-                sums.bytes_freed
-            })
-        }
-        SortKey::Count => of(
-            all.alloc_events,
-            &|allocs| format!("{who} allocated {}", counted(allocs, "object", "objects")),
-            |sums| sums.alloc_events,
-        ),
-        SortKey::Req => {
-            of(all.bytes_req, &|req| format!("{who} requested {}", bytes(req)), |sums| sums.bytes_req)
-        }
-        SortKey::Alloc | SortKey::Name => {
-            of(all.bytes_alloc, &|alloc| format!("{who} allocated {}", bytes(alloc)), |sums| sums.bytes_alloc)
-        }
-    }
+        SortKey::Live => format!("{bytes} of {who} are still allocated"),
+        SortKey::LiveCount => format!("{objects} of {who} are still allocated"),
+        SortKey::Freed => format!("{bytes} of {who} were freed"),
+        SortKey::Count => format!("{who} allocated {objects}"),
+        SortKey::Req => format!("{who} requested {bytes}"),
+        SortKey::Alloc | SortKey::Name => format!("{who} allocated {bytes}"),
+    };
+    let most = first.and_then(|(name, sums)| Some((name, part(sums)?)));
+    let most = most.filter(|(_, part)| *part > 0 && rows > 1).map_or(String::new(), |(name, part)| {
+        format!(", {} of it by {}", share(part, number), function_of(name))
+    });
+    format!("{sentence}{most}.")
 }

@@ -11,7 +11,6 @@ pub mod lead;
 pub mod live_bounds;
 pub mod page_callers;
 pub mod page_sums;
-pub mod recorded;
 pub mod recorded_sums;
 mod report_context;
 pub mod rows;

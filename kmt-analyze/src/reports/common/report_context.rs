@@ -10,7 +10,6 @@ use super::basis::Basis;
 use super::context::Context;
 use super::labels::Labels;
 use super::live_bounds::LiveBounds;
-use super::recorded::{recorded, recorded_class};
 use crate::pass::Analysis;
 
 /// An analysed trace. What several reports need of it is computed once, when it is first used.
@@ -32,17 +31,33 @@ impl<'s, 'd> ReportContext<'s, 'd> {
 
     /// Recorded events.
     pub fn basis(&self) -> &Basis {
-        self.basis.get_or_init(|| Basis::of(self.session, self.analysis))
+        self.basis.get_or_init(|| Basis::of(self))
     }
 
     /// True if events of that meaning were recorded; `None`: none occurred, and the file does not declare them.
     pub fn recorded(&self, meaning: Meaning) -> Option<bool> {
-        recorded(self.session, self.analysis, meaning)
+        self.recorded_class(|class| class.meaning == meaning)
     }
 
     /// The same for event classes selected by a function.
     pub fn recorded_class(&self, is_it: impl Fn(&EventClass) -> bool) -> Option<bool> {
-        recorded_class(self.session, self.analysis, is_it)
+        let trace = self.session.trace;
+        let classes = || trace.schema().classes().filter(|(_, c)| is_it(c));
+        if classes().any(|(i, _)| self.analysis.classes_seen.get(i).copied().unwrap_or(false)) {
+            return Some(true);
+        }
+        let conditions = std::str::from_utf8(trace.metadata().attachment("event_conditions")?).ok()?;
+        let is_enabled = |name: String| {
+            conditions
+                .lines()
+                .find_map(|l| l.strip_prefix(&format!("{name} enable=")))
+                .map(|v| v.trim() != "0")
+        };
+        let enabled: Vec<bool> =
+            classes().filter_map(|(_, c)| is_enabled(format!("{}:{}", c.system, c.name))).collect();
+        // A live recording describes exactly the events that it records.
+        let is_live = trace.metadata().text("source") == Some("live");
+        (!enabled.is_empty() || is_live).then(|| enabled.contains(&true))
     }
 
     /// Names of addresses, and of tasks at the end of the selected time.

@@ -1,7 +1,8 @@
 //! Limits of a comparison: losses, builds, lengths.
 
 use super::DiffOptions;
-use super::rows::{DiffRows, RunRow, SideRow};
+use super::profile::RunRow;
+use super::rows::{DiffRows, SideRow};
 
 /// Sentences on losses, builds and lengths that limit the comparison.
 pub fn sentences(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Vec<String> {

@@ -96,18 +96,12 @@ impl Difference {
     }
 }
 
-/// Smallest score of a real difference, the same for all figures of a comparison: computing it takes 0.2 ms.
-#[derive(Debug, Clone, Copy)]
-pub struct Threshold(f64);
-
-impl Threshold {
-    /// Threshold for these numbers of runs and of compared figures: by chance one of them exceeds it in less than one
-    /// of a hundred comparisons.
-    pub fn of(runs_before: usize, runs_after: usize, tests: usize) -> Self {
-        let degrees = degrees_between(runs_before, runs_after);
-        let degrees = if degrees >= 1.0 { PRIOR_DEGREES + degrees } else { 2.0 * (PARTS as f64 - 1.0) };
-        Self(needed(degrees, tests))
-    }
+/// Smallest score of a real difference for these numbers of runs and of compared figures: by chance one of them exceeds
+/// it in less than one of a hundred comparisons. Computing it takes 0.2 ms.
+pub fn needed(runs_before: usize, runs_after: usize, tests: usize) -> f64 {
+    let degrees = degrees_between(runs_before, runs_after);
+    let degrees = if degrees >= 1.0 { PRIOR_DEGREES + degrees } else { 2.0 * (PARTS as f64 - 1.0) };
+    exceeded_by_chance(degrees, tests)
 }
 
 /// Degrees of freedom of the runs of two sides.
@@ -118,7 +112,7 @@ fn degrees_between(runs_before: usize, runs_after: usize) -> f64 {
 /// Compares the runs of two sides.
 ///
 /// The variation is that between the runs of a side, or between the parts of its one run.
-pub fn compare(before: &[DiffFigure], after: &[DiffFigure], threshold: Threshold) -> Difference {
+pub fn compare(before: &[DiffFigure], after: &[DiffFigure], needed: f64) -> Difference {
     let mean = |runs: &[DiffFigure]| mean_of(runs, |r| r.total);
     let (a, b) = (mean(before), mean(after));
     let spread = |runs: &[DiffFigure]| runs.iter().map(|r| (r.total - mean(runs)).powi(2)).sum::<f64>();
@@ -139,7 +133,7 @@ pub fn compare(before: &[DiffFigure], after: &[DiffFigure], threshold: Threshold
     };
     let noise = variance.sqrt();
     let score = if noise > 0.0 { (b - a) / noise } else { 0.0 };
-    Difference { before: a, after: b, noise, score, needed: threshold.0, least: 0.0 }
+    Difference { before: a, after: b, noise, score, needed, least: 0.0 }
 }
 
 fn mean_of(runs: &[DiffFigure], of: impl Fn(&DiffFigure) -> f64) -> f64 {
@@ -148,7 +142,7 @@ fn mean_of(runs: &[DiffFigure], of: impl Fn(&DiffFigure) -> f64) -> f64 {
 
 /// Score that one of `tests` figures exceeds by chance in less than one of a hundred comparisons (Bonferroni), by
 /// Student's distribution.
-fn needed(degrees: f64, tests: usize) -> f64 {
+fn exceeded_by_chance(degrees: f64, tests: usize) -> f64 {
     let chance = 0.01 / tests.max(1) as f64 / 2.0;
     // Bisection: the tail falls with the score.
     let (mut low, mut high) = (0.0, 1e4);
@@ -188,7 +182,7 @@ mod tests {
     use super::*;
 
     fn compare(before: &[DiffFigure], after: &[DiffFigure], tests: usize) -> Difference {
-        super::compare(before, after, Threshold::of(before.len(), after.len(), tests))
+        super::compare(before, after, needed(before.len(), after.len(), tests))
     }
 
     fn steady(total: f64, wobble: f64) -> DiffFigure {
@@ -203,7 +197,7 @@ mod tests {
         for (degrees, score) in [(1.0, 12.706), (4.0, 2.776), (30.0, 2.042), (1000.0, 1.962)] {
             assert!((tail(score, degrees) - 0.025).abs() < 2e-4, "{degrees}: {}", tail(score, degrees));
         }
-        assert!((needed(30.0, 1) - 2.75).abs() < 0.01);
+        assert!((exceeded_by_chance(30.0, 1) - 2.75).abs() < 0.01);
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub struct DiffOptions {
 
 /// Compares the runs of two sides, and prints the differences.
 pub fn run(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions, env: &Env) -> Result<()> {
-    if options.per_second && before.iter().chain(after).any(|run| run.seconds.is_none()) {
+    if options.per_second && before.iter().chain(after).any(|profile| profile.run.seconds.is_none()) {
         return Err(Failure::new("--per-second: the clock of a trace counts ticks of unknown length")
             .hint("compare windows of the same number of ticks, with --time and --against"));
     }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::By;
 use crate::collect::step_row;
 use crate::collect::timeline::Step;
@@ -30,19 +32,28 @@ pub struct ProfileRow {
 }
 
 /// One run, or one window of it.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RunRow {
+    /// Number of events.
+    pub events: u64,
+    /// Length, in the clock's unit.
+    pub length: u64,
+    /// The clock.
+    pub clock: ClockHead,
+    /// Length in seconds; null: the clock counts ticks of unknown length.
+    pub seconds: Option<f64>,
+    /// True if events were lost.
+    pub lost_events: bool,
+}
+
+/// One run, or one window of it.
 #[derive(Debug)]
 pub struct RunProfile {
     /// Figures by kind and name.
     pub rows: BTreeMap<ProfileKey, ProfileRow>,
-    /// Length in the clock's unit.
-    pub length: u64,
-    pub clock: ClockHead,
-    /// Length in seconds; `None`: the clock counts ticks of unknown length.
-    pub seconds: Option<f64>,
-    /// True if events were lost.
-    pub has_losses: bool,
-    /// Events of the file.
-    pub events: u64,
+    /// The run.
+    pub run: RunRow,
 }
 
 /// Text that is equal in two files of the same kernel build: uname without the host's name. Functions of one build have
@@ -72,11 +83,13 @@ pub fn compute(
     };
     let result = pass::run(session, &Request::new(selection, &collectors).with(needs));
     let mut out = RunProfile {
-        length: last.saturating_sub(first),
-        clock: ClockHead::of(session.trace.metadata()),
-        seconds: session.clock().seconds(last.saturating_sub(first)),
-        has_losses: session.losses.any(),
-        events: events_of(session, selection),
+        run: RunRow {
+            events: events_of(session, selection),
+            length: last.saturating_sub(first),
+            clock: ClockHead::of(session.trace.metadata()),
+            seconds: session.clock().seconds(last.saturating_sub(first)),
+            lost_events: session.losses.any(),
+        },
         rows: BTreeMap::new(),
     };
     let timeline = result.get(timeline);

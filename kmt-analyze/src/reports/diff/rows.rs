@@ -7,9 +7,8 @@ use serde::{Serialize, Serializer};
 use super::DiffOptions;
 use super::changes::Changes;
 use super::figures::NameRow;
-use super::profile::{ProfileKey, ProfileRow, RunProfile};
-use crate::render::head::ClockHead;
-use crate::reports::diff::difference::{DiffFigure, Threshold, compare};
+use super::profile::{ProfileKey, ProfileRow, RunProfile, RunRow};
+use crate::reports::diff::difference::{DiffFigure, compare, needed};
 
 /// Changes below this share of all bytes do not matter: the allocator's own bookkeeping and the like vary by as much
 /// with the state of the machine.
@@ -64,22 +63,6 @@ pub struct SideRow {
     pub runs: Vec<RunRow>,
 }
 
-/// One run, or one window of it.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct RunRow {
-    /// Number of events.
-    pub events: u64,
-    /// Length, in the clock's unit.
-    pub length: u64,
-    /// The clock.
-    pub clock: ClockHead,
-    /// Length in seconds; null: the clock counts ticks of unknown length.
-    pub seconds: Option<f64>,
-    /// True if events were lost.
-    pub lost_events: bool,
-}
-
 impl DiffRow {
     /// True if events of any run were lost.
     pub fn is_lossy(&self) -> bool {
@@ -119,21 +102,14 @@ fn rounded<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error
 }
 
 fn side(name: &str, runs: &[RunProfile]) -> SideRow {
-    let run = |run: &RunProfile| RunRow {
-        events: run.events,
-        length: run.length,
-        clock: run.clock.clone(),
-        seconds: run.seconds,
-        lost_events: run.has_losses,
-    };
-    SideRow { name: name.to_owned(), runs: runs.iter().map(run).collect() }
+    SideRow { name: name.to_owned(), runs: runs.iter().map(|profile| profile.run.clone()).collect() }
 }
 
 /// The row of a name in a run.
 fn row_of(profile: &RunProfile, key: &ProfileKey, options: &DiffOptions) -> ProfileRow {
     let row = profile.rows.get(key).copied().unwrap_or_default();
     // `run` refuses rates of runs whose length in seconds is unknown.
-    match profile.seconds.filter(|_| options.per_second) {
+    match profile.run.seconds.filter(|_| options.per_second) {
         Some(seconds) => row.scaled(1.0 / seconds.max(f64::MIN_POSITIVE)),
         None => row,
     }
@@ -167,11 +143,11 @@ fn compared(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) 
         [both(|row| row.alloc), both(|row| row.live)]
     });
     // Both figures of every row are compared.
-    let threshold = Threshold::of(before.len(), after.len(), keys.len() * 2);
+    let needed = needed(before.len(), after.len(), keys.len() * 2);
     let row = |key: &ProfileKey| {
         let [of_alloc, of_live] = totals[usize::from(key.0 == "pages")];
         let difference = |figure: fn(&ProfileRow) -> DiffFigure, (a, b): (f64, f64)| {
-            compare(&runs(before, key, figure), &runs(after, key, figure), threshold)
+            compare(&runs(before, key, figure), &runs(after, key, figure), needed)
                 .beyond(a.max(b) * SHARE_MIN)
         };
         let (alloc, live) = (difference(|row| row.alloc, of_alloc), difference(|row| row.live, of_live));

@@ -6,25 +6,29 @@ use super::traced::Traced;
 use crate::collect::sums::{Sums, sums};
 use crate::stream::{Api, Site};
 
-/// Cause of bytes allocated beyond those requested.
+/// Cause of waste.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum InternalKind {
-    /// Size classes of kmalloc.
-    SizeClass,
-    /// Whole pages of kmalloc.
-    WholePages,
-    /// A cache's own rounding.
-    Cache,
+pub enum WasteKind {
+    /// Bytes that kmalloc adds to reach a size class.
+    ClassRounding,
+    /// Bytes that kmalloc adds to reach whole pages of an order.
+    OrderRounding,
+    /// Bytes that a cache adds to its objects.
+    CacheAlignment,
+    /// Bytes of slabs after the last object.
+    SlabTail,
+    /// Unused bytes of nearly empty slabs.
+    SparseSlabs,
 }
 
-impl InternalKind {
-    /// That of the objects of a site.
+impl WasteKind {
+    /// Cause of bytes that the objects of a site have beyond those requested.
     pub fn of(site: &Site, page_size: u64) -> Self {
         match site.api {
             // KMALLOC_MAX_CACHE_SIZE is two pages (include/linux/slab.h 4.4 to 7.2).
-            Api::Kmalloc if site.bytes_alloc > page_size.saturating_mul(2) => Self::WholePages,
-            Api::Kmalloc => Self::SizeClass,
-            Api::Cache => Self::Cache,
+            Api::Kmalloc if site.bytes_alloc > page_size.saturating_mul(2) => Self::OrderRounding,
+            Api::Kmalloc => Self::ClassRounding,
+            Api::Cache => Self::CacheAlignment,
         }
     }
 }
@@ -119,12 +123,12 @@ pub fn place_of<'t>(
     traced: &'t Traced<'_, '_, '_>,
     number: u32,
     site: &Site,
-) -> (InternalKind, InternalPlace<'t>) {
+) -> (WasteKind, InternalPlace<'t>) {
     let place = match site.api {
         Api::Kmalloc => InternalPlace::CallSite(site.call_site),
         Api::Cache => InternalPlace::Cache(traced.cache(number)),
     };
-    (InternalKind::of(site, traced.context.analysis.page_size.0), place)
+    (WasteKind::of(site, traced.context.analysis.page_size.0), place)
 }
 
 /// Sums of all places by kind. `object_time`: see [`OccupancySums`](crate::collect::occupancy::OccupancySums); empty: times
@@ -132,7 +136,7 @@ pub fn place_of<'t>(
 pub fn by_place<'t>(
     traced: &'t Traced<'_, '_, '_>,
     object_time: &[u128],
-) -> BTreeMap<(InternalKind, InternalPlace<'t>), InternalSums> {
+) -> BTreeMap<(WasteKind, InternalPlace<'t>), InternalSums> {
     let empty = InternalSums::empty(traced);
     let mut all = BTreeMap::new();
     for (number, site) in (0u32..).zip(traced.context.analysis.interner.sites.items()) {

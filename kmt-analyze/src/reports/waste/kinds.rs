@@ -5,25 +5,10 @@ use serde::Serialize;
 use super::wasted::Wasted;
 use crate::reports::common::basis::Input;
 use crate::reports::common::recorded_sums::RecordedSums;
-use crate::reports::fragmentation::internal_sums::InternalKind;
+use crate::reports::fragmentation::internal_sums::WasteKind;
 use crate::reports::fragmentation::traced::Traced;
 use crate::reports::fragmentation::{occupancy, slabs};
 use crate::stream::Api;
-
-/// Cause of waste.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WasteKind {
-    /// Bytes that kmalloc adds to reach a size class.
-    ClassRounding,
-    /// Bytes that kmalloc adds to reach whole pages of an order.
-    OrderRounding,
-    /// Bytes that a cache adds to its objects.
-    CacheAlignment,
-    /// Bytes of slabs after the last object.
-    SlabTail,
-    /// Unused bytes of nearly empty slabs.
-    SparseSlabs,
-}
 
 impl WasteKind {
     /// Its name.
@@ -34,15 +19,6 @@ impl WasteKind {
             Self::CacheAlignment => "cache alignment",
             Self::SlabTail => "slab tail",
             Self::SparseSlabs => "sparse slabs",
-        }
-    }
-
-    /// Kind of bytes allocated beyond those requested.
-    pub fn of(kind: InternalKind) -> Self {
-        match kind {
-            InternalKind::SizeClass => Self::ClassRounding,
-            InternalKind::WholePages => Self::OrderRounding,
-            InternalKind::Cache => Self::CacheAlignment,
         }
     }
 

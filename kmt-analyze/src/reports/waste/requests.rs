@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::reports::fragmentation::internal_sums::{InternalKind, InternalPlace, place_of};
+use crate::reports::fragmentation::internal_sums::{InternalPlace, WasteKind, place_of};
 use crate::reports::fragmentation::traced::Traced;
 
 /// A place of bytes allocated beyond those requested.
-pub type Rounded<'t> = (InternalKind, InternalPlace<'t>);
+pub type Rounded<'t> = (WasteKind, InternalPlace<'t>);
 
 /// The request that wastes most in a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

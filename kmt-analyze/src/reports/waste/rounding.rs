@@ -1,13 +1,13 @@
 //! Places of bytes allocated beyond those requested.
 
-use super::kinds::{KindRow, WasteKind};
+use super::kinds::KindRow;
 use super::place::{PlaceSource, WastePlace};
 use super::wasted::Wasted;
 use crate::collect::occupancy::OccupancySums;
 use crate::collect::sums::Sums;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::symbol::Symbol;
-use crate::reports::fragmentation::internal_sums::{InternalPlace, InternalSums, by_place};
+use crate::reports::fragmentation::internal_sums::{InternalPlace, InternalSums, WasteKind, by_place};
 use crate::reports::fragmentation::traced::Traced;
 
 /// All places that waste, and the sums of their kinds.
@@ -27,12 +27,12 @@ pub fn compute<'t>(
         if sums.wasted() == 0 {
             continue;
         }
-        let name = match place {
-            InternalPlace::CallSite(address) => traced.context.labels().located(address),
-            InternalPlace::Cache(name) => Symbol::from(name.to_owned()),
+        let (call_site, name) = match place {
+            InternalPlace::CallSite(address) => (Some(address), traced.context.labels().located(address)),
+            InternalPlace::Cache(name) => (None, Symbol::from(name.to_owned())),
         };
-        let wasted = wasted(&sums, recorded(traced, WasteKind::of(kind)), length);
-        places.push(WastePlace { name, wasted, source: PlaceSource::Rounding(kind, place) });
+        let wasted = wasted(&sums, recorded(traced, kind), length);
+        places.push(WastePlace { kind, call_site, name, wasted, source: PlaceSource::Rounding(place) });
     }
     let all = [WasteKind::ClassRounding, WasteKind::OrderRounding, WasteKind::CacheAlignment];
     let mut kinds = kinds.into_iter();

@@ -83,7 +83,7 @@ pub fn compute(context: &ReportContext<'_, '_>, occupancy: &OccupancySums, keys:
 fn rows<'t>(traced: &'t Traced<'_, '_, '_>, places: Vec<WastePlace<'t>>) -> Vec<PlaceRow> {
     let rounded = |place: &WastePlace<'t>| -> Option<Rounded<'t>> {
         match place.source {
-            PlaceSource::Rounding(kind, at) => Some((kind, at)),
+            PlaceSource::Rounding(at) => Some((place.kind, at)),
             PlaceSource::Tail(_) | PlaceSource::Sparse(_) => None,
         }
     };
@@ -93,11 +93,11 @@ fn rows<'t>(traced: &'t Traced<'_, '_, '_>, places: Vec<WastePlace<'t>>) -> Vec<
     let row = |place: WastePlace<'t>| {
         let request = rounded(&place).and_then(|rounded| requests.get(&rounded));
         PlaceRow {
-            kind: place.kind().name(),
+            kind: place.kind.name(),
             name: place.name.to_string(),
             api: place.api(),
-            call_site: place.call_site().map(Address),
-            saves: target.sentence(&place.source, request),
+            call_site: place.call_site.map(Address),
+            saves: target.sentence(&place, request),
             source: place.name.into_source(),
             wasted: place.wasted,
             bytes_req: request.map(|request| request.req),

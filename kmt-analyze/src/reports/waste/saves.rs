@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::place::PlaceSource;
+use super::place::{PlaceSource, WastePlace};
 use super::requests::WorstRequest;
 use crate::pass::size_classes::SizeClasses;
 use crate::render::text::count;
 use crate::render::words::counted;
-use crate::reports::fragmentation::internal_sums::InternalKind;
+use crate::reports::fragmentation::internal_sums::WasteKind;
 use crate::reports::fragmentation::pinned::PinRow;
 use crate::reports::fragmentation::slabs::{self, CacheTail};
 use crate::reports::fragmentation::traced::Traced;
@@ -43,16 +43,16 @@ impl Target {
     }
 
     /// The change for a place; `request` is the one that wastes most there.
-    pub fn sentence(&self, source: &PlaceSource<'_>, request: Option<&WorstRequest>) -> String {
-        match (source, request) {
+    pub fn sentence(&self, place: &WastePlace<'_>, request: Option<&WorstRequest>) -> String {
+        match (&place.source, request) {
             (PlaceSource::Tail(cache), _) => self.tail(cache),
             (PlaceSource::Sparse(row), _) => sparse(row),
-            (PlaceSource::Rounding(kind, _), Some(request)) => {
+            (PlaceSource::Rounding(_), Some(request)) => {
                 let WorstRequest { req, alloc, sizes } = *request;
-                let change = match kind {
-                    InternalKind::SizeClass => self.class(req, alloc),
-                    InternalKind::WholePages => self.order(req, alloc),
-                    InternalKind::Cache => self.alignment(req, alloc),
+                let change = match place.kind {
+                    WasteKind::ClassRounding => self.class(req, alloc),
+                    WasteKind::OrderRounding => self.order(req, alloc),
+                    _ => self.alignment(req, alloc),
                 };
                 match sizes {
                     0 | 1 => change,

@@ -1,17 +1,20 @@
 //! Places of unused bytes of slabs: after the last object, and on nearly empty slabs.
 
-use super::kinds::{KindRow, WasteKind};
+use super::kinds::KindRow;
 use super::place::{PlaceSource, WastePlace};
 use super::wasted::Wasted;
 use crate::collect::occupancy::OccupancySums;
 use crate::render::text::escaped;
 use crate::reports::common::symbol::Symbol;
+use crate::reports::fragmentation::internal_sums::WasteKind;
 use crate::reports::fragmentation::traced::Traced;
 use crate::reports::fragmentation::{pinned, slabs};
 
 /// Caches with bytes after the last object of their slabs, and their sum.
 pub fn tails(traced: &Traced<'_, '_, '_>) -> (Vec<WastePlace<'static>>, KindRow) {
     let place = |cache: slabs::CacheTail| WastePlace {
+        kind: WasteKind::SlabTail,
+        call_site: None,
         name: Symbol::from(escaped(cache.cache.as_bytes())),
         wasted: at_end(cache.tail_bytes, cache.active_objs),
         source: PlaceSource::Tail(Box::new(cache)),
@@ -27,6 +30,8 @@ pub fn sparse(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> (Vec<Wa
         return with_sum(traced, kind, Vec::new());
     }
     let place = |row: pinned::PinRow| WastePlace {
+        kind,
+        call_site: Some(row.call_site.0),
         name: row.symbol.clone(),
         wasted: at_end(row.pinned_sparse_bytes, row.sparse_objects),
         source: PlaceSource::Sparse(Box::new(row)),

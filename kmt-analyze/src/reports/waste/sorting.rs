@@ -34,8 +34,8 @@ pub fn sort(places: &mut [WastePlace<'_>], keys: &[WasteKey]) {
         numbers
             .fold(Ordering::Equal, Ordering::then)
             .then_with(|| one.name.cmp(&other.name))
-            .then_with(|| one.kind().cmp(&other.kind()))
-            .then_with(|| one.call_site().cmp(&other.call_site()))
+            .then_with(|| one.kind.cmp(&other.kind))
+            .then_with(|| one.call_site.cmp(&other.call_site))
     });
 }
 

@@ -9,8 +9,6 @@ pub struct PageRow {
     pub allocs: u64,
     /// Bytes of them.
     pub alloc_bytes: u64,
-    /// Frees of them.
-    pub frees: u64,
     /// Call site of its last allocation.
     pub call_site: u64,
 }
@@ -32,20 +30,14 @@ pub struct PerfPageSums {
     pub other_order: u64,
 }
 
-#[derive(Debug)]
-struct LivePage {
-    order: u32,
-    migratetype: u32,
-    gfp_flags: u32,
-}
-
 /// Flags by number, with their text.
 pub type Gfp = BTreeMap<u32, String>;
 
 /// Pages as perf knows them.
 #[derive(Debug, Default)]
 pub struct PerfPages {
-    live: BTreeMap<u64, LivePage>,
+    /// Orders of the frames that seem to be live.
+    live: BTreeMap<u64, u32>,
     by_frame: BTreeMap<PerfPageKey, PageRow>,
     by_caller: BTreeMap<PerfPageKey, PageRow>,
     /// Allocations by order and migrate type.
@@ -63,8 +55,8 @@ impl PerfPages {
             add(&mut self.sums.fails, bytes);
             return;
         };
-        // A frame that seems to be live keeps the order and flags that it had.
-        self.live.entry(pfn).or_insert(LivePage { order, migratetype, gfp_flags });
+        // A frame that seems to be live keeps the order that it had.
+        self.live.entry(pfn).or_insert(order);
         let frame = self.by_frame.entry((pfn, order, migratetype, gfp_flags)).or_default();
         let caller = self.by_caller.entry((call_site, order, migratetype, gfp_flags)).or_default();
         for row in [frame, caller] {
@@ -83,10 +75,7 @@ impl PerfPages {
             add(&mut self.sums.no_match, bytes);
             return;
         };
-        self.sums.other_order += u64::from(live.order != order);
-        if let Some(row) = self.by_frame.get_mut(&(pfn, live.order, live.migratetype, live.gfp_flags)) {
-            row.frees += 1;
-        }
+        self.sums.other_order += u64::from(live != order);
     }
 
     /// Rows by frame, those of most bytes first.
@@ -132,7 +121,7 @@ mod tests {
         assert_eq!((sums.frees, sums.no_match, sums.other_order), ((2, 8192), (1, 4096), 1));
         assert_eq!(
             pages.callers(),
-            [((7, 3, 0, 0xcc0), PageRow { allocs: 1, alloc_bytes: 32_768, frees: 0, call_site: 7 })]
+            [((7, 3, 0, 0xcc0), PageRow { allocs: 1, alloc_bytes: 32_768, call_site: 7 })]
         );
     }
 }
