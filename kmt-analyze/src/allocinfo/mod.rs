@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::env::Env;
 use crate::export;
 use crate::failure::{Failure, Outcome, Result};
-use crate::render::out::{Out, Schema, print_rows};
+use crate::render::out::{Schema, print, print_rows};
 use crate::render::screen::page;
 use crate::reports::output::{Output, Show};
 use crate::trace::allocinfo::{self, AllocinfoLine};
@@ -63,9 +63,7 @@ pub fn run(args: &AllocinfoArgs, env: &Env, show: &Show) -> Result<Outcome> {
         print_rows(env, Schema::first("allocinfo"), &rows)?;
     } else {
         let text = page(&text::screen(&rows), &[], "FILE", &show.look);
-        let mut out = if show.pager { Out::paged(env) } else { Out::stdout(env) };
-        out.write(text.as_bytes())?;
-        out.finish()?;
+        print(env, show.pager, text.as_bytes())?;
     }
     Ok(Outcome::Done)
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Before;
 use super::frame::{Frame, HEAD, MARGIN, WIDTH};
 use super::svg::{Anchor, Svg, cut, escaped};
+use super::{Before, ChartKind, ChartOptions};
 use crate::export::Weight;
 use crate::render::text::{count, percent};
 use crate::render::words::{counted, size};
@@ -28,33 +28,18 @@ document.getElementById('search').addEventListener('click',search);\
 document.addEventListener('keydown',e=>{if(e.key==='/'){e.preventDefault();search();}});\
 ]]></script>\n";
 
-/// Quantity that a width shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct What {
-    title: &'static str,
-    is_bytes: bool,
-}
-
-/// Quantity that the width of a frame shows.
-pub fn what(weight: Weight, pages: bool, at: bool) -> What {
-    let (title, is_bytes) = match (weight, pages) {
+/// Quantity that the width of a frame shows, and whether that is bytes.
+fn what(options: &ChartOptions) -> (&'static str, bool) {
+    match (options.weight, options.pages) {
         (Weight::Count, false) => ("Allocations by call stack", false),
         (Weight::Count, true) => ("Pages by call stack", false),
         (Weight::Waste, _) => ("Bytes allocated beyond those requested, by call stack", true),
         (Weight::Live, _) => ("Memory still allocated, by call stack", true),
-        (Weight::Alloc, _) if at => ("Memory allocated at an instant, by call stack", true),
+        (Weight::Alloc, _) if options.selection.at.is_some() => {
+            ("Memory allocated at an instant, by call stack", true)
+        }
         (Weight::Alloc, _) => ("Allocated memory by call stack", true),
-    };
-    What { title, is_bytes }
-}
-
-/// How frames are placed and coloured.
-#[derive(Clone, Copy)]
-pub struct FlameLayout<'b> {
-    /// The outermost function is at the top, not at the bottom.
-    pub is_icicle: bool,
-    /// Stacks of another file: colours show what grew and what shrank since.
-    pub before: Option<&'b Before>,
+    }
 }
 
 #[derive(Default)]
@@ -78,26 +63,27 @@ fn add<'s>(root: &mut FlameNode<'s>, path: &'s str, weight: impl Fn(&mut FlameNo
 }
 
 /// The picture of stacks: outermost frame first, separated by `;`.
-pub fn draw(stacks: &BTreeMap<String, u64>, what: What, layout: FlameLayout<'_>, frame: &Frame) -> String {
+pub fn draw(stacks: &BTreeMap<String, u64>, options: &ChartOptions, frame: &Frame) -> String {
+    let (title, is_bytes) = what(options);
     let mut root = FlameNode::default();
     let mut deepest = 0;
     for (path, &weight) in stacks.iter().filter(|(_, weight)| **weight > 0) {
         let depth = add(&mut root, path, |node| node.weight = node.weight.saturating_add(weight));
         deepest = deepest.max(depth);
     }
-    for (path, &weight) in layout.before.iter().flat_map(|before| &before.stacks) {
+    for (path, &weight) in options.before.iter().flat_map(|before| &before.stacks) {
         add(&mut root, path, |node| node.before = node.before.saturating_add(weight));
     }
     let mut picture = Picture {
         svg: Svg::default(),
         whole: root.weight,
-        what,
-        has_before: layout.before.is_some(),
-        bottom: (!layout.is_icicle).then_some(deepest),
+        is_bytes,
+        has_before: options.before.is_some(),
+        bottom: (options.kind != ChartKind::Icicle).then_some(deepest),
         drawn: 0,
         left_out: 0,
     };
-    frame.head(&mut picture.svg, what.title);
+    frame.head(&mut picture.svg, title);
     picture.svg.add(format_args!(
         "<text id=\"search\" tabindex=\"0\" role=\"button\" x=\"{:.1}\" y=\"24\" text-anchor=\"end\" style=\"cursor:pointer\">search (/)</text>\n",
         WIDTH - MARGIN
@@ -113,23 +99,18 @@ pub fn draw(stacks: &BTreeMap<String, u64>, what: What, layout: FlameLayout<'_>,
         picture.svg.text((MARGIN, y + 14.0), "muted", Anchor::Start, &text);
         y += 26.0;
     }
-    if let Some(before) = layout.before {
+    if let Some(before) = &options.before {
         y = legend(&mut picture, before, y);
     }
     let end = frame.foot(&mut picture.svg, y);
     picture.svg.add(format_args!("{SEARCH}"));
-    picture.svg.finish(
-        WIDTH,
-        end + MARGIN,
-        what.title,
-        "Each frame is as wide as the sum of the frames below it",
-    )
+    picture.svg.finish(WIDTH, end + MARGIN, title, "Each frame is as wide as the sum of the frames below it")
 }
 
 struct Picture {
     svg: Svg,
     whole: u64,
-    what: What,
+    is_bytes: bool,
     has_before: bool,
     /// Depth of the deepest frame, where the outermost is at the bottom.
     bottom: Option<usize>,
@@ -139,7 +120,7 @@ struct Picture {
 
 impl Picture {
     fn amount(&self, weight: u64) -> String {
-        if self.what.is_bytes { size(weight) } else { count(weight) }
+        if self.is_bytes { size(weight) } else { count(weight) }
     }
 
     fn children(&mut self, node: &FlameNode<'_>, mut x: f64, depth: usize, per_unit: f64) {

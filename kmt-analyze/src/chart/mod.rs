@@ -256,10 +256,7 @@ fn flame(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
     let by = options.weight.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
     let command = format!("export folded --by {by}{}", if options.pages { " --pages" } else { "" });
     let frame = frame(&context, command);
-    let what = flame::what(options.weight, options.pages, options.selection.at.is_some());
-    let layout =
-        flame::FlameLayout { is_icicle: options.kind == ChartKind::Icicle, before: options.before.as_ref() };
-    write(&context, options, &flame::draw(&lines, what, layout, &frame))
+    write(&context, options, &flame::draw(&lines, options, &frame))
 }
 
 /// The heading, source and trust of a chart.

@@ -30,7 +30,7 @@ use crate::html;
 use crate::limits::{self, Limit, RunLimits};
 use crate::pass::selection::Selection;
 use crate::render::look_args::LookArgs;
-use crate::render::out::Out;
+use crate::render::out;
 use crate::reports::common::stated::Keys;
 use crate::reports::findings::Findings;
 use crate::reports::output::{Output, Show};
@@ -401,9 +401,7 @@ fn shown(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcom
 }
 
 fn print(text: &[u8], env: &Env) -> Result<Outcome> {
-    let mut out = Out::stdout(env);
-    out.write(text)?;
-    out.finish()?;
+    out::print(env, false, text)?;
     Ok(Outcome::Done)
 }
 

@@ -17,7 +17,7 @@ use crate::env::Env;
 use crate::export::output::Target;
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
-use crate::render::out::{Out, Schema, print_rows};
+use crate::render::out::{self, Schema, print_rows};
 use crate::render::screen::{Screen, page};
 use crate::reports::callers::Callers;
 use crate::reports::common::Context;
@@ -197,7 +197,5 @@ fn draw(
 
 fn print(screen: Screen, env: &Env, show: &Show) -> Result<()> {
     let text = page(&screen, &[], "FILE", &show.look);
-    let mut out = if show.pager { Out::paged(env) } else { Out::stdout(env) };
-    out.write(text.as_bytes())?;
-    out.finish()
+    out::print(env, show.pager, text.as_bytes())
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::row::{RowSum, SteppedRow, shortened};
-use super::stacks::{self, Functions};
+use super::stacks;
 use crate::collect::flows::Flows;
 use crate::collect::step_row::Row;
 use crate::collect::steps::StepSums;
@@ -13,6 +13,7 @@ use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::stream::Api;
+use crate::stream::intern::InternTable;
 
 /// A table of the page.
 pub struct RowGroup {
@@ -33,7 +34,11 @@ pub fn call_sites(analysis: &Analysis, sums: &StepSums) -> BTreeSet<(u64, Api)> 
 }
 
 /// All tables that have rows. `functions` gets those of stacks.
-pub fn compute(context: &ReportContext<'_, '_>, sums: &StepSums, functions: &mut Functions) -> Vec<RowGroup> {
+pub fn compute(
+    context: &ReportContext<'_, '_>,
+    sums: &StepSums,
+    functions: &mut InternTable<String>,
+) -> Vec<RowGroup> {
     let analysis = context.analysis;
     let slab = RecordedSums::slab(context.basis(), None);
     let has_stacks = sums.objects.keys().any(|objects| objects.stack.is_some());

@@ -25,6 +25,7 @@ use crate::reports::lifetimes::Lifetimes;
 use crate::reports::registry::named;
 use crate::reports::report::AnyReport;
 use crate::reports::run::{collect, needs};
+use crate::stream::intern::InternTable;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -97,14 +98,14 @@ pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
         .get_mut(1..)
         .unwrap_or_default()
         .sort_by_key(|(name, _)| PARTS.iter().position(|part| part.0 == *name));
-    let (sums, mut functions) = (analysis.get(steps), stacks::Functions::default());
+    let (sums, mut functions) = (analysis.get(steps), InternTable::<String>::default());
     let groups = groups::compute(&context, sums, &mut functions);
     let sites = groups::call_sites(&analysis, sums);
     let page = document::PageDocument {
         context: &context,
         steps: sums.steps,
         groups,
-        functions: functions.names,
+        functions: functions.items().iter().map(|name| row::shortened(name)).collect(),
         details: details::compute(&context, (sums, analysis.get(lifetimes)), &sites),
         screens,
         view,

@@ -2,30 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::row::{RowSum, SteppedRow, shortened};
+use super::row::{RowSum, SteppedRow};
 use crate::collect::steps::StepSums;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::of_users;
 use crate::reports::common::recorded_sums::RecordedSums;
+use crate::stream::intern::InternTable;
 
 /// Most stacks of the page; the others are one row.
 const STACKS_MAX: usize = 2_000;
-
-/// Names of functions, by number.
-#[derive(Default)]
-pub struct Functions {
-    numbers: HashMap<String, u32>,
-    pub names: Vec<String>,
-}
-
-impl Functions {
-    fn number(&mut self, name: String) -> u32 {
-        *self.numbers.entry(name).or_insert_with_key(|name| {
-            self.names.push(shortened(name));
-            self.names.len() as u32 - 1
-        })
-    }
-}
 
 /// A row for each path of functions, those with most bytes; its name lists the numbers of the functions. An empty name
 /// stands for all others.
@@ -33,7 +18,7 @@ pub fn rows(
     context: &ReportContext<'_, '_>,
     sums: &StepSums,
     recorded: RecordedSums,
-    functions: &mut Functions,
+    functions: &mut InternTable<String>,
 ) -> Vec<SteppedRow> {
     let analysis = context.analysis;
     let labels = context.labels();
@@ -41,7 +26,7 @@ pub fn rows(
     let mut number = |address: u64, is_caller: bool| {
         *by_address.entry((address, is_caller)).or_insert_with(|| {
             let name = if is_caller { labels.caller_function(address) } else { labels.function(address) };
-            functions.number(name)
+            functions.number(&name)
         })
     };
     let mut paths: HashMap<(Option<u32>, u64), Vec<u32>> = HashMap::new();

@@ -24,17 +24,10 @@ pub struct LineStart<'d> {
     with_tgid: bool,
     with_flags: bool,
     with_context: bool,
-    flags: FlagStyle,
+    /// The preempt count is followed by the migrate-disable depth, a hex digit each.
+    has_migrate_depth: bool,
     lazy_resched: bool,
     pid_max: Option<i32>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FlagStyle {
-    /// Preempt count in one or two hex digits.
-    Count,
-    /// Preempt count and migrate-disable depth, a hex digit each.
-    CountAndMigrate,
 }
 
 const IRQS_OFF: u64 = 0x01;
@@ -69,7 +62,7 @@ impl<'d> LineStart<'d> {
             with_tgid: option("record-tgid", false),
             with_flags: option("irq-info", true),
             with_context: option("context-info", true),
-            flags: if since(5, 15) { FlagStyle::CountAndMigrate } else { FlagStyle::Count },
+            has_migrate_depth: since(5, 15),
             lazy_resched: since(6, 13),
             // Before 4.18 or so tasks beyond the default pid_max have no saved name.
             pid_max: (!since(4, 15)).then_some(32_768),
@@ -167,14 +160,14 @@ impl<'d> LineStart<'d> {
             (false, false, false) => b'.',
         });
         let preempt = event.uint_with(Role::PREEMPT_COUNT).unwrap_or(0);
-        match (realtime, self.flags) {
+        match (realtime, self.has_migrate_depth) {
             (Some(fields), _) => {
                 hex_or_dot(out, preempt);
                 hex_or_dot(out, fields.lazy.and_then(|f| event.uint(f)).unwrap_or(0));
                 hex_or_dot(out, fields.migrate.and_then(|f| event.uint(f)).unwrap_or(0));
             }
-            (None, FlagStyle::Count) => hex_or_dot(out, preempt),
-            (None, FlagStyle::CountAndMigrate) => {
+            (None, false) => hex_or_dot(out, preempt),
+            (None, true) => {
                 hex_or_dot(out, preempt & 0xf);
                 hex_or_dot(out, preempt >> 4);
             }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use kmt_common::text::{json_safe, tame};
+use kmt_common::text::json_safe;
 use serde::Serialize;
 
 use super::terminal::Pager;
@@ -39,11 +39,6 @@ impl Out {
         Ok(!self.closed)
     }
 
-    /// Writes a page for people: nothing in it steers a terminal.
-    pub fn page(&mut self, page: &str) -> Result<bool> {
-        self.write(tame(page).as_bytes())
-    }
-
     /// Writes what is buffered; returns false once the reader is gone.
     pub fn flush(&mut self) -> Result<bool> {
         if !self.closed {
@@ -68,6 +63,13 @@ impl Out {
             Err(error) => Err(Failure::new(format!("writing to standard output: {error}"))),
         }
     }
+}
+
+/// Prints all of a text, through a pager if that is wanted and standard output is a terminal.
+pub fn print(env: &Env, is_paged: bool, text: &[u8]) -> Result<()> {
+    let mut out = if is_paged { Out::paged(env) } else { Out::stdout(env) };
+    out.write(text)?;
+    out.finish()
 }
 
 /// Name and version of a document: the version rises when a key changes its meaning or goes.

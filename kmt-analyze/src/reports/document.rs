@@ -10,7 +10,7 @@ use super::output::{Output, Show};
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::sum_of;
 use crate::render::head::Head;
-use crate::render::out::{Out, Schema, print_json};
+use crate::render::out::{self, Schema, print_json};
 use crate::render::screen::{Ink, Screen, page, paint};
 use crate::render::text::escaped;
 use crate::trace::open::outcome;
@@ -93,10 +93,8 @@ fn print(session: &Session<'_>, screens: &[Titled], trust: &[String], show: &Sho
         text.push_str(&page(screen, if is_last { trust } else { &[] }, &file, &show.look));
         text.push_str(if is_last { "" } else { "\n" });
     }
-    let mut out = if show.pager { Out::paged(&session.env) } else { Out::stdout(&session.env) };
     // Each line was made harmless before colour was added.
-    out.write(text.as_bytes())?;
-    out.finish()
+    out::print(&session.env, show.pager, text.as_bytes())
 }
 
 /// A report that cannot answer: a document that says so, one line on standard error, exit code 1.

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use kmt_common::tell;
+use kmt_common::text::tame;
 use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::read::{Event, LEVEL_FLAGS, StackJoiner};
 use kmt_format::schema::{Meaning, Role};
 
 use super::CompatOptions;
 use crate::failure::{Outcome, Result};
-use crate::render::out::Out;
+use crate::render::out::print;
 use crate::render::text::escaped;
 use crate::reports::common::page_callers::is_tracer;
 use crate::reports::compat::perf_rules::{
@@ -63,9 +64,7 @@ pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
             );
         }
     }
-    let mut out = Out::stdout(&session.env);
-    out.page(&text)?;
-    out.finish()?;
+    print(&session.env, false, tame(&text).as_bytes())?;
     Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
 }
 

@@ -13,7 +13,7 @@ pub use rows::DiffRows;
 
 use crate::env::Env;
 use crate::failure::{Failure, Result};
-use crate::render::out::{Out, Schema, print_rows};
+use crate::render::out::{self, Schema, print_rows};
 use crate::render::screen::{Screen, page};
 use crate::render::text::count;
 use crate::reports::output::Output;
@@ -90,7 +90,5 @@ fn print(rows: &DiffRows, options: &DiffOptions, env: &Env) -> Result<()> {
     let is_short = options.arguments.chars().count().saturating_add(50) <= show.look.width;
     let arguments = if is_short { options.arguments.as_str() } else { options.placeholders };
     let text = page(&text::screen(rows, options), &cautions::sentences(rows, options), arguments, &show.look);
-    let mut out = if show.pager { Out::paged(env) } else { Out::stdout(env) };
-    out.write(text.as_bytes())?;
-    out.finish()
+    out::print(env, show.pager, text.as_bytes())
 }

@@ -3,10 +3,8 @@
 mod rows;
 mod text;
 
-pub use rows::MemoryRows;
-
-use self::rows::MemoryHandles;
-use crate::collect::{AreaKind, Collectors};
+use self::rows::{MemoryHandles, MemoryRow};
+use crate::collect::{AreaGroups, AreaKind, Collectors, Groups, PageGroups};
 use crate::failure::Result;
 use crate::pass::Needs;
 use crate::render::screen::Screen;
@@ -14,7 +12,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
-use crate::reports::grouped::GroupKey;
+use crate::reports::grouped::{GroupKey, GroupTable};
 use crate::reports::report::Report;
 
 /// All kinds of memory by any key that they share.
@@ -29,7 +27,7 @@ pub struct MemoryReport {
 
 impl Report for MemoryReport {
     type Handles = MemoryHandles;
-    type Rows = MemoryRows;
+    type Rows = GroupTable<MemoryRow>;
 
     const NAME: &'static str = "memory";
     const TITLE: &'static str = "all kinds of memory";
@@ -51,14 +49,19 @@ impl Report for MemoryReport {
     }
 
     fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        MemoryHandles::add(collectors)
+        let areas = [AreaKind::Vmalloc, AreaKind::Percpu];
+        (
+            collectors.add(Groups),
+            collectors.add(PageGroups),
+            areas.map(|kind| collectors.add(AreaGroups(kind))),
+        )
     }
 
-    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> MemoryRows {
-        MemoryRows { groups: rows::compute(context, handles, &self.by) }
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> Self::Rows {
+        rows::compute(context, handles, &self.by)
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &MemoryRows, view: &View) -> Screen {
-        text::screen(context, &rows.groups, view)
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &Self::Rows, view: &View) -> Screen {
+        text::screen(context, rows, view)
     }
 }

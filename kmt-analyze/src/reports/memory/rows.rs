@@ -4,42 +4,15 @@ use serde::Serialize;
 
 use crate::collect::area_groups::{AreaGroup, AreaGroupSums, AreaTotals};
 use crate::collect::sums::Sums;
-use crate::collect::{AreaGroups, AreaKind, Collectors, Groups, Handle, PageGroups};
+use crate::collect::{AreaGroups, AreaKind, Groups, Handle, PageGroups};
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
 
-/// Collectors of all kinds of memory.
-#[derive(Debug, Clone, Copy)]
-pub struct MemoryHandles {
-    slab: Handle<Groups>,
-    pages: Handle<PageGroups>,
-    vmalloc: Handle<AreaGroups>,
-    percpu: Handle<AreaGroups>,
-}
-
-impl MemoryHandles {
-    /// Adds the collectors to a pass.
-    pub fn add(collectors: &mut Collectors) -> Self {
-        Self {
-            slab: collectors.add(Groups),
-            pages: collectors.add(PageGroups),
-            vmalloc: collectors.add(AreaGroups(AreaKind::Vmalloc)),
-            percpu: collectors.add(AreaGroups(AreaKind::Percpu)),
-        }
-    }
-}
-
-/// Rows of the report.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct MemoryRows {
-    /// Groups of --by, with all kinds of memory.
-    #[serde(flatten)]
-    pub groups: GroupTable<MemoryRow>,
-}
+/// Collectors of slab objects, pages, vmalloc areas and percpu allocations.
+pub type MemoryHandles = (Handle<Groups>, Handle<PageGroups>, [Handle<AreaGroups>; 2]);
 
 /// Memory of one group. Slab objects are on pages, and pages of vmalloc are pages: kinds are not added up.
 #[derive(Debug, Serialize)]
@@ -122,25 +95,25 @@ impl MemorySums {
 /// Groups by keys `by`, the largest first: by live memory at an instant, else by allocated memory.
 pub fn compute(
     context: &ReportContext<'_, '_>,
-    handles: &MemoryHandles,
+    &(slab, pages, [vmalloc, percpu]): &MemoryHandles,
     by: &[&'static GroupKey],
 ) -> GroupTable<MemoryRow> {
     let analysis = context.analysis;
     let values = Values::new(context);
     let mut groups: Grouping<'_, '_, MemorySums> = Grouping::new(by, &values, analysis);
-    for (group, totals) in analysis.get(handles.slab).iter().filter(|(_, sum)| **sum != Totals::default()) {
+    for (group, totals) in analysis.get(slab).iter().filter(|(_, sum)| **sum != Totals::default()) {
         let Some(site) = analysis.interner.sites.get(group.site) else { continue };
         groups.of(GroupPart::Slab(group, site)).slab += totals;
     }
-    let pages = &analysis.get(handles.pages).0;
+    let pages = &analysis.get(pages).0;
     for (group, totals) in pages.iter().filter(|(_, sum)| **sum != FrameTotals::default()) {
         let Some(site) = analysis.interner.pages.get(group.site) else { continue };
         groups.of(GroupPart::Pages(group, site)).pages += totals;
     }
-    for (group, totals) in areas(analysis.get(handles.vmalloc)) {
+    for (group, totals) in areas(analysis.get(vmalloc)) {
         groups.of(GroupPart::Area(group)).vmalloc.absorb(*totals);
     }
-    for (group, totals) in areas(analysis.get(handles.percpu)) {
+    for (group, totals) in areas(analysis.get(percpu)) {
         groups.of(GroupPart::Area(group)).percpu.absorb(*totals);
     }
     let (page_size, is_live) = (analysis.page_size.0, context.selection.at.is_some());

@@ -2,21 +2,57 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{LineNames, TimelineKey};
+use serde::Serialize;
+
+use super::names::{TimelineKey, name};
 use crate::collect::step_row::Row;
 use crate::collect::timeline::{Step, TimelineSums};
 use crate::pass::Analysis;
+use crate::pass::caches::usual_names;
 use crate::reports::common::ReportContext;
 
-/// One line.
-pub struct TimelineLine {
+/// One line; each list has one number for each step.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LineRow {
+    /// Name.
     pub name: String,
-    /// True for the line of pages.
+    /// Bytes live at the end of the step, of those allocated in the trace.
+    pub bytes_live: Vec<i64>,
+    /// Bytes live at least; `null`: by task and CPU, for pages, and where events were lost.
+    pub bytes_live_least: Option<Vec<i64>>,
+    /// Bytes live at most, with those that wait for a grace period; `null` as for the least.
+    pub bytes_live_most: Option<Vec<i64>>,
+    /// Allocations.
+    pub alloc_events: Vec<u64>,
+    /// Bytes of those.
+    pub bytes_alloc: Vec<u64>,
+    /// Frees of objects allocated in the trace.
+    pub frees_matched: Vec<u64>,
+    /// Bytes of those.
+    pub bytes_freed: Vec<u64>,
+    /// True for the line of pages, which include those of slab objects.
+    #[serde(skip)]
     pub is_pages: bool,
-    /// Steps; their changes are added up to levels.
-    pub steps: Vec<Step>,
-    /// Certain live bytes; `None`: not computed by task and CPU, for pages, and where events were lost.
-    pub least: Option<Vec<i64>>,
+}
+
+impl LineRow {
+    /// The line of steps, whose changes are levels; `least`: certain live bytes.
+    fn of(name: String, is_pages: bool, steps: &[Step], least: Option<Vec<i64>>) -> Self {
+        let counts = |of: fn(&Step) -> u64| steps.iter().map(of).collect::<Vec<_>>();
+        let most = steps.iter().map(|step| step.live_change.saturating_add(step.waiting_change));
+        Self {
+            bytes_live: steps.iter().map(|step| step.live_change).collect(),
+            bytes_live_most: least.is_some().then(|| most.collect()),
+            bytes_live_least: least,
+            alloc_events: counts(|step| step.allocs),
+            bytes_alloc: counts(|step| step.bytes_alloc),
+            frees_matched: counts(|step| step.frees),
+            bytes_freed: counts(|step| step.bytes_freed),
+            name,
+            is_pages,
+        }
+    }
 }
 
 /// Steps of all sites of a line, and of those whose frees have events.
@@ -39,15 +75,15 @@ pub fn compute(
     timeline: &TimelineSums,
     by: TimelineKey,
     lines_max: usize,
-) -> Vec<TimelineLine> {
+) -> Vec<LineRow> {
     let analysis = context.analysis;
     let has_certain = !by.is_of_origins() && !context.session.losses.any();
     let certain = has_certain.then(|| context.live_bounds().bounds.certain_sites());
     let width = timeline.steps.width();
-    let names = LineNames::new(context);
+    let usual = usual_names(analysis);
     let mut lines: BTreeMap<String, LineSums> = BTreeMap::new();
     for (number, row) in timeline.slab.iter().enumerate().filter(|(_, row)| !row.is_empty()) {
-        let sums = lines.entry(names.of(by, number as u32)).or_default();
+        let sums = lines.entry(name(context, &usual, by, number as u32)).or_default();
         sums.all.add_all(row, width);
         if certain.as_ref().is_some_and(|certain| certain.get(number) == Some(&true)) {
             sums.certain.add_all(row, width);
@@ -56,9 +92,9 @@ pub fn compute(
     let line = |(name, sums): (String, LineSums)| {
         let least = levels(&sums.certain, width, 1).iter().map(|step| step.live_change).collect();
         let least = has_certain.then_some(least);
-        TimelineLine { name, is_pages: false, steps: levels(&sums.all, width, 1), least }
+        LineRow::of(name, false, &levels(&sums.all, width, 1), least)
     };
-    let mut lines: Vec<TimelineLine> = largest(lines, lines_max, width).into_iter().map(line).collect();
+    let mut lines: Vec<LineRow> = largest(lines, lines_max, width).into_iter().map(line).collect();
     if by == TimelineKey::Kind {
         lines.extend(pages(analysis, timeline));
     }
@@ -81,7 +117,7 @@ fn largest(lines: BTreeMap<String, LineSums>, lines_max: usize, width: usize) ->
 }
 
 /// The line of pages, if there are any.
-fn pages(analysis: &Analysis, timeline: &TimelineSums) -> Option<TimelineLine> {
+fn pages(analysis: &Analysis, timeline: &TimelineSums) -> Option<LineRow> {
     if timeline.pages.iter().all(Row::is_empty) {
         return None;
     }
@@ -89,7 +125,7 @@ fn pages(analysis: &Analysis, timeline: &TimelineSums) -> Option<TimelineLine> {
     let mut sum = Row::default();
     timeline.pages.iter().for_each(|row| sum.add_all(row, width));
     let steps = levels(&sum, width, analysis.page_size.0 as i64);
-    Some(TimelineLine { name: "pages".to_owned(), is_pages: true, steps, least: None })
+    Some(LineRow::of("pages".to_owned(), true, &steps, None))
 }
 
 /// Largest live bytes of a line at the end of a step, by absolute value.

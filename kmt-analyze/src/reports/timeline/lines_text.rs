@@ -1,7 +1,8 @@
 //! The table of lines: live bytes of each over time.
 
 use super::TimelineKey;
-use super::rows::{LineRow, TimelineRow};
+use super::lines::LineRow;
+use super::rows::TimelineRow;
 use crate::render::screen::{Cell, Column, Table};
 
 /// Characters of a course at most: it is never shortened.

@@ -6,8 +6,9 @@ mod names;
 mod rows;
 mod text;
 
+pub use lines::LineRow;
 pub use names::TimelineKey;
-pub use rows::{LineRow, TimelineRow, TimelineRows};
+pub use rows::{TimelineRow, TimelineRows};
 
 use clap::builder::TypedValueParser;
 

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::lines::TimelineLine;
+use super::lines::LineRow;
 use super::{TimelineReport, lines};
-use crate::collect::timeline::{Step, TimelineSums};
+use crate::collect::timeline::TimelineSums;
 use crate::reports::common::ReportContext;
 
 /// Rows of the report.
@@ -75,31 +75,6 @@ impl SlabSteps {
     }
 }
 
-/// One line; each list has one number for each step.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct LineRow {
-    /// Name.
-    pub name: String,
-    /// Bytes live at the end of the step, of those allocated in the trace.
-    pub bytes_live: Vec<i64>,
-    /// Bytes live at least; `null`: by task and CPU, for pages, and where events were lost.
-    pub bytes_live_least: Option<Vec<i64>>,
-    /// Bytes live at most, with those that wait for a grace period; `null` as for the least.
-    pub bytes_live_most: Option<Vec<i64>>,
-    /// Allocations.
-    pub alloc_events: Vec<u64>,
-    /// Bytes of those.
-    pub bytes_alloc: Vec<u64>,
-    /// Frees of objects allocated in the trace.
-    pub frees_matched: Vec<u64>,
-    /// Bytes of those.
-    pub bytes_freed: Vec<u64>,
-    /// True for the line of pages, which include those of slab objects.
-    #[serde(skip)]
-    pub is_pages: bool,
-}
-
 impl TimelineRow {
     /// Start of the step of that number, which is the end of the step before.
     pub fn start_of(&self, step: usize) -> u64 {
@@ -137,32 +112,14 @@ pub fn compute(
     let steps = &timeline.steps;
     let start_of = |step| start_of(steps.start, steps.step, step);
     let lost = |step| session.losses.missing_share(start_of(step), start_of(step + 1));
-    let lines = lines::compute(context, timeline, options.by, options.lines);
     TimelineRows {
         timeline: TimelineRow {
             start: steps.start,
             step: steps.step,
             steps: steps.steps,
             lost_percent: (0..steps.steps).map(|step| lost(step).map(|share| 100.0 * share)).collect(),
-            lines: lines.into_iter().map(row).collect(),
+            lines: lines::compute(context, timeline, options.by, options.lines),
             last: context.selection.span(session).1,
         },
-    }
-}
-
-fn row(line: TimelineLine) -> LineRow {
-    let TimelineLine { name, is_pages, steps, least } = line;
-    let counts = |of: fn(&Step) -> u64| steps.iter().map(of).collect::<Vec<_>>();
-    let most = steps.iter().map(|step| step.live_change.saturating_add(step.waiting_change));
-    LineRow {
-        bytes_live: steps.iter().map(|step| step.live_change).collect(),
-        bytes_live_most: least.is_some().then(|| most.collect()),
-        bytes_live_least: least,
-        alloc_events: counts(|step| step.allocs),
-        bytes_alloc: counts(|step| step.bytes_alloc),
-        frees_matched: counts(|step| step.frees),
-        bytes_freed: counts(|step| step.bytes_freed),
-        name,
-        is_pages,
     }
 }

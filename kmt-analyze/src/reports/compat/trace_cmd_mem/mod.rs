@@ -6,9 +6,11 @@ mod text;
 #[cfg(test)]
 pub use rows::TraceCmdMemRows;
 
+use kmt_common::text::tame;
+
 use super::{CompatOptions, others};
 use crate::failure::{Outcome, Result};
-use crate::render::out::{Out, Schema, print_json};
+use crate::render::out::{Schema, print, print_json};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -19,9 +21,7 @@ pub fn run(session: &Session<'_>, options: &CompatOptions, json: bool) -> Result
     if json {
         print_json(&session.env, Schema::first("trace-cmd-mem"), &rows)?;
     } else {
-        let mut out = Out::stdout(&session.env);
-        out.page(&text::text(&rows.functions))?;
-        out.finish()?;
+        print(&session.env, false, tame(&text::text(&rows.functions)).as_bytes())?;
     }
     Ok(outcome(&session.path, session.trace, &others.damages, session.losses.any()))
 }
