@@ -76,14 +76,12 @@ impl Collector for Counting {
     type Part = Counted;
     type Output = Counted;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES
-            | Interests::CHANGES
-            | Interests::SLAB_ALLOCS
-            | Interests::UNMATCHED
-            | Interests::PAGES
-            | Interests::FRAMES
-    }
+    const INTERESTS: Interests = Interests::LIVES
+        .union(Interests::CHANGES)
+        .union(Interests::SLAB_ALLOCS)
+        .union(Interests::UNMATCHED)
+        .union(Interests::PAGES)
+        .union(Interests::FRAMES);
 
     fn partition(&self, _: &Share) -> Counted {
         Counted::default()

@@ -20,9 +20,7 @@ impl Collector for LargestLive {
     type Part = Self;
     type Output = u64;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES
-    }
+    const INTERESTS: Interests = Interests::LIVES;
 
     fn partition(&self, _: &Share) -> Self {
         Self::default()

@@ -14,9 +14,7 @@ pub struct Anomalies;
 impl SumCollector for Anomalies {
     type Sums = AnomalySums;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES | Interests::UNMATCHED
-    }
+    const INTERESTS: Interests = Interests::LIVES.union(Interests::UNMATCHED);
 }
 
 /// Counts of anomalies.

@@ -15,9 +15,7 @@ pub struct AreaGroups(pub AreaKind);
 impl SumCollector for AreaGroups {
     type Sums = AreaGroupSums;
 
-    fn interests(&self) -> Interests {
-        Interests::AREAS | Interests::AREA_STACKS
-    }
+    const INTERESTS: Interests = Interests::AREAS.union(Interests::AREA_STACKS);
 
     fn partition(&self, _: &super::Share) -> AreaGroupSums {
         AreaGroupSums { kind: Some(self.0), ..AreaGroupSums::default() }

@@ -17,9 +17,7 @@ pub struct Calls {
 impl SumCollector for Calls {
     type Sums = CallSums;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES | Interests::SLAB_STACKS
-    }
+    const INTERESTS: Interests = Interests::LIVES.union(Interests::SLAB_STACKS);
 
     fn partition(&self, _: &Share) -> CallSums {
         CallSums { until: self.until, ..CallSums::default() }

@@ -14,17 +14,13 @@ pub trait Collector: PartialEq + 'static {
     type Output: 'static;
 
     /// Events that its parts receive.
-    fn interests(&self) -> Interests;
+    const INTERESTS: Interests;
 
     /// Partition that receives an event.
-    fn route(&self) -> Route {
-        Route::Any
-    }
+    const ROUTE: Route = Route::Any;
 
     /// True if it takes as long as many others together: it gets a core of its own, or that of the ledger.
-    fn is_heavy(&self) -> bool {
-        false
-    }
+    const IS_HEAVY: bool = false;
 
     /// An empty part.
     fn partition(&self, share: &Share) -> Self::Part;
@@ -39,12 +35,10 @@ pub trait SumCollector: PartialEq + 'static {
     type Sums: Receiver + Sums + Default + Send + 'static;
 
     /// Events that its parts receive.
-    fn interests(&self) -> Interests;
+    const INTERESTS: Interests;
 
     /// Partition that receives an event.
-    fn route(&self) -> Route {
-        Route::Any
-    }
+    const ROUTE: Route = Route::Any;
 
     /// An empty part.
     fn partition(&self, _share: &Share) -> Self::Sums {
@@ -56,13 +50,8 @@ impl<C: SumCollector> Collector for C {
     type Part = C::Sums;
     type Output = C::Sums;
 
-    fn interests(&self) -> Interests {
-        SumCollector::interests(self)
-    }
-
-    fn route(&self) -> Route {
-        SumCollector::route(self)
-    }
+    const INTERESTS: Interests = <C as SumCollector>::INTERESTS;
+    const ROUTE: Route = <C as SumCollector>::ROUTE;
 
     fn partition(&self, share: &Share) -> C::Sums {
         SumCollector::partition(self, share)

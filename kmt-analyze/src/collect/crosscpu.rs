@@ -16,9 +16,7 @@ pub struct CrossCpu;
 impl SumCollector for CrossCpu {
     type Sums = CrossCpuSums;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES
-    }
+    const INTERESTS: Interests = Interests::LIVES;
 }
 
 /// Sums by CPU and by call site.

@@ -37,13 +37,9 @@ impl Collector for Fallbacks {
     type Part = FallbackSums;
     type Output = HashMap<Fallback, u64>;
 
-    fn interests(&self) -> Interests {
-        Interests::SLAB_ALLOCS | Interests::PAGES | Interests::PAGE_SIDE_EVENTS
-    }
-
-    fn route(&self) -> Route {
-        Route::Task
-    }
+    const INTERESTS: Interests =
+        Interests::SLAB_ALLOCS.union(Interests::PAGES).union(Interests::PAGE_SIDE_EVENTS);
+    const ROUTE: Route = Route::Task;
 
     fn partition(&self, share: &Share) -> FallbackSums {
         FallbackSums { counts: HashMap::default(), open: PageNeeds::new(&share.rules) }

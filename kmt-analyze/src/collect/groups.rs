@@ -16,9 +16,7 @@ pub struct Groups;
 impl SumCollector for Groups {
     type Sums = GroupSums;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES
-    }
+    const INTERESTS: Interests = Interests::LIVES;
 }
 
 /// Common properties of some allocations.

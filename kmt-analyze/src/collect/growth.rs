@@ -51,9 +51,8 @@ impl Growth {
 impl SumCollector for Growth {
     type Sums = GrowthSums;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES | Interests::FRAMES | Interests::SLAB_FRAMES | Interests::PAGE_STACKS
-    }
+    const INTERESTS: Interests =
+        Interests::LIVES.union(Interests::FRAMES).union(Interests::SLAB_FRAMES).union(Interests::PAGE_STACKS);
 
     fn partition(&self, _: &Share) -> GrowthSums {
         GrowthSums { window: self.clone(), ..GrowthSums::default() }

@@ -18,9 +18,7 @@ pub struct Kin;
 impl SumCollector for Kin {
     type Sums = TaskEvents;
 
-    fn interests(&self) -> Interests {
-        Interests::TASKS
-    }
+    const INTERESTS: Interests = Interests::TASKS;
 }
 
 /// Start of a task.

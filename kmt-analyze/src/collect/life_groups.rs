@@ -20,9 +20,7 @@ pub struct LifeGroups {
 impl SumCollector for LifeGroups {
     type Sums = LifeGroupSums;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES
-    }
+    const INTERESTS: Interests = Interests::LIVES;
 
     fn partition(&self, share: &Share) -> LifeGroupSums {
         LifeGroupSums { horizon: Horizon::new(self.outlive, &share.rules), ..LifeGroupSums::default() }

@@ -20,9 +20,7 @@ pub struct Lifetimes {
 impl SumCollector for Lifetimes {
     type Sums = LifetimeSums;
 
-    fn interests(&self) -> Interests {
-        Interests::PLAIN_LIVES | Interests::UNMATCHED
-    }
+    const INTERESTS: Interests = Interests::PLAIN_LIVES.union(Interests::UNMATCHED);
 
     fn partition(&self, share: &Share) -> LifetimeSums {
         let horizon = Horizon::new(self.outlive, &share.rules);

@@ -21,14 +21,10 @@ impl Collector for Mixing {
     type Part = MixingPart;
     type Output = MixingSums;
 
-    fn interests(&self) -> Interests {
-        Interests::PAGES | Interests::FRAMES | Interests::PAGE_SIDE_EVENTS
-    }
+    const INTERESTS: Interests = Interests::PAGES.union(Interests::FRAMES).union(Interests::PAGE_SIDE_EVENTS);
 
     /// A fallback precedes its allocation on the same CPU, and can be on any block.
-    fn route(&self) -> Route {
-        Route::All
-    }
+    const ROUTE: Route = Route::All;
 
     fn partition(&self, share: &Share) -> MixingPart {
         let sums = MixingSums { pageblock_order: self.pageblock_order, ..MixingSums::default() };

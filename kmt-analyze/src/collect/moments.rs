@@ -31,9 +31,7 @@ pub struct Moments {
 impl SumCollector for Moments {
     type Sums = MomentSums;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES
-    }
+    const INTERESTS: Interests = Interests::LIVES;
 
     fn partition(&self, share: &Share) -> MomentSums {
         MomentSums { times: self.times.clone(), sites: Vec::new(), deferred_max: share.rules.deferred_max }

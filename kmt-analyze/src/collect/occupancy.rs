@@ -34,14 +34,11 @@ impl Collector for Occupancy {
     type Part = OccupancyPart;
     type Output = OccupancySums;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES | Interests::CHANGES | Interests::UNMATCHED | Interests::PAGES
-    }
+    const INTERESTS: Interests =
+        Interests::LIVES.union(Interests::CHANGES).union(Interests::UNMATCHED).union(Interests::PAGES);
 
     /// Objects and page events of the same frames go to the same part.
-    fn route(&self) -> Route {
-        Route::All
-    }
+    const ROUTE: Route = Route::All;
 
     fn partition(&self, share: &Share) -> OccupancyPart {
         OccupancyPart::new(self, share)

@@ -16,9 +16,7 @@ pub struct PageGroups;
 impl SumCollector for PageGroups {
     type Sums = PageGroupSums;
 
-    fn interests(&self) -> Interests {
-        Interests::FRAMES | Interests::PAGE_STACKS | Interests::PAGES
-    }
+    const INTERESTS: Interests = Interests::FRAMES.union(Interests::PAGE_STACKS).union(Interests::PAGES);
 }
 
 /// Common properties of some page allocations.

@@ -15,9 +15,7 @@ pub struct PageStacks;
 impl SumCollector for PageStacks {
     type Sums = PageStackSums;
 
-    fn interests(&self) -> Interests {
-        Interests::FRAMES | Interests::PAGE_STACKS
-    }
+    const INTERESTS: Interests = Interests::FRAMES.union(Interests::PAGE_STACKS);
 
     fn partition(&self, share: &Share) -> PageStackSums {
         PageStackSums { has_stacks: share.has_stacks, stacks: HashMap::default() }

@@ -63,13 +63,8 @@ pub struct PageUse {
 impl SumCollector for PageUse {
     type Sums = PageUseSums;
 
-    fn interests(&self) -> Interests {
-        Interests::PAGES | Interests::PAGE_SIDE_EVENTS
-    }
-
-    fn route(&self) -> Route {
-        Route::Task
-    }
+    const INTERESTS: Interests = Interests::PAGES.union(Interests::PAGE_SIDE_EVENTS);
+    const ROUTE: Route = Route::Task;
 
     fn partition(&self, _: &Share) -> PageUseSums {
         PageUseSums { tasks: HashMap::default(), pageblock_order: self.pageblock_order }

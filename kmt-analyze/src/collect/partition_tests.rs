@@ -128,9 +128,9 @@ impl Logged {
 fn in_parts<C: Collector>(collector: &C, log: &[Logged], of: u32) -> C::Output {
     let share = |index| Share { rules: rules_here(), has_stacks: true, index, of };
     let mut parts: Vec<C::Part> = (0..of).map(|index| collector.partition(&share(index))).collect();
-    let wanted = collector.interests();
+    let wanted = C::INTERESTS;
     for (number, event) in log.iter().enumerate().filter(|(_, event)| event.is_wanted(&wanted)) {
-        match event.part(collector.route(), number, of) {
+        match event.part(C::ROUTE, number, of) {
             Some(part) => event.hand(&mut parts[part as usize]),
             None => parts.iter_mut().for_each(|part| event.hand(part)),
         }

@@ -17,9 +17,7 @@ impl Collector for Peak {
     type Part = PeakPart;
     type Output = LiveBytes;
 
-    fn interests(&self) -> Interests {
-        Interests::CHANGES
-    }
+    const INTERESTS: Interests = Interests::CHANGES;
 
     fn partition(&self, share: &Share) -> PeakPart {
         let live = LiveBytes::new(self.window, share.rules.deferred_max);

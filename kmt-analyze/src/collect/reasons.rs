@@ -15,9 +15,7 @@ pub struct Reasons;
 impl SumCollector for Reasons {
     type Sums = ReasonSums;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES
-    }
+    const INTERESTS: Interests = Interests::LIVES;
 }
 
 /// Objects and bytes by evidence of their end.

@@ -108,16 +108,15 @@ impl<C: Collector> AnyCollector for C {
     }
 
     fn interests(&self) -> Interests {
-        Collector::interests(self)
+        C::INTERESTS
     }
 
     fn any_part(&self, share: &Share) -> Part {
-        let interests = Collector::interests(self);
         Part {
             index: 0,
-            interests: if share.has_stacks { interests } else { interests - Interests::STACKS },
-            route: self.route(),
-            is_heavy: self.is_heavy(),
+            interests: if share.has_stacks { C::INTERESTS } else { C::INTERESTS - Interests::STACKS },
+            route: C::ROUTE,
+            is_heavy: C::IS_HEAVY,
             part: Box::new(self.partition(share)),
         }
     }

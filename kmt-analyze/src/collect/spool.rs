@@ -70,14 +70,10 @@ impl Collector for LifeSpool {
     type Part = Spool;
     type Output = Spool;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES | Interests::SLAB_STACKS
-    }
+    const INTERESTS: Interests = Interests::LIVES.union(Interests::SLAB_STACKS);
 
     /// Lives in the order of their ends.
-    fn route(&self) -> Route {
-        Route::Whole
-    }
+    const ROUTE: Route = Route::Whole;
 
     fn partition(&self, _: &Share) -> Spool {
         match (self.file)() {

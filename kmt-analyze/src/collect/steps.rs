@@ -43,9 +43,7 @@ impl Steps {
 impl SumCollector for Steps {
     type Sums = StepSums;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES | Interests::FRAMES | Interests::SLAB_STACKS
-    }
+    const INTERESTS: Interests = Interests::LIVES.union(Interests::FRAMES).union(Interests::SLAB_STACKS);
 
     fn partition(&self, _: &Share) -> StepSums {
         StepSums { steps: *self, ..StepSums::default() }

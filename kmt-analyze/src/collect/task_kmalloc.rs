@@ -12,9 +12,7 @@ pub struct TaskKmalloc(pub i32);
 impl SumCollector for TaskKmalloc {
     type Sums = TaskKmallocSums;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES
-    }
+    const INTERESTS: Interests = Interests::LIVES;
 
     fn partition(&self, _: &Share) -> TaskKmallocSums {
         TaskKmallocSums { pid: self.0, callers: Vec::new() }

@@ -17,9 +17,7 @@ pub struct Tasks;
 impl SumCollector for Tasks {
     type Sums = TaskSums;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES | Interests::FRAMES | Interests::UNMATCHED
-    }
+    const INTERESTS: Interests = Interests::LIVES.union(Interests::FRAMES).union(Interests::UNMATCHED);
 }
 
 /// Sums of all origins.

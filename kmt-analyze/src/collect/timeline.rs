@@ -23,9 +23,7 @@ pub struct Timeline {
 impl SumCollector for Timeline {
     type Sums = TimelineSums;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES | Interests::FRAMES
-    }
+    const INTERESTS: Interests = Interests::LIVES.union(Interests::FRAMES);
 
     fn partition(&self, share: &Share) -> TimelineSums {
         let deferred_max = share.rules.deferred_max;

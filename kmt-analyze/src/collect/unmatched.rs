@@ -12,9 +12,7 @@ pub struct Unmatched;
 impl SumCollector for Unmatched {
     type Sums = UnmatchedSums;
 
-    fn interests(&self) -> Interests {
-        Interests::UNMATCHED
-    }
+    const INTERESTS: Interests = Interests::UNMATCHED;
 }
 
 /// Number of frees by number of the free's site.

@@ -18,9 +18,7 @@ impl Collector for Who {
     type Part = WhoLives;
     type Output = Vec<Closed>;
 
-    fn interests(&self) -> Interests {
-        Interests::LIVES
-    }
+    const INTERESTS: Interests = Interests::LIVES;
 
     fn partition(&self, _: &Share) -> WhoLives {
         WhoLives { address: self.address & ADDRESS_BITS, lives: Vec::new() }

@@ -55,14 +55,10 @@ impl Collector for WhoFrame {
     type Part = FrameLives;
     type Output = FrameHistory;
 
-    fn interests(&self) -> Interests {
-        Interests::PAGES | Interests::FRAMES | Interests::PAGE_STACKS
-    }
+    const INTERESTS: Interests = Interests::PAGES.union(Interests::FRAMES).union(Interests::PAGE_STACKS);
 
     /// A life begins and ends by events of other tasks.
-    fn route(&self) -> Route {
-        Route::Whole
-    }
+    const ROUTE: Route = Route::Whole;
 
     fn partition(&self, _: &Share) -> FrameLives {
         FrameLives { pfn: self.pfn, ..FrameLives::default() }

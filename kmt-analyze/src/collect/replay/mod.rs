@@ -149,19 +149,13 @@ impl Collector for Replay {
     type Part = ReplayPart;
     type Output = ReplaySums;
 
-    fn interests(&self) -> Interests {
-        Interests::CHANGES
-    }
+    const INTERESTS: Interests = Interests::CHANGES;
 
     /// A layout needs every object in order; layouts are distributed over parts.
-    fn route(&self) -> Route {
-        Route::All
-    }
+    const ROUTE: Route = Route::All;
 
     /// Each event goes through every layout.
-    fn is_heavy(&self) -> bool {
-        true
-    }
+    const IS_HEAVY: bool = true;
 
     fn partition(&self, share: &Share) -> ReplayPart {
         let rules = &share.rules;

@@ -32,13 +32,8 @@ impl Collector for Stalls {
     type Part = StallSums;
     type Output = StallSums;
 
-    fn interests(&self) -> Interests {
-        Interests::SLAB_ALLOCS | Interests::PAGES | Interests::STALLS
-    }
-
-    fn route(&self) -> Route {
-        Route::Task
-    }
+    const INTERESTS: Interests = Interests::SLAB_ALLOCS.union(Interests::PAGES).union(Interests::STALLS);
+    const ROUTE: Route = Route::Task;
 
     fn partition(&self, share: &Share) -> StallSums {
         let answered = PageNeeds::new(&share.rules);
