@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use super::Ledger;
-use super::areas::Areas;
 use super::events::{Change, Closed, PlainLife};
 use super::frames::FrameBalance;
-use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, PendingLife, Replacement};
+use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife};
 use super::receiver::Receiver;
 use super::site_lives::SiteTotals;
 use super::table::PAGE_SHIFT;
@@ -263,35 +262,17 @@ impl<R: Receiver> Ledger<'_, R> {
     pub fn finish(mut self) -> (Balance, R) {
         let slots: Vec<_> = self.table.iter().filter(|(_, s)| s.is_live || !s.is_plain()).collect();
         for (address, slot) in slots {
-            match self.table.pending(&slot) {
-                None | Some(PendingLife::Folded(_) | PendingLife::Deferred(_)) => {}
-                Some(PendingLife::Replaced { old, .. }) => {
-                    self.close(
-                        address,
-                        &old,
-                        End::ImpliedFree { end: slot.life.born, ambiguous: false, by: Replacement::Object },
-                    );
-                }
-                Some(PendingLife::PageGone { old, end }) => {
-                    self.close(
-                        address,
-                        &old,
-                        End::ImpliedFree { end, ambiguous: false, by: Replacement::Page },
-                    );
-                }
-                Some(PendingLife::FreedOnce(number)) => {
-                    let at = self.table.locate(address);
-                    self.only_one_free(address, at, number);
-                }
-            }
+            let pending = self.table.pending(&slot);
+            self.settle(address, slot.life.born, pending);
             if slot.is_live {
                 self.close(address, &slot.life, End::Live);
             }
         }
-        let frames = std::mem::replace(&mut self.frames, super::Frames::new(self.rules, self.interests));
-        let (table, rules) = (&self.table, self.rules);
-        let births =
-            if self.interests.contains(Interests::SLAB_FRAMES) { table.last_births() } else { Vec::new() };
+        let rules = self.rules;
+        let births = match self.interests.contains(Interests::SLAB_FRAMES) {
+            true => self.table.last_births(),
+            false => Vec::new(),
+        };
         let is_slab = |pfn: u64, order: u8, born: u64| {
             let Some(map) = rules.direct_map else { return false };
             let start = map.base.wrapping_add(pfn.wrapping_mul(rules.page_size)) & ADDRESS_BITS;
@@ -300,9 +281,8 @@ impl<R: Receiver> Ledger<'_, R> {
             let from = births.partition_point(|birth| birth.0 < first);
             births.iter().skip(from).take_while(|birth| birth.0 < end).any(|birth| birth.1 >= born)
         };
-        let frames = frames.finish(self.losses, &mut self.receiver, is_slab);
-        let areas = std::mem::replace(&mut self.areas, Areas::new(rules));
-        areas.finish(self.losses, &mut self.receiver);
+        let frames = self.finish_frames(is_slab);
+        self.finish_areas();
         let mut sites: Vec<SiteTotals> = Vec::with_capacity(self.sites.len());
         let mut failures = Vec::with_capacity(self.sites.len());
         for (number, lives) in std::mem::take(&mut self.sites).iter().enumerate() {

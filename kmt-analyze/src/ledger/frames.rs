@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::Rules;
+use super::Ledger;
 use super::arena::Arena;
 use super::events::ClosedFrames;
 use super::owners::Owners;
@@ -15,7 +15,6 @@ use crate::int_hash::IntHash;
 use crate::ledger::page_totals::{FrameCounts, FrameTotals};
 use crate::stream::Interests;
 use crate::stream::{Op, PageSite};
-use crate::trace::losses::Losses;
 
 /// Largest order that is followed frame by frame: no kernel has larger ones (MAX_PAGE_ORDER is 13 at most, arm64 with
 /// pages of 64 KiB), but a file may contain any order.
@@ -38,11 +37,9 @@ struct Allocation {
 /// Number of an unknown stack.
 pub const NO_STACK: u32 = u32::MAX;
 
-/// The ledger of pages.
-#[derive(Debug)]
+/// Owners of the frames, and sums of allocations.
+#[derive(Debug, Default)]
 pub struct Frames {
-    rules: Rules,
-    interests: Interests,
     owners: Owners,
     /// Owners of the frames of an event, and the number of frames of each; empty between events.
     runs: Vec<(u32, u32)>,
@@ -63,20 +60,6 @@ pub struct FrameBalance {
 }
 
 impl Frames {
-    /// An empty ledger.
-    pub fn new(rules: Rules, interests: Interests) -> Self {
-        Self {
-            rules,
-            interests,
-            owners: Owners::default(),
-            runs: Vec::new(),
-            allocations: Arena::default(),
-            totals: Vec::new(),
-            counts: FrameCounts::default(),
-            waiting: HashMap::default(),
-        }
-    }
-
     /// True if the frame was allocated in the trace and not freed.
     pub fn is_allocated(&self, pfn: u64) -> bool {
         self.owners.find(pfn) != 0
@@ -89,40 +72,39 @@ impl Frames {
         self.allocations.get(owner.wrapping_sub(1)).map_or(0, |allocation| allocation.born)
     }
 
-    fn in_window(&self, time: u64) -> bool {
-        (self.rules.window.0..=self.rules.window.1).contains(&time)
+    /// Adds the stack of the last allocation of its origin.
+    pub fn stack(&mut self, op: &Op) {
+        let Some((owner, born)) = self.waiting.remove(&op.origin) else { return };
+        if let Some(allocation) = self.allocations.get_mut(owner).filter(|a| a.born == born) {
+            allocation.stack = op.code.number();
+        }
     }
+}
 
+impl<R: Receiver> Ledger<'_, R> {
     /// Adds an allocation of 2^order pages, or a failure.
-    pub fn alloc(
-        &mut self,
-        op: &Op,
-        site: PageSite,
-        selected: bool,
-        losses: &Losses,
-        receiver: &mut impl Receiver,
-    ) {
+    pub(super) fn frames_alloc(&mut self, op: &Op, site: PageSite, selected: bool) {
         let counted = selected && self.in_window(op.time);
         let frames = 1u64 << site.order;
-        self.counts.raw_alloc_events += u64::from(counted);
-        self.counts.raw_frames_alloc += if counted { frames } else { 0 };
+        self.frames.counts.raw_alloc_events += u64::from(counted);
+        self.frames.counts.raw_frames_alloc += if counted { frames } else { 0 };
         let number = op.code.number() as usize;
-        if self.totals.len() <= number {
-            self.totals.resize_with((number + 1).next_power_of_two(), FrameTotals::default);
+        if self.frames.totals.len() <= number {
+            self.frames.totals.resize_with((number + 1).next_power_of_two(), FrameTotals::default);
         }
         if op.value == self.rules.no_frame {
-            if let Some(totals) = self.totals.get_mut(number).filter(|_| counted) {
+            if let Some(totals) = self.frames.totals.get_mut(number).filter(|_| counted) {
                 totals.alloc_failures += 1;
             }
             return;
         }
         let order = site.order.min(ORDER_MAX);
-        let mut runs = std::mem::take(&mut self.runs);
-        self.owners.take(op.value, order, &mut runs);
+        let mut runs = std::mem::take(&mut self.frames.runs);
+        self.frames.owners.take(op.value, order, &mut runs);
         for (owner, count) in runs.drain(..) {
-            self.end(owner - 1, count, op.time, false, losses, receiver);
+            self.end_frames(owner - 1, count, op.time, false);
         }
-        self.runs = runs;
+        self.frames.runs = runs;
         let allocation = Allocation {
             born: op.time,
             pfn: op.value,
@@ -133,78 +115,55 @@ impl Frames {
             order,
             selected,
         };
-        let owner = self.allocations.put(allocation);
-        self.owners.set(op.value, order, owner + 1);
-        if let Some(totals) = self.totals.get_mut(number).filter(|_| counted) {
+        let owner = self.frames.allocations.put(allocation);
+        self.frames.owners.set(op.value, order, owner + 1);
+        if let Some(totals) = self.frames.totals.get_mut(number).filter(|_| counted) {
             totals.alloc_events += 1;
             totals.frames_alloc += frames;
         }
         if self.interests.contains(Interests::PAGE_STACKS) {
-            self.waiting.insert(op.origin, (owner, op.time));
-        }
-    }
-
-    /// Adds the stack of the last allocation of its origin.
-    pub fn stack(&mut self, op: &Op) {
-        let Some((owner, born)) = self.waiting.remove(&op.origin) else { return };
-        if let Some(allocation) = self.allocations.get_mut(owner).filter(|a| a.born == born) {
-            allocation.stack = op.code.number();
+            self.frames.waiting.insert(op.origin, (owner, op.time));
         }
     }
 
     /// Adds a free of 2^order pages.
-    pub fn free(
-        &mut self,
-        op: &Op,
-        order: u8,
-        selected: bool,
-        losses: &Losses,
-        receiver: &mut impl Receiver,
-    ) {
+    pub(super) fn frames_free(&mut self, op: &Op, order: u8, selected: bool) {
         let counted = selected && self.in_window(op.time);
-        self.counts.raw_free_events += u64::from(counted);
-        self.counts.raw_frames_freed += if counted { 1 << order } else { 0 };
+        self.frames.counts.raw_free_events += u64::from(counted);
+        self.frames.counts.raw_frames_freed += if counted { 1 << order } else { 0 };
         let order = order.min(ORDER_MAX);
         let (mut whole, mut matched) = (None, 0u64);
         let mut is_selected = false;
-        let mut runs = std::mem::take(&mut self.runs);
-        self.owners.take(op.value, order, &mut runs);
+        let mut runs = std::mem::take(&mut self.frames.runs);
+        self.frames.owners.take(op.value, order, &mut runs);
         for (owner, count) in runs.drain(..) {
             matched += u64::from(count);
-            if let Some(allocation) = self.allocations.get(owner - 1) {
+            if let Some(allocation) = self.frames.allocations.get(owner - 1) {
                 is_selected |= allocation.selected;
                 let exact = allocation.pfn == op.value && allocation.order == order;
                 whole = Some(whole.unwrap_or(true) && exact);
             }
-            self.end(owner - 1, count, op.time, true, losses, receiver);
+            self.end_frames(owner - 1, count, op.time, true);
         }
-        self.runs = runs;
+        self.frames.runs = runs;
         let in_window = self.in_window(op.time);
         if matched == 0 {
-            self.counts.free_only_events += u64::from(counted);
-            self.counts.free_only_frames += if counted { 1 << order } else { 0 };
+            self.frames.counts.free_only_events += u64::from(counted);
+            self.frames.counts.free_only_frames += if counted { 1 << order } else { 0 };
         } else if in_window && is_selected {
-            self.counts.frees_matched += 1;
-            self.counts.frees_partial += u64::from(whole == Some(false));
-            self.counts.free_only_frames += if counted { (1 << order) - matched } else { 0 };
+            self.frames.counts.frees_matched += 1;
+            self.frames.counts.frees_partial += u64::from(whole == Some(false));
+            self.frames.counts.free_only_frames += if counted { (1 << order) - matched } else { 0 };
         }
     }
 
     /// Ends `count` frames of an allocation.
-    fn end(
-        &mut self,
-        number: u32,
-        count: u32,
-        time: u64,
-        has_event: bool,
-        losses: &Losses,
-        receiver: &mut impl Receiver,
-    ) {
-        let Some(allocation) = self.allocations.get_mut(number) else { return };
+    fn end_frames(&mut self, number: u32, count: u32, time: u64, has_event: bool) {
+        let Some(allocation) = self.frames.allocations.get_mut(number) else { return };
         allocation.frames_left = allocation.frames_left.saturating_sub(count);
         let allocation = *allocation;
         if allocation.frames_left == 0 {
-            self.allocations.take(number);
+            self.frames.allocations.take(number);
         }
         if !allocation.selected {
             return;
@@ -215,27 +174,26 @@ impl Frames {
         *(if has_event { &mut sums.frames_freed } else { &mut sums.frames_freed_implied }) =
             if in_window { count } else { 0 };
         sums.frames_live = if is_live { count } else { 0 };
-        let uncertain = losses.overlaps(allocation.born, time.min(self.rules.window.1));
+        let uncertain = self.losses.overlaps(allocation.born, time.min(self.rules.window.1));
         sums.frames_uncertain = if uncertain && (in_window || is_live) { count } else { 0 };
         sums.frames_live_uncertain = if uncertain { sums.frames_live } else { 0 };
-        self.add(&allocation, sums, count, Some((time, has_event)), false, receiver);
+        self.add_frames(&allocation, sums, count, Some((time, has_event)), false);
     }
 
-    fn add(
+    fn add_frames(
         &mut self,
         allocation: &Allocation,
         sums: FrameTotals,
         frames: u64,
         end: Option<(u64, bool)>,
         is_slab: bool,
-        receiver: &mut impl Receiver,
     ) {
-        if let Some(totals) = self.totals.get_mut(allocation.site as usize) {
+        if let Some(totals) = self.frames.totals.get_mut(allocation.site as usize) {
             *totals += &sums;
         }
         let is_born = self.in_window(allocation.born);
         if self.interests.contains(Interests::FRAMES) {
-            receiver.closed_frames(&ClosedFrames {
+            self.receiver.closed_frames(&ClosedFrames {
                 born: allocation.born,
                 pfn: allocation.pfn,
                 site: allocation.site,
@@ -253,16 +211,11 @@ impl Frames {
 
     /// Closes live allocations; `is_slab` is true if an allocation, by its first frame, order and birth, holds slab
     /// objects.
-    pub fn finish(
-        mut self,
-        losses: &Losses,
-        receiver: &mut impl Receiver,
-        is_slab: impl Fn(u64, u8, u64) -> bool,
-    ) -> FrameBalance {
-        for allocation in std::mem::take(&mut self.allocations).iter() {
+    pub(super) fn finish_frames(&mut self, is_slab: impl Fn(u64, u8, u64) -> bool) -> FrameBalance {
+        for allocation in std::mem::take(&mut self.frames.allocations).iter() {
             let left = u64::from(allocation.frames_left);
             if left > 0 && allocation.selected && allocation.born <= self.rules.window.1 {
-                let uncertain = losses.overlaps(allocation.born, self.rules.window.1);
+                let uncertain = self.losses.overlaps(allocation.born, self.rules.window.1);
                 let sums = FrameTotals {
                     frames_live: left,
                     frames_uncertain: if uncertain { left } else { 0 },
@@ -270,9 +223,9 @@ impl Frames {
                     ..FrameTotals::default()
                 };
                 let is_slab = is_slab(allocation.pfn, allocation.order, allocation.born);
-                self.add(allocation, sums, left, None, is_slab, receiver);
+                self.add_frames(allocation, sums, left, None, is_slab);
             }
         }
-        FrameBalance { sites: self.totals, counts: self.counts }
+        FrameBalance { sites: std::mem::take(&mut self.frames.totals), counts: self.frames.counts }
     }
 }

@@ -159,8 +159,8 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             slots: Vec::new(),
             ended: Vec::new(),
             ended_count: 0,
-            frames: Frames::new(rules, interests),
-            areas: Areas::new(rules),
+            frames: Frames::default(),
+            areas: Areas::default(),
             slab_stacks: SlabStacks::default(),
             awaited: HashSet::default(),
             sites: Vec::new(),
@@ -330,8 +330,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         let numbers = numbers.unwrap_or_default();
         let origin = *self.tables.origin(op.origin);
         if kind.is_about_areas() {
-            let (losses, receiver) = (self.losses, &mut self.receiver);
-            return self.areas.enter(kind, &numbers, op, origin.selected, losses, receiver);
+            return self.area(kind, &numbers, op, origin.selected);
         }
         if self.interests.intersects(Interests::ANY_SIDE_EVENTS) && origin.selected && self.in_window(op.time)
         {
@@ -360,7 +359,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
                 counted,
             });
         }
-        self.frames.alloc(op, site.site, selected, self.losses, &mut self.receiver);
+        self.frames_alloc(op, site.site, selected);
     }
 
     /// True if a block of 2^order pages counts by its frames. A failed allocation has none.
@@ -381,7 +380,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             let origin = origin.origin;
             self.receiver.page_free(&PageEvent { op: *op, site, origin, failed: false, counted });
         }
-        self.frames.free(op, order, selected, self.losses, &mut self.receiver);
+        self.frames_free(op, order, selected);
     }
 
     /// Rule R7: ends the lives on these frames.

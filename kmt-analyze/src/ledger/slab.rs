@@ -43,20 +43,8 @@ impl<R: Receiver> Ledger<'_, R> {
         if was_live && self.is_duplicate(at, &life, op) {
             return;
         }
-        match self.table.take_pending(at) {
-            None | Some(PendingLife::Folded(_) | PendingLife::Deferred(_)) => {}
-            Some(PendingLife::Replaced { old, .. }) => {
-                self.close(
-                    address,
-                    &old,
-                    End::ImpliedFree { end: life.born, ambiguous: false, by: Replacement::Object },
-                );
-            }
-            Some(PendingLife::PageGone { old, end }) => {
-                self.close(address, &old, End::ImpliedFree { end, ambiguous: false, by: Replacement::Page });
-            }
-            Some(PendingLife::FreedOnce(number)) => self.only_one_free(address, at, number),
-        }
+        let pending = self.table.take_pending(at);
+        self.settle(address, life.born, pending);
         let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
         if let Some(slot) = self.table.slot_mut(at) {
             slot.life = new;
@@ -169,11 +157,7 @@ impl<R: Receiver> Ledger<'_, R> {
                 self.table.set_freed_once(at, FreedOnce { old, second: life, free, page_gone: None });
             }
             Some(PendingLife::Replaced { old, .. }) => {
-                self.close(
-                    address,
-                    &old,
-                    End::ImpliedFree { end: life.born, ambiguous: false, by: Replacement::Object },
-                );
+                self.close_implied(address, &old, life.born, Replacement::Object);
                 self.close(address, &life, now);
             }
             Some(PendingLife::FreedOnce(number)) => {
@@ -202,8 +186,7 @@ impl<R: Receiver> Ledger<'_, R> {
         if self.is_late(end, &free) {
             self.close(address, life, End::Freed { free, end, late: Some(Replacement::Page) });
         } else {
-            let by = Replacement::PageThenFree;
-            self.close(address, life, End::ImpliedFree { end, ambiguous: false, by });
+            self.close_implied(address, life, end, Replacement::PageThenFree);
             self.unmatched(address, &free, NoLife::UsedAddress, counted);
         }
     }
@@ -218,8 +201,7 @@ impl<R: Receiver> Ledger<'_, R> {
         }
         // Of the pending states only this one has a live object.
         if let Some(PendingLife::Replaced { old, .. }) = self.table.take_pending(at) {
-            let end = End::ImpliedFree { end: slot.life.born, ambiguous: false, by: Replacement::Object };
-            self.close(address, &old, end);
+            self.close_implied(address, &old, slot.life.born, Replacement::Object);
         }
         if let Some(slot) = self.table.slot_mut(at) {
             slot.is_live = false;
@@ -239,10 +221,7 @@ impl<R: Receiver> Ledger<'_, R> {
         self.close(address, &once.old, End::Freed { free: once.free, end: once.second.born, late });
         match once.page_gone {
             None => self.close_given_up(op, address, at, &once.second),
-            Some(end) => {
-                let end = End::ImpliedFree { end, ambiguous: false, by: Replacement::Page };
-                self.close(address, &once.second, end);
-            }
+            Some(end) => self.close_implied(address, &once.second, end, Replacement::Page),
         }
     }
 
@@ -257,6 +236,27 @@ impl<R: Receiver> Ledger<'_, R> {
         self.rules.late_frees
             && free.api == Api::Cache
             && free.time.saturating_sub(end) <= self.rules.late_bound
+    }
+
+    /// Takes the pending decision of an address, whose last life was born at `born`: no free can be late any more.
+    pub(super) fn settle(&mut self, address: u64, born: u64, pending: Option<PendingLife>) {
+        match pending {
+            None | Some(PendingLife::Folded(_) | PendingLife::Deferred(_)) => {}
+            Some(PendingLife::Replaced { old, .. }) => {
+                self.close_implied(address, &old, born, Replacement::Object)
+            }
+            Some(PendingLife::PageGone { old, end }) => {
+                self.close_implied(address, &old, end, Replacement::Page)
+            }
+            Some(PendingLife::FreedOnce(number)) => {
+                let at = self.table.locate(address);
+                self.only_one_free(address, at, number);
+            }
+        }
+    }
+
+    fn close_implied(&mut self, address: u64, life: &Life, end: u64, by: Replacement) {
+        self.close(address, life, End::ImpliedFree { end, ambiguous: false, by });
     }
 
     /// One free after two allocations belongs to the second; the first is an implied free, and uncertain.
@@ -286,11 +286,7 @@ impl<R: Receiver> Ledger<'_, R> {
         self.table.count_live(at, false);
         self.gone(address, &life, time);
         if let Some(PendingLife::Replaced { old, .. }) = self.table.take_pending(at) {
-            self.close(
-                address,
-                &old,
-                End::ImpliedFree { end: life.born, ambiguous: false, by: Replacement::Object },
-            );
+            self.close_implied(address, &old, life.born, Replacement::Object);
         }
         self.table.set_pending(at, PendingLife::PageGone { old: life, end: time });
     }

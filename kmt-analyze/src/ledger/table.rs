@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use super::arena::Arena;
-use super::lives::{ADDRESS_BITS, FreedOnce, Life, PackedPending, PendingLife};
+use super::lives::{ADDRESS_BITS, FreedOnce, Life, PendingLife};
 use crate::int_hash::{IntHash, Seed};
 use crate::stream::Op;
 
@@ -88,7 +88,7 @@ pub struct LifeTable {
     slots: Vec<Slot>,
     /// Unused blocks of slots, by log2 of their length.
     spare: [Vec<u32>; 16],
-    pending: Arena<PackedPending>,
+    pending: Arena<PendingLife>,
     freed_once: Arena<FreedOnce>,
     /// Incremented when an address is added.
     generation: u32,
@@ -349,7 +349,11 @@ impl LifeTable {
     #[inline]
     pub fn replace(&mut self, at: SlotLocation, op: &Op) -> Option<Life> {
         let slot = self.slots.get_mut(at.slot as usize)?;
-        let settled = self.pending.get_mut(slot.pending)?.replace(slot.life, op.time)?;
+        let Some(PendingLife::Replaced { old, last_report }) = self.pending.get_mut(slot.pending) else {
+            return None;
+        };
+        let settled = std::mem::replace(old, slot.life);
+        *last_report = op.time;
         slot.life = Life { born: op.time, site: op.code.number(), origin: op.origin };
         Some(settled)
     }
@@ -358,15 +362,17 @@ impl LifeTable {
     #[inline]
     pub fn take_pending(&mut self, at: SlotLocation) -> Option<PendingLife> {
         let slot = self.slots.get_mut(at.slot as usize).filter(|s| s.pending != NOTHING)?;
-        self.pending.take(std::mem::replace(&mut slot.pending, NOTHING)).map(PendingLife::from)
+        self.pending.take(std::mem::replace(&mut slot.pending, NOTHING))
     }
 
     /// Starts to load the pending decision of a location; the result keeps the load alive.
     #[inline]
     pub fn touch_pending(&self, at: SlotLocation) -> u64 {
         let number = self.slots.get(at.slot as usize).map_or(NOTHING, |s| s.pending);
-        // Most have none and read the last one, which is near.
-        self.pending.get_or_last(number).map_or(0, PackedPending::word)
+        // Most have none and read the last one, which is near. The kind is read, whichever it is: no branch.
+        self.pending
+            .get_or_last(number)
+            .map_or(0, |pending| u64::from(matches!(pending, PendingLife::Folded(_))))
     }
 
     /// Stores the pending decision after two allocations and a free.
@@ -391,12 +397,12 @@ impl LifeTable {
 
     /// The pending decision of a slot.
     pub fn pending(&self, slot: &Slot) -> Option<PendingLife> {
-        self.pending.get(slot.pending).copied().map(PendingLife::from)
+        self.pending.get(slot.pending).copied()
     }
 
     /// Sets the pending decision of a slot that has none.
     pub fn set_pending(&mut self, at: SlotLocation, pending: PendingLife) {
-        let number = self.pending.put(pending.into());
+        let number = self.pending.put(pending);
         if let Some(slot) = self.slots.get_mut(at.slot as usize) {
             slot.pending = number;
         }
