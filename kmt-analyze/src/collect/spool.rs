@@ -76,10 +76,7 @@ impl Collector for LifeSpool {
     const ROUTE: Route = Route::Whole;
 
     fn partition(&self, _: &Share) -> Spool {
-        match (self.file)() {
-            Ok(file) => Spool::new(Some(file), None),
-            Err(error) => Spool::new(None, Some(error)),
-        }
+        Spool { file: (self.file)().map(|file| BufWriter::with_capacity(1 << 18, file)), len: 0 }
     }
 
     fn merge(&self, mut first: Spool, _: Vec<Spool>) -> Spool {
@@ -94,64 +91,31 @@ const NONE: u32 = u32::MAX;
 /// The file.
 #[derive(Debug)]
 pub struct Spool {
-    file: Option<BufWriter<File>>,
+    file: io::Result<BufWriter<File>>,
     /// Number of lives in it.
     pub len: u64,
-    error: Option<io::Error>,
 }
 
 impl Receiver for Spool {
     fn closed(&mut self, closed: &Closed) {
-        self.push(closed);
+        let Ok(file) = &mut self.file else { return };
+        self.len += 1;
+        if let Err(error) = file.write_all(&bytes(closed)) {
+            self.file = Err(error);
+        }
     }
 }
 
 impl Spool {
-    fn new(file: Option<File>, error: Option<io::Error>) -> Self {
-        let file = file.map(|file| BufWriter::with_capacity(1 << 18, file));
-        Self { file, len: 0, error }
-    }
-
-    fn push(&mut self, closed: &Closed) {
-        let Some(file) = self.file.as_mut().filter(|_| self.error.is_none()) else { return };
-        let (free_site, is_late) = match closed.end {
-            End::Freed { free, late, .. } => (Some(free.site), late.is_some()),
-            _ => (None, false),
-        };
-        let object = Object {
-            address: closed.address,
-            born: closed.life.born,
-            end: closed.end.time(),
-            site: closed.life.site,
-            free_site,
-            born_at: closed.born_at,
-            freed_at: closed.freed_at,
-            cache: closed.cache,
-            stack: closed.stack,
-            is_born: closed.is_born,
-            is_freed: closed.is_freed,
-            is_implied_free: closed.is_implied_free,
-            is_live: closed.is_live,
-            uncertain: closed.uncertain,
-            is_late,
-            api: closed.api,
-        };
-        self.len += 1;
-        self.error = file.write_all(&object.bytes()).err();
-    }
-
     fn flush(&mut self) {
-        if let (Some(file), None) = (&mut self.file, &self.error) {
-            self.error = file.flush().err();
+        if let Err(error) = self.file.as_mut().map_or(Ok(()), BufWriter::flush) {
+            self.file = Err(error);
         }
     }
 
     /// All lives, in the order of their ends; those without an end are last.
     pub fn read(&self) -> io::Result<SpooledObjects> {
-        if let Some(error) = &self.error {
-            return Err(io::Error::new(error.kind(), error.to_string()));
-        }
-        let Some(file) = &self.file else { return Err(io::ErrorKind::NotFound.into()) };
+        let file = self.file.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))?;
         let mut file = file.get_ref().try_clone()?;
         file.rewind()?;
         Ok(SpooledObjects { file: BufReader::with_capacity(1 << 18, file) })
@@ -189,40 +153,6 @@ impl Object {
             (Some(_), Some(_)) => "freed",
             (Some(_), None) => "freed_unseen",
         }
-    }
-
-    fn bytes(&self) -> [u8; LEN] {
-        let mut out = [0; LEN];
-        let flags = [
-            self.end.is_some(),
-            self.is_born,
-            self.is_freed,
-            self.is_implied_free,
-            self.is_live,
-            self.uncertain,
-            self.is_late,
-            self.api == Api::Cache,
-            self.freed_at.is_some(),
-        ];
-        let flags = flags.iter().enumerate().fold(0u32, |sum, (bit, &set)| sum | u32::from(set) << bit);
-        let freed_at = self.freed_at.unwrap_or_default();
-        let words = [self.address, self.born, self.end.unwrap_or(0)];
-        let halves = [
-            self.site,
-            self.free_site.unwrap_or(NONE),
-            self.born_at.cpu,
-            self.born_at.pid as u32,
-            freed_at.cpu,
-            freed_at.pid as u32,
-            self.cache.map_or(NONE, |c| c.0),
-            self.stack.unwrap_or(NONE),
-            flags,
-            u32::from(self.born_at.level) | u32::from(freed_at.level) << 8,
-        ];
-        let bytes =
-            words.iter().flat_map(|w| w.to_le_bytes()).chain(halves.iter().flat_map(|h| h.to_le_bytes()));
-        out.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
-        out
     }
 
     fn from_bytes(bytes: &[u8; LEN]) -> Self {
@@ -263,9 +193,78 @@ impl Object {
     }
 }
 
+/// A life in the file.
+fn bytes(closed: &Closed) -> [u8; LEN] {
+    let mut out = [0; LEN];
+    let (free_site, is_late) = match closed.end {
+        End::Freed { free, late, .. } => (free.site, late.is_some()),
+        _ => (NONE, false),
+    };
+    let end = closed.end.time();
+    let flags = [
+        end.is_some(),
+        closed.is_born,
+        closed.is_freed,
+        closed.is_implied_free,
+        closed.is_live,
+        closed.uncertain,
+        is_late,
+        closed.api == Api::Cache,
+        closed.freed_at.is_some(),
+    ];
+    let flags = flags.iter().enumerate().fold(0u32, |sum, (bit, &set)| sum | u32::from(set) << bit);
+    let freed_at = closed.freed_at.unwrap_or_default();
+    let words = [closed.address, closed.life.born, end.unwrap_or(0)];
+    let halves = [
+        closed.life.site,
+        free_site,
+        closed.born_at.cpu,
+        closed.born_at.pid as u32,
+        freed_at.cpu,
+        freed_at.pid as u32,
+        closed.cache.map_or(NONE, |c| c.0),
+        closed.stack.unwrap_or(NONE),
+        flags,
+        u32::from(closed.born_at.level) | u32::from(freed_at.level) << 8,
+    ];
+    let bytes = words.iter().flat_map(|w| w.to_le_bytes()).chain(halves.iter().flat_map(|h| h.to_le_bytes()));
+    out.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::lives::{Free, Life};
+
+    /// The life of an object.
+    fn closed(object: &Object) -> Closed {
+        let end = object.end.map_or(End::Live, |end| {
+            let site = object.free_site.unwrap();
+            let free = Free { time: end, api: object.api, site, origin: 0, is_deferred: false };
+            End::Freed { free, end, late: None }
+        });
+        Closed {
+            address: object.address,
+            life: Life { born: object.born, site: object.site, origin: 0 },
+            end,
+            cache: object.cache,
+            stack: object.stack,
+            caller: 0,
+            api: object.api,
+            bytes_req: 8,
+            bytes_alloc: 8,
+            born_at: object.born_at,
+            freed_at: object.freed_at,
+            is_born: object.is_born,
+            is_freed: object.is_freed,
+            is_implied_free: object.is_implied_free,
+            is_live: object.is_live,
+            is_waiting: false,
+            uncertain: object.uncertain,
+            lost_at: None,
+        }
+    }
 
     #[test]
     fn objects_come_back() {
@@ -287,7 +286,7 @@ mod tests {
             is_late: false,
             api: Api::Cache,
         };
-        assert_eq!(Object::from_bytes(&object.bytes()), object);
+        assert_eq!(Object::from_bytes(&bytes(&closed(&object))), object);
         let live = Object {
             end: None,
             freed_at: None,
@@ -296,7 +295,7 @@ mod tests {
             stack: Some(1),
             ..object
         };
-        assert_eq!(Object::from_bytes(&live.bytes()), live);
+        assert_eq!(Object::from_bytes(&bytes(&closed(&live))), live);
         assert_eq!((object.fate(), live.fate(), object.lifetime()), ("freed", "live", Some(1)));
     }
 }

@@ -47,26 +47,27 @@ pub enum Key {
     Pfn,
 }
 
-const KEYS: [(&str, Key); 19] = [
-    ("pid", Key::Pid),
-    ("comm", Key::Comm),
-    ("cgroup", Key::Cgroup),
-    ("cpu", Key::Cpu),
-    ("node", Key::Node),
-    ("event", Key::Event),
-    ("call_site", Key::CallSite),
-    ("module", Key::Module),
-    ("dir", Key::Dir),
-    ("file", Key::File),
-    ("cache", Key::Cache),
-    ("bytes_req", Key::BytesReq),
-    ("bytes_alloc", Key::BytesAlloc),
-    ("size", Key::BytesAlloc),
-    ("lifetime", Key::Lifetime),
-    ("gfp", Key::Gfp),
-    ("order", Key::Order),
-    ("migratetype", Key::Migratetype),
-    ("pfn", Key::Pfn),
+/// Names of keys, and whether their values are texts.
+const KEYS: [(&str, Key, bool); 19] = [
+    ("pid", Key::Pid, false),
+    ("comm", Key::Comm, true),
+    ("cgroup", Key::Cgroup, true),
+    ("cpu", Key::Cpu, false),
+    ("node", Key::Node, false),
+    ("event", Key::Event, true),
+    ("call_site", Key::CallSite, true),
+    ("module", Key::Module, true),
+    ("dir", Key::Dir, true),
+    ("file", Key::File, true),
+    ("cache", Key::Cache, true),
+    ("bytes_req", Key::BytesReq, false),
+    ("bytes_alloc", Key::BytesAlloc, false),
+    ("size", Key::BytesAlloc, false),
+    ("lifetime", Key::Lifetime, false),
+    ("gfp", Key::Gfp, true),
+    ("order", Key::Order, false),
+    ("migratetype", Key::Migratetype, true),
+    ("pfn", Key::Pfn, false),
 ];
 
 /// Comparison of a condition.
@@ -132,10 +133,10 @@ impl Condition {
             bad("expected KEY OP VALUE, such as size>4096, call_site~^ext4_ or pid=1,2".into())
         })?;
         let (name, rest) = text.split_at(at);
-        let key =
-            KEYS.iter().find(|k| k.0 == name.trim()).map(|k| k.1).ok_or_else(|| {
-                bad(format!("no such key `{}`; there are {}", name.trim(), names.join(", ")))
-            })?;
+        let &(_, key, is_textual) = KEYS
+            .iter()
+            .find(|k| k.0 == name.trim())
+            .ok_or_else(|| bad(format!("no such key `{}`; there are {}", name.trim(), names.join(", "))))?;
         let &(sign, compare, negated) = COMPARES
             .iter()
             .find(|c| rest.starts_with(c.0))
@@ -151,7 +152,7 @@ impl Condition {
             source: text.to_owned(),
         };
         if compare == Compare::Matches {
-            if !condition.is_textual() {
+            if !is_textual {
                 return Err(bad("this key is a number; = and < compare it".into()));
             }
             condition.pattern =
@@ -159,7 +160,7 @@ impl Condition {
             return Ok(condition);
         }
         for item in value.split(',').map(str::trim) {
-            match (number(key, item), condition.is_textual()) {
+            match (number(key, item), is_textual) {
                 (Ok(number), _) => condition.numbers.push(number),
                 (Err(_), true) if compare == Compare::Equal && !item.is_empty() => {
                     condition.texts.push(item.to_owned());
@@ -167,7 +168,7 @@ impl Condition {
                 (Err(why), _) => return Err(bad(why)),
             }
             // A name may look like a number.
-            if condition.is_textual() && compare == Compare::Equal && !item.is_empty() {
+            if is_textual && compare == Compare::Equal && !item.is_empty() {
                 condition.texts.push(item.to_owned());
             }
         }
@@ -176,22 +177,6 @@ impl Condition {
             return Err(bad("expected one number".into()));
         }
         Ok(condition)
-    }
-
-    fn is_textual(&self) -> bool {
-        matches!(
-            self.key,
-            Key::Comm
-                | Key::Cgroup
-                | Key::Event
-                | Key::CallSite
-                | Key::Module
-                | Key::Dir
-                | Key::File
-                | Key::Cache
-                | Key::Gfp
-                | Key::Migratetype
-        )
     }
 
     /// True if the number meets the condition.

@@ -5,6 +5,8 @@ use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::{EventCounts, Totals};
 use crate::stream::{Api, Interner};
 
+use Effect::{Clumped, Contradicted, Either, EitherUnevenly, Falls, FallsUnevenly, Pairs, Unpaired};
+
 /// Effect of losses on a total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -61,81 +63,68 @@ pub fn figures(balance: &Balance, interner: &Interner, page_size: u64) -> Vec<Fi
         }
     }
     let raw = balance.raw;
-    for (name, value) in [
-        ("alloc_events", raw.alloc_events),
-        ("free_events", raw.free_events),
-        ("bytes_req", raw.bytes_req),
-        ("bytes_alloc", raw.bytes_alloc),
-    ] {
-        out.push(falls("slab.raw", name, value));
-    }
+    add(
+        &mut out,
+        "slab.raw",
+        [
+            ("alloc_events", raw.alloc_events, 0, Falls),
+            ("free_events", raw.free_events, 0, Falls),
+            ("bytes_req", raw.bytes_req, 0, Falls),
+            ("bytes_alloc", raw.bytes_alloc, 0, Falls),
+        ],
+    );
     pages(&mut out, balance, page_size);
     out
 }
 
-fn falls(section: &'static str, name: &'static str, value: u64) -> Figure {
-    Figure { section, name, value: value as f64, certain: value as f64, effect: Effect::Falls }
-}
-
-fn either(section: &'static str, name: &'static str, value: u64, certain: u64) -> Figure {
-    Figure { section, name, value: value as f64, certain: certain as f64, effect: Effect::Either }
-}
-
-fn pairs(section: &'static str, name: &'static str, value: u64) -> Figure {
-    Figure { section, name, value: value as f64, certain: value as f64, effect: Effect::Pairs }
-}
-
-fn contradicted(section: &'static str, name: &'static str, value: u64, certain: u64) -> Figure {
-    Figure { section, name, value: value as f64, certain: certain as f64, effect: Effect::Contradicted }
-}
-
-/// Waste: one allocation just above a size class adds as much as hundreds of others. Live waste is never certain.
-fn unevenly(section: &'static str, name: &'static str, value: u64, effect: Effect) -> Figure {
-    let certain = if effect == Effect::FallsUnevenly { value as f64 } else { 0.0 };
-    Figure { section, name, value: value as f64, certain, effect }
-}
-
-fn clumped(section: &'static str, name: &'static str, value: u64) -> Figure {
-    Figure { section, name, value: value as f64, certain: value as f64, effect: Effect::Clumped }
-}
-
-fn unpaired(section: &'static str, name: &'static str, value: u64) -> Figure {
-    Figure { section, name, value: value as f64, certain: 0.0, effect: Effect::Unpaired }
+/// Adds figures: name, value, the part that no loss can affect (0 where the effect does not need it), effect.
+fn add<const N: usize>(
+    out: &mut Vec<Figure>,
+    section: &'static str,
+    rows: [(&'static str, u64, u64, Effect); N],
+) {
+    out.extend(rows.map(|(name, value, certain, effect)| Figure {
+        section,
+        name,
+        value: value as f64,
+        certain: certain as f64,
+        effect,
+    }));
 }
 
 fn slab(out: &mut Vec<Figure>, section: &'static str, t: &Totals, c: &EventCounts) {
-    out.extend([
-        falls(section, "alloc_events", t.alloc_events),
-        falls(section, "free_events", t.frees_matched + c.unmatched_frees()),
-        clumped(section, "alloc_failures", c.alloc_failures),
-        falls(section, "bytes_req", t.bytes_req),
-        falls(section, "bytes_alloc", t.bytes_alloc),
-        unevenly(section, "bytes_wasted", t.bytes_wasted(), Effect::FallsUnevenly),
-        pairs(section, "frees_matched", t.frees_matched),
-        pairs(section, "bytes_freed", t.bytes_freed),
-        pairs(section, "cross_cpu_frees", c.cross_cpu_frees),
-        pairs(section, "mixed_api_frees", c.mixed_api_frees),
-        falls(section, "null_frees", c.null_frees),
-        either(section, "live", t.live, t.live - t.live_uncertain.min(t.live)),
-        either(section, "bytes_live", t.bytes_live, t.bytes_live.saturating_sub(t.bytes_live_uncertain)),
-        unevenly(section, "bytes_wasted_live", t.bytes_wasted_live(), Effect::EitherUnevenly),
-        contradicted(
-            section,
-            "freed_unseen",
-            t.implied_frees,
-            t.implied_frees - t.implied_frees_uncertain.min(t.implied_frees),
-        ),
-        contradicted(section, "bytes_freed_unseen", t.bytes_freed_implied, 0),
-        unpaired(section, "frees_unmatched", c.unmatched_frees()),
-        unpaired(section, "frees_allocated_before", c.allocated_before),
-        unpaired(section, "frees_untraced_birth", c.untraced_birth),
-    ]);
+    let live_certain = t.live - t.live_uncertain.min(t.live);
+    let bytes_live_certain = t.bytes_live.saturating_sub(t.bytes_live_uncertain);
+    let implied_certain = t.implied_frees - t.implied_frees_uncertain.min(t.implied_frees);
+    // Waste: one allocation just above a size class adds as much as hundreds of others. Live waste is never certain.
+    let rows = [
+        ("alloc_events", t.alloc_events, 0, Falls),
+        ("free_events", t.frees_matched + c.unmatched_frees(), 0, Falls),
+        ("alloc_failures", c.alloc_failures, 0, Clumped),
+        ("bytes_req", t.bytes_req, 0, Falls),
+        ("bytes_alloc", t.bytes_alloc, 0, Falls),
+        ("bytes_wasted", t.bytes_wasted(), 0, FallsUnevenly),
+        ("frees_matched", t.frees_matched, 0, Pairs),
+        ("bytes_freed", t.bytes_freed, 0, Pairs),
+        ("cross_cpu_frees", c.cross_cpu_frees, 0, Pairs),
+        ("mixed_api_frees", c.mixed_api_frees, 0, Pairs),
+        ("null_frees", c.null_frees, 0, Falls),
+        ("live", t.live, live_certain, Either),
+        ("bytes_live", t.bytes_live, bytes_live_certain, Either),
+        ("bytes_wasted_live", t.bytes_wasted_live(), 0, EitherUnevenly),
+        ("freed_unseen", t.implied_frees, implied_certain, Contradicted),
+        ("bytes_freed_unseen", t.bytes_freed_implied, 0, Contradicted),
+        ("frees_unmatched", c.unmatched_frees(), 0, Unpaired),
+        ("frees_allocated_before", c.allocated_before, 0, Unpaired),
+        ("frees_untraced_birth", c.untraced_birth, 0, Unpaired),
+    ];
+    add(out, section, rows);
     out.push(Figure {
         section,
         name: "internal_fragmentation_percent",
         value: t.internal_fragmentation_percent(),
         certain: 0.0,
-        effect: Effect::Either,
+        effect: Either,
     });
 }
 
@@ -145,21 +134,22 @@ fn pages(out: &mut Vec<Figure>, balance: &Balance, page_size: u64) {
     let c = balance.frames.counts;
     let bytes = |frames: u64| frames.saturating_mul(page_size);
     let live_certain = t.frames_live.saturating_sub(t.frames_live_uncertain);
-    out.extend([
-        falls("pages", "alloc_events", t.alloc_events),
-        clumped("pages", "alloc_failures", t.alloc_failures),
-        falls("pages", "pages_alloc", t.frames_alloc),
-        falls("pages", "bytes_alloc", bytes(t.frames_alloc)),
-        falls("pages", "bytes_req", bytes(t.frames_alloc)),
-        falls("pages", "free_events", c.frees_matched + c.free_only_events),
-        pairs("pages", "frees_matched", c.frees_matched),
-        pairs("pages", "pages_freed", t.frames_freed),
-        pairs("pages", "bytes_freed", bytes(t.frames_freed)),
-        contradicted("pages", "pages_freed_unseen", t.frames_freed_implied, 0),
-        contradicted("pages", "bytes_freed_unseen", bytes(t.frames_freed_implied), 0),
-        unpaired("pages", "frees_unmatched", c.free_only_events),
-        unpaired("pages", "pages_free_only", c.free_only_frames),
-        either("pages", "pages_live", t.frames_live, live_certain),
-        either("pages", "bytes_live", bytes(t.frames_live), bytes(live_certain)),
-    ]);
+    let rows = [
+        ("alloc_events", t.alloc_events, 0, Falls),
+        ("alloc_failures", t.alloc_failures, 0, Clumped),
+        ("pages_alloc", t.frames_alloc, 0, Falls),
+        ("bytes_alloc", bytes(t.frames_alloc), 0, Falls),
+        ("bytes_req", bytes(t.frames_alloc), 0, Falls),
+        ("free_events", c.frees_matched + c.free_only_events, 0, Falls),
+        ("frees_matched", c.frees_matched, 0, Pairs),
+        ("pages_freed", t.frames_freed, 0, Pairs),
+        ("bytes_freed", bytes(t.frames_freed), 0, Pairs),
+        ("pages_freed_unseen", t.frames_freed_implied, 0, Contradicted),
+        ("bytes_freed_unseen", bytes(t.frames_freed_implied), 0, Contradicted),
+        ("frees_unmatched", c.free_only_events, 0, Unpaired),
+        ("pages_free_only", c.free_only_frames, 0, Unpaired),
+        ("pages_live", t.frames_live, live_certain, Either),
+        ("bytes_live", bytes(t.frames_live), bytes(live_certain), Either),
+    ];
+    add(out, "pages", rows);
 }

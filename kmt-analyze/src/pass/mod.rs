@@ -110,7 +110,7 @@ pub fn sum_of(result: &Analysis, api: Option<Api>) -> Totals {
 /// Runs the ledger over a trace.
 pub fn run(session: &Session<'_>, request: &Request<'_>) -> Analysis {
     let mut selector = selector(session, request.selection);
-    let ChunkSample { direct_map: found, classes_seen } = sample(session.trace);
+    let (found, classes_seen) = sample(session.trace);
     let recorded = recorded_direct_map(session.trace);
     let first = recorded.or(found);
     let (mut result, elected) = pass(session, request, &mut selector, first);
@@ -146,7 +146,7 @@ fn rules(session: &Session<'_>, selection: &Selection, direct_map: Option<Direct
         direct_map,
         window: selection.bounds(session),
         no_frame: no_frame(trace),
-        last: last_time(trace),
+        last: session.last_time().unwrap_or(0),
         deferred_max: late_bound.saturating_mul(DEFERRED_MS_MAX),
     };
     (rules, assumed)
@@ -277,12 +277,6 @@ fn late_bound(trace: &Trace<'_>) -> (u64, bool) {
     }
 }
 
-/// Time of the last event.
-fn last_time(trace: &Trace<'_>) -> u64 {
-    let chunks = trace.streams().values().flat_map(|s| &s.chunks);
-    chunks.filter(|(_, info)| info.event_count > 0).map(|(_, info)| info.t_last).max().unwrap_or(0)
-}
-
 /// Caches, by most of their frees, of sites whose allocations do not name them.
 fn usual_caches(session: &Session<'_>, threads: Option<usize>) -> HashMap<Site, Vec<u8>> {
     let all = Selection { threads, ..Selection::default() };
@@ -297,15 +291,9 @@ const SAMPLE_VOTES: u64 = 32;
 /// Number of sampled chunks of each CPU, spread over the trace: a CPU may allocate no slab page for long.
 const SAMPLE_CHUNKS: usize = 64;
 
-/// Result of a sample of chunks.
-struct ChunkSample {
-    direct_map: Option<DirectMap>,
-    /// True for classes with events, by class index.
-    classes_seen: Vec<bool>,
-}
-
-/// Finds the direct map from some chunks of each CPU; the order across CPUs does not matter for it.
-fn sample(trace: &Trace<'_>) -> ChunkSample {
+/// The direct map, from some chunks of each CPU, and by class index, whether it has events there. The order across CPUs does
+/// not matter for either.
+fn sample(trace: &Trace<'_>) -> (Option<DirectMap>, Vec<bool>) {
     let mut decoder = Decoder::new(trace, Interests::empty());
     let page_size = trace.header().page_size.filter(|s| s.is_power_of_two()).unwrap_or(4096);
     let mut election = Election::new(page_size.trailing_zeros());
@@ -336,5 +324,5 @@ fn sample(trace: &Trace<'_>) -> ChunkSample {
         }
     }
     let direct_map = election.result().filter(|_| has_pages(trace));
-    ChunkSample { direct_map, classes_seen: decoder.classes_seen }
+    (direct_map, decoder.classes_seen)
 }

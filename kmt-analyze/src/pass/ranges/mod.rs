@@ -23,7 +23,7 @@ use crate::pass::figures::{Figure, figures};
 use crate::stream::{Interner, News};
 use crate::trace::losses::Losses;
 use estimate::Moves;
-use thin::{Distance, Thinned};
+use thin::{DISTANCES, Distance, Thinned};
 
 /// Thinnings at one distance, half of them by twice as much.
 const THINNINGS: u64 = 8;
@@ -53,10 +53,8 @@ const BATCH: usize = 256;
 pub fn ranges(material: &Material<'_>, observed: &[Figure]) -> Option<Ranges> {
     let plan = thin::Plan::new(material.ops, material.losses, material.rules.window)?;
     let whole = replay(material, &plan, &Thinned::default()).1;
-    let tasks: Vec<(Distance, u64)> = Distance::ALL
-        .into_iter()
-        .flat_map(|distance| (0..THINNINGS).map(move |seed| (distance, seed)))
-        .collect();
+    let tasks: Vec<(Distance, u64)> =
+        DISTANCES.into_iter().flat_map(|distance| (0..THINNINGS).map(move |seed| (distance, seed))).collect();
     let share = tasks.len().div_ceil(material.threads.max(1));
     let thinned: Vec<(f64, Vec<Figure>)> = std::thread::scope(|scope| {
         let workers: Vec<_> = tasks

@@ -28,30 +28,15 @@ pub struct Plan {
     pub lost_share: f64,
 }
 
-/// Distance of thinnings from the losses, by the size of a gap and by events.
+/// Distances of thinnings from the losses: this many times the size of a gap, and this many events.
 ///
 /// Thinnings near by are like losses that follow the load, as those of a slow reader: on these the far ones alone had
 /// an error of 0.36 of the lost logarithm, the near ones of 0.20 (root of the mean square, s390x-6.1 at 20 %). Far ones
 /// show how much a trace varies, if gaps are few.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Distance {
-    /// Next to each gap.
-    Near,
-    /// In a wide range around each gap.
-    Far,
-}
+pub const DISTANCES: [Distance; 2] = [(1.0, 100.0), (8.0, 1000.0)];
 
-impl Distance {
-    /// All distances.
-    pub const ALL: [Self; 2] = [Self::Near, Self::Far];
-
-    fn events(self, gap: f64) -> f64 {
-        match self {
-            Self::Near => gap + 100.0,
-            Self::Far => 8.0 * gap + 1000.0,
-        }
-    }
-}
+/// One of [`DISTANCES`].
+pub type Distance = (f64, f64);
 
 /// Largest share that is removed again: more would leave too little.
 const SHARE_MAX: f64 = 0.35;
@@ -153,7 +138,7 @@ impl CpuLoss {
             let start = if self.anywhere {
                 first + random.fraction() * (last - first)
             } else {
-                position + (2.0 * random.fraction() - 1.0) * distance.events(size) - size / 2.0
+                position + (2.0 * random.fraction() - 1.0) * (distance.0 * size + distance.1) - size / 2.0
             };
             let start = start.clamp(first, last);
             gaps.push((start, (start + size).min(last)));
@@ -214,7 +199,7 @@ mod tests {
         let plan = Plan { cpus: vec![cpu], lost_share: 0.1 };
         let mut kept = 0.0;
         for seed in 0..50 {
-            let thinned = plan.thin(seed, Distance::Far, 1.0);
+            let thinned = plan.thin(seed, DISTANCES[1], 1.0);
             let gaps = &thinned.gaps[0];
             let is_cut = |g: &(f64, f64)| g.1 >= 100_000.0;
             assert!(
