@@ -22,7 +22,6 @@ use crate::render::kernel_line::LineStart;
 use crate::render::nothing;
 use crate::render::out::Out;
 use crate::render::text::escaped;
-use crate::reports::common::rows::text;
 use crate::trace::comms::Comms;
 use crate::trace::event_args::EventArgs;
 use crate::trace::event_names::SelectedEvents;
@@ -361,6 +360,7 @@ fn string(out: &mut Vec<u8>, bytes: &[u8]) {
         out.push(b'"');
         return;
     }
-    let text = serde_json::Value::from(text(bytes));
+    let text = std::str::from_utf8(bytes).map_or_else(|_| escaped(bytes), str::to_owned);
+    let text = serde_json::Value::from(text);
     out.extend_from_slice(json_safe(&text.to_string()).as_bytes());
 }
