@@ -2,7 +2,6 @@
 
 use kmt_format::schema::{EventClass, Meaning};
 
-use super::report_context::ReportContext;
 use crate::collect::AreaKind;
 use crate::stream::Api;
 use crate::trace::session::Session;
@@ -71,11 +70,14 @@ const AREAS: [(&str, [&str; 2]); 2] = [
 ];
 
 impl Basis {
-    /// Recorded events of a trace.
-    pub fn of(context: &ReportContext<'_, '_>) -> Self {
-        let sampled = context.session.sampled();
-        let has = |meaning| context.recorded(meaning) == Some(true);
-        let stalls = context.recorded_class(|class| {
+    /// Recorded events of a trace; `recorded`: whether a class was recorded that a function selects.
+    pub fn of(
+        session: &Session<'_>,
+        recorded: impl Fn(&dyn Fn(&EventClass) -> bool) -> Option<bool>,
+    ) -> Self {
+        let sampled = session.sampled();
+        let has = |meaning| recorded(&|class| class.meaning == meaning) == Some(true);
+        let stalls = recorded(&|class| {
             class.name.starts_with("mm_vmscan_")
                 || class.name.starts_with("mm_shrink_slab_")
                 || class.name.starts_with("mm_compaction_")
@@ -90,7 +92,7 @@ impl Basis {
             areas: AREAS.map(|(system, names)| {
                 names.map(|name| {
                     let is_it = |class: &EventClass| class.system == system && class.name == name;
-                    context.recorded_class(is_it) == Some(true)
+                    recorded(&is_it) == Some(true)
                 })
             }),
             sampled: SLAB.map(|(alloc, free)| sampled.iter().any(|s| s.0 == alloc || s.0 == free)),

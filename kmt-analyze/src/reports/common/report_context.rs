@@ -31,7 +31,7 @@ impl<'s, 'd> ReportContext<'s, 'd> {
 
     /// Recorded events.
     pub fn basis(&self) -> &Basis {
-        self.basis.get_or_init(|| Basis::of(self))
+        self.basis.get_or_init(|| Basis::of(self.session, |is_it| self.recorded_class(is_it)))
     }
 
     /// True if events of that meaning were recorded; `None`: none occurred, and the file does not declare them.
