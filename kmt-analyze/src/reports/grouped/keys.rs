@@ -8,6 +8,7 @@ use crate::render::text::{count, escaped};
 use crate::reports::common::lead::Nouns;
 use crate::stream::{NameId, Origin, PageSite, Site};
 use crate::trace::session::Session;
+use KeySource::{Cache, CallSite, Flags, Pages, Slab, Task};
 
 /// Allocations that a report groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub enum KeySource {
     /// Allocation flags.
     Flags,
     /// CPU and task.
-    Origin(fn(&Values<'_, '_>, &Origin) -> GroupValue),
+    Task(fn(&Values<'_, '_>, &Origin) -> GroupValue),
 }
 
 impl KeySource {
@@ -69,15 +70,14 @@ impl KeySource {
     }
 }
 
+/// A key whose values have a column by the name of one group, and no prefix.
 const fn key(
     name: &'static str,
     aliases: &'static [&'static str],
-    nouns: [&'static str; 2],
-    (column, prefix): (Column, &'static str),
+    [one, several]: [&'static str; 2],
     source: KeySource,
 ) -> GroupKey {
-    let [one, several] = nouns;
-    GroupKey { name, aliases, nouns: Nouns { one, several }, column, prefix, source }
+    GroupKey { name, aliases, nouns: Nouns { one, several }, column: Column::name(one), prefix: "", source }
 }
 
 pub static KEYS: [GroupKey; 18] = [
@@ -85,140 +85,50 @@ pub static KEYS: [GroupKey; 18] = [
         "call_site",
         &["call-site", "symbol"],
         ["call site", "call sites"],
-        (Column::name("call site"), ""),
-        KeySource::CallSite(|values, address| values.symbol(address)),
+        CallSite(|v, address| v.symbol(address)),
     ),
-    key(
-        "function",
-        &["func"],
-        ["function", "functions"],
-        (Column::name("function"), ""),
-        KeySource::CallSite(|values, address| values.function(address)),
-    ),
-    key(
-        "module",
-        &["mod"],
-        ["module", "modules"],
-        (Column::name("module"), ""),
-        KeySource::CallSite(|values, address| values.module(address)),
-    ),
-    key(
-        "line",
-        &["source"],
-        ["source line", "source lines"],
-        (Column::name("source line"), ""),
-        KeySource::CallSite(|values, address| values.line(address)),
-    ),
-    key(
-        "file",
-        &[],
-        ["source file", "source files"],
-        (Column::name("source file"), ""),
-        KeySource::CallSite(|values, address| values.file(address)),
-    ),
-    key(
-        "dir",
-        &["directory"],
-        ["directory", "directories"],
-        (Column::name("directory"), ""),
-        KeySource::CallSite(|values, address| values.dir(address)),
-    ),
-    key(
-        "subsystem",
-        &[],
-        ["subsystem", "subsystems"],
-        (Column::name("subsystem"), ""),
-        KeySource::CallSite(|values, address| values.subsystem(address)),
-    ),
-    key(
-        "cache",
-        &[],
-        ["cache", "caches"],
-        (Column::name("cache"), ""),
-        KeySource::Cache(|values, site, cache| values.cache(site, cache)),
-    ),
-    key(
-        "size",
-        &["bytes_alloc"],
-        ["size", "sizes"],
-        (Column::number("size"), "objects of size "),
-        KeySource::Slab(|site| GroupValue::Number(site.bytes_alloc as i64)),
-    ),
-    key(
-        "order",
-        &[],
-        ["order", "orders"],
-        (Column::number("order"), "order "),
-        KeySource::Pages(|_, site| GroupValue::Number(site.order.into())),
-    ),
+    key("function", &["func"], ["function", "functions"], CallSite(|v, address| v.function(address))),
+    key("module", &["mod"], ["module", "modules"], CallSite(|v, address| v.module(address))),
+    key("line", &["source"], ["source line", "source lines"], CallSite(|v, address| v.line(address))),
+    key("file", &[], ["source file", "source files"], CallSite(|v, address| v.file(address))),
+    key("dir", &["directory"], ["directory", "directories"], CallSite(|v, address| v.dir(address))),
+    key("subsystem", &[], ["subsystem", "subsystems"], CallSite(|v, address| v.subsystem(address))),
+    key("cache", &[], ["cache", "caches"], Cache(|v, site, cache| v.cache(site, cache))),
+    key("size", &["bytes_alloc"], ["size", "sizes"], Slab(|s| GroupValue::Number(s.bytes_alloc as i64)))
+        .shown(Column::number("size"), "objects of size "),
+    key("order", &[], ["order", "orders"], Pages(|_, s| GroupValue::Number(s.order.into())))
+        .shown(Column::number("order"), "order "),
     key(
         "migratetype",
         &["migrate-type"],
         ["migrate type", "migrate types"],
-        (Column::whole("migrate type"), ""),
-        KeySource::Pages(|values, site| values.migratetype(site.migratetype)),
-    ),
-    key(
-        "task",
-        &["pid"],
-        ["task", "tasks"],
-        (Column::name("task"), ""),
-        KeySource::Origin(|values, origin| values.task(origin.pid)),
-    ),
-    key(
-        "comm",
-        &[],
-        ["task name", "task names"],
-        (Column::name("comm"), ""),
-        KeySource::Origin(|values, origin| values.comm(origin)),
-    ),
-    key(
-        "cgroup",
-        &[],
-        ["cgroup", "cgroups"],
-        (Column::name("cgroup"), ""),
-        KeySource::Origin(|values, origin| values.cgroup(origin)),
-    ),
-    key(
-        "accounted",
-        &[],
-        ["accounting", "accountings"],
-        (Column::whole("accounted"), "accounted: "),
-        KeySource::Cache(|values, site, cache| values.accounted(site, cache)),
-    ),
-    key(
-        "cpu",
-        &[],
-        ["CPU", "CPUs"],
-        (Column::number("CPU"), "CPU "),
-        KeySource::Origin(|_, origin| GroupValue::Number(origin.cpu.into())),
-    ),
-    key(
-        "node",
-        &[],
-        ["requested node", "requested nodes"],
-        (Column::number("node"), "node "),
-        KeySource::Slab(|site| GroupValue::Number(site.node.into())),
-    ),
-    key(
-        "gfp",
-        &["gfp_flags"],
-        ["set of gfp flags", "sets of gfp flags"],
-        (Column::name("gfp flags"), ""),
-        KeySource::Flags,
-    ),
+        Pages(|v, s| v.migratetype(s.migratetype)),
+    )
+    .shown(Column::whole("migrate type"), ""),
+    key("task", &["pid"], ["task", "tasks"], Task(|v, origin| v.task(origin.pid))),
+    key("comm", &[], ["task name", "task names"], Task(|v, origin| v.comm(origin)))
+        .shown(Column::name("comm"), ""),
+    key("cgroup", &[], ["cgroup", "cgroups"], Task(|v, origin| v.cgroup(origin))),
+    key("accounted", &[], ["accounting", "accountings"], Cache(|v, site, cache| v.accounted(site, cache)))
+        .shown(Column::whole("accounted"), "accounted: "),
+    key("cpu", &[], ["CPU", "CPUs"], Task(|_, origin| GroupValue::Number(origin.cpu.into())))
+        .shown(Column::number("CPU"), "CPU "),
+    key("node", &[], ["requested node", "requested nodes"], Slab(|s| GroupValue::Number(s.node.into())))
+        .shown(Column::number("node"), "node "),
+    key("gfp", &["gfp_flags"], ["set of gfp flags", "sets of gfp flags"], Flags)
+        .shown(Column::name("gfp flags"), ""),
 ];
 
 /// The directory as a key that `--depth` does not cut.
-pub static WHOLE_DIR: GroupKey = key(
-    "dir",
-    &[],
-    ["directory", "directories"],
-    (Column::name("directory"), ""),
-    KeySource::CallSite(|values, address| values.whole_dir(address)),
-);
+pub static WHOLE_DIR: GroupKey =
+    key("dir", &[], ["directory", "directories"], CallSite(|v, address| v.whole_dir(address)));
 
 impl GroupKey {
+    /// The same in another column, with a word before its values in a sentence.
+    const fn shown(self, column: Column, prefix: &'static str) -> Self {
+        Self { column, prefix, ..self }
+    }
+
     /// The key of slab objects of that name.
     pub fn parse_slab(name: &str) -> std::result::Result<&'static Self, String> {
         Self::parse(name, GroupKind::Slab)

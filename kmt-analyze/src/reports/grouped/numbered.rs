@@ -32,7 +32,7 @@ impl GroupPart<'_> {
     /// Numbers of what determines the value of a key.
     fn source(self, key: &GroupKey) -> (u64, u32) {
         match (key.source, self) {
-            (KeySource::Origin(_), part) => (part.origin().into(), 0),
+            (KeySource::Task(_), part) => (part.origin().into(), 0),
             (KeySource::Cache(_), Self::Slab(group, _)) => {
                 (group.site.into(), group.cache.map_or(0, |name| name.0.saturating_add(1)))
             }
@@ -59,7 +59,7 @@ impl GroupPart<'_> {
             (KeySource::Pages(of), Self::Pages(_, site)) => of(values, site),
             (KeySource::Flags, Self::Slab(_, site)) => values.gfp(site.gfp_flags),
             (KeySource::Flags, Self::Pages(_, site)) => values.gfp(site.gfp_flags),
-            (KeySource::Origin(of), part) => {
+            (KeySource::Task(of), part) => {
                 of(values, &analysis.interner.origins.get(part.origin()).copied().unwrap_or_default())
             }
             (KeySource::Cache(_) | KeySource::Slab(_), Self::Pages(..))
