@@ -197,12 +197,13 @@ fn latency(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome>
 fn source_tree(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
     let session = context.session;
     session.check_directories("a picture of the source tree")?;
-    let report = Grouped::new(Callers::by_source());
+    let report = Grouped { report: Callers::by_source() };
     let (analysis, rows) = rows_of(&Context { limit: usize::MAX, ..*context }, &report)?;
     let context = ReportContext::new(context, &analysis);
     let branch = options.branch.as_deref();
     let weight = options.weight;
-    let groups = rows.groups().ok_or_else(|| lacks(session, "source tree", "its groups are missing"))?;
+    let groups =
+        rows.groups.as_ref().ok_or_else(|| lacks(session, "source tree", "its groups are missing"))?;
     let (root, inferred) = tree::compute(groups, weight, branch);
     let (depth, whole) = (session.env.source.depth.map_or(LEVELS, usize::from), root.weight);
     let root = tree::gathered(root, depth, whole / PARTS);

@@ -69,8 +69,6 @@ pub struct GrowthSums {
     pub pages: Vec<SurvivorSums>,
     /// Live pages that hold slab objects; they are in no other number.
     pub slab_pages: u64,
-    /// Live bytes of slab objects of the recorder; they are in no other number.
-    pub of_recorder: u64,
     /// Pages by number of their stack.
     pub page_stacks: HashMap<u32, SurvivorSums, IntHash>,
 }
@@ -156,7 +154,6 @@ impl Receiver for GrowthSums {
         let is_live = closed.is_live_at(window.until);
         let (is_freed, is_implied) = (closed.is_freed && !is_live, closed.is_implied_free && !is_live);
         if window.recorder.binary_search(&closed.born_at.pid).is_ok() {
-            self.of_recorder += if is_live { closed.bytes_alloc } else { 0 };
             return;
         }
         let born = window.step_of(closed.life.born);
@@ -240,7 +237,7 @@ impl SurvivorSums {
     }
 }
 
-sums!(GrowthSums: callers, pages, slab_pages, of_recorder, page_stacks);
+sums!(GrowthSums: callers, pages, slab_pages, page_stacks);
 
 sums!(
     SurvivorSums:

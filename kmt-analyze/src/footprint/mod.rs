@@ -156,12 +156,12 @@ fn objects(args: &FootprintArgs, env: &Env) -> Result<Vec<SizedObject>> {
 /// Slab memory by source file, or where that is not known by directory.
 fn dynamic(session: &Session<'_>, selection: &Selection) -> Result<BTreeMap<String, Dynamic>> {
     session.check_directories("dynamic memory by directory")?;
-    let report = Grouped::new(Callers::by_source());
+    let report = Grouped { report: Callers::by_source() };
     let context = Context { session, selection, limit: usize::MAX };
     let (_, rows) = typed(&context, &report);
     let rows = rows.map_err(|reason| Failure::new(format!("{}: {reason}", session.path.display())))?;
     let mut files: BTreeMap<String, Dynamic> = BTreeMap::new();
-    for group in rows.groups().iter().flat_map(|groups| &groups.table.groups) {
+    for group in rows.groups.iter().flat_map(|groups| &groups.table.groups) {
         let path = match group.path() {
             Some((directory, true)) => format!("{directory}/inferred from names"),
             Some((path, false)) => path.to_owned(),

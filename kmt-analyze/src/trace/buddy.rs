@@ -65,34 +65,6 @@ impl Zone {
     }
 }
 
-/// Pageblocks of a zone by migrate type.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blocks {
-    pub node: u32,
-    /// Zone.
-    pub name: String,
-    /// Type and number of blocks.
-    pub types: Vec<(String, u64)>,
-}
-
-/// Parses the last table of /proc/pagetypeinfo: numbers of pageblocks by type.
-pub fn parse_blocks(text: &[u8]) -> Vec<Blocks> {
-    let text = String::from_utf8_lossy(text);
-    let mut lines = text.lines().skip_while(|l| !l.starts_with("Number of blocks type"));
-    let Some(heading) = lines.next() else { return Vec::new() };
-    let types: Vec<&str> =
-        heading.trim_start_matches("Number of blocks type").split_ascii_whitespace().collect();
-    let line = |line: &str| {
-        let (node, rest) = line.strip_prefix("Node")?.split_once(", zone")?;
-        let mut words = rest.split_ascii_whitespace();
-        let name = words.next()?.to_owned();
-        let numbers = words.map_while(|w| w.parse().ok());
-        let types = types.iter().map(|t| (*t).to_owned()).zip(numbers).collect();
-        Some(Blocks { node: node.trim().parse().ok()?, name, types })
-    };
-    lines.map_while(line).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,13 +83,5 @@ mod tests {
         );
         // 12 pages in 5 blocks, 16 requested: 1000 - (1000 + 750) / 5.
         assert_eq!(zone.extfrag_index(4), 650);
-    }
-
-    #[test]
-    fn pageblocks_by_type() {
-        let text = b"Number of blocks type     Unmovable      Movable \nNode 0, zone      DMA            1            7 \n";
-        let blocks = parse_blocks(text);
-        assert_eq!(blocks[0].types, [("Unmovable".to_owned(), 1), ("Movable".to_owned(), 7)]);
-        assert!(parse_blocks(b"").is_empty());
     }
 }

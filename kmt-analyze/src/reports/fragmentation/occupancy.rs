@@ -1,5 +1,6 @@
 //! Occupancy of slab pages.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::occupancy_rows::{Filling, Occupied, OccupiedCache, OccupiedStep};
@@ -7,25 +8,9 @@ use super::pinned;
 use super::traced::Traced;
 use crate::collect::occupancy::{Holds, OccupancySums, SPARSE, SlabPage, Turnover};
 use crate::collect::sums::Sums;
-use crate::pass::coverage::{Coverage, FreeEvents};
+use crate::pass::coverage::FreeEvents;
 use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::basis::Input;
-
-/// Sums of the slabs of one cache.
-#[derive(Debug, Clone, Copy, Default)]
-struct CacheSums {
-    turnover: Turnover,
-    /// Slabs allocated in the trace and present at its end.
-    slabs: u64,
-    held: u64,
-    live: u64,
-    empty: u64,
-    sparse: u64,
-    objects: u64,
-    /// Frames older than the trace that hold objects of it.
-    old_frames: u64,
-    old_live: u64,
-}
 
 /// The reason why it is unknown how full slab pages are, if it is.
 pub fn refusal(traced: &Traced<'_, '_, '_>) -> Option<String> {
@@ -44,13 +29,24 @@ pub fn compute(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> MaybeR
         return MaybeRefused::Refused { refused: refusal(traced).unwrap_or_default() };
     };
     let (sums, slabs_by_filling) = sums(traced, occupancy);
-    let mut sums: Vec<(&str, CacheSums)> = sums.into_iter().collect();
-    let unused = |sums: &CacheSums| sums.held - sums.live.min(sums.held);
-    sums.sort_by(|a, b| (unused(&b.1), a.0).cmp(&(unused(&a.1), b.0)));
     let coverage = traced.coverage();
+    let cache = |(name, sums): (&str, OccupiedCache)| {
+        let (free_events, waiting) = coverage
+            .get(name)
+            .map_or((FreeEvents::Unknown, 0), |(coverage, waiting)| (coverage.free_events(), *waiting));
+        let least = if free_events == FreeEvents::All { sums.bytes_live } else { 0 };
+        let most = sums.bytes_live.saturating_add(waiting);
+        OccupiedCache {
+            cache: name.to_owned(),
+            frees_seen: free_events.name(),
+            bytes_live_range: traced.certain.as_ref().map(|_| [least, most]),
+            ..sums
+        }
+    };
+    let mut caches: Vec<OccupiedCache> = sums.into_iter().map(cache).collect();
+    // Of equal ones the first by name.
+    caches.sort_by_key(|cache| Reverse(cache.bytes_held.saturating_sub(cache.bytes_live)));
     let (pinned_by, pinned_by_total) = pinned::compute(traced, occupancy);
-    let caches = sums.iter().map(|(name, sums)| cache(traced, name, sums, coverage.get(name)));
-    let caches: Vec<OccupiedCache> = caches.collect();
     MaybeRefused::Found(Box::new(Occupied {
         direct_map_votes_percent: map.share_percent(),
         caches,
@@ -65,35 +61,44 @@ pub fn compute(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> MaybeR
 fn sums<'t>(
     traced: &'t Traced<'_, '_, '_>,
     occupancy: &OccupancySums,
-) -> (BTreeMap<&'t str, CacheSums>, Filling) {
+) -> (BTreeMap<&'t str, OccupiedCache>, Filling) {
     let page_size = traced.context.analysis.page_size.0;
-    let mut caches: BTreeMap<&str, CacheSums> = BTreeMap::new();
+    let mut caches: BTreeMap<&str, OccupiedCache> = BTreeMap::new();
     let mut fillings = Filling::default();
     for page in &occupancy.pages {
         let Holds::Site(site) = page.holds else { continue };
         let cache = caches.entry(traced.cache(site)).or_default();
         if page.is_old {
-            cache.old_frames += 1;
-            cache.old_live = cache.old_live.saturating_add(page.live_bytes);
+            cache.older_pages_in_use += 1;
+            cache.older_pages_bytes_live = cache.older_pages_bytes_live.saturating_add(page.live_bytes);
             continue;
         }
         let bytes = page_size << page.order;
         cache.slabs += 1;
-        cache.held = cache.held.saturating_add(bytes);
-        cache.live = cache.live.saturating_add(page.live_bytes);
+        cache.bytes_held = cache.bytes_held.saturating_add(bytes);
+        cache.bytes_live = cache.bytes_live.saturating_add(page.live_bytes);
         cache.objects += u64::from(page.live);
-        cache.empty += u64::from(page.live == 0);
-        cache.sparse += u64::from(is_sparse(page));
+        cache.slabs_empty += u64::from(page.live == 0);
+        cache.slabs_sparse += u64::from(is_sparse(page));
         *filling(&mut fillings, page, bytes) += 1;
     }
     let is_any = |turnover: &&Turnover| **turnover != Turnover::default();
     for (site, turnover) in (0u32..).zip(&occupancy.turnover).filter(|(_, t)| is_any(t)) {
-        caches.entry(traced.cache(site)).or_default().turnover.absorb(*turnover);
+        add_turnover(caches.entry(traced.cache(site)).or_default(), turnover);
     }
     for (site, turnover) in (0u32..).zip(&occupancy.turnover_by_free).filter(|(_, t)| is_any(t)) {
-        caches.entry(free_cache(traced, site)).or_default().turnover.absorb(*turnover);
+        add_turnover(caches.entry(free_cache(traced, site)).or_default(), turnover);
     }
     (caches, fillings)
+}
+
+fn add_turnover(cache: &mut OccupiedCache, of_site: &Turnover) {
+    cache.slabs_born.absorb(of_site.slabs_born);
+    cache.pages_born.absorb(of_site.frames_born);
+    cache.slabs_died.absorb(of_site.slabs_died);
+    cache.pages_died.absorb(of_site.frames_died);
+    cache.older_slabs_died.absorb(of_site.old_slabs_died);
+    cache.older_pages_died.absorb(of_site.old_frames_died);
 }
 
 /// The cache of the frees at a site.
@@ -141,34 +146,4 @@ fn steps(occupancy: &OccupancySums) -> Vec<OccupiedStep> {
             }
         })
         .collect()
-}
-
-fn cache(
-    traced: &Traced<'_, '_, '_>,
-    name: &str,
-    sums: &CacheSums,
-    coverage: Option<&(Coverage, u64)>,
-) -> OccupiedCache {
-    let (free_events, waiting) =
-        coverage.map_or((FreeEvents::Unknown, 0), |(coverage, waiting)| (coverage.free_events(), *waiting));
-    let least = if free_events == FreeEvents::All { sums.live } else { 0 };
-    OccupiedCache {
-        cache: name.to_owned(),
-        frees_seen: free_events.name(),
-        bytes_live_range: traced.certain.as_ref().map(|_| [least, sums.live.saturating_add(waiting)]),
-        slabs: sums.slabs,
-        slabs_empty: sums.empty,
-        slabs_sparse: sums.sparse,
-        bytes_held: sums.held,
-        bytes_live: sums.live,
-        objects: sums.objects,
-        slabs_born: sums.turnover.slabs_born,
-        pages_born: sums.turnover.frames_born,
-        slabs_died: sums.turnover.slabs_died,
-        pages_died: sums.turnover.frames_died,
-        older_slabs_died: sums.turnover.old_slabs_died,
-        older_pages_died: sums.turnover.old_frames_died,
-        older_pages_in_use: sums.old_frames,
-        older_pages_bytes_live: sums.old_live,
-    }
 }

@@ -30,7 +30,7 @@ impl Occupied {
 }
 
 /// Slabs of one cache.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OccupiedCache {
     /// Name of the cache.

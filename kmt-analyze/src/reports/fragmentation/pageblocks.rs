@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::traced::Traced;
 use crate::collect::mixing::MixingSums;
 use crate::render::text::escaped;
-use crate::trace::buddy;
 
 /// Pageblocks with live pages of the trace.
 #[derive(Debug, Serialize)]
@@ -234,12 +233,35 @@ fn culprit(traced: &Traced<'_, '_, '_>, (site, pid): BlockMaker, (blocks, pages)
     }
 }
 
+/// Parses the last table of /proc/pagetypeinfo: numbers of pageblocks by type.
 fn zone_blocks(text: &[u8]) -> Vec<ZoneBlocks> {
-    let of_type = |(migratetype, blocks): (String, u64)| TypeBlocks { migratetype, blocks };
-    let zone = |zone: buddy::Blocks| ZoneBlocks {
-        node: zone.node,
-        zone: zone.name,
-        types: zone.types.into_iter().map(of_type).collect(),
+    let text = String::from_utf8_lossy(text);
+    let mut lines = text.lines().skip_while(|l| !l.starts_with("Number of blocks type"));
+    let Some(heading) = lines.next() else { return Vec::new() };
+    let types: Vec<&str> =
+        heading.trim_start_matches("Number of blocks type").split_ascii_whitespace().collect();
+    let line = |line: &str| {
+        let (node, rest) = line.strip_prefix("Node")?.split_once(", zone")?;
+        let mut words = rest.split_ascii_whitespace();
+        let zone = words.next()?.to_owned();
+        let numbers = words.map_while(|w| w.parse().ok());
+        let of_type = |(name, blocks): (&&str, u64)| TypeBlocks { migratetype: (*name).to_owned(), blocks };
+        let types = types.iter().zip(numbers).map(of_type).collect();
+        Some(ZoneBlocks { node: node.trim().parse().ok()?, zone, types })
     };
-    buddy::parse_blocks(text).into_iter().map(zone).collect()
+    lines.map_while(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pageblocks_by_type() {
+        let text = b"Number of blocks type     Unmovable      Movable \nNode 0, zone      DMA            1            7 \n";
+        let zones = zone_blocks(text);
+        let types: Vec<_> = zones[0].types.iter().map(|t| (t.migratetype.as_str(), t.blocks)).collect();
+        assert_eq!(types, [("Unmovable", 1), ("Movable", 7)]);
+        assert!(zone_blocks(b"").is_empty());
+    }
 }

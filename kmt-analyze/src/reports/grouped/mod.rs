@@ -93,8 +93,9 @@ pub trait Groupable: Report {
 /// A report, or its groups if `--by` is given.
 #[derive(Debug, clap::Args)]
 pub struct Grouped<R: Groupable> {
+    /// The report.
     #[command(flatten)]
-    report: R,
+    pub report: R,
 }
 
 /// Rows of a report, with its groups.
@@ -104,23 +105,9 @@ pub struct GroupedRows<T> {
     /// Rows of the report.
     #[serde(flatten)]
     rows: T,
-    /// Groups.
+    /// Groups, if any key was given.
     #[serde(flatten)]
-    groups: Option<GroupRows>,
-}
-
-impl<R: Groupable> Grouped<R> {
-    /// A report with its groups.
-    pub fn new(report: R) -> Self {
-        Self { report }
-    }
-}
-
-impl<T> GroupedRows<T> {
-    /// The groups, if any key was given.
-    pub fn groups(&self) -> Option<&GroupRows> {
-        self.groups.as_ref()
-    }
+    pub groups: Option<GroupRows>,
 }
 
 impl<R: Groupable> Report for Grouped<R> {
@@ -131,9 +118,6 @@ impl<R: Groupable> Report for Grouped<R> {
     const KEY: &'static str = R::KEY;
     const TITLE: &'static str = R::TITLE;
     const ABOUT: &'static str = R::ABOUT;
-    const VERSION: u32 = R::VERSION;
-    const HAS_LINES: bool = R::HAS_LINES;
-    const ACCOUNTS: bool = R::ACCOUNTS;
     const RESTS_ON: Input = R::RESTS_ON;
     const KEYS: Keys = R::KEYS;
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::collect::growth::Numbers;
 use crate::reports::analysis::leaks::caches::CacheShare;
-use crate::reports::analysis::leaks::families::{Family, per_second, until};
+use crate::reports::analysis::leaks::families::{per_second, until};
 use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::stacks::RowStack;
 use crate::reports::analysis::leaks::verdict::Verdict;
@@ -113,29 +113,11 @@ pub struct StackRow {
 /// Tasks of a row at most.
 const HOLDERS: usize = 5;
 
-/// Number of the family of each of its rows, by the place of the row in memory.
-pub(super) struct FamilyNumbers(HashMap<*const (), usize>);
-
-impl FamilyNumbers {
-    pub(super) fn of(families: &[Family<'_>]) -> Self {
-        let mut numbers = HashMap::new();
-        for (number, family) in families.iter().enumerate() {
-            for row in &family.rows {
-                numbers.entry(std::ptr::from_ref::<Judged<'_>>(row).cast()).or_insert(number);
-            }
-        }
-        Self(numbers)
-    }
-
-    fn of_row(&self, row: &Judged<'_>) -> Option<usize> {
-        self.0.get(&std::ptr::from_ref(row).cast()).copied()
-    }
-}
-
 /// Makes rows of judged call sites.
 pub(super) struct RowMaker<'m, 's, 'd> {
     pub(super) labels: &'m Labels<'s, 'd>,
-    pub(super) families: &'m FamilyNumbers,
+    /// Number of the family of each leader.
+    pub(super) families: &'m HashMap<usize, usize>,
     pub(super) start: u64,
     pub(super) length: u64,
     pub(super) page_size: u64,
@@ -213,7 +195,7 @@ impl RowMaker<'_, '_, '_> {
             unseen_age_p99: r.survival.implied_free_ages.quantile(990),
             began_step: e.began,
             batches: e.batches,
-            family: self.families.of_row(r).or(r.grows_with),
+            family: r.leader.and_then(|leader| self.families.get(&leader).copied()).or(r.grows_with),
             holders: self.holders(r),
             stacks: self.stacks(r),
             holders_total: r.survival.tasks().count(),

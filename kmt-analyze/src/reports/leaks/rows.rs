@@ -4,7 +4,7 @@ use kmt_format::kernel::ClockUnit;
 use serde::Serialize;
 
 use super::makers::{self, FamilyRow};
-use super::row::{FamilyNumbers, LeakRow, RowMaker};
+use super::row::{LeakRow, RowMaker};
 use super::text_parts::{TextParts, text_parts};
 use crate::render::text::duration;
 use crate::reports::analysis::leaks::JudgedMemory;
@@ -93,7 +93,7 @@ pub fn compute(
     let families = families(&judged, length);
     let labels = context.labels();
     let page_size = analysis.page_size.0;
-    let numbers = FamilyNumbers::of(&families);
+    let numbers = families.iter().enumerate().map(|(number, family)| (family.leader, number)).collect();
     let maker = RowMaker { labels, families: &numbers, start: first, length, page_size };
     let basis = context.basis();
     let rows = |judged: &[Judged<'_>]| judged.iter().take(context.limit).map(|r| maker.row(r)).collect();
@@ -123,7 +123,6 @@ pub fn compute(
         text: TextParts {
             has_slab: basis.allocs(None),
             has_pages: basis.page_ends(),
-            of_recorder: growth.of_recorder,
             ..text_parts(&maker, [&judged, &callers, &pages], &families, &found, context.limit)
         },
     };

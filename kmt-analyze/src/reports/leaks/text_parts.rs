@@ -44,8 +44,6 @@ pub struct TextParts {
     pub young: u64,
     /// Call sites with few live objects.
     pub few: u64,
-    /// Live bytes of the recorder, which are not judged.
-    pub of_recorder: u64,
     /// Pages by call site.
     pub page_callers: LeakTable,
     /// Pages by kind.

@@ -41,10 +41,13 @@ pub struct PageTotals {
 pub fn compute(context: &ReportContext<'_, '_>) -> SummaryRows {
     let analysis = context.analysis;
     let basis = context.basis();
-    let events = recorded_events(context);
+    let meanings = [Meaning::KMALLOC, Meaning::KFREE, Meaning::CACHE_ALLOC, Meaning::CACHE_FREE];
+    let recorded = meanings.map(|meaning| context.recorded(meaning));
+    let [kmalloc, kfree, kmem_cache_alloc, kmem_cache_free] = recorded;
+    let events = RecordedEvents { kmalloc, kfree, kmem_cache_alloc, kmem_cache_free };
     let bounds = &context.live_bounds().bounds;
     let live = [None, Some(Api::Kmalloc), Some(Api::Cache)].map(|api| bounds.of_api(api));
-    let has_slab = events.named().iter().any(|(_, recorded)| *recorded == Some(true));
+    let has_slab = recorded.contains(&Some(true));
     let has_pages = [Meaning::PAGE_ALLOC, Meaning::PAGE_FREE]
         .into_iter()
         .any(|meaning| context.recorded(meaning) == Some(true));
@@ -96,16 +99,6 @@ fn slab(
             ranges: ranges(analysis, "slab.raw"),
         },
         recorded: events,
-    }
-}
-
-fn recorded_events(context: &ReportContext<'_, '_>) -> RecordedEvents {
-    let of = |meaning| context.recorded(meaning);
-    RecordedEvents {
-        kmalloc: of(Meaning::KMALLOC),
-        kfree: of(Meaning::KFREE),
-        kmem_cache_alloc: of(Meaning::CACHE_ALLOC),
-        kmem_cache_free: of(Meaning::CACHE_FREE),
     }
 }
 

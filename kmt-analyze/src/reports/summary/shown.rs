@@ -11,73 +11,45 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::rows::Estimated;
 use crate::stream::Api;
 
-/// Call site with most live bytes.
-#[derive(Debug)]
-pub struct Largest {
-    /// Function and offset, or the address.
-    pub name: String,
-    /// Its live bytes.
-    pub bytes: u64,
-}
-
 /// Range of a total with the lost events.
 #[derive(Debug)]
 pub struct ShownRange {
-    pub total: Total,
+    /// Name of the total for people.
+    pub title: &'static str,
+    /// It is a size in bytes.
+    pub is_bytes: bool,
     /// Its lowest number.
     pub low: u64,
     /// Its highest number.
     pub high: u64,
 }
 
-/// Total with a range on the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Total {
-    /// Name for people.
-    pub title: &'static str,
-    /// Section of the JSON.
-    section: &'static str,
-    /// Key in it.
-    name: &'static str,
-    /// It is a size in bytes.
-    pub is_bytes: bool,
-}
+/// Live bytes of slab objects.
+pub const LIVE: &str = "slab: live bytes";
 
-impl Total {
-    /// Live bytes of slab objects.
-    pub const LIVE: Self = Self::bytes("slab: live bytes", "slab", "bytes_live");
-
-    const fn bytes(title: &'static str, section: &'static str, name: &'static str) -> Self {
-        Self { title, section, name, is_bytes: true }
-    }
-
-    const fn count(title: &'static str, section: &'static str, name: &'static str) -> Self {
-        Self { title, section, name, is_bytes: false }
-    }
-}
-
-/// Totals with a range on the screen; the JSON has all.
-const SHOWN: [Total; 12] = [
-    Total::count("slab: allocs", "slab", "alloc_events"),
-    Total::bytes("slab: requested", "slab", "bytes_req"),
-    Total::bytes("slab: allocated", "slab", "bytes_alloc"),
-    Total::bytes("slab: allocated by kmalloc", "slab.kmalloc", "bytes_alloc"),
-    Total::bytes("slab: allocated from caches", "slab.cache", "bytes_alloc"),
-    Total::count("slab: frees", "slab", "free_events"),
-    Total::count("slab: frees of traced allocations", "slab", "frees_matched"),
-    Total::bytes("slab: freed", "slab", "bytes_freed"),
-    Total::LIVE,
-    Total::count("slab: implied frees", "slab", "freed_unseen"),
-    Total::bytes("pages: allocated", "pages", "bytes_alloc"),
-    Total::bytes("pages: live bytes", "pages", "bytes_live"),
+/// Totals with a range on the screen, by section and key of the JSON, which has all.
+const SHOWN: [(&str, &str, &str); 12] = [
+    ("slab: allocs", "slab", "alloc_events"),
+    ("slab: requested", "slab", "bytes_req"),
+    ("slab: allocated", "slab", "bytes_alloc"),
+    ("slab: allocated by kmalloc", "slab.kmalloc", "bytes_alloc"),
+    ("slab: allocated from caches", "slab.cache", "bytes_alloc"),
+    ("slab: frees", "slab", "free_events"),
+    ("slab: frees of traced allocations", "slab", "frees_matched"),
+    ("slab: freed", "slab", "bytes_freed"),
+    (LIVE, "slab", "bytes_live"),
+    ("slab: implied frees", "slab", "freed_unseen"),
+    ("pages: allocated", "pages", "bytes_alloc"),
+    ("pages: live bytes", "pages", "bytes_live"),
 ];
 
 /// Ranges that the screen shows; `None`: nothing was lost, or the number of lost events is unknown.
 pub fn ranges(context: &ReportContext<'_, '_>) -> Option<Vec<ShownRange>> {
     let ranges = context.analysis.ranges.as_ref()?;
-    let shown = |total: Total| {
-        let range = ranges.get(&(total.section, total.name)).copied().flatten()?;
-        Some(ShownRange { total, low: range.low as u64, high: range.high as u64 })
+    let shown = |(title, section, name): (&'static str, &'static str, &'static str)| {
+        let range = ranges.get(&(section, name)).copied().flatten()?;
+        let is_bytes = name.starts_with("bytes_");
+        Some(ShownRange { title, is_bytes, low: range.low as u64, high: range.high as u64 })
     };
     Some(SHOWN.into_iter().filter_map(shown).collect())
 }
@@ -104,8 +76,8 @@ pub fn estimated(slab: &BothTotals) -> Option<Estimated> {
     Some(sum)
 }
 
-/// The call site with most live bytes; ties go to the lowest address.
-pub fn largest(context: &ReportContext<'_, '_>) -> Option<Largest> {
+/// The call site with most live bytes, and these; ties go to the lowest address.
+pub fn largest(context: &ReportContext<'_, '_>) -> Option<(String, u64)> {
     let (session, analysis) = (context.session, context.analysis);
     let mut live: BTreeMap<u64, u64> = BTreeMap::new();
     for (site, by_cache) in analysis.interner.sites.items().iter().zip(&analysis.balance.sites) {
@@ -115,5 +87,5 @@ pub fn largest(context: &ReportContext<'_, '_>) -> Option<Largest> {
     }
     let (address, bytes) = live.into_iter().max_by_key(|&(address, bytes)| (bytes, Reverse(address)))?;
     let name = escaped(&session.print_env().symbol_with_offset(address));
-    (bytes > 0).then_some(Largest { name, bytes })
+    (bytes > 0).then_some((name, bytes))
 }

@@ -170,15 +170,3 @@ pub struct RecordedEvents {
     /// kmem:kmem_cache_free.
     pub kmem_cache_free: Option<bool>,
 }
-
-impl RecordedEvents {
-    /// Names of the events, and `true` if they were recorded.
-    pub fn named(&self) -> [(&'static str, Option<bool>); 4] {
-        [
-            ("kmalloc", self.kmalloc),
-            ("kfree", self.kfree),
-            ("kmem_cache_alloc", self.kmem_cache_alloc),
-            ("kmem_cache_free", self.kmem_cache_free),
-        ]
-    }
-}

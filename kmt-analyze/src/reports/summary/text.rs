@@ -1,7 +1,7 @@
 //! The screen of totals.
 
 use super::rows::SummaryRows;
-use super::shown::{self, ShownRange, Total};
+use super::shown::{self, ShownRange};
 use super::slab::BothTotals;
 use super::{page_text, slab_text};
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
@@ -68,8 +68,8 @@ fn objects(context: &ReportContext<'_, '_>, slab: &BothTotals, view: &View) -> S
         (Some(live), Some(bytes)) => {
             let lives = RecordedSums::slab(context.basis(), None).lives;
             let largest = shown::largest(context).filter(|_| lives);
-            let largest = largest.map_or(String::new(), |largest| {
-                format!(", {} of it by {}", share(largest.bytes, bytes), function_of(&largest.name))
+            let largest = largest.map_or(String::new(), |(name, part)| {
+                format!(", {} of it by {}", share(part, bytes), function_of(&name))
             });
             format!(", {} still allocated ({}{largest})", count(live), view.bytes(bytes))
         }
@@ -81,7 +81,7 @@ fn objects(context: &ReportContext<'_, '_>, slab: &BothTotals, view: &View) -> S
 /// Bounds of live slab bytes, where events were lost or frees have no event.
 fn bound(rows: &SummaryRows, ranges: Option<&[ShownRange]>, is_bounded: bool, view: &View) -> Option<String> {
     let slab = rows.slab.as_ref()?;
-    let range = ranges.into_iter().flatten().find(|range| range.total == Total::LIVE);
+    let range = ranges.into_iter().flatten().find(|range| range.title == shown::LIVE);
     if let Some(range) = range {
         return Some(format!(
             "Because events were lost, {} to {} of slab objects may be live.",
@@ -110,12 +110,15 @@ fn pages(pages: &PageSums, view: &View) -> String {
 
 /// The ranges that matter most.
 fn ranges(ranges: Option<&[ShownRange]>) -> Table {
-    let cell = |total: Total, number| if total.is_bytes { Cell::Bytes(number) } else { Cell::Count(number) };
+    let cell = |range: &ShownRange, number| match range.is_bytes {
+        true => Cell::Bytes(number),
+        false => Cell::Count(number),
+    };
     let note = "The estimates come from removing more events from this trace, in the pattern of its losses.";
     Table::of_rows("", ranges.into_iter().flatten())
-        .column(Column::text("estimate with lost events"), |range| Cell::text(range.total.title))
-        .column(Column::number("at least"), |range| cell(range.total, range.low))
-        .column(Column::number("at most"), |range| cell(range.total, range.high))
+        .column(Column::text("estimate with lost events"), |range| Cell::text(range.title))
+        .column(Column::number("at least"), |range| cell(range, range.low))
+        .column(Column::number("at most"), |range| cell(range, range.high))
         .explain("at least", note)
         .into()
 }

@@ -12,6 +12,8 @@ pub struct Family<'r> {
     pub bytes: u64,
     /// The same per second.
     pub per_second: u64,
+    /// Number of its leader: [`Judged::leader`] of its rows.
+    pub leader: usize,
     /// Call sites, the leader first.
     pub rows: Vec<&'r Judged<'r>>,
 }
@@ -45,7 +47,7 @@ pub fn families<'r>(rows: &'r [Judged<'r>], length: u64) -> Vec<Family<'r>> {
         let bytes = rows.iter().map(|r| r.evidence.old_amount).fold(0, u64::saturating_add);
         let per_second = rows.iter().map(|r| per_second(&r.evidence, r.evidence.old_amount, length));
         let per_second = per_second.fold(0, u64::saturating_add);
-        families.push(Family { bytes, per_second, rows });
+        families.push(Family { bytes, per_second, leader, rows });
     }
     families.sort_by_key(|f| std::cmp::Reverse(f.bytes));
     families

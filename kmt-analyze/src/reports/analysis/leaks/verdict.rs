@@ -1,13 +1,15 @@
 //! The verdicts, with their names.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 /// Verdict on the objects of a call site, or the pages of a kind, that are live at the end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Steady growth: old objects are left all through the window, and do not become fewer.
     Grows,
     /// Growth in batches of like size, again and again.
+    #[serde(rename = "grows_in_batches")]
     Batches,
     /// Growth of a cache that the kernel shrinks when memory is short.
     Reclaimable,
@@ -24,8 +26,10 @@ pub enum Verdict {
     /// Objects that the kernel frees late and all at once, by design.
     Lazy,
     /// Many frees of this kind have no event: the objects may be freed already.
+    #[serde(rename = "frees_unseen")]
     ImpliedFrees,
     /// Objects of this kind live about as long as the window, which is too short for a verdict.
+    #[serde(rename = "window_too_short")]
     TooShort,
     /// Most objects cross a loss.
     Uncertain,
@@ -36,36 +40,10 @@ pub enum Verdict {
     Few,
 }
 
-impl Serialize for Verdict {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
 impl Verdict {
     /// True for steady growth.
     pub fn is_growth(self) -> bool {
         matches!(self, Self::Grows | Self::Batches)
-    }
-
-    /// Name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Grows => "grows",
-            Self::Batches => "grows_in_batches",
-            Self::Reclaimable => "reclaimable",
-            Self::WithReclaimable => "with_reclaimable",
-            Self::WithTasks => "with_tasks",
-            Self::WithSlabs => "with_slabs",
-            Self::Warming => "warming",
-            Self::Burst => "burst",
-            Self::Lazy => "lazy",
-            Self::ImpliedFrees => "frees_unseen",
-            Self::TooShort => "window_too_short",
-            Self::Uncertain => "uncertain",
-            Self::Young => "young",
-            Self::Few => "few",
-        }
     }
 
     /// Words on a screen.
