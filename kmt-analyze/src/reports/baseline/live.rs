@@ -10,7 +10,7 @@ use crate::ledger::page_totals::FrameTotals;
 use crate::pass::caches::{CacheKey, parts_of};
 use crate::render::screen::function_of;
 use crate::reports::common::ReportContext;
-use crate::reports::common::page_callers::{caller, is_allocator};
+use crate::reports::common::page_callers::caller;
 use crate::reports::common::rows::text;
 
 /// Pages of SLUB have one tag in /proc/allocinfo, its function (`alloc_slab_page`, mm/slub.c, 6.10 to 7.2). Compilers put it
@@ -52,10 +52,8 @@ impl Live {
         for (stack, totals) in pages.iter().filter(|(_, totals)| totals.frames_live > 0) {
             let bytes = signed(totals.frames_live.saturating_mul(analysis.page_size.0));
             let stack = analysis.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
-            let symbol = match caller(stack, |address| is_allocator(&env.symbol_with_offset(address))) {
-                0 => "?".to_owned(),
-                address => text(&env.symbol_with_offset(address)),
-            };
+            let symbol = caller(stack, env).map(|address| text(&env.symbol_with_offset(address)));
+            let symbol = symbol.unwrap_or_else(|| "?".to_owned());
             let function = tag(context, stack, tagged).unwrap_or_else(|| function_of(&symbol));
             add(&mut live.functions, function, bytes);
             add(&mut live.pages, short(&symbol), bytes);

@@ -51,6 +51,11 @@ impl<'s, 'd> Labels<'s, 'd> {
         self.named(self.symbol(address), address)
     }
 
+    /// The same for a call site of pages, which has none without a stack.
+    pub fn of_pages(&self, call_site: Option<u64>) -> Symbol {
+        call_site.map_or_else(|| Symbol::from("(no stack)".to_owned()), |address| self.located(address))
+    }
+
     /// A function whose name is known; address 0: of none.
     pub fn named(&self, name: String, address: u64) -> Symbol {
         Symbol::at(name, address, self.session.source())

@@ -1,6 +1,7 @@
 //! Callers of the page allocator: the first function in a call stack outside the allocator.
 
 pub use kmt_common::allocators::is_allocator;
+use kmt_format::print::PrintEnv;
 
 /// Functions of the tracer at the innermost end of its stacks, as a regular expression for whole names.
 pub const TRACER: &str = "trace_event_raw_event_.*|__traceiter_.*|stack_trace.*";
@@ -25,9 +26,13 @@ pub fn of_users<'s>(
         .skip_while(move |&address| is_allocator(symbol(address).as_bytes()))
 }
 
-/// First address, from the innermost, for which `skip` is false; 0 if there is none.
-pub fn caller(stack: &[u64], skip: impl Fn(u64) -> bool) -> u64 {
-    stack.iter().copied().find(|&address| address != 0 && !skip(address)).unwrap_or(0)
+/// Call site of an allocation of pages: the innermost address of its stack outside the allocator; `None`: no stack.
+pub fn caller(stack: &[u64], env: &PrintEnv<'_>) -> Option<u64> {
+    first(stack, |address| !is_allocator(&env.symbol_with_offset(address)))
+}
+
+fn first(stack: &[u64], is_it: impl Fn(u64) -> bool) -> Option<u64> {
+    stack.iter().copied().find(|&address| address != 0 && is_it(address))
 }
 
 #[cfg(test)]
@@ -43,9 +48,9 @@ mod tests {
             b"page_cache_ra_unbounded+0x10/0x20",
             b"filemap_read+0x1/0x2",
         ];
-        let found = caller(&[1, 2, 3, 4, 5], |a| is_allocator(names[a as usize - 1]));
-        assert_eq!(found, 4);
-        assert_eq!(caller(&[1, 2], |a| is_allocator(names[a as usize - 1])), 0);
+        let outside = |a: u64| !is_allocator(names[a as usize - 1]);
+        assert_eq!(first(&[1, 2, 3, 4, 5], outside), Some(4));
+        assert_eq!(first(&[1, 2], outside), None);
         assert!(!is_allocator(b"ext4_alloc_inode+0x1"));
     }
 }

@@ -55,9 +55,7 @@ impl<'r, 'd> Values<'r, 'd> {
 
     /// Address of the call site of pages: the first function of the stack outside the allocator; `None`: no stack.
     pub fn page_caller(&self, stack: u32) -> Option<u64> {
-        let addresses = self.analysis.interner.stacks.get(stack)?;
-        let is_allocator = |address| is_allocator(&self.env.symbol_with_offset(address));
-        Some(caller(addresses, is_allocator)).filter(|&address| address != 0)
+        caller(self.analysis.interner.stacks.get(stack)?, &self.env)
     }
 
     /// Address of the call site of an area: that of its event or, where that is in the allocator or unknown, the first

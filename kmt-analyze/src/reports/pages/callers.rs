@@ -7,11 +7,9 @@ use serde::Serialize;
 use super::passed_over::{PassedOver, PassedOverRow};
 use super::sorting::PageKey;
 use crate::int_hash::IntHash;
-use crate::ledger::frames::NO_STACK;
 use crate::ledger::page_totals::FrameTotals;
-use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
-use crate::reports::common::page_callers::{self, is_allocator};
+use crate::reports::common::page_callers;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Address, FrameSums, PageAmounts};
 use crate::reports::common::sorting::sort_rows;
@@ -48,38 +46,30 @@ pub fn compute(
 ) -> Vec<PageCallerRow> {
     let (session, analysis) = (context.session, context.analysis);
     let env = session.print_env();
-    let mut by_caller: BTreeMap<u64, OfCaller> = BTreeMap::new();
+    let mut by_caller: BTreeMap<Option<u64>, OfCaller> = BTreeMap::new();
     for (stack, totals) in stacks {
         let addresses = analysis.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
-        let caller = match *stack {
-            NO_STACK => 0,
-            _ => page_callers::caller(addresses, |a| is_allocator(&env.symbol_with_offset(a))),
-        };
-        let sums = by_caller.entry(caller).or_default();
+        let sums = by_caller.entry(page_callers::caller(addresses, &env)).or_default();
         sums.totals += totals;
         sums.passed_over.add(addresses, totals.frames_alloc, |a| env.symbol_with_offset(a));
     }
-    if by_caller.keys().all(|&address| address == 0) {
+    if by_caller.keys().all(Option::is_none) {
         return Vec::new();
     }
-    let name = |address: u64| match address {
-        0 => Symbol::from("(no stack)".to_owned()),
-        _ => Symbol::at(escaped(&env.symbol_with_offset(address)), address, session.source()),
-    };
-    let mut rows: Vec<(u64, Symbol, OfCaller)> =
-        by_caller.into_iter().map(|(address, sums)| (address, name(address), sums)).collect();
+    let named = |(address, sums)| (address, context.labels().of_pages(address), sums);
+    let mut rows: Vec<(Option<u64>, Symbol, OfCaller)> = by_caller.into_iter().map(named).collect();
     sort_rows(&mut rows, keys, |row, key| key.number(&row.2.totals), |a, b| a.1.cmp(&b.1));
     rows.into_iter().map(|row| caller_row(row, analysis.page_size.0, recorded)).collect()
 }
 
 fn caller_row(
-    (address, symbol, sums): (u64, Symbol, OfCaller),
+    (address, symbol, sums): (Option<u64>, Symbol, OfCaller),
     page_size: u64,
     recorded: RecordedSums,
 ) -> PageCallerRow {
     PageCallerRow {
         pages: FrameSums::of(&sums.totals, page_size, recorded).pages,
-        call_site: (address != 0).then_some(Address(address)),
+        call_site: address.map(Address),
         symbol,
         passed_over: sums.passed_over.rows(recorded.allocs),
     }

@@ -4,11 +4,9 @@ use serde::Serialize;
 
 use super::life_end::LifeEnd;
 use crate::collect::who_frame::{FrameHistory, FrameLife};
-use crate::ledger::frames::NO_STACK;
 use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
-use crate::reports::common::labels::Labels;
-use crate::reports::common::page_callers::{caller, is_allocator};
+use crate::reports::common::page_callers::caller;
 use crate::reports::common::rows::Address;
 use crate::reports::common::symbol::Symbol;
 
@@ -100,7 +98,7 @@ fn row(context: &ReportContext<'_, '_>, life: &FrameLife) -> FrameLifeRow {
         gfp_flags_text: escaped(&analysis.interner.gfp_text(site.gfp_flags)),
         born: life.born,
         call_site: call_site.map(Address),
-        symbol: symbol(labels, call_site),
+        symbol: labels.of_pages(call_site),
         pid: life.origin.pid,
         cpu: life.origin.cpu,
         task: labels.task_at(life.origin.pid, life.born),
@@ -119,12 +117,5 @@ fn row(context: &ReportContext<'_, '_>, life: &FrameLife) -> FrameLifeRow {
 
 /// The first function of a stack outside the allocator.
 fn call_site(context: &ReportContext<'_, '_>, stack: u32) -> Option<u64> {
-    let stacks = &context.analysis.interner.stacks;
-    let stack = stacks.get(stack).filter(|_| stack != NO_STACK)?;
-    let env = context.labels().print_env();
-    Some(caller(stack, |address| is_allocator(&env.symbol_with_offset(address)))).filter(|&site| site != 0)
-}
-
-fn symbol(labels: &Labels<'_, '_>, call_site: Option<u64>) -> Symbol {
-    call_site.map_or_else(|| Symbol::from("(no stack)".to_owned()), |address| labels.located(address))
+    caller(context.analysis.interner.stacks.get(stack)?, context.print_env())
 }

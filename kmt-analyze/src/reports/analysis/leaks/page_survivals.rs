@@ -8,7 +8,7 @@ use crate::collect::growth::{GrowthSums, StepCounts, SurvivorSums};
 use crate::collect::sums::Sums;
 use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
-use crate::reports::common::page_callers::{caller, is_allocator};
+use crate::reports::common::page_callers::caller;
 
 /// Live pages, without those of the recorder.
 pub struct PageSurvivals {
@@ -62,7 +62,7 @@ fn by_caller(context: &ReportContext<'_, '_>, growth: &GrowthSums) -> BTreeMap<(
     let mut out: BTreeMap<(u64, bool), SurvivorSums> = BTreeMap::new();
     for (stack, survival) in &growth.page_stacks {
         let addresses = result.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
-        let caller = caller(addresses, |a| is_allocator(&env.symbol_with_offset(a)));
+        let caller = caller(addresses, env).unwrap_or(0);
         let is_slab = addresses.iter().any(|&address| is_slab(address));
         out.entry((caller, is_slab)).or_default().absorb(survival.clone());
     }
