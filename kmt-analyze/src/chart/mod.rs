@@ -20,6 +20,7 @@ mod waste;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use crate::env::Env;
 use crate::export::output::Export;
@@ -74,25 +75,49 @@ pub enum ChartKind {
 }
 
 /// Options of `chart`.
+#[derive(clap::Args)]
 pub struct ChartOptions {
+    /// Kind of the chart
+    #[arg(value_enum)]
     pub kind: ChartKind,
-    /// Output.
-    pub target: Target,
-    pub selection: Selection,
-    /// Key of the lines of a timeline.
+    /// The .kmt file; - is standard input
+    pub file: PathBuf,
+    /// File to write, SVG, or PNG if its name ends with .png; - is standard output
+    #[arg(short, long, value_name = "FILE.svg", default_value = "-")]
+    pub output: PathBuf,
+    /// Overwrite existing output
+    #[arg(long)]
+    pub force: bool,
+    /// With timeline: key of the lines
+    #[arg(long, value_enum, default_value = "kind")]
     pub by: TimelineKey,
-    /// Number of steps of a timeline.
-    pub steps: usize,
-    /// Largest number of lines of a timeline, besides the sum of the others.
+    /// With timeline: number of steps
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub steps: u32,
+    /// With timeline: at most N lines, and the sum of the others
+    #[arg(short, long = "lines", value_name = "N", default_value_t = 7)]
     pub lines: usize,
-    /// Weight of a stack.
+    /// With flame and icicle: the quantity that the width of a frame shows
+    #[arg(long, value_enum, default_value = "alloc")]
     pub weight: Weight,
-    /// Directory of a source tree.
-    pub branch: Option<String>,
-    /// Stacks of pages, not of slab objects.
+    /// With flame and icicle: pages by allocation stack, instead of slab objects
+    #[arg(long)]
     pub pages: bool,
-    /// Stacks with which those of a flame graph are compared.
+    /// With flame and icicle: an earlier file; colours show what grew and what shrank since
+    #[arg(long, value_name = "FILE.kmt")]
+    pub against: Option<PathBuf>,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Stacks of the earlier file.
+    #[arg(skip)]
     pub before: Option<Before>,
+}
+
+impl ChartOptions {
+    /// The file to write.
+    pub fn target(&self) -> Target {
+        Target { path: self.output.clone(), force: self.force }
+    }
 }
 
 /// Stacks of another file.
@@ -106,7 +131,7 @@ pub struct Before {
 /// The stacks of another file, by the same weight.
 pub fn before(session: &Session<'_>, options: &ChartOptions) -> Result<Before> {
     let Stacks { lines, .. } =
-        folded_stacks(session, &options.selection, &options.target, options.weight, options.pages)?;
+        folded_stacks(session, &options.selection, &options.target(), options.weight, options.pages)?;
     Ok(Before { name: escaped(session.path.as_os_str().as_encoded_bytes()), stacks: lines })
 }
 
@@ -134,7 +159,7 @@ pub fn run(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
 }
 
 fn timeline(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
-    let report = TimelineReport { by: options.by, steps: options.steps, lines: options.lines };
+    let report = TimelineReport { by: options.by, steps: options.steps as usize, lines: options.lines };
     let (analysis, rows) = rows_of(context, &report)?;
     let context = ReportContext::new(context, &analysis);
     let by = options.by.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
@@ -200,7 +225,8 @@ fn source_tree(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outc
     let report = Grouped { report: Callers::by_source() };
     let (analysis, rows) = rows_of(&Context { limit: usize::MAX, ..*context }, &report)?;
     let context = ReportContext::new(context, &analysis);
-    let branch = options.branch.as_deref();
+    let branch = options.selection.branch();
+    let branch = branch.as_deref();
     let weight = options.weight;
     let groups =
         rows.groups.as_ref().ok_or_else(|| lacks(session, "source tree", "its groups are missing"))?;
@@ -252,7 +278,7 @@ fn rows_of<R: Report>(context: &Context<'_, '_>, report: &R) -> Result<(Analysis
 
 fn flame(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
     let Stacks { lines, result } =
-        folded_stacks(context.session, &options.selection, &options.target, options.weight, options.pages)?;
+        folded_stacks(context.session, &options.selection, &options.target(), options.weight, options.pages)?;
     let context = ReportContext::new(context, &result);
     let by = options.weight.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
     let command = format!("export folded --by {by}{}", if options.pages { " --pages" } else { "" });
@@ -278,7 +304,7 @@ fn frame(context: &ReportContext<'_, '_>, command: String) -> Frame {
 
 fn write(context: &ReportContext<'_, '_>, options: &ChartOptions, svg: &str) -> Result<Outcome> {
     let (session, analysis) = (context.session, context.analysis);
-    write_picture(svg, &options.target, &session.env)?;
+    write_picture(svg, &options.target(), &session.env)?;
     Ok(outcome(&session.path, session.trace, &analysis.damages, session.losses.any()))
 }
 

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use kmt_common::quantity;
 
-use crate::pass::condition::Condition;
 use crate::pass::selection::Selection;
 use crate::reports::diff::By;
 use crate::trace::time_range::TimeRange;
@@ -28,78 +27,6 @@ pub struct TableArgs {
     /// With --csv: the name of another table, as in docs/json.md
     #[arg(long, value_name = "NAME", requires = "csv")]
     pub table: Option<String>,
-}
-
-/// Heading of the options that select events.
-pub const SELECTION: &str = "Selection";
-
-/// Selection of events.
-#[derive(Clone, clap::Args)]
-#[command(next_help_heading = SELECTION)]
-pub struct SelectArgs {
-    /// Count events from A to B: +seconds from the start, or seconds as dump prints them. Earlier allocations still match
-    #[arg(long, value_name = "A..B", value_parser = TimeRange::parse)]
-    time: Option<TimeRange>,
-    /// Show the memory that is allocated at this instant
-    #[arg(long, value_name = "T", value_parser = TimeRange::parse_instant, conflicts_with = "time")]
-    at: Option<TimeRange>,
-    /// Allocations of this task (thread id); can be repeated
-    #[arg(long, value_name = "PID")]
-    pid: Vec<i32>,
-    /// Allocations of tasks of this name; can be repeated
-    #[arg(long, value_name = "NAME")]
-    comm: Vec<String>,
-    /// With --pid or --comm, allocations of their descendants too, as far as their starts were recorded
-    #[arg(long)]
-    children: bool,
-    /// Allocations on this CPU; can be repeated
-    #[arg(long, value_name = "CPU")]
-    cpu: Vec<u32>,
-    /// Allocations that meet a condition: size>4096, call_site~^ext4_, pid=1,2, lifetime>1ms. Keys: pid, comm, cgroup, cpu,
-    /// node, event, call_site, module, dir, file, cache, bytes_req, bytes_alloc or size, lifetime, gfp, order, migratetype,
-    /// pfn (pfn=0x100..0x1ff). Operators: = != < <= > >=, ~ and !~ for regular expressions. If repeated, all conditions
-    /// must hold
-    #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
-    terms: Vec<Condition>,
-    /// Allocations of functions whose source is in this directory, such as fs/ext4: as --where dir=DIR
-    #[arg(short = 'b', long, value_name = "DIR", value_parser = directory)]
-    start_branch: Option<String>,
-    /// Leave out memory that the recorder itself allocated
-    #[arg(long)]
-    without_recorder: bool,
-    /// Use at most N cores; the output is the same for any number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
-}
-
-impl SelectArgs {
-    /// The directory of --start-branch.
-    pub fn branch(&self) -> Option<String> {
-        self.start_branch.clone()
-    }
-}
-
-impl From<SelectArgs> for Selection {
-    fn from(args: SelectArgs) -> Self {
-        let branch = args.start_branch.and_then(|dir| Condition::parse(&format!("dir={dir}")).ok());
-        Self {
-            time: args.time,
-            at: args.at,
-            pids: args.pid,
-            comms: args.comm,
-            children: args.children,
-            cpus: args.cpu,
-            terms: args.terms.into_iter().chain(branch).collect(),
-            without_recorder: args.without_recorder,
-            threads: args.threads.map(usize::from),
-        }
-    }
-}
-
-/// A directory, as the source lines have it.
-fn directory(text: &str) -> Result<String, String> {
-    let dir = text.trim_end_matches('/').trim_start_matches("./");
-    Condition::parse(&format!("dir={dir}")).map(|_| dir.to_owned())
 }
 
 /// Number of rows.
@@ -133,7 +60,7 @@ pub struct InfoArgs {
 #[derive(clap::Args)]
 pub struct DiffArgs {
     #[command(flatten)]
-    select: SelectArgs,
+    select: Selection,
     /// The second window; --time is the first one. Without a second file both are windows of the same file
     #[arg(long, value_name = "A..B", value_parser = TimeRange::parse, requires = "time")]
     against: Option<TimeRange>,
@@ -170,7 +97,7 @@ pub struct DiffArgs {
 impl DiffArgs {
     /// Selections of the first and of the second side.
     pub fn selections(&self) -> (Selection, Selection) {
-        let first = Selection::from(self.select.clone());
+        let first = self.select.clone();
         let mut second = first.clone();
         if self.against.is_some() {
             second.time.clone_from(&self.against);

@@ -4,120 +4,29 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::args::{DiffArgs, InfoArgs, SelectArgs, Target};
+use super::args::{DiffArgs, InfoArgs, Target};
 use crate::allocinfo::AllocinfoArgs;
-use crate::chart;
+use crate::chart::ChartOptions;
 use crate::dump::DumpOptions;
 use crate::edit::{AnonymizeOptions, OutputArgs, SliceOptions};
-use crate::export::{self, Format};
+use crate::export::ExportOptions;
 #[cfg(feature = "dwarf")]
 use crate::footprint::FootprintArgs;
-use crate::reports::{account, compat, timeline};
+use crate::html::PageOptions;
+use crate::pass::selection::Selection;
+use crate::reports::{account, compat};
 
 /// Options of `summary`.
 #[derive(clap::Args)]
 pub struct SummaryArgs {
     /// Selection.
     #[command(flatten)]
-    pub select: SelectArgs,
+    pub select: Selection,
     /// Machine-readable output; docs/json.md describes it
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
     pub options: compat::CompatOptions,
-}
-
-/// Options of `export`.
-#[derive(clap::Args)]
-pub struct ExportArgs {
-    /// Output format
-    #[arg(value_enum)]
-    pub format: Format,
-    /// The .kmt file; - is standard input
-    pub file: PathBuf,
-    /// File to write, a directory for parquet; - is standard output
-    #[arg(short, long, value_name = "FILE", default_value = "-")]
-    pub output: PathBuf,
-    /// Overwrite existing output
-    #[arg(long)]
-    pub force: bool,
-    /// With csv and ndjson: the rows: events, objects, call-sites, or the name of a report
-    #[arg(long, value_name = "WHAT", default_value = "events")]
-    pub of: String,
-    /// With csv and ndjson of a report: the name of the table
-    #[arg(long, value_name = "NAME")]
-    pub table: Option<String>,
-    /// With folded: the weight of a stack
-    #[arg(long, value_enum, default_value = "alloc")]
-    pub by: export::Weight,
-    /// With folded and pprof: pages by allocation stack, instead of slab objects
-    #[arg(long)]
-    pub pages: bool,
-    /// With perfetto, sqlite and parquet: include the events
-    #[arg(long)]
-    pub events: bool,
-    /// With parquet: the name of the target [default: its host name]
-    #[arg(long, value_name = "NAME")]
-    pub target: Option<String>,
-    /// With perfetto: counters of the N largest caches and call sites
-    #[arg(short, long = "lines", value_name = "N", default_value_t = 20)]
-    pub lines: usize,
-    #[command(flatten)]
-    pub select: SelectArgs,
-}
-
-/// Options of `chart`.
-#[derive(clap::Args)]
-pub struct ChartArgs {
-    /// Kind of the chart
-    #[arg(value_enum)]
-    pub kind: chart::ChartKind,
-    /// The .kmt file; - is standard input
-    pub file: PathBuf,
-    /// File to write, SVG, or PNG if its name ends with .png; - is standard output
-    #[arg(short, long, value_name = "FILE.svg", default_value = "-")]
-    pub output: PathBuf,
-    /// Overwrite existing output
-    #[arg(long)]
-    pub force: bool,
-    /// With timeline: key of the lines
-    #[arg(long, value_enum, default_value = "kind")]
-    pub by: timeline::TimelineKey,
-    /// With timeline: number of steps
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub steps: u32,
-    /// With timeline: at most N lines, and the sum of the others
-    #[arg(short, long = "lines", value_name = "N", default_value_t = 7)]
-    pub lines: usize,
-    /// With flame and icicle: the quantity that the width of a frame shows
-    #[arg(long, value_enum, default_value = "alloc")]
-    pub weight: export::Weight,
-    /// With flame and icicle: pages by allocation stack, instead of slab objects
-    #[arg(long)]
-    pub pages: bool,
-    /// With flame and icicle: an earlier file; colours show what grew and what shrank since
-    #[arg(long, value_name = "FILE.kmt")]
-    pub against: Option<PathBuf>,
-    #[command(flatten)]
-    pub select: SelectArgs,
-}
-
-/// Options of `report`.
-#[derive(clap::Args)]
-pub struct PageArgs {
-    /// The .kmt file; - is standard input
-    pub file: PathBuf,
-    /// An earlier file: the page has what changed since
-    #[arg(long, value_name = "FILE.kmt")]
-    pub against: Option<PathBuf>,
-    /// File to write; - is standard output
-    #[arg(short, long, value_name = "FILE.html", default_value = "-")]
-    pub output: PathBuf,
-    /// Overwrite existing output
-    #[arg(long)]
-    pub force: bool,
-    #[command(flatten)]
-    pub select: SelectArgs,
 }
 
 /// Commands and their options; those of reports are in the registry.
@@ -137,7 +46,7 @@ pub enum Command {
     /// All reports of one trace
     All {
         #[command(flatten)]
-        select: SelectArgs,
+        select: Selection,
         /// Show at most N rows of each table; 0: all
         #[arg(short, long = "lines", value_name = "N", default_value_t = 10)]
         lines: usize,
@@ -156,7 +65,7 @@ pub enum Command {
         #[command(flatten)]
         options: account::AccountOptions,
         #[command(flatten)]
-        select: Box<SelectArgs>,
+        select: Box<Selection>,
         #[command(flatten)]
         target: Target,
     },
@@ -169,21 +78,21 @@ pub enum Command {
         #[command(flatten)]
         args: Box<FootprintArgs>,
         #[command(flatten)]
-        select: Box<SelectArgs>,
+        select: Box<Selection>,
         /// The .kmt file; - is standard input
         file: Option<PathBuf>,
     },
     /// Files for Perfetto, pprof, DHAT, flame graphs, SQLite, CSV …
     ///
     /// Formats: perfetto, pprof, dhat, folded, csv, ndjson, sqlite, parquet.
-    Export(Box<ExportArgs>),
+    Export(Box<ExportOptions>),
     /// A picture of a report, as SVG or PNG
-    Chart(Box<ChartArgs>),
+    Chart(Box<ChartOptions>),
     /// One page to mail: findings, memory over time, all reports
     ///
     /// The page is a single HTML file that a browser shows without a network. Its range selector gives the numbers of
     /// any part of the time by call site, cache and task, as --time does.
-    Report(Box<PageArgs>),
+    Report(Box<PageOptions>),
     /// Part of a trace as a new file
     ///
     /// In the new file, objects allocated before the part and freed in it count as allocated before the trace. Option

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use clap::Command;
 
-use super::args::SELECTION;
+use crate::pass::selection::SELECTION;
 use crate::reports::registry::{REPORTS, ReportGroup};
 use crate::source::SOURCE;
 

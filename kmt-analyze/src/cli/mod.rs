@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use args::{DiffArgs, InfoArgs};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
-use command::{ChartArgs, Command, ExportArgs, SummaryArgs};
+use command::{Command, SummaryArgs};
 use help::grouped;
 use kmt_common::manual;
 use kmt_common::version::VERSION;
@@ -18,15 +18,15 @@ use mistakes::corrected;
 use report::with_reports;
 
 use crate::allocinfo;
-use crate::chart;
+use crate::chart::{self, ChartOptions};
 use crate::dump::{self, live};
 use crate::edit;
 use crate::env::Env;
-use crate::export::{self, ExportOf};
+use crate::export::{self, ExportOf, ExportOptions};
 use crate::failure::{Failure, Outcome, Result};
 #[cfg(feature = "dwarf")]
 use crate::footprint::{self, FootprintArgs};
-use crate::html;
+use crate::html::{self, PageOptions};
 use crate::limits::{self, Limit, RunLimits};
 use crate::pass::selection::Selection;
 use crate::render::look_args::LookArgs;
@@ -130,7 +130,7 @@ fn summarise(
     env: &Env,
     report: &dyn AnyReport,
 ) -> Result<Outcome> {
-    let selection = Selection::from(args.select);
+    let selection = args.select;
     match args.options.compat {
         None => {
             let output = Output { limit: None, json: args.json, show };
@@ -158,20 +158,16 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
         Command::Dump(options) => dump(&options, env),
         Command::All { select, lines, target } => {
             let output = Output { limit: Some(lines), json: target.json, show };
-            with(env, &target.file, |session| all::run(session, &select.into(), output))
+            with(env, &target.file, |session| all::run(session, &select, output))
         }
         Command::Diff(args) => diff(*args, show, env),
         Command::Allocinfo(args) => allocinfo::run(&args, env, &show),
         Command::Account { options, select, target } => with(env, &target.file, |session| {
-            account::run(session, &options, &(*select).into(), &plain(target.json, show))
+            account::run(session, &options, &select, &plain(target.json, show))
         }),
-        Command::Chart(args) => draw(*args, env),
-        Command::Report(args) => {
-            let target = export::Target { path: args.output, force: args.force };
-            target.check()?;
-            page(&args.file, args.against.as_deref(), target, args.select.into(), env)
-        }
-        Command::Export(args) => export(*args, env),
+        Command::Chart(options) => draw(*options, env),
+        Command::Report(options) => page(&options, env),
+        Command::Export(options) => export(&options, env),
         Command::Slice(options) => copied(env, &options.made, |session| edit::slice(session, &options)),
         Command::Recover { made } => {
             made.target().check()?;
@@ -183,7 +179,7 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
             edit::symbolize(&made, &bytes, env)
         }
         #[cfg(feature = "dwarf")]
-        Command::Footprint { args, select, file } => footprint(&args, *select, file.as_deref(), env, &show),
+        Command::Footprint { args, select, file } => footprint(&args, &select, file.as_deref(), env, &show),
         Command::Verify { target } => {
             let bytes = open::bytes_in(&target.file, env)?;
             let trace = open::trace_in(&target.file, &bytes, env)?;
@@ -215,60 +211,32 @@ fn plain(json: bool, show: Show) -> Output {
     Output { limit: None, json, show }
 }
 
-fn export(args: ExportArgs, env: &Env) -> Result<Outcome> {
-    let of = match args.of.as_str() {
+fn export(options: &ExportOptions, env: &Env) -> Result<Outcome> {
+    let of = match options.of.as_str() {
         "events" => ExportOf::Events,
         "objects" => ExportOf::Objects,
         "call-sites" => ExportOf::CallSites,
         name => ExportOf::Report(all::report(name)?),
     };
-    let options = export::ExportOptions {
-        format: args.format,
-        target: export::Target { path: args.output, force: args.force },
-        selection: args.select.into(),
-        of,
-        table: args.table,
-        weight: args.by,
-        events: args.events,
-        pages: args.pages,
-        name: args.target,
-        lines: args.lines,
-    };
-    export::check(&options)?;
-    with(env, &args.file, |session| export::run(session, &options))
+    export::check(options)?;
+    with(env, &options.file, |session| export::run(session, options, &of))
 }
 
-fn draw(args: ChartArgs, env: &Env) -> Result<Outcome> {
-    let branch = args.select.branch();
-    let mut options = chart::ChartOptions {
-        branch,
-        kind: args.kind,
-        target: export::Target { path: args.output, force: args.force },
-        selection: args.select.into(),
-        by: args.by,
-        steps: args.steps as usize,
-        lines: args.lines,
-        weight: args.weight,
-        pages: args.pages,
-        before: None,
-    };
-    options.target.check()?;
-    if let Some(against) = args.against {
-        if !matches!(args.kind, chart::ChartKind::Flame | chart::ChartKind::Icicle) {
+fn draw(mut options: ChartOptions, env: &Env) -> Result<Outcome> {
+    options.target().check()?;
+    if let Some(against) = options.against.take() {
+        if !matches!(options.kind, chart::ChartKind::Flame | chart::ChartKind::Icicle) {
             return Err(Failure::new("--against compares stacks: it is for flame and icicle"));
         }
-        with(env, &against, |session| {
-            options.before = Some(chart::before(session, &options)?);
-            Ok(Outcome::Done)
-        })?;
+        options.before = Some(with(env, &against, |session| chart::before(session, &options))?);
     }
-    with(env, &args.file, |session| chart::run(session, &options))
+    with(env, &options.file, |session| chart::run(session, &options))
 }
 
 #[cfg(feature = "dwarf")]
 fn footprint(
     args: &FootprintArgs,
-    select: args::SelectArgs,
+    selection: &Selection,
     file: Option<&Path>,
     env: &Env,
     show: &Show,
@@ -276,32 +244,20 @@ fn footprint(
     if let Some(against) = &args.against {
         return footprint::compare(args, against, env, show);
     }
-    let branch = select.branch();
-    let selection = Selection::from(select);
-    let Some(file) = file else { return footprint::run(args, None, (&selection, branch), env, show) };
+    let Some(file) = file else { return footprint::run(args, None, selection, env, show) };
     let mut lined = env.clone();
     if let Some(build) = args.build.as_ref().filter(|_| !env.source.is_given()) {
         lined.source.vmlinux = Some(build.join("vmlinux"));
     }
-    with(&lined, file, |session| footprint::run(args, Some(session), (&selection, branch), env, show))
+    with(&lined, file, |session| footprint::run(args, Some(session), selection, env, show))
 }
 
-fn page(
-    file: &Path,
-    against: Option<&Path>,
-    target: export::Target,
-    selection: Selection,
-    env: &Env,
-) -> Result<Outcome> {
-    with(env, file, |session| {
-        let mut changes = None;
-        if let Some(against) = against {
-            with(env, against, |before| {
-                changes = Some(html::changes(before, session, &selection));
-                Ok(Outcome::Done)
-            })?;
-        }
-        html::run(session, html::PageOptions { target, selection, changes })
+fn page(options: &PageOptions, env: &Env) -> Result<Outcome> {
+    options.target().check()?;
+    with(env, &options.file, |session| {
+        let changes =
+            |file: &PathBuf| with(env, file, |before| Ok(html::changes(before, session, &options.selection)));
+        html::run(session, options, options.against.as_ref().map(changes).transpose()?)
     })
 }
 
@@ -326,10 +282,7 @@ fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
     }
     let mut builds = Vec::new();
     for file in before.iter().chain(&after) {
-        with(env, file, |session| {
-            builds.push(diff::build(session));
-            Ok(Outcome::Done)
-        })?;
+        builds.push(with(env, file, |session| Ok(diff::build(session)))?);
     }
     // Files without a build may be of different ones.
     let exact = before == after || builds.iter().all(|b| b.is_some() && *b == builds[0]);
@@ -371,7 +324,7 @@ fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
 }
 
 /// Runs a command that accounts for memory: refused if this program cannot read the fields that it needs.
-fn with(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
+fn with<R>(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<R>) -> Result<R> {
     shown(env, file, |session| {
         unknown::check_accounting(file, session.trace)?;
         run(session)
@@ -392,7 +345,7 @@ fn copied(
 }
 
 /// Runs a command that shows a file without accounting.
-fn shown(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<Outcome>) -> Result<Outcome> {
+fn shown<R>(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<R>) -> Result<R> {
     let bytes = with_names(file, open::bytes_in(file, env)?, env)?;
     bytes.without_growing(|| {
         let trace = open::trace_in(file, &bytes, env)?;

@@ -2,7 +2,7 @@
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use super::args::{LineArgs, SelectArgs, TableArgs, Target};
+use super::args::{LineArgs, TableArgs, Target};
 use crate::env::Env;
 use crate::export::{self, ReportTable};
 use crate::failure::{Failure, Outcome, Result};
@@ -31,7 +31,7 @@ pub fn with_reports(mut cli: Command) -> Command {
 fn command(entry: &Entry) -> Command {
     let command = (entry.with_options)(Command::new(entry.name));
     let command = if entry.has_lines { LineArgs::augment_args(command) } else { command };
-    let command = SelectArgs::augment_args(TableArgs::augment_args(Target::augment_args(command)));
+    let command = Selection::augment_args(TableArgs::augment_args(Target::augment_args(command)));
     // Each group of options brings the description of its own.
     command.about(entry.about).long_about(None).next_help_heading(None)
 }
@@ -46,7 +46,7 @@ pub fn asked(matches: &ArgMatches) -> Option<(&'static Entry, &ArgMatches)> {
 /// Prints a report.
 pub fn run(entry: &Entry, matches: &ArgMatches, show: Show, env: &Env) -> Result<Outcome> {
     let wrong = |error: clap::Error| Failure::new(error.to_string());
-    let selection = Selection::from(SelectArgs::from_arg_matches(matches).map_err(wrong)?);
+    let selection = Selection::from_arg_matches(matches).map_err(wrong)?;
     let target = Target::from_arg_matches(matches).map_err(wrong)?;
     let limit = match entry.has_lines {
         true => LineArgs::from_arg_matches(matches).map_err(wrong)?.lines,

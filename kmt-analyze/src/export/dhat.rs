@@ -27,8 +27,8 @@ struct Held {
 
 /// Writes the file. Needs 24 bytes of memory for each birth and each end, since peaks are found in time order.
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
-    let mut out = Export::open(&options.target, &session.env)?;
-    let mut lives = lives(session, &options.selection, &options.target, Input::SlabLives)?;
+    let mut out = Export::open(&options.target(), &session.env)?;
+    let mut lives = lives(session, &options.selection, &options.target(), Input::SlabLives)?;
     let names = Resolver::new(session, &lives.result);
     let (first, last) = options.selection.span(session);
     let points = Points::of(&mut lives, &names, last, true)?;

@@ -46,7 +46,7 @@ pub fn each(
     see: &mut dyn FnMut(Vec<ExportCell>) -> Result<bool>,
 ) -> Result<Vec<Damage>> {
     let is_of_allocations = selection.at.is_some() || selection.without_recorder || selection.children;
-    if !selection.terms.is_empty() || is_of_allocations {
+    if selection.conditions().next().is_some() || is_of_allocations {
         return Err(Failure::new(
             "--where, --at, --children and --without-recorder select allocations, not events",
         )

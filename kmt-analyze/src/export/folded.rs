@@ -24,9 +24,9 @@ pub struct Stacks {
 
 /// Writes the stacks.
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
-    let mut out = Export::open(&options.target, &session.env)?;
+    let mut out = Export::open(&options.target(), &session.env)?;
     let Stacks { lines, result } =
-        stacks(session, &options.selection, &options.target, options.weight, options.pages)?;
+        stacks(session, &options.selection, &options.target(), options.by, options.pages)?;
     write(&mut out, &lines)?;
     out.finish()?;
     Ok(outcome(&session.path, session.trace, &result.damages, session.losses.any()))

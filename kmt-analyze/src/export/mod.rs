@@ -23,6 +23,8 @@ pub use folded::{Stacks, stacks as folded_stacks};
 pub use output::Target;
 pub use report_table::{ReportTable, csv, csv_of_rows};
 
+use std::path::PathBuf;
+
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
 use crate::reports::common::stated::Keys;
@@ -64,26 +66,49 @@ pub enum Weight {
 }
 
 /// Options of `export`.
+#[derive(clap::Args)]
 pub struct ExportOptions {
+    /// Output format
+    #[arg(value_enum)]
     pub format: Format,
-    /// Output.
-    pub target: Target,
-    pub selection: Selection,
-    /// With csv and ndjson: objects, call sites, events, or a report.
-    pub of: ExportOf,
-    /// With a report: name of the table.
+    /// The .kmt file; - is standard input
+    pub file: PathBuf,
+    /// File to write, a directory for parquet; - is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub output: PathBuf,
+    /// Overwrite existing output
+    #[arg(long)]
+    pub force: bool,
+    /// With csv and ndjson: the rows: events, objects, call-sites, or the name of a report
+    #[arg(long, value_name = "WHAT", default_value = "events")]
+    pub of: String,
+    /// With csv and ndjson of a report: the name of the table
+    #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
-    /// With folded: weight of a stack.
-    pub weight: Weight,
-    /// True to include events, if they are not the export itself.
-    pub events: bool,
-    /// With parquet: name of the target.
-    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
-    pub name: Option<String>,
-    /// With folded and pprof: pages, not slab objects.
+    /// With folded: the weight of a stack
+    #[arg(long, value_enum, default_value = "alloc")]
+    pub by: Weight,
+    /// With folded and pprof: pages by allocation stack, instead of slab objects
+    #[arg(long)]
     pub pages: bool,
-    /// Largest number of caches and call sites.
+    /// With perfetto, sqlite and parquet: include the events
+    #[arg(long)]
+    pub events: bool,
+    /// With parquet: the name of the target [default: its host name]
+    #[arg(long = "target", value_name = "NAME")]
+    pub name: Option<String>,
+    /// With perfetto: counters of the N largest caches and call sites
+    #[arg(short, long = "lines", value_name = "N", default_value_t = 20)]
     pub lines: usize,
+    #[command(flatten)]
+    pub selection: Selection,
+}
+
+impl ExportOptions {
+    /// The file to write.
+    pub fn target(&self) -> Target {
+        Target { path: self.output.clone(), force: self.force }
+    }
 }
 
 /// Rows of a table.
@@ -96,9 +121,9 @@ pub enum ExportOf {
 
 /// Fails early if the output cannot be written.
 pub fn check(options: &ExportOptions) -> Result<()> {
-    let path = &options.target.path;
+    let path = &options.output;
     if options.format != Format::Parquet {
-        return options.target.check();
+        return options.target().check();
     }
     let nearest = path.ancestors().find(|p| p.symlink_metadata().is_ok());
     match nearest.filter(|p| !p.is_dir()) {
@@ -108,9 +133,9 @@ pub fn check(options: &ExportOptions) -> Result<()> {
     }
 }
 
-/// Writes the export.
-pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
-    let keys = match (options.format, &options.of) {
+/// Writes the export; `of`: rows of csv and ndjson.
+pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Result<Outcome> {
+    let keys = match (options.format, of) {
         (Format::Csv | Format::Ndjson, ExportOf::Report(report)) => report.keys(),
         (Format::Csv | Format::Ndjson, ExportOf::Events) | (Format::Perfetto, _) => Keys::All,
         (Format::Folded | Format::Pprof, _) if options.pages => Keys::Pages,
@@ -126,7 +151,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
             .hint("sqlite, parquet, csv and ndjson have events; `pages --csv` has sums"));
     }
     match options.format {
-        Format::Csv | Format::Ndjson => tables::run(session, options),
+        Format::Csv | Format::Ndjson => tables::run(session, options, of),
         Format::Folded => folded::run(session, options),
         Format::Pprof => pprof::run(session, options),
         Format::Dhat => dhat::run(session, options),

@@ -27,7 +27,7 @@ const GROUP: usize = 1 << 18;
 
 /// Writes one file for each table.
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
-    if options.target.path == Path::new("-") {
+    if options.output == Path::new("-") {
         return Err(Failure::new("a data set is a directory, not a stream").hint("give a directory with -o"));
     }
     let location = ColumnLocation::of(session, options);
@@ -45,7 +45,7 @@ fn write(
     location: &ColumnLocation,
     made: &mut Vec<PathBuf>,
 ) -> Result<Vec<kmt_format::read::Damage>> {
-    let force = options.target.force;
+    let force = options.force;
     let mut table = ParquetTable::new(location, "objects", &OBJECT, force)?;
     let mut lives = lives(
         session,
@@ -129,7 +129,7 @@ impl ColumnLocation {
         let part = |key: &str, value: &str| format!("{key}={}", escaped_value(value));
         let partition =
             PathBuf::from(part("target", target)).join(part("build", build)).join(part("boot", boot));
-        Self { root: options.target.path.clone(), partition, file: format!("{uuid}.parquet") }
+        Self { root: options.output.clone(), partition, file: format!("{uuid}.parquet") }
     }
 }
 

@@ -43,7 +43,7 @@ const THREADS: u64 = 1 << 32;
 
 /// Writes a trace.
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
-    let mut trace = Trace { out: Export::open_binary(&options.target, &session.env)? };
+    let mut trace = Trace { out: Export::open_binary(&options.target(), &session.env)? };
     trace.tasks(session, options.selection.span(session).1)?;
     for (key, uuid, name) in GROUPS {
         trace.group(uuid, name)?;

@@ -33,7 +33,7 @@ const VALUES: [(&str, &str); 5] = [
 
 /// Writes a gzipped profile.
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
-    let mut out = Export::open_binary(&options.target, &session.env)?;
+    let mut out = Export::open_binary(&options.target(), &session.env)?;
     let damages =
         if options.pages { pages(session, options, &mut out)? } else { slab(session, options, &mut out)? };
     out.finish()?;
@@ -41,7 +41,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
 }
 
 fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Result<Vec<Damage>> {
-    let mut lives = lives(session, &options.selection, &options.target, Input::SlabAllocs)?;
+    let mut lives = lives(session, &options.selection, &options.target(), Input::SlabAllocs)?;
     let names = Resolver::new(session, &lives.result);
     let (_, last) = options.selection.span(session);
     let points = Points::of(&mut lives, &names, last, false)?;

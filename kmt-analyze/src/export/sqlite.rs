@@ -22,14 +22,14 @@ const VIEWS: &str = include_str!("views.sql");
 
 /// Writes a database.
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
-    if options.target.path == Path::new("-") {
+    if options.output == Path::new("-") {
         return Err(
             Failure::new("a database cannot be written to standard output").hint("give a file name with -o")
         );
     }
-    let output = options.target.open()?;
+    let output = options.target().open()?;
     let Some(temporary) = output.unfinished() else {
-        return Err(Failure::new(format!("{} is not a file", options.target.path.display()))
+        return Err(Failure::new(format!("{} is not a file", options.output.display()))
             .hint("a database is written here and there: give a file name with -o"));
     };
     let damages = write(session, options, &real_path(temporary)?)?;
@@ -49,9 +49,9 @@ fn write(
     options: &ExportOptions,
     path: &Path,
 ) -> Result<Vec<kmt_format::read::Damage>> {
-    let mut lives = lives(session, &options.selection, &options.target, Input::SlabAllocs)?;
+    let mut lives = lives(session, &options.selection, &options.target(), Input::SlabAllocs)?;
     let names = Resolver::new(session, &lives.result);
-    let failed = |e: rusqlite::Error| Failure::new(format!("writing {}: {e}", options.target.path.display()));
+    let failed = |e: rusqlite::Error| Failure::new(format!("writing {}: {e}", options.output.display()));
     // A symbolic link that replaces the file in the meantime is not followed.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let mut database = Connection::open_with_flags(path, flags).map_err(failed)?;

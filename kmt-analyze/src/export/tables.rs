@@ -13,16 +13,16 @@ use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
 /// Writes one table.
-pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
-    let out = Export::open(&options.target, &session.env)?;
+pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Result<Outcome> {
+    let out = Export::open(&options.target(), &session.env)?;
     let mut writer = Writer::new(out, options.format);
-    let damages = match &options.of {
+    let damages = match of {
         ExportOf::Events => {
             writer.head(&names(&events::EVENT))?;
             events::each(session, &options.selection, &mut |row| writer.row(&events::EVENT, &row))?
         }
         ExportOf::Objects => {
-            let mut lives = lives(session, &options.selection, &options.target, Input::SlabAllocs)?;
+            let mut lives = lives(session, &options.selection, &options.target(), Input::SlabAllocs)?;
             let resolver = Resolver::new(session, &lives.result);
             writer.head(&names(&OBJECT))?;
             while let Some(life) = next(&mut lives.objects)? {

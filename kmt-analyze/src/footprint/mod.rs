@@ -99,7 +99,7 @@ pub fn compare(args: &FootprintArgs, against: &Path, env: &Env, show: &Show) -> 
 pub fn run(
     args: &FootprintArgs,
     session: Option<&Session<'_>>,
-    (selection, branch): (&Selection, Option<String>),
+    selection: &Selection,
     env: &Env,
     show: &Show,
 ) -> Result<Outcome> {
@@ -108,7 +108,7 @@ pub fn run(
     let objects = objects(args, env)?;
     let dynamic = session.map(|session| dynamic(session, selection)).transpose()?;
     let files = rows::by_file(&objects, dynamic.as_ref());
-    let branch = branch.unwrap_or_default();
+    let branch = selection.branch().unwrap_or_default();
     let depth = env.source.depth.map_or(1, usize::from);
     let rows = rows::compute(&files, &branch, depth, args.order_by, dynamic.is_some());
     if rows.rows.is_empty() {

@@ -11,6 +11,8 @@ mod stacks;
 
 pub use changes::changes;
 
+use std::path::PathBuf;
+
 use crate::collect::{Collectors, Handle, Steps};
 use crate::export::Target;
 use crate::failure::{Outcome, Result};
@@ -57,16 +59,32 @@ const STEPS: (u64, u64) = (400, 1_000);
 const KEPT_MAX: usize = 1_500_000;
 
 /// Options of `report`.
+#[derive(clap::Args)]
 pub struct PageOptions {
-    /// Output.
-    pub target: Target,
+    /// The .kmt file; - is standard input
+    pub file: PathBuf,
+    /// An earlier file: the page has what changed since
+    #[arg(long, value_name = "FILE.kmt")]
+    pub against: Option<PathBuf>,
+    /// File to write; - is standard output
+    #[arg(short, long, value_name = "FILE.html", default_value = "-")]
+    pub output: PathBuf,
+    /// Overwrite existing output
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
     pub selection: Selection,
-    /// Changes since an earlier file.
-    pub changes: Option<Screen>,
 }
 
-/// Writes the page.
-pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
+impl PageOptions {
+    /// The file to write.
+    pub fn target(&self) -> Target {
+        Target { path: self.output.clone(), force: self.force }
+    }
+}
+
+/// Writes the page; `changes`: since an earlier file.
+pub fn run(session: &Session<'_>, options: &PageOptions, changes: Option<Screen>) -> Result<Outcome> {
     let context = Context { session, selection: &options.selection, limit: ROWS };
     options.selection.check(session, "report", Keys::All)?;
     let findings = Findings::default();
@@ -93,7 +111,7 @@ pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
         (report.name(), answer.map(|answer| answer.screen(&context, &view)))
     });
     let mut screens: Vec<document::TitledAnswer> = screens.collect();
-    screens.extend(options.changes.map(|screen| ("diff", Ok(screen))));
+    screens.extend(changes.map(|screen| ("diff", Ok(screen))));
     screens
         .get_mut(1..)
         .unwrap_or_default()
@@ -110,7 +128,7 @@ pub fn run(session: &Session<'_>, options: PageOptions) -> Result<Outcome> {
         screens,
         view,
     };
-    let mut out = crate::export::output::Export::open_binary(&options.target, &session.env)?;
+    let mut out = crate::export::output::Export::open_binary(&options.target(), &session.env)?;
     out.write(page.html().as_bytes())?;
     out.finish()?;
     Ok(outcome(&session.path, session.trace, &analysis.damages, session.losses.any()))

@@ -49,7 +49,7 @@ impl<'s, 'd> Selector<'s, 'd> {
         let class = |i| schema.class(i).map(|c| (c.name.clone(), format!("{}:{}", c.system, c.name)));
         Self {
             selection,
-            terms: selection.terms_of(session).unwrap_or_else(|_| selection.terms.clone()),
+            terms: selection.terms_of(session).unwrap_or_else(|_| selection.conditions().cloned().collect()),
             without: recorder(session).filter(|_| selection.without_recorder),
             session,
             env: OnceCell::new(),

@@ -1,5 +1,7 @@
 //! Selection of a command.
 
+use clap::builder::TypedValueParser;
+
 use crate::failure::Result;
 use crate::pass::condition::{Condition, Key};
 use crate::trace::session::Session;
@@ -8,41 +10,74 @@ use crate::trace::time_range::TimeRange;
 /// A window in which no event is.
 const NOTHING: (u64, u64) = (u64::MAX, 0);
 
-/// Selection of a command.
-#[derive(Debug, Clone, Default)]
+/// Heading of the options that select events.
+pub const SELECTION: &str = "Selection";
+
+/// Selection of events.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = SELECTION)]
 pub struct Selection {
-    /// Time window.
+    /// Count events from A to B: +seconds from the start, or seconds as dump prints them. Earlier allocations still match
+    #[arg(long, value_name = "A..B", value_parser = TimeRange::parse)]
     pub time: Option<TimeRange>,
-    /// An instant: objects live at that time.
+    /// Show the memory that is allocated at this instant
+    #[arg(long, value_name = "T", value_parser = TimeRange::parse_instant, conflicts_with = "time")]
     pub at: Option<TimeRange>,
-    /// Allocations of these tasks.
+    /// Allocations of this task (thread id); can be repeated
+    #[arg(long = "pid", value_name = "PID")]
     pub pids: Vec<i32>,
-    /// Allocations of tasks of these names.
+    /// Allocations of tasks of this name; can be repeated
+    #[arg(long = "comm", value_name = "NAME")]
     pub comms: Vec<String>,
-    /// Allocations on these CPUs.
-    pub cpus: Vec<u32>,
-    /// Conditions; all must hold.
-    pub terms: Vec<Condition>,
-    /// True to select descendants of the selected tasks too.
+    /// With --pid or --comm, allocations of their descendants too, as far as their starts were recorded
+    #[arg(long)]
     pub children: bool,
-    /// True to leave out allocations of the recorder.
+    /// Allocations on this CPU; can be repeated
+    #[arg(long = "cpu", value_name = "CPU")]
+    pub cpus: Vec<u32>,
+    /// Allocations that meet a condition: size>4096, call_site~^ext4_, pid=1,2, lifetime>1ms. Keys: pid, comm, cgroup, cpu,
+    /// node, event, call_site, module, dir, file, cache, bytes_req, bytes_alloc or size, lifetime, gfp, order, migratetype,
+    /// pfn (pfn=0x100..0x1ff). Operators: = != < <= > >=, ~ and !~ for regular expressions. If repeated, all conditions
+    /// must hold
+    #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
+    pub terms: Vec<Condition>,
+    /// Allocations of functions whose source is in this directory, such as fs/ext4: as --where dir=DIR
+    #[arg(short = 'b', long, value_name = "DIR", value_parser = directory)]
+    pub start_branch: Option<Condition>,
+    /// Leave out memory that the recorder itself allocated
+    #[arg(long)]
     pub without_recorder: bool,
-    /// Cores to use.
+    /// Use at most N cores; the output is the same for any number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..).map(usize::from))]
     pub threads: Option<usize>,
 }
 
+/// A directory, as the source lines have it.
+fn directory(text: &str) -> std::result::Result<Condition, String> {
+    Condition::parse(&format!("dir={}", text.trim_end_matches('/').trim_start_matches("./")))
+}
+
 impl Selection {
+    /// All conditions.
+    pub fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        self.terms.iter().chain(&self.start_branch)
+    }
+
+    /// The directory of --start-branch.
+    pub fn branch(&self) -> Option<String> {
+        self.start_branch.as_ref().map(|term| term.to_string().replacen("dir=", "", 1))
+    }
+
     /// True if all objects are selected, at any time.
     pub fn is_all(&self) -> bool {
-        let Self { time: _, at: _, pids, comms, children: _, cpus, terms, without_recorder, threads: _ } =
-            self;
-        let any = !pids.is_empty() || !comms.is_empty() || !cpus.is_empty() || !terms.is_empty();
-        !any && !without_recorder
+        let Self { time: _, at: _, pids, comms, children: _, cpus, terms, start_branch, .. } = self;
+        let is_any_task = pids.is_empty() && comms.is_empty();
+        is_any_task && cpus.is_empty() && terms.is_empty() && start_branch.is_none() && !self.without_recorder
     }
 
     /// True if a condition is about the allocation itself, which events without one cannot meet.
     pub fn is_about_allocations(&self) -> bool {
-        self.terms.iter().any(|term| !matches!(term.key, Key::Pid | Key::Comm | Key::Cgroup | Key::Cpu))
+        self.conditions().any(|term| !matches!(term.key, Key::Pid | Key::Comm | Key::Cgroup | Key::Cpu))
     }
 
     /// True if no task is given.
@@ -62,7 +97,7 @@ impl Selection {
 
     /// True if a condition has this key.
     pub fn has_term_on(&self, key: Key) -> bool {
-        self.terms.iter().any(|term| term.key == key)
+        self.conditions().any(|term| term.key == key)
     }
 
     /// First and last selected time, in the clock's unit. Times that [`Selection::check`] refuses select nothing.
@@ -79,7 +114,7 @@ impl Selection {
     /// Conditions with times in the clock's unit. Refused as `Clock::units` is.
     pub fn terms_of(&self, session: &Session<'_>) -> Result<Vec<Condition>> {
         let clock = session.clock();
-        self.terms.iter().map(|term| term.in_units_of(&clock)).collect()
+        self.conditions().map(|term| term.in_units_of(&clock)).collect()
     }
 
     /// First and last time of the window, within the trace.

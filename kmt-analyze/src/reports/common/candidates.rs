@@ -11,7 +11,7 @@ use crate::stream::Api;
 /// Values in the trace for each kind of condition that is selected by.
 pub fn candidates(context: &ReportContext<'_, '_>) -> Vec<String> {
     let (session, selection, result) = (context.session, context.selection, context.analysis);
-    let has = |key| selection.terms.iter().any(|t| t.key == key);
+    let has = |key| selection.conditions().any(|t| t.key == key);
     let interner = &result.interner;
     let mut out = Vec::new();
     let pids: BTreeSet<i32> = interner.origins.items().iter().map(|o| o.pid).collect();

@@ -63,11 +63,11 @@ impl Keys {
 impl Selection {
     /// True if it can be heeded: a window that is in the trace, and conditions that the report knows.
     pub fn check(&self, session: &Session<'_>, title: &str, keys: Keys) -> Result<()> {
-        if let Some(term) = self.terms.iter().find(|t| !keys.has(t.key)) {
+        if let Some(term) = self.conditions().find(|t| !keys.has(t.key)) {
             return Err(Failure::new(format!("{title} cannot select by `{term}`"))
                 .hint(format!("its keys are {}", keys.names())));
         }
-        for term in &self.terms {
+        for term in self.conditions() {
             match term.key {
                 Key::Dir => session.check_directories(&format!("`{term}`"))?,
                 Key::File => session.check_source(&format!("`{term}`"))?,
@@ -112,7 +112,7 @@ impl Selection {
             || !self.pids.is_empty()
             || !self.comms.is_empty()
             || !self.cpus.is_empty()
-            || !self.terms.is_empty()
+            || self.conditions().next().is_some()
             || self.without_recorder
     }
 
@@ -127,7 +127,7 @@ impl Selection {
         out.extend(self.comms.iter().map(|c| format!("--comm {}", escaped(c.as_bytes()))));
         out.extend(self.children.then(|| "--children".to_owned()));
         out.extend(self.cpus.iter().map(|c| format!("--cpu {c}")));
-        out.extend(self.terms.iter().map(|t| format!("--where {}", escaped(t.to_string().as_bytes()))));
+        out.extend(self.conditions().map(|t| format!("--where {}", escaped(t.to_string().as_bytes()))));
         out.extend(self.without_recorder.then(|| "--without-recorder".to_owned()));
         out
     }
@@ -200,7 +200,7 @@ impl Stated {
             events_all: session.trace.event_count(),
             live_then: selection.at.is_some().then_some((totals.live, live_frames)),
             length: span(last.saturating_sub(first), session.unit()),
-            by_lifetime: selection.terms.iter().any(|t| t.key == Key::Lifetime),
+            by_lifetime: selection.conditions().any(|t| t.key == Key::Lifetime),
             candidates: if is_empty { candidates(context) } else { Vec::new() },
         })
     }

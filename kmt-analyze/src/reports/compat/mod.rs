@@ -39,7 +39,7 @@ pub struct CompatOptions {
         long,
         value_enum,
         value_name = "TOOL",
-        conflicts_with_all = ["time", "at", "pid", "comm", "children", "cpu", "terms", "without_recorder"]
+        conflicts_with_all = ["time", "at", "pids", "comms", "children", "cpus", "terms", "start_branch", "without_recorder"]
     )]
     pub compat: Option<Tool>,
     /// With --compat perf-kmem: slab (default)

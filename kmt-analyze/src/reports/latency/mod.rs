@@ -45,7 +45,7 @@ pub struct LatencyOptions {
     #[arg(long, value_name = "TIME", value_parser = Span::parse)]
     pub threshold: Option<Span>,
     /// Print stalls as they end, of a file that is being written or of a stream, and sums at the end
-    #[arg(short, long, conflicts_with_all = ["time", "at", "comm", "children", "cpu", "terms", "without_recorder", "threads", "lines"])]
+    #[arg(short, long, conflicts_with_all = ["time", "at", "comms", "children", "cpus", "terms", "start_branch", "without_recorder", "threads", "lines"])]
     pub follow: bool,
 }
 
