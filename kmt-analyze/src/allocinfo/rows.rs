@@ -9,7 +9,8 @@ use serde::Serialize;
 use crate::trace::allocinfo::AllocinfoLine;
 
 /// Key of the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum AllocinfoKey {
     /// File, line and function
     #[value(name = "call-site", aliases = ["site", "call_site"])]
@@ -48,7 +49,8 @@ pub enum AllocinfoOrder {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AllocinfoRows {
     /// Key of the rows: `call-site`, `function`, `file`, `dir`, `module`.
-    pub by: &'static str,
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub by: AllocinfoKey,
     /// True if two copies are compared.
     pub is_compared: bool,
     /// Sums of all call sites.
@@ -180,7 +182,6 @@ pub fn compute(
     rows.sort_by_key(|row| Reverse(key(&row.figures, order)));
     let rows_total = rows.len();
     rows.truncate(limit);
-    let by = by.key();
     Ok(AllocinfoRows {
         by,
         is_compared,
@@ -191,18 +192,6 @@ pub fn compute(
         rows_total,
         rows,
     })
-}
-
-impl AllocinfoKey {
-    fn key(self) -> &'static str {
-        match self {
-            Self::CallSite => "call-site",
-            Self::Function => "function",
-            Self::File => "file",
-            Self::Dir => "dir",
-            Self::Module => "module",
-        }
-    }
 }
 
 fn name(line: &AllocinfoLine, by: AllocinfoKey) -> Name {

@@ -1,6 +1,6 @@
 //! The screen of `allocinfo`.
 
-use super::rows::{AllocinfoRow, AllocinfoRows};
+use super::rows::{AllocinfoKey, AllocinfoRow, AllocinfoRows};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{counted, size};
 
@@ -11,7 +11,7 @@ pub fn screen(rows: &AllocinfoRows) -> Screen {
     let mut table = Table::of_rows("", &rows.rows)
         .of(one, several, rows.rows_total)
         .column(Column::name(one), |row| Cell::text(&row.name))
-        .column_if(rows.by == "call-site", Column::name("function").leaves(1), |row| {
+        .column_if(rows.by == AllocinfoKey::CallSite, Column::name("function").leaves(1), |row| {
             Cell::text(row.function.as_deref().unwrap_or_default())
         })
         .column_if(
@@ -84,13 +84,13 @@ fn answer(rows: &AllocinfoRows) -> String {
     )
 }
 
-fn nouns(by: &str) -> (&'static str, &'static str) {
+fn nouns(by: AllocinfoKey) -> (&'static str, &'static str) {
     match by {
-        "function" => ("function", "functions"),
-        "file" => ("file", "files"),
-        "dir" => ("directory", "directories"),
-        "module" => ("module", "modules"),
-        _ => ("call site", "call sites"),
+        AllocinfoKey::Function => ("function", "functions"),
+        AllocinfoKey::File => ("file", "files"),
+        AllocinfoKey::Dir => ("directory", "directories"),
+        AllocinfoKey::Module => ("module", "modules"),
+        AllocinfoKey::CallSite => ("call site", "call sites"),
     }
 }
 

@@ -1,7 +1,8 @@
 //! A new file from parts of another one.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
+use indexmap::IndexSet;
 use kmt_format::Error;
 use kmt_format::kernel::{CpuStats, KernelSymbols, Symbol, SymbolOwner, parse_modules};
 use kmt_format::read::Gap;
@@ -50,21 +51,16 @@ pub struct Copy {
 pub fn symbol_table<'s>(
     symbols: impl Iterator<Item = (u64, u64, u8, Option<&'s [u8]>, &'s [u8])>,
 ) -> KernelSymbols<'s> {
-    let mut owners: Vec<&[u8]> = Vec::new();
-    let mut numbers: HashMap<&[u8], usize> = HashMap::new();
+    let mut owners: IndexSet<&[u8]> = IndexSet::new();
     let symbols = symbols.map(|(address, size, kind, owner, name)| {
         let owner = owner.map_or(SymbolOwner::Core, |owner| {
-            let at = *numbers.entry(owner).or_insert_with(|| {
-                owners.push(owner);
-                owners.len() - 1
-            });
-            SymbolOwner::Owner(u16::try_from(at).unwrap_or(u16::MAX))
+            SymbolOwner::Owner(u16::try_from(owners.insert_full(owner).0).unwrap_or(u16::MAX))
         });
         Symbol { address, size, kind, owner, name }
     });
     let mut symbols: Vec<Symbol<'_>> = symbols.collect();
     symbols.sort_by_key(|s| s.address);
-    KernelSymbols { symbols, owners, all_zero: false }
+    KernelSymbols { symbols, owners: owners.into_iter().collect(), all_zero: false }
 }
 
 /// Failure for an unexpected error of the format.

@@ -62,30 +62,21 @@ struct Trace {
 }
 
 impl Trace {
-    fn packet(&mut self, packet: &TracePacket) -> Result<()> {
+    fn packet(&mut self, packet: TracePacket) -> Result<()> {
         /// Field 1 of `Trace`, with a length.
         const PACKET: u8 = 1 << 3 | 2;
+        let packet = TracePacket { trusted_packet_sequence_id: Some(SEQUENCE), ..packet };
         let mut bytes = vec![PACKET];
-        prost::encoding::encode_varint(packet.encoded_len() as u64, &mut bytes);
-        bytes.extend_from_slice(&packet.encode_to_vec());
+        bytes.extend_from_slice(&packet.encode_length_delimited_to_vec());
         self.out.write(&bytes).map(|_| ())
     }
 
     fn track(&mut self, track: TrackDescriptor) -> Result<()> {
-        self.packet(&TracePacket {
-            trusted_packet_sequence_id: Some(SEQUENCE),
-            track_descriptor: Some(track),
-            ..TracePacket::default()
-        })
+        self.packet(TracePacket { track_descriptor: Some(track), ..TracePacket::default() })
     }
 
     fn event(&mut self, time: u64, event: TrackEvent) -> Result<()> {
-        self.packet(&TracePacket {
-            timestamp: Some(time),
-            trusted_packet_sequence_id: Some(SEQUENCE),
-            track_event: Some(event),
-            ..TracePacket::default()
-        })
+        self.packet(TracePacket { timestamp: Some(time), track_event: Some(event), ..TracePacket::default() })
     }
 
     fn group(&mut self, uuid: u64, name: &str) -> Result<()> {
@@ -110,9 +101,8 @@ impl Trace {
                 tgid: Some(tgids.get(&pid).copied().unwrap_or(pid)),
             })
             .collect();
-        self.packet(&TracePacket {
+        self.packet(TracePacket {
             timestamp: session.first_time(),
-            trusted_packet_sequence_id: Some(SEQUENCE),
             process_tree: Some(ProcessTree { threads }),
             ..TracePacket::default()
         })
@@ -247,11 +237,7 @@ impl Trace {
 
     fn bundle(&mut self, cpu: u32, event: Vec<FtraceEvent>) -> Result<()> {
         let bundle = FtraceEventBundle { cpu: Some(cpu), event };
-        self.packet(&TracePacket {
-            trusted_packet_sequence_id: Some(SEQUENCE),
-            ftrace_events: Some(bundle),
-            ..TracePacket::default()
-        })
+        self.packet(TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lives summed up by allocation stack, or by call site without a stack.
 
-use std::collections::BTreeMap;
+use indexmap::IndexMap;
 
 use super::objects::{ObjectLives, Resolver, next};
 use crate::failure::Result;
@@ -33,8 +33,8 @@ pub type PointChange = (u64, u32, i64);
 /// Sums of all points, and if requested each birth and end in time order.
 #[derive(Debug, Default)]
 pub struct Points {
-    /// Sums by point.
-    pub points: Vec<(PointKey, Point)>,
+    /// Sums by point, in the order of their first lives.
+    pub points: IndexMap<PointKey, Point>,
     /// Births and ends in time order, ends first.
     pub changes: Vec<PointChange>,
 }
@@ -48,8 +48,7 @@ impl Points {
         last: u64,
         with_changes: bool,
     ) -> Result<Self> {
-        let mut numbers: BTreeMap<PointKey, u32> = BTreeMap::new();
-        let mut points: Vec<Point> = Vec::new();
+        let mut points: IndexMap<PointKey, Point> = IndexMap::new();
         let mut changes = Vec::new();
         while let Some(object) = next(&mut lives.objects)? {
             let counts = object.is_born || object.is_live && !with_changes;
@@ -57,11 +56,9 @@ impl Points {
                 continue;
             };
             let key = (object.stack, site.call_site, site.api, names.cache(&object).to_owned());
-            let number = *numbers.entry(key).or_insert_with(|| {
-                points.push(Point::default());
-                points.len() as u32 - 1
-            });
-            let point = &mut points[number as usize];
+            let entry = points.entry(key);
+            let number = entry.index() as u32;
+            let point = entry.or_default();
             let end = object.end.filter(|_| !object.is_live);
             if object.is_born {
                 point.allocs += 1;
@@ -80,9 +77,6 @@ impl Points {
             }
         }
         changes.sort_unstable_by_key(|&(time, number, bytes)| (time, bytes, number));
-        let mut keys: Vec<(PointKey, u32)> = numbers.into_iter().collect();
-        keys.sort_by_key(|(_, number)| *number);
-        let points = keys.into_iter().map(|(key, _)| key).zip(points).collect();
         Ok(Self { points, changes })
     }
 }

@@ -1,10 +1,10 @@
 //! pprof: allocated, live and wasted objects and bytes.
 
-use std::collections::HashMap;
 use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use indexmap::{IndexMap, IndexSet};
 use kmt_format::read::Damage;
 use prost::Message as _;
 
@@ -74,7 +74,8 @@ fn pages(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Re
 struct Making<'s, 'd> {
     source: &'s SourceTable<'d>,
     profile: Profile,
-    texts: TextTable,
+    /// Texts by number; 0 is the empty text.
+    texts: IndexSet<String>,
     code: CodeTable,
     /// False if values in use are left out.
     ends_known: bool,
@@ -83,7 +84,7 @@ struct Making<'s, 'd> {
 impl<'s, 'd> Making<'s, 'd> {
     fn new(session: &'s Session<'d>, options: &ExportOptions, ends_known: bool) -> Self {
         let (first, last) = options.selection.span(session);
-        let mut texts = TextTable::default();
+        let mut texts = IndexSet::from([String::new()]);
         let source = session.source();
         let has_lines = !source.is_empty();
         let profile = Profile {
@@ -91,20 +92,23 @@ impl<'s, 'd> Making<'s, 'd> {
                 .iter()
                 .filter(|(kind, _)| ends_known || !kind.starts_with("inuse"))
                 .filter(|(kind, _)| !options.pages || !kind.starts_with("waste"))
-                .map(|(kind, unit)| ValueType { kind: texts.number(kind), unit: texts.number(unit) })
+                .map(|(kind, unit)| ValueType {
+                    kind: number(&mut texts, kind),
+                    unit: number(&mut texts, unit),
+                })
                 .collect(),
             mapping: vec![Mapping {
                 id: 1,
-                filename: texts.number("[kernel]"),
+                filename: number(&mut texts, "[kernel]"),
                 has_functions: true,
                 has_filenames: has_lines,
                 has_line_numbers: has_lines,
                 has_inline_frames: has_lines,
             }],
-            drop_frames: texts.number(TRACER),
+            drop_frames: number(&mut texts, TRACER),
             time_nanos: session.time_of_day(first).unwrap_or(0),
             duration_nanos: last.saturating_sub(first).min(i64::MAX as u64) as i64,
-            default_sample_type: texts.number("alloc_space"),
+            default_sample_type: number(&mut texts, "alloc_space"),
             ..Profile::default()
         };
         Self { source, profile, texts, code: CodeTable::default(), ends_known }
@@ -139,7 +143,7 @@ impl<'s, 'd> Making<'s, 'd> {
         let texts = &mut self.texts;
         let label = labels
             .iter()
-            .map(|(key, text)| Label { key: texts.number(key), text: texts.number(text) })
+            .map(|(key, text)| Label { key: number(texts, key), text: number(texts, text) })
             .collect();
         self.profile.sample.push(Sample { location_id, value, label });
     }
@@ -147,48 +151,35 @@ impl<'s, 'd> Making<'s, 'd> {
     fn packed(mut self, session: &Session<'_>) -> Result<Vec<u8>> {
         if session.losses.any() {
             let note = format!("{} events were lost: these are lower bounds", session.losses.lost_events());
-            self.profile.comment.push(self.texts.number(&note));
+            self.profile.comment.push(number(&mut self.texts, &note));
         }
-        (self.profile.location, self.profile.function) = (self.code.locations, self.code.functions);
-        self.profile.string_table = self.texts.texts;
+        let location = |((address, line), id)| Location { id, mapping_id: 1, address, line };
+        self.profile.location = self.code.locations.into_iter().zip(1..).map(location).collect();
+        let function = |((name, filename), id)| Function { id, name, system_name: name, filename };
+        self.profile.function = self.code.functions.into_iter().zip(1..).map(function).collect();
+        self.profile.string_table = self.texts.into_iter().collect();
         let mut gz = GzEncoder::new(Vec::new(), Compression::default());
         let packed = gz.write_all(&self.profile.encode_to_vec()).and_then(|()| gz.finish());
         packed.map_err(|e| Failure::new(format!("compressing the profile: {e}")))
     }
 }
 
-/// Texts by number; 0 is the empty text.
-struct TextTable {
-    texts: Vec<String>,
-    numbers: HashMap<String, i64>,
-}
-
-impl Default for TextTable {
-    fn default() -> Self {
-        Self { texts: vec![String::new()], numbers: HashMap::from([(String::new(), 0)]) }
-    }
-}
-
-impl TextTable {
-    fn number(&mut self, text: &str) -> i64 {
-        if let Some(&number) = self.numbers.get(text) {
-            return number;
-        }
-        let number = self.texts.len() as i64;
-        self.texts.push(text.to_owned());
-        self.numbers.insert(text.to_owned(), number);
-        number
-    }
+/// Number of a text.
+fn number(texts: &mut IndexSet<String>, text: &str) -> i64 {
+    let number = match texts.get_index_of(text) {
+        Some(number) => number,
+        None => texts.insert_full(text.to_owned()).0,
+    };
+    number as i64
 }
 
 /// Locations and functions, numbered from 1.
 #[derive(Default)]
 struct CodeTable {
-    locations: Vec<Location>,
-    functions: Vec<Function>,
-    by_address: HashMap<u64, u64>,
-    /// By numbers of name and file.
-    by_name: HashMap<(i64, i64), u64>,
+    /// Lines by address.
+    locations: IndexMap<u64, Vec<Line>>,
+    /// Numbers of name and file.
+    functions: IndexSet<(i64, i64)>,
 }
 
 impl CodeTable {
@@ -198,10 +189,10 @@ impl CodeTable {
         address: u64,
         symbol: &impl Fn(u64) -> String,
         source: &SourceTable<'_>,
-        texts: &mut TextTable,
+        texts: &mut IndexSet<String>,
     ) -> u64 {
-        if let Some(&id) = self.by_address.get(&address) {
-            return id;
+        if let Some(at) = self.locations.get_index_of(&address) {
+            return at as u64 + 1;
         }
         let symbol = symbol(address);
         let own = symbol.split("+0x").next().unwrap_or(&symbol);
@@ -214,24 +205,17 @@ impl CodeTable {
                     "" => own.to_owned(),
                     name => escaped(name.as_bytes()),
                 };
-                let names = (texts.number(&name), texts.number(&escaped(frame.file.as_bytes())));
+                let names = (number(texts, &name), number(texts, &escaped(frame.file.as_bytes())));
                 Line { function_id: self.function(names), line: frame.line.into() }
             })
             .collect();
         if line.is_empty() {
-            line.push(Line { function_id: self.function((texts.number(own), 0)), line: 0 });
+            line.push(Line { function_id: self.function((number(texts, own), 0)), line: 0 });
         }
-        let id = self.locations.len() as u64 + 1;
-        self.locations.push(Location { id, mapping_id: 1, address, line });
-        self.by_address.insert(address, id);
-        id
+        self.locations.insert_full(address, line).0 as u64 + 1
     }
 
-    fn function(&mut self, (name, filename): (i64, i64)) -> u64 {
-        let next = self.functions.len() as u64 + 1;
-        *self.by_name.entry((name, filename)).or_insert_with(|| {
-            self.functions.push(Function { id: next, name, system_name: name, filename });
-            next
-        })
+    fn function(&mut self, names: (i64, i64)) -> u64 {
+        self.functions.insert_full(names).0 as u64 + 1
     }
 }

@@ -104,9 +104,7 @@ fn write(
         let columns = columns(rows);
         writer.head(&columns)?;
         for row in rows {
-            let values: Vec<Value> =
-                columns.iter().map(|c| row.get(c).cloned().unwrap_or(Value::Null)).collect();
-            writer.values(&columns, &values)?;
+            writer.values(columns.iter().map(|column| row.get(column).unwrap_or(&Value::Null)))?;
         }
         return Ok(());
     }

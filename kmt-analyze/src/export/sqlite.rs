@@ -63,8 +63,12 @@ fn write(
     sites(&transaction, &lives, &names).map_err(failed)?;
     tasks(&transaction, session, options.selection.span(session).1).map_err(failed)?;
     objects(&transaction, &mut lives, &names, &failed)?;
-    let sums = call_sites(&lives.result, &names, session.losses.any());
-    rows(&transaction, "call_sites", CALL_SITE.len(), &mut sums.into_iter().map(Ok)).map_err(failed)?;
+    {
+        let mut statement = transaction.prepare(&insert("call_sites", CALL_SITE.len())).map_err(failed)?;
+        for row in call_sites(&lives.result, &names, session.losses.any()) {
+            statement.execute(rusqlite::params_from_iter(row.iter())).map_err(failed)?;
+        }
+    }
     if options.events {
         let insert = insert("events", events::EVENT.len());
         let mut statement = transaction.prepare(&insert).map_err(failed)?;
@@ -194,19 +198,6 @@ fn objects(
 
 fn insert(table: &str, columns: usize) -> String {
     format!("INSERT INTO {table} VALUES ({})", vec!["?"; columns].join(", "))
-}
-
-fn rows(
-    database: &Connection,
-    table: &str,
-    columns: usize,
-    rows: &mut dyn Iterator<Item = rusqlite::Result<Vec<ExportCell>>>,
-) -> rusqlite::Result<()> {
-    let mut statement = database.prepare(&insert(table, columns))?;
-    for row in rows {
-        statement.execute(rusqlite::params_from_iter(row?.iter()))?;
-    }
-    Ok(())
 }
 
 impl ToSql for ExportCell {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use kmt_common::text::{escaped, json_safe};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Format;
 use super::output::Export;
@@ -84,19 +84,10 @@ impl Writer {
         self.out.write(self.line.as_bytes())
     }
 
-    /// Writes values under names.
-    pub fn values(&mut self, names: &[String], values: &[Value]) -> Result<bool> {
-        let line = match self.format {
-            Format::Csv => {
-                let cells: Vec<String> = values.iter().map(cell).collect();
-                format!("{}\r\n", cells.join(","))
-            }
-            _ => {
-                let object: Map<String, Value> = names.iter().cloned().zip(values.iter().cloned()).collect();
-                format!("{}\n", json_safe(&Value::Object(object).to_string()))
-            }
-        };
-        self.out.write(line.as_bytes())
+    /// Writes a row of CSV.
+    pub fn values<'v>(&mut self, values: impl Iterator<Item = &'v Value>) -> Result<bool> {
+        let cells: Vec<String> = values.map(cell).collect();
+        self.out.write(format!("{}\r\n", cells.join(",")).as_bytes())
     }
 }
 

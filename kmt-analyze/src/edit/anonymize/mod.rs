@@ -30,7 +30,7 @@ use kmt_format::write::Task;
 use self::code::{Code, Hiding};
 use self::fields::ClassMask;
 use self::keys::{Purpose, SecretKeys};
-use self::manifest::Manifest;
+use self::manifest::ManifestRow;
 use self::memory::{Memory, Shape};
 use self::record::Masks;
 use self::survey::Survey;
@@ -83,7 +83,7 @@ pub fn run(session: &Session<'_>, options: &AnonymizeOptions) -> Result<Outcome>
     let keys = SecretKeys::new(options.seed)?;
     let plans = plans(session);
     let mut masks = masks(session, options, keys, &plans)?;
-    let mut manifest = Manifest::new(session, &plans, options);
+    let mut manifest = ManifestRow::new(session, &plans, options);
     let mut copy = begin(session, options, &keys, &plans)?;
     about(session, &mut copy, &mut masks, &mut manifest)?;
     let mut merge = trace.merge();
@@ -95,12 +95,12 @@ pub fn run(session: &Session<'_>, options: &AnonymizeOptions) -> Result<Outcome>
         for event in run.events() {
             let Some(Some(plan)) = plans.get(event.class_index()) else { continue };
             masks.record(&event, plan, &mut record);
-            manifest.event(plan);
+            manifest.left_out.events_emptied += u64::from(plan.is_hidden());
             copy.event(run.cpu, masks.time(event.time()), &record)?;
         }
     }
     let damages = merge.damages().to_vec();
-    manifest.events = copy.finish()?;
+    manifest.kept.events = copy.finish()?;
     manifest.print(&masks, options.json, &session.env)?;
     Ok(outcome(&session.path, trace, &damages, session.losses.any()))
 }
@@ -212,13 +212,18 @@ fn begin(
 }
 
 /// Copies everything except the events.
-fn about(session: &Session<'_>, copy: &mut Copy, masks: &mut Masks, manifest: &mut Manifest) -> Result<()> {
+fn about(
+    session: &Session<'_>,
+    copy: &mut Copy,
+    masks: &mut Masks,
+    manifest: &mut ManifestRow,
+) -> Result<()> {
     let metadata = session.trace.metadata();
     if let Some(clock) = &metadata.clock {
         copy.writer.add_clock(&facts::clock(clock)).map_err(|e| failed(&e))?;
     }
     let (pairs, dropped) = facts::pairs(metadata, masks);
-    manifest.pairs = (pairs.len(), dropped);
+    (manifest.kept.keys, manifest.left_out.keys) = (pairs.len(), dropped);
     let pairs: Vec<(&str, &[u8])> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_bytes())).collect();
     copy.writer.add_metadata(&pairs).map_err(|e| failed(&e))?;
     for file in &metadata.attachments {
@@ -226,9 +231,9 @@ fn about(session: &Session<'_>, copy: &mut Copy, masks: &mut Masks, manifest: &m
             Some((name, contents)) => {
                 let times = file.times.map(|(from, to)| (masks.time(from), masks.time(to)));
                 copy.writer.add_file_at(&name, &contents, times).map_err(|e| failed(&e))?;
-                manifest.files_kept.push(name);
+                manifest.kept.files.push(name);
             }
-            None => manifest.files_dropped += 1,
+            None => manifest.left_out.files += 1,
         }
     }
     let tasks = metadata.tasks.iter().map(|task| {

@@ -2,9 +2,6 @@
 
 use serde::Serialize;
 
-use super::Manifest;
-use crate::edit::anonymize::record::Masks;
-
 /// Rows of the manifest.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -31,7 +28,7 @@ pub struct ManifestRow {
 }
 
 /// Counts of the contents that were kept.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KeptRow {
     /// Number of events.
@@ -49,7 +46,7 @@ pub struct KeptRow {
 }
 
 /// Counts of the names and values that were replaced.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReplacedRow {
     /// Number of function names.
@@ -72,7 +69,7 @@ pub struct ReplacedRow {
 }
 
 /// Counts of the contents that were left out or set to 0.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeftOutRow {
     /// Number of chunks of unknown kinds.
@@ -87,41 +84,4 @@ pub struct LeftOutRow {
     pub events_emptied: u64,
     /// Number of fields of known event classes that were set to 0, or left out because mainline Linux does not have them.
     pub fields: usize,
-}
-
-/// Rows of the counts, and of the replaced values.
-pub fn compute(manifest: &Manifest, masks: &Masks) -> AnonymizeRows {
-    let (visible, hidden) = masks.code.functions();
-    AnonymizeRows {
-        anonymize: ManifestRow {
-            kept: KeptRow {
-                events: manifest.events,
-                event_classes: manifest.classes.0,
-                cpus: manifest.cpus,
-                function_names: visible,
-                keys: manifest.pairs.0,
-                files: manifest.files_kept.clone(),
-            },
-            replaced: ReplacedRow {
-                functions: hidden,
-                modules: masks.texts.count("module"),
-                cache_names: masks.texts.count("cache"),
-                task_names: masks.texts.count("task"),
-                pids: masks.pids.len(),
-                print_fmts: manifest.print_fmts,
-                memory_blocks: masks.memory.blocks(),
-                other_pages: masks.memory.pages(),
-            },
-            left_out: LeftOutRow {
-                chunks: manifest.chunks_dropped,
-                keys: manifest.pairs.1,
-                files: manifest.files_dropped,
-                event_classes: manifest.classes.1,
-                events_emptied: manifest.events_emptied,
-                fields: manifest.fields_zeroed,
-            },
-            seeded: manifest.is_seeded,
-            shows_symbols: manifest.shows_symbols,
-        },
-    }
 }
