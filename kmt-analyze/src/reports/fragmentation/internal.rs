@@ -120,29 +120,19 @@ fn percent(part: u128, whole: u128) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-/// Sums by kind, by kmalloc call site, by cache.
-struct AllSums<'t> {
-    kinds: [InternalSums; 3],
-    callers: BTreeMap<u64, InternalSums>,
-    caches: BTreeMap<&'t str, InternalSums>,
-}
-
-fn all_sums<'t>(traced: &'t Traced<'_, '_, '_>, occupancy: &OccupancySums) -> AllSums<'t> {
-    let empty = InternalSums::empty(traced);
-    let mut all = AllSums { kinds: [empty; 3], callers: BTreeMap::new(), caches: BTreeMap::new() };
-    for ((kind, place), sums) in by_place(traced, &occupancy.object_time) {
-        all.kinds[kind as usize].absorb(sums);
-        match place {
-            InternalPlace::CallSite(address) => all.callers.entry(address).or_insert(empty).absorb(sums),
-            InternalPlace::Cache(name) => all.caches.entry(name).or_insert(empty).absorb(sums),
-        }
-    }
-    all
-}
-
 /// Rows of a trace.
 pub fn compute(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> InternalTables {
-    let AllSums { kinds, callers, caches } = all_sums(traced, occupancy);
+    let empty = InternalSums::empty(traced);
+    let mut kinds = [empty; 3];
+    let mut callers: BTreeMap<u64, InternalSums> = BTreeMap::new();
+    let mut caches: BTreeMap<&str, InternalSums> = BTreeMap::new();
+    for ((kind, place), sums) in by_place(traced, &occupancy.object_time) {
+        kinds[kind as usize].absorb(sums);
+        match place {
+            InternalPlace::CallSite(address) => callers.entry(address).or_insert(empty).absorb(sums),
+            InternalPlace::Cache(name) => caches.entry(name).or_insert(empty).absorb(sums),
+        }
+    }
     let mut callers: Vec<(u64, Symbol, InternalSums)> = callers
         .into_iter()
         .filter(|(_, sums)| sums.wasted() > 0)

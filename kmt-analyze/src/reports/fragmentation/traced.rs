@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::collect::sums::Sums;
 use crate::pass::Analysis;
-use crate::pass::caches::{CacheKey, usual_names};
+use crate::pass::caches::usual_names;
 use crate::pass::coverage::Coverage;
 use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
@@ -62,16 +62,10 @@ impl Traced<'_, '_, '_> {
 pub fn cache_names(result: &Analysis) -> Vec<String> {
     let usual = usual_names(result);
     let sites = result.interner.sites.items().iter().zip(usual);
-    let key = |(site, usual): (&Site, Option<NameId>)| match (site.api, site.cache.or(usual)) {
-        (Api::Kmalloc, _) => CacheKey::Kmalloc(site.bytes_alloc),
-        (Api::Cache, Some(name)) => CacheKey::Named(result.interner.name(name).to_vec()),
-        (Api::Cache, None) => CacheKey::Nameless(site.bytes_req, site.bytes_alloc),
+    let name = |(site, usual): (&Site, Option<NameId>)| match (site.api, site.cache.or(usual)) {
+        (Api::Kmalloc, _) => result.size_classes.name(site.bytes_alloc),
+        (Api::Cache, Some(name)) => escaped(result.interner.name(name)),
+        (Api::Cache, None) => format!("? ({} byte objects)", site.bytes_req),
     };
-    sites
-        .map(|pair| match key(pair) {
-            CacheKey::Kmalloc(size) => result.size_classes.name(size),
-            CacheKey::Named(name) => escaped(&name),
-            CacheKey::Nameless(req, _) => format!("? ({req} byte objects)"),
-        })
-        .collect()
+    sites.map(name).collect()
 }
