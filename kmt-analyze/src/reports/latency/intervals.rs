@@ -19,8 +19,6 @@ pub struct LongIntervals {
     pub total: usize,
     /// Those shown, the longest first.
     pub shown: Vec<LongInterval>,
-    /// The longest of all, without its lines.
-    pub longest: Option<LongInterval>,
 }
 
 /// A stall, and the lines within it.
@@ -67,27 +65,19 @@ pub fn compute(
     let mut printer = Printer::new(trace.schema(), trace.metadata(), session.print_env(), is_terminal);
     let shown = groups.iter().take(context.limit).map(|group| {
         let lines = Lines::new(names, group, has_functions).of(context, &mut printer);
-        LongInterval { lines, ..without_lines(&group.outer, names) }
+        LongInterval {
+            name: names.name(group.outer.stall),
+            task: names.labels.task_at(group.outer.pid, group.outer.begin),
+            begin: group.outer.begin,
+            length: length(&group.outer),
+            lines,
+        }
     });
-    LongIntervals {
-        total: groups.len(),
-        shown: shown.collect(),
-        longest: groups.first().map(|group| without_lines(&group.outer, names)),
-    }
+    LongIntervals { total: groups.len(), shown: shown.collect() }
 }
 
 fn length(interval: &Interval) -> u64 {
     interval.end.saturating_sub(interval.begin)
-}
-
-fn without_lines(interval: &Interval, names: &StallNames<'_, '_, '_>) -> LongInterval {
-    LongInterval {
-        name: names.name(interval.stall),
-        task: names.labels.task_at(interval.pid, interval.begin),
-        begin: interval.begin,
-        length: length(interval),
-        lines: Vec::new(),
-    }
 }
 
 /// A stall, and those within it with their depths.

@@ -12,7 +12,7 @@ use crate::reports::common::View;
 pub fn screen(latency: &LatencyTables, intervals: &LongIntervals, view: &View) -> Screen {
     let threshold = rounded(latency.threshold.unwrap_or(0), view.unit);
     let all = (latency.intervals.len() as u64).saturating_add(latency.intervals_left_out);
-    let Some(longest) = &intervals.longest else { return none(latency, &threshold, view) };
+    let Some(longest) = intervals.shown.first() else { return none(latency, &threshold, view) };
     let outer = match intervals.total as u64 {
         outer if outer == all => String::new(),
         outer => format!(" ({} not nested in another)", count(outer)),
