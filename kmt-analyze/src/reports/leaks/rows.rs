@@ -7,12 +7,12 @@ use super::makers::{self, FamilyRow};
 use super::row::{LeakRow, RowMaker};
 use super::text_parts::{TextParts, text_parts};
 use crate::render::text::duration;
-use crate::reports::analysis::leaks::JudgedMemory;
 use crate::reports::analysis::leaks::families::{Family, families};
 use crate::reports::analysis::leaks::ignore::{Ignore, Ignored};
 use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::page_survivals::PageSurvivals;
-use crate::reports::analysis::leaks::slab::LeakSums;
+use crate::reports::analysis::leaks::pages::{Started, families_of, page_caller_rows, page_rows};
+use crate::reports::analysis::leaks::slab::{self, LeakSums};
 use crate::reports::common::ReportContext;
 use crate::reports::common::answer::MaybeRefused;
 
@@ -88,10 +88,19 @@ pub fn compute(
         return LeakRows { leaks: MaybeRefused::Refused { refused } };
     }
     let survivals = PageSurvivals::new(context, growth);
-    let JudgedMemory { slab: judged, page_callers: callers, pages, tasks, ignored } =
-        JudgedMemory::of(context, collected, &survivals, length, ignore);
-    let families = families(&judged, length);
+    let mut judged = slab::judged(context, collected);
+    let tasks = slab::tasks_started(&judged);
+    let started = Started { tasks: &tasks, kin, step: growth.step() };
+    let mut callers = page_caller_rows(context, &survivals, &started);
+    let mut pages = page_rows(analysis, &survivals, &callers, &started);
     let labels = context.labels();
+    let hide = |ignore: &Ignore| ignore.hide_all([&mut judged, &mut callers, &mut pages], labels);
+    let ignored = ignore.map(hide);
+    let families = families(&judged, length);
+    for rows in [&mut callers, &mut pages] {
+        let of_families = families_of(rows, &families, kin);
+        rows.iter_mut().zip(of_families).for_each(|(row, family)| row.grows_with = family);
+    }
     let page_size = analysis.page_size.0;
     let numbers = families.iter().enumerate().map(|(number, family)| (family.leader, number)).collect();
     let maker = RowMaker { labels, families: &numbers, start: first, length, page_size };
