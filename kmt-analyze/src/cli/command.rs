@@ -88,7 +88,7 @@ pub enum Command {
     Export(Box<ExportOptions>),
     /// A picture of a report, as SVG or PNG
     Chart(Box<ChartOptions>),
-    /// One page to mail: findings, memory over time, all reports
+    /// One page to mail: findings, memory over time, main reports
     ///
     /// The page is a single HTML file that a browser shows without a network. Its range selector gives the numbers of
     /// any part of the time by call site, cache and task, as --time does.
