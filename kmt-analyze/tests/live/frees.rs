@@ -188,7 +188,9 @@ fn changes_of_caches_are_those_of_slabinfo() {
         let row = caches.iter().find(|row| row["cache"] == name).unwrap();
         let change = |key: &str| row["change"][key].as_i64().unwrap_or_else(|| panic!("{row}"));
         println!("{name}: {}", row["change"]);
-        assert!((change("events") - FILES).abs() < FILES / 10, "{name}: {}", row["change"]);
+        // Others free dentries meanwhile, a thousand and more where they remove folders; inodes of tmpfs hardly.
+        let least = if name == "dentry" { FILES / 2 } else { FILES * 9 / 10 };
+        assert!((least..FILES * 3 / 2).contains(&change("events")), "{name}: {}", row["change"]);
         assert!(change("unseen").abs() < FILES * 15 / 100, "{name}: {}", row["change"]);
     }
 }
