@@ -106,7 +106,7 @@ pub fn input(data: &[u8]) -> Option<([u8; 2], Vec<u8>)> {
     Some((*choices, made::file(rest)))
 }
 
-/// All that prints to standard output and is no export.
+/// Reports, and other commands that print to standard output; exports are apart.
 pub fn commands() -> Vec<&'static [&'static str]> {
     let alone = REPORTS.iter().filter(|entry| (entry.with_defaults)().is_some());
     let all = ["all"].iter().chain(alone.map(|entry| &entry.name)).map(std::slice::from_ref);

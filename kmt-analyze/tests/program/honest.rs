@@ -187,6 +187,27 @@ fn what_matches_nothing_says_so_and_what_would() {
     }
 }
 
+/// It follows tasks and CPUs alone, so it does not know what else would match.
+#[test]
+fn memory_of_nothing_is_a_sentence() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let text = stdout(&run(&["memory", "--comm", "nobody"], &file));
+    assert!(text.starts_with("No memory was allocated, or the selection leaves none.\n"), "{text}");
+    assert!(!text.contains("the largest first"), "{text}");
+}
+
+#[test]
+fn a_directory_is_a_selection_that_other_tools_do_not_have() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    for args in [&["summary", "--compat", "perf-kmem"][..], &["latency", "--follow"]] {
+        let output = run(&[args, &["--start-branch", "fs"]].concat(), &file);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).contains("cannot be used with '--start-branch"), "{}", stderr(&output));
+    }
+}
+
 #[test]
 fn keys_that_a_report_does_not_have_are_refused() {
     let scratch = Scratch::new();
