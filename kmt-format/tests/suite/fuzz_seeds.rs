@@ -96,6 +96,13 @@ fn vectors_through_differential() {
     vectors(differential::run);
 }
 
+/// Kinds of chunks are shown alike by both readers.
+#[test]
+fn a_kind_of_chunk_beyond_ascii_through_differential() {
+    let input = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/kind-beyond-ascii.kmt");
+    differential::run(&fs::read(input).unwrap());
+}
+
 #[test]
 fn vectors_through_index() {
     vectors(index::run);

@@ -188,7 +188,7 @@ pub fn read(data: &[u8]) -> File {
         let is_known = KNOWN.contains(&&header.data[8..12]);
         let stored = if is_known { decoded(header, stored, file.long) } else { stored.to_vec() };
         let body = Bytes { data: &stored, big };
-        let kind = String::from_utf8_lossy(&header.data[8..12]).into_owned();
+        let kind = header.data[8..12].escape_ascii().to_string();
         if kind == "EVNT" || kind == "RAWP" {
             number(header, body, &mut file);
         }

@@ -43,7 +43,7 @@ impl Recovery<'_> {
             self.old.count(&items[torn]);
         }
         for (index, item) in items.iter().enumerate() {
-            let kind = String::from_utf8_lossy(item.kind()).into_owned();
+            let kind = item.kind().escape_ascii().to_string();
             if !item.is_whole {
                 self.write_head(&items, index, &mut last);
                 continue;
@@ -92,7 +92,7 @@ impl Recovery<'_> {
         }));
         match read {
             Ok(times) => {
-                let (head, kind) = (item.head(), String::from_utf8_lossy(item.kind()).into_owned());
+                let (head, kind) = (item.head(), item.kind().escape_ascii().to_string());
                 self.push(item, kind, 0, times.len() as u64, [head.number(16, 8), head.number(24, 8)]);
                 self.events.extend(times.iter().map(|time| json!([item.cpu(), time])));
             }
