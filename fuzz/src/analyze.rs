@@ -7,92 +7,8 @@ use kmt_analyze::failure::Outcome;
 use kmt_analyze::in_process::{self, Ran};
 use kmt_analyze::reports::REPORTS;
 
-use super::{made, repair};
-
-/// Reports with options, beside all reports without.
-const WITH_OPTIONS: [&[&str]; 7] = [
-    &["timeline", "--by", "cache"],
-    &["who", "ffff888000010060"],
-    &["who", "0"],
-    &["callgraph", "--top-down", "--min", "0"],
-    &["latency", "--threshold", "1us"],
-    &["callers", "--call-site", "do_fork+0x4"],
-    &["caches", "--cache", "dentry"],
-];
-
-/// Commands without a selection.
-const OTHERS: [&[&str]; 13] = [
-    &["info"],
-    &["what-if", "--add", "100,9000", "--drop", "64", "--split", "fork"],
-    &["reconcile"],
-    &["verify"],
-    &["dump"],
-    &["summary", "--compat", "perf-kmem", "--slab", "--caller", "--alloc"],
-    &["summary", "--compat", "perf-kmem", "--page", "--caller", "--alloc"],
-    &["summary", "--compat", "trace-cmd-mem"],
-    &["account"],
-    &["dump", "--follow"],
-    &["diff", "--time", "+0..+1", "--against", "+1..+5"],
-    &["diff", "--by", "cache", "--per-second", "--all"],
-    &["diff", "--by", "task", "--fail-over", "100"],
-];
-
-/// What is counted; not every report accepts every one.
-const SELECTIONS: [&[&str]; 14] = [
-    &[],
-    &["--time", "+0..+0.01"],
-    &["--time", "+0.001..+18446744073"],
-    &["--time", "0..1.5"],
-    &["--at", "+0.01"],
-    &["--at", "99999999999"],
-    &["--pid", "7"],
-    &["--comm", "cc1"],
-    &["--cpu", "1"],
-    &["--where", "lifetime>1ms"],
-    &["--where", "size>=100", "--where", "order<3"],
-    &["--where", "call_site~fork|alloc"],
-    &["--without-recorder"],
-    &["--threads", "3"],
-];
-
-const EXPORTS: [&[&str]; 14] = [
-    &["perfetto"],
-    &["perfetto", "--events"],
-    &["pprof"],
-    &["dhat"],
-    &["folded"],
-    &["folded", "--by", "live"],
-    &["folded", "--by", "waste"],
-    &["csv"],
-    &["csv", "--of", "objects"],
-    &["csv", "--of", "call-sites"],
-    &["ndjson"],
-    &["ndjson", "--of", "objects"],
-    &["csv", "--of", "caches"],
-    &["ndjson", "--of", "event-counts"],
-];
-
-const EDITS: [&[&str]; 10] = [
-    &["slice", "--time", "+0..+0.01"],
-    &["slice", "--cpu", "0", "--compress", "lz4"],
-    &["slice", "--pid", "7", "--event", "kmem:*"],
-    &["slice", "--event", "*stack*"],
-    &["slice"],
-    &["recover"],
-    &["recover", "--compress", "lz4"],
-    &["anonymize", "--seed", "7"],
-    &["anonymize", "--seed", "1", "--hide-symbols", "--hide-caches"],
-    &["anonymize"],
-];
-
-const CHARTS: [&[&str]; 6] = [
-    &["timeline"],
-    &["timeline", "--by", "task", "--steps", "7"],
-    &["timeline", "--by", "cache", "-l", "1"],
-    &["flame"],
-    &["flame", "--weight", "live"],
-    &["waste"],
-];
+use super::lists::{EDITS, FILE, OTHERS, OUTPUTS, SELECTIONS, WITH_OPTIONS};
+use super::{made, made_texts, repair};
 
 /// Choices and the file.
 pub fn input(data: &[u8]) -> Option<([u8; 2], Vec<u8>)> {
@@ -116,8 +32,6 @@ pub fn commands() -> Vec<&'static [&'static str]> {
 fn pick<'a>(lists: &[&'a [&'a str]], choice: u8) -> Vec<&'a str> {
     lists[usize::from(choice) % lists.len()].to_vec()
 }
-
-const FILE: &str = "made.kmt";
 
 fn run_on(file: &[u8], args: &[&str]) -> Ran {
     let ran = in_process::run(args, &[(FILE, file)]);
@@ -153,20 +67,23 @@ pub fn reports(data: &[u8]) {
     }
 }
 
-/// Exports that are one stream, and charts. A chart has no character that steers what shows it.
+/// Exports that are one stream, charts, the page. Nothing in them steers what shows them.
 pub fn exports(data: &[u8]) {
     let Some(([which, how], file)) = input(data) else { return };
-    let is_chart = which & 0x80 != 0;
-    let mut args = vec![if is_chart { "chart" } else { "export" }];
-    args.extend(pick(if is_chart { &CHARTS } else { &EXPORTS }, which & 0x7f));
+    let mut args = pick(&OUTPUTS, which);
     args.extend(SELECTIONS[usize::from(how) % SELECTIONS.len()]);
     args.extend([FILE, "-o", "-"]);
     let ran = run_on(&file, &args);
-    if is_chart && ran.ended.is_ok() {
-        let text = std::str::from_utf8(&ran.written).expect("text");
-        assert!(!text.chars().any(|c| c != '\n' && c.is_control()), "{args:?}: a control character");
-        assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"), "{args:?}");
-    }
+    let ends = match args[0] {
+        _ if ran.ended.is_err() => return,
+        "chart" => ("<svg ", "</svg>\n"),
+        "report" => ("<!doctype html>\n", "</html>\n"),
+        _ => return,
+    };
+    let text = std::str::from_utf8(&ran.written).expect("text");
+    assert!(!text.chars().any(|c| c != '\n' && c.is_control()), "{args:?}: a control character");
+    assert!(text.starts_with(ends.0) && text.ends_with(ends.1), "{args:?}");
+    assert!(!text.contains("<b>"), "{args:?}: a name of the trace is markup");
 }
 
 /// Files made of files: what is made is sound.
@@ -198,24 +115,10 @@ pub fn where_terms(data: &[u8]) {
 
 /// Any bytes as a snapshot of the kernel's counts, in a file beside some events.
 pub fn snapshots(data: &[u8]) {
-    const NAMES: [&str; 12] = [
-        "slabinfo.after",
-        "slabinfo.before",
-        "slabinfo.meanwhile",
-        "slab_sysfs.after",
-        "buddyinfo.after",
-        "buddyinfo.before",
-        "pagetypeinfo.after",
-        "pagetypeinfo.before",
-        "zoneinfo.after",
-        "vmallocinfo",
-        "event_conditions",
-        "printk_formats",
-    ];
     let Some((&which, text)) = data.split_first() else { return };
-    let name = NAMES[usize::from(which) % NAMES.len()];
+    let (name, _) = made_texts::SNAPSHOTS[usize::from(which) % made_texts::SNAPSHOTS.len()];
     let file = made::with_file(name, text);
-    for report in ["slabinfo", "fragmentation", "leaks", "caches"] {
-        let _ = run_on(&file, &[report, FILE]);
+    for args in [&["all", FILE][..], &["baseline", FILE], &["info", FILE]] {
+        let _ = run_on(&file, args);
     }
 }

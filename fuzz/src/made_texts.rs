@@ -14,7 +14,7 @@ pub const KALLSYMS: &[u8] =
 pub const MODULES: &str = "mod 16384 0 - Live 0xffffffffc0000000\n";
 
 /// Names of snapshots, and a text of each kind.
-const SNAPSHOTS: [(&str, &str); 24] = [
+pub const SNAPSHOTS: [(&str, &str); 28] = [
     ("slabinfo.before", SLABINFO),
     ("slabinfo.after", SLABINFO),
     ("slabinfo.meanwhile", SLABINFO),
@@ -27,10 +27,8 @@ const SNAPSHOTS: [(&str, &str); 24] = [
     ("buddyinfo.after", BUDDYINFO),
     ("pagetypeinfo.before", PAGETYPEINFO),
     ("pagetypeinfo.after", PAGETYPEINFO),
-    (
-        "zoneinfo.after",
-        "Node 0, zone   Normal\n  pages free     3000\n        min      100\n        spanned  8192\n  start_pfn: 16\n",
-    ),
+    ("zoneinfo.before", ZONEINFO),
+    ("zoneinfo.after", ZONEINFO),
     ("vmallocinfo", VMALLOCINFO),
     ("vmallocinfo.before", VMALLOCINFO),
     ("vmallocinfo.after", VMALLOCINFO),
@@ -40,8 +38,11 @@ const SNAPSHOTS: [(&str, &str); 24] = [
     ("page_owner.after", SITES),
     ("slab_traces.before", SITES),
     ("slab_traces.after", SITES),
-    ("meminfo.after", "MemTotal:        1000000 kB\nSlab:   20000 kB\n"),
-    ("vmstat.after", "nr_free_pages 1000\npgfault 7\n"),
+    ("meminfo.before", MEMINFO),
+    ("meminfo.after", MEMINFO),
+    ("vmstat.before", VMSTAT),
+    ("vmstat.after", VMSTAT),
+    ("cgroups.before", "7 /user.slice/a\n8 /\n-1 /system.slice\n"),
     (
         "event_conditions",
         "kmem:kmalloc filter=bytes_req > 100\nkmem:kfree enable=0\nkmem:kmalloc trigger=stacktrace:unlimited\n",
@@ -58,6 +59,12 @@ const SLABINFO: &str = "slabinfo - version: 2.1\n# name            <active_objs>
     kmalloc-128          400    416    128   32    1 : tunables    0    0    0 : slabdata     13     13      0\n\
     kmalloc-64           900   1024     64   64    1 : tunables    0    0    0 : slabdata     16     16      0\n\
     kmalloc-32           500    512     32  128    1 : tunables    0    0    0 : slabdata      4      4      0\n";
+
+const ZONEINFO: &str = "Node 0, zone   Normal\n  pages free     3000\n        min      100\n        spanned  8192\n  start_pfn: 16\n";
+
+const MEMINFO: &str = "MemTotal:        1000000 kB\nSlab:   20000 kB\nPercpu:     1200 kB\n";
+
+const VMSTAT: &str = "nr_free_pages 1000\npgfault 7\n";
 
 const VMALLOCINFO: &str =
     "0xffffc90000000000-0xffffc90000005000   20480 do_fork+0x10/0x80 pages=4 vmalloc N0=4\n";

@@ -14,8 +14,12 @@ mod inputs;
 #[allow(dead_code)]
 #[path = "../../../fuzz/src/made.rs"]
 mod made;
+#[path = "../../../fuzz/src/made_classes.rs"]
+mod made_classes;
 #[path = "../../../fuzz/src/made_numbers.rs"]
 mod made_numbers;
+#[path = "../../../fuzz/src/made_tables.rs"]
+mod made_tables;
 #[path = "../../../fuzz/src/made_texts.rs"]
 mod made_texts;
 mod mutation;

@@ -10,10 +10,16 @@ mod analyze;
 mod counted;
 #[path = "../../../fuzz/src/library.rs"]
 pub mod library;
+#[path = "../../../fuzz/src/lists.rs"]
+mod lists;
 #[path = "../../../fuzz/src/made.rs"]
 mod made;
+#[path = "../../../fuzz/src/made_classes.rs"]
+mod made_classes;
 #[path = "../../../fuzz/src/made_numbers.rs"]
 mod made_numbers;
+#[path = "../../../fuzz/src/made_tables.rs"]
+mod made_tables;
 #[path = "../../../fuzz/src/made_texts.rs"]
 mod made_texts;
 #[path = "../../../fuzz/src/repair.rs"]
@@ -36,6 +42,13 @@ fn made_files_hold_what_reports_are_about() {
     for (part, key) in [("slab", "live"), ("slab", "frees_matched"), ("pages", "alloc_events")] {
         assert!(summary[part][key].as_u64().unwrap() > 0, "{part}.{key}");
     }
+    for report in ["vmalloc", "percpu"] {
+        let ran = kmt_analyze::in_process::run(&[report, "--json", "f"], &[("f", &file)]);
+        let areas: serde_json::Value = serde_json::from_slice(&ran.written).unwrap();
+        for key in ["alloc_events", "frees_matched"] {
+            assert!(areas["areas"]["total"][key].as_u64().unwrap() > 0, "{report}: {key}");
+        }
+    }
     let ran = kmt_analyze::in_process::run(&["verify", "f"], &[("f", &file)]);
     assert!(ran.ended.is_ok());
 }
@@ -43,11 +56,12 @@ fn made_files_hold_what_reports_are_about() {
 #[test]
 fn every_command_of_the_targets_is_one() {
     let seed = fs::read(&folder("fuzz/seeds/made")[0]).unwrap();
-    let reports = u8::try_from(analyze::commands().len()).unwrap();
-    for (run, count) in
-        [(analyze::reports as fn(&[u8]), reports), (analyze::exports, 14), (analyze::edits, 10)]
-    {
-        for which in 0..count {
+    for (run, count) in [
+        (analyze::reports as fn(&[u8]), analyze::commands().len()),
+        (analyze::exports, lists::OUTPUTS.len()),
+        (analyze::edits, lists::EDITS.len()),
+    ] {
+        for which in 0..u8::try_from(count).unwrap() {
             run(&[&[which, 0], &seed[2..]].concat());
             run(&[&[which, 1], &seed[2..]].concat());
         }
