@@ -91,6 +91,12 @@ impl Rules {
         (self.page_size << order.min(frames::ORDER_MAX)).min(BLOCK_BYTES_MAX)
     }
 
+    /// Time of the last event that may change what is counted in the window: a free in it may be logged late, and a
+    /// kmalloc may have a duplicate event, by at most `late_bound`.
+    pub fn last_read(&self) -> u64 {
+        self.window.1.saturating_add(self.late_bound)
+    }
+
     /// True if an object passed to kfree_rcu at `time` may not be freed yet at the end of the window.
     fn is_waiting(&self, time: u64) -> bool {
         let end = self.window.1.min(self.last);

@@ -180,10 +180,9 @@ fn pass(
         lifetime: if lifetimes.is_empty() { None } else { Some(&is_chosen) },
         frames: if frames.is_empty() { None } else { Some(&holds_frames) },
     };
-    // A free in the window may be logged late, and a kmalloc may have a duplicate event, by at most this bound.
     let reads_on = needs.contains(Needs::LATER_ENDS)
         || needs.contains(Needs::CACHE_NAMES) && !allocations_tell_caches(trace);
-    let last = if reads_on { u64::MAX } else { rules.window.1.saturating_add(rules.late_bound) };
+    let last = if reads_on { u64::MAX } else { rules.last_read() };
     let loader = Loader::new(trace, last);
     let threads = selection.threads.unwrap_or_else(cores);
     let is_recorded = direct_map.is_some_and(|map| map.is_recorded());

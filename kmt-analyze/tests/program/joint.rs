@@ -178,6 +178,27 @@ fn a_loss_after_the_window_makes_nothing_in_it_uncertain() {
     assert_eq!(uncertain(&[]), [1, 0]);
 }
 
+/// Thinnings take places of the window at random, from one CPU after the other.
+#[test]
+fn events_behind_a_window_change_no_range() {
+    let mut made = with_unnamed_cache();
+    for number in 0..200 {
+        let (object, cpu) = (OBJECT + 0x1000 + number * 64, [0, 0, 1, 2, 1][number as usize % 5]);
+        made.kmalloc(cpu, 7, SITE, object);
+        if number % 3 > 0 {
+            made.kfree(2 - cpu, SITE, object);
+        }
+        if number % 20 == 0 {
+            made.writer().add_loss(cpu, Loss::counted(2)).unwrap();
+        }
+    }
+    made.set_time(5_000_000_000);
+    for number in 0..200 {
+        made.kfree([3, 0][number as usize % 2], SITE, OBJECT + 0x1000 + number * 64);
+    }
+    compare_all(&made.finish(), &until("+0..+0.5"), 20);
+}
+
 #[test]
 fn a_free_of_zero_size_is_none_of_an_object_with_the_collectors_of_others_and_without() {
     let mut made = Made::default();

@@ -30,8 +30,12 @@ pub struct OpSample {
     one_in: u64,
     page_shift: u32,
     base: u64,
+    /// Operations after this time are not in the sample: only some passes read them.
+    last: u64,
+    /// Index in `streams.cpus`.
     cpus: BTreeMap<u32, u16>,
-    origins: Vec<u16>,
+    /// CPU of each origin, and its index in `streams.cpus` once it has an operation.
+    origins: Vec<(u32, Option<u16>)>,
 }
 
 /// Approximate limit of the sample: about 100 MiB.
@@ -47,6 +51,7 @@ impl OpSample {
             one_in: events.div_ceil(KEPT_MAX).max(1),
             page_shift: rules.page_size.trailing_zeros().min(63),
             base: rules.direct_map.map_or(0, |m| m.base),
+            last: rules.last_read(),
             cpus: BTreeMap::new(),
             origins: Vec::new(),
         }
@@ -54,15 +59,10 @@ impl OpSample {
 
     /// Adds operations, in their order, and items that they number first.
     pub fn add(&mut self, ops: &[Op], news: &News) {
-        for (origin, _) in &news.origins {
-            let next = self.cpus.len() as u16;
-            let cpu = *self.cpus.entry(origin.cpu).or_insert(next);
-            if cpu == next {
-                self.streams.cpus.push(origin.cpu);
-            }
-            self.origins.push(cpu);
-        }
-        for op in ops.iter().filter(|op| !matches!(op.code.kind(), Kind::Stack | Kind::SideEvent)) {
+        self.origins.extend(news.origins.iter().map(|(origin, _)| (origin.cpu, None)));
+        let is_balanced = |op: &&Op| !matches!(op.code.kind(), Kind::Stack | Kind::SideEvent);
+        let last = self.last;
+        for op in ops.iter().filter(is_balanced).filter(|op| op.time <= last) {
             let page = if op.code.is_slab() {
                 (op.value & ADDRESS_BITS).wrapping_sub(self.base) >> self.page_shift
             } else {
@@ -72,8 +72,23 @@ impl OpSample {
             if self.one_in > 1 && spread(group) % self.one_in != 0 {
                 continue;
             }
+            let Some(&(number, index)) = self.origins.get(op.origin as usize) else { continue };
+            let cpu = index.unwrap_or_else(|| self.index_of(op.origin as usize, number));
             self.streams.ops.push(*op);
-            self.streams.cpu_of.push(self.origins.get(op.origin as usize).copied().unwrap_or(0));
+            self.streams.cpu_of.push(cpu);
         }
+    }
+
+    /// Index of the CPU of an origin, by its first operation: events that only some passes read number none.
+    fn index_of(&mut self, origin: usize, cpu: u32) -> u16 {
+        let next = self.cpus.len() as u16;
+        let index = *self.cpus.entry(cpu).or_insert(next);
+        if index == next {
+            self.streams.cpus.push(cpu);
+        }
+        if let Some(known) = self.origins.get_mut(origin) {
+            known.1 = Some(index);
+        }
+        index
     }
 }

@@ -48,7 +48,7 @@ impl Places {
     }
 
     /// Runs without operations.
-    fn chunks(cpu_losses: Option<&CpuLosses>, window: (u64, u64)) -> Self {
+    pub fn chunks(cpu_losses: Option<&CpuLosses>, window: (u64, u64)) -> Self {
         let pieces = cpu_losses.map_or(&[][..], |cpu_losses| &cpu_losses.pieces);
         let inside = pieces.iter().filter(|p| p.span.0 <= window.1 && p.span.1 >= window.0);
         let run = |p: &Piece| {

@@ -60,9 +60,10 @@ impl Plan {
             cpus.push(CpuLoss::new(*cpu_losses, share, places));
         }
         let left: BTreeSet<u32> = streams.cpus.iter().copied().collect();
-        // CPUs without remaining events.
+        // CPUs without operations.
         for cpu in losses.cpus.iter().filter(|c| !left.contains(&c.cpu)) {
             lost_all += cpu.lost_between(window)?;
+            kept_all += Places::chunks(Some(cpu), window).events();
         }
         Some(Self { cpus, lost_share: lost_all / (lost_all + kept_all).max(1.0) })
     }
