@@ -14,6 +14,7 @@ bitflags::bitflags! {
         /// Names of tasks at the time of each event.
         const TASK_NAMES = 1 << 2;
         /// Names of caches by frees after the window too, where allocations do not name them: the pass reads to the end.
+        /// Bounds of live objects need them, too: objects of a cache whose frees all have events are live if they seem so.
         const CACHE_NAMES = 1 << 3;
         /// Names of allocation flags.
         const FLAG_NAMES = 1 << 4;

@@ -35,7 +35,11 @@ fn with_unnamed_cache() -> Made {
 }
 
 fn cache_alloc(made: &mut Made, cpu: u32, ptr: u64) {
-    let rest: Vec<u8> = [SITE, ptr, 60].iter().flat_map(|n| n.to_le_bytes()).collect();
+    cache_alloc_at(made, cpu, SITE, ptr);
+}
+
+fn cache_alloc_at(made: &mut Made, cpu: u32, call_site: u64, ptr: u64) {
+    let rest: Vec<u8> = [call_site, ptr, 60].iter().flat_map(|n| n.to_le_bytes()).collect();
     made.event(cpu, 16, 7, &rest);
 }
 
@@ -176,6 +180,18 @@ fn a_loss_after_the_window_makes_nothing_in_it_uncertain() {
     // The kmalloc object without a free crosses it, unless the window ends before it.
     assert_eq!(uncertain(&["--time", "+0..+0.01"]), [0, 0]);
     assert_eq!(uncertain(&[]), [1, 0]);
+}
+
+/// Frees behind the window name the caches of objects that live at its end: those of a cache whose frees have events.
+#[test]
+fn a_cache_that_is_named_behind_a_window_bounds_live_objects_in_it() {
+    let mut made = with_unnamed_cache();
+    cache_alloc(&mut made, 0, OBJECT + 0x1000);
+    made.cache_free(0, SITE, OBJECT + 0x1000, b"dentry");
+    cache_alloc_at(&mut made, 0, SITE + 0x80, OBJECT + 0x2000);
+    made.set_time(5_000_000_000);
+    made.cache_free(0, SITE, OBJECT + 0x2000, b"dentry");
+    compare_all(&made.finish(), &until("+0..+0.01"), 20);
 }
 
 /// Thinnings take places of the window at random, from one CPU after the other.

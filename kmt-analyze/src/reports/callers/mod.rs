@@ -6,6 +6,7 @@ mod text;
 pub use rows::CallerRows;
 
 use crate::collect::Collectors;
+use crate::pass::Needs;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
@@ -42,6 +43,7 @@ impl Report for Callers {
     const KEY: &'static str = "call_sites";
     const TITLE: &'static str = "call sites";
     const ABOUT: &'static str = "Sums by call site";
+    const NEEDS: Needs = Needs::CACHE_NAMES;
     const RESTS_ON: Input = Input::SlabAllocs;
 
     fn for_selection(self, selection: &Selection) -> Self {

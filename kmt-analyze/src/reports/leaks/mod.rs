@@ -59,7 +59,7 @@ impl Report for Leaks {
     const KEY: &'static str = "not_seen_freed";
     const TITLE: &'static str = "leak report";
     const ABOUT: &'static str = "Memory that grows: who allocates it, and where";
-    const NEEDS: Needs = Needs::FLAG_NAMES;
+    const NEEDS: Needs = Needs::FLAG_NAMES.union(Needs::CACHE_NAMES);
     const RESTS_ON: Input = Input::Lives;
     const KEYS: Keys = Keys::All;
 

@@ -7,6 +7,7 @@ pub use rows::PeakRows;
 
 use crate::collect::{Collectors, Handle, Peak};
 use crate::failure::{Failure, Result};
+use crate::pass::Needs;
 use crate::pass::condition::Key;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
@@ -27,6 +28,7 @@ impl Report for PeakReport {
 
     const NAME: &'static str = "peak";
     const ABOUT: &'static str = "Time of most live slab memory, and its call sites";
+    const NEEDS: Needs = Needs::CACHE_NAMES;
     const RESTS_ON: Input = Input::SlabLives;
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {

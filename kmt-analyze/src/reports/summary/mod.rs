@@ -31,7 +31,7 @@ impl Report for Summary {
     const ABOUT: &'static str = "Slab and page memory: allocated, freed, live";
     const RESTS_ON: Input = Input::Nothing;
     const KEYS: Keys = Keys::All;
-    const NEEDS: Needs = Needs::RANGES;
+    const NEEDS: Needs = Needs::RANGES.union(Needs::CACHE_NAMES);
     const HAS_LINES: bool = false;
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}

@@ -41,13 +41,10 @@ impl Report for TimelineReport {
 
     const NAME: &'static str = "timeline";
     const ABOUT: &'static str = "Live memory over time";
+    const NEEDS: Needs = Needs::CACHE_NAMES;
     const RESTS_ON: Input = Input::Lives;
     const KEYS: Keys = Keys::All;
     const HAS_LINES: bool = false;
-
-    fn needs(&self) -> Needs {
-        if self.by == TimelineKey::Cache { Needs::CACHE_NAMES } else { Needs::empty() }
-    }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         let (first, last) = context.selection.span(context.session);
