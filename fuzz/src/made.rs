@@ -7,7 +7,7 @@ use kmt_format::kernel::{ByteOrder, ClockUnit, CpuStats, TraceClock, parse_kalls
 use kmt_format::write::{Loss, StatsTaken, Task, Writer, WriterOptions, WriterStats};
 
 use super::made_classes::{
-    AREAS, CLASSES, FIRST_ID, Is, Long, MOSTLY, STACK, Tail, Text, format, number, places,
+    AREAS, CLASSES, FIRST_ID, Is, Long, OBJECTS_AND_PAGES, STACK, Tail, Text, format, number, places,
 };
 use super::made_numbers::{edge, small};
 use super::made_tables;
@@ -178,7 +178,7 @@ impl Making {
 
     fn event(&mut self, u: &mut Unstructured<'_>, cpu: u32, what: usize) -> Result<()> {
         let class = match what {
-            ..160 => MOSTLY.start + what % MOSTLY.len(),
+            ..160 => OBJECTS_AND_PAGES.start + what % OBJECTS_AND_PAGES.len(),
             160..190 => AREAS.start + what % AREAS.len(),
             _ => what % CLASSES.len(),
         };

@@ -123,11 +123,13 @@ pub const CLASSES: [(&str, &str, &[Field]); 42] = [
         &[("unsigned long", "succeeded", Long), ("unsigned long", "failed", Long)],
     ),
 ];
+/// Place of `kernel_stack`.
 pub const STACK: usize = 13;
-/// Slab objects and pages: most of the events.
-pub const MOSTLY: Range<usize> = 0..6;
+/// Slab objects and pages.
+pub const OBJECTS_AND_PAGES: Range<usize> = 0..6;
 /// vmalloc areas and percpu allocations.
 pub const AREAS: Range<usize> = 30..35;
+/// Event id of the first class.
 pub const FIRST_ID: u16 = 300;
 
 /// A number that a field of that name holds.
@@ -181,6 +183,7 @@ pub fn places(class: usize, long: usize) -> (Vec<usize>, usize) {
     (out, at.next_multiple_of(4))
 }
 
+/// The format file of a class.
 pub fn format(class: usize, long: usize) -> String {
     let (_, name, fields) = CLASSES[class];
     let mut out = format!("name: {name}\nID: {}\nformat:\n", usize::from(FIRST_ID) + class);

@@ -120,7 +120,8 @@ impl Trace {
         let context = Context { session, selection: &options.selection, limit: usize::MAX };
         let mut collectors = Collectors::default();
         let handle = timeline.collect(&context, &mut collectors);
-        let result = pass::run(session, &Request::new(&options.selection, &collectors));
+        let request = Request::new(&options.selection, &collectors).with(timeline.needs());
+        let result = pass::run(session, &request);
         let timeline = timeline.compute(&ReportContext::new(&context, &result), &handle).timeline;
         for (number, line) in timeline.lines.iter().enumerate() {
             let uuid = COUNTERS * group + number as u64;

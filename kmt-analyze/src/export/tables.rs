@@ -7,7 +7,7 @@ use super::table_writer::Writer;
 use super::{ExportOf, ExportOptions, ReportTable, events};
 use crate::collect::Collectors;
 use crate::failure::{Outcome, Result};
-use crate::pass::{self, Request};
+use crate::pass::{self, Needs, Request};
 use crate::reports::common::basis::Input;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -33,7 +33,9 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
             lives.result.damages
         }
         ExportOf::CallSites => {
-            let result = pass::run(session, &Request::new(&options.selection, &Collectors::default()));
+            let collectors = Collectors::default();
+            let request = Request::new(&options.selection, &collectors).with(Needs::CACHE_NAMES);
+            let result = pass::run(session, &request);
             let resolver = Resolver::new(session, &result);
             writer.head(&names(&CALL_SITE))?;
             for row in call_sites(&result, &resolver, session.losses.any()) {

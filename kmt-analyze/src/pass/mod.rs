@@ -62,6 +62,8 @@ pub struct Analysis {
     /// Sums.
     pub balance: Balance,
     collected: Collected,
+    /// What the pass was asked for.
+    pub(crate) needs: Needs,
     /// Base of the direct map, if found.
     pub direct_map: Option<DirectMap>,
     /// Weights of samples.
@@ -223,6 +225,7 @@ fn pass(
         interner,
         balance,
         collected: collectors.merge(vec![parts]),
+        needs,
         direct_map: match direct_map {
             Some(map) if map.is_recorded() => direct_map,
             _ => elected.filter(|e| Some(e.base) == direct_map.map(|m| m.base)).or(direct_map),

@@ -1,7 +1,9 @@
 //! What the fuzz targets of this program check, over their seeds and over conformance vectors.
 
 use std::fs;
+use std::path::Path;
 
+use crate::support::files::{run, stdout};
 use crate::support::seeds::{folder, seeds};
 
 #[path = "../../../fuzz/src/analyze.rs"]
@@ -64,6 +66,22 @@ fn every_command_of_the_targets_is_one() {
         for which in 0..u8::try_from(count).unwrap() {
             run(&[&[which, 0], &seed[2..]].concat());
             run(&[&[which, 1], &seed[2..]].concat());
+        }
+    }
+}
+
+#[test]
+fn every_chart_and_export_is_in_the_targets() {
+    // Files and folders, not streams.
+    let others = ["sqlite", "parquet"];
+    for command in ["chart", "export"] {
+        let help = stdout(&run(&[command], Path::new("--help")));
+        let kinds = help.split("Possible values:").nth(1).unwrap().split("\n\n").next().unwrap();
+        let kinds: Vec<&str> =
+            kinds.lines().filter_map(|line| line.trim().strip_prefix("- ")?.split(':').next()).collect();
+        assert!(kinds.len() > 5, "{kinds:?}");
+        for kind in kinds.iter().filter(|kind| !others.contains(kind)) {
+            assert!(lists::OUTPUTS.iter().any(|args| args.starts_with(&[command, kind])), "{command} {kind}");
         }
     }
 }

@@ -166,7 +166,7 @@ fn what_matches_nothing_says_so_and_what_would() {
     let scratch = Scratch::new();
     let file = scratch.convert(&data("x86_64-6.1"));
     for (condition, candidate) in [
-        (["--comm", "nobody"], "tasks: "),
+        (["--comm", "absent"], "tasks: "),
         (["--pid", "999999"], "tasks: "),
         (["--cpu", "77"], "CPUs: 0, 1"),
         (["--where", "cache=nothing"], "caches: "),
@@ -192,7 +192,7 @@ fn what_matches_nothing_says_so_and_what_would() {
 fn memory_of_nothing_is_a_sentence() {
     let scratch = Scratch::new();
     let file = scratch.convert(&data("x86_64-6.1"));
-    let text = stdout(&run(&["memory", "--comm", "nobody"], &file));
+    let text = stdout(&run(&["memory", "--comm", "absent"], &file));
     assert!(text.starts_with("No memory was allocated, or the selection leaves none.\n"), "{text}");
     assert!(!text.contains("the largest first"), "{text}");
 }
@@ -362,7 +362,7 @@ fn exports_refuse_what_was_not_recorded() {
         assert_eq!(output.status.code(), Some(0), "{args:?}");
         assert!(stderr(&output).contains("not recorded: kmem:kfree"), "{args:?}: {}", stderr(&output));
     }
-    let output = run(&["export", "folded", "--comm", "nobody"], &file);
+    let output = run(&["export", "folded", "--comm", "absent"], &file);
     assert!(stderr(&output).contains("Nothing matches") && stderr(&output).contains("tasks: "));
 }
 
@@ -520,7 +520,7 @@ fn a_selection_that_leaves_nothing_says_what_would_match() {
         (&["dump", "--cpu", "77"], "CPUs: 0, 1"),
         (&["slice", "--pid", "4194304", "-o", &slice], "tasks: "),
         (&["export", "csv", "--of", "events", "--pid", "4194304"], "tasks: "),
-        (&["export", "csv", "--of", "objects", "--comm", "nobody"], "tasks: "),
+        (&["export", "csv", "--of", "objects", "--comm", "absent"], "tasks: "),
     ] {
         let output = run(args, &file);
         assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));

@@ -9,7 +9,7 @@ use kmt_analyze::reports::REPORTS;
 use kmt_format::write::Loss;
 
 use crate::fuzz_seeds::library::compare;
-use crate::support::files::{Scratch, at, data, json};
+use crate::support::files::{Scratch, at, data, json, run, stdout};
 use crate::support::hostile::Made;
 
 const SITE: u64 = 0xffff_ffff_8100_0004;
@@ -191,7 +191,14 @@ fn a_cache_that_is_named_behind_a_window_bounds_live_objects_in_it() {
     cache_alloc_at(&mut made, 0, SITE + 0x80, OBJECT + 0x2000);
     made.set_time(5_000_000_000);
     made.cache_free(0, SITE, OBJECT + 0x2000, b"dentry");
-    compare_all(&made.finish(), &until("+0..+0.01"), 20);
+    let file = made.finish();
+    compare_all(&file, &until("+0..+0.01"), 20);
+    let scratch = Scratch::new();
+    let path = scratch.0.join("named.kmt");
+    fs::write(&path, &file).unwrap();
+    let window = ["export", "csv", "--of", "call-sites", "--time", "+0..+0.01"];
+    let call_sites = stdout(&run(&window, &path));
+    assert_eq!(call_sites.matches(",dentry,").count(), 2, "{call_sites}");
 }
 
 /// Thinnings take places of the window at random, from one CPU after the other.

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::{Coverage, FreeEvents, in_use_max};
 use crate::collect::sums::{Sums, sums};
 use crate::ledger::totals::Totals;
-use crate::pass::Analysis;
 use crate::pass::caches::{CacheKey, parts_of};
+use crate::pass::{Analysis, Needs};
 use crate::stream::Api;
 use crate::trace::slabinfo::SlabCaches;
 
@@ -70,8 +70,10 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Bounds by the slabinfo after the trace, if there is one and the selection ends there.
+    /// Bounds by the slabinfo after the trace, if there is one and the selection ends there. The pass was asked for
+    /// `Needs::CACHE_NAMES`: else they would follow from what other reports of the pass need.
     pub fn of(result: &Analysis, slabinfo: Option<&SlabCaches>, has_losses: bool) -> Self {
+        debug_assert!(result.needs.contains(Needs::CACHE_NAMES), "bounds without names of caches");
         let mut caches: Vec<Cache> = Vec::new();
         let mut numbers: HashMap<CacheKey, usize> = HashMap::new();
         let count = result.balance.sites.iter().map(|parts| parts.len()).sum();

@@ -70,7 +70,7 @@ impl<'s, 'd> ReportContext<'s, 'd> {
         self.labels().print_env()
     }
 
-    /// Bounds of live figures.
+    /// Bounds of live figures, of a pass for `Needs::CACHE_NAMES`.
     pub fn live_bounds(&self) -> &LiveBounds {
         self.live_bounds.get_or_init(|| LiveBounds::of(self, self.analysis))
     }
