@@ -7,6 +7,7 @@ use kmt_common::tell;
 use super::points::Point;
 use crate::collect::{Collectors, PageGroups};
 use crate::failure::{Failure, Result};
+use crate::ledger::frames::NO_STACK;
 use crate::ledger::page_totals::FrameTotals;
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
@@ -50,7 +51,7 @@ pub fn compute(session: &Session<'_>, selection: &Selection) -> Result<PagePoint
         return Err(Failure::new(format!("{}: no export: {reason}", session.path.display())));
     }
     basis.missing_line().into_iter().for_each(|line| tell!("note: {line}"));
-    if result.interner.stacks.items().is_empty() {
+    if result.get(groups).0.keys().all(|group| group.stack == NO_STACK) {
         tell!("note: pages have no stacks: record with --stack kmem:mm_page_alloc");
     }
     let env = session.print_env();

@@ -9,7 +9,7 @@ use kmt_analyze::reports::REPORTS;
 use kmt_format::write::Loss;
 
 use crate::fuzz_seeds::library::compare;
-use crate::support::files::{Scratch, at, data, json, run, stdout};
+use crate::support::files::{Scratch, at, data, json, run, stderr, stdout};
 use crate::support::hostile::Made;
 
 const SITE: u64 = 0xffff_ffff_8100_0004;
@@ -199,6 +199,36 @@ fn a_cache_that_is_named_behind_a_window_bounds_live_objects_in_it() {
     let window = ["export", "csv", "--of", "call-sites", "--time", "+0..+0.01"];
     let call_sites = stdout(&run(&window, &path));
     assert_eq!(call_sites.matches(",dentry,").count(), 2, "{call_sites}");
+}
+
+/// Notes about call sites are of the memory that they name, not of stacks that others have.
+#[test]
+fn stacks_of_objects_are_no_call_sites_of_pages_and_areas() {
+    let mut made = Made::default();
+    let fields = [("unsigned long", "addr", 8), ("unsigned long", "size", 8), ("int", "failed", 4)];
+    made.class("vmalloc", "alloc_vmap_area", 16, &fields, "\"va_start: %lx\", REC->addr");
+    made.kmalloc(0, 7, SITE, OBJECT);
+    made.stack(0, 7, &[SITE]);
+    made.pages(0, 7, 50, 0);
+    let area = [0xffff_c900_0000_0000_u64, 8192].map(u64::to_le_bytes).concat();
+    made.event(0, 16, 7, &[&area[..], &[0; 4]].concat());
+    let file = made.finish();
+    compare_all(&file, &Selection::default(), 20);
+    let scratch = Scratch::new();
+    let path = scratch.0.join("no_stacks.kmt");
+    fs::write(&path, &file).unwrap();
+    let reports: [(&[&str], &str); 4] = [
+        (&["vmalloc"], "vmalloc:alloc_vmap_area"),
+        (&["memory"], "kmem:mm_page_alloc"),
+        (&["pages"], "kmem:mm_page_alloc"),
+        (&["pages", "--by", "function"], "kmem:mm_page_alloc"),
+    ];
+    for (report, event) in reports {
+        let text = stdout(&run(report, &path));
+        assert!(text.contains(&format!("record with --stack {event}")), "{report:?}: {text}");
+    }
+    let folded = run(&["export", "folded", "--pages"], &path);
+    assert!(stderr(&folded).contains("pages have no stacks"), "{}", stderr(&folded));
 }
 
 /// Thinnings take places of the window at random, from one CPU after the other.

@@ -74,7 +74,7 @@ impl<A: Allocator> Report for AreaReport<A> {
         rows::compute::<A>(context, context.analysis.get(*handle), &self.by, &self.sort)
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &AreaRows, view: &View) -> Screen {
-        text::screen::<A>(context, &rows.areas, view)
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &AreaRows, view: &View) -> Screen {
+        text::screen::<A>(&rows.areas, view)
     }
 }

@@ -9,6 +9,7 @@ use super::vmallocinfo::{self, VmallocInfoChange};
 use crate::collect::AreaKind;
 use crate::collect::area_groups::{AreaGroupSums, AreaTotals};
 use crate::collect::sums::Sums;
+use crate::ledger::frames::NO_STACK;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
@@ -40,6 +41,9 @@ pub struct AreaTables {
     /// read twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percpu: Option<PercpuLine>,
+    /// True if an area has a call site: in its event, or of a stack.
+    #[serde(skip)]
+    pub have_call_sites: bool,
 }
 
 /// Sums of some areas; `null`: the events of the number were not recorded, or do not have it.
@@ -116,6 +120,7 @@ pub fn compute<A: Allocator>(
         groups: groups.table(order, |totals, key: AreaKey| key.number(totals), context.limit, row),
         vmallocinfo: if is_percpu { None } else { vmallocinfo::compute(context, sums) },
         percpu: if is_percpu { percpu::compute(context) } else { None },
+        have_call_sites: sums.groups.keys().any(|group| group.call_site != 0 || group.stack != NO_STACK),
     };
     AreaRows { areas }
 }

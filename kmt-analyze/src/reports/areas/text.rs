@@ -8,8 +8,8 @@ use crate::collect::AreaKind;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::count;
 use crate::render::words::counted;
+use crate::reports::common::View;
 use crate::reports::common::shown::part;
-use crate::reports::common::{ReportContext, View};
 
 /// Rows of the tables after the first one, unless more are allowed.
 const ROWS: usize = 8;
@@ -29,7 +29,7 @@ pub const SUMS: [Column; 7] = [
 const UNCERTAIN: Column = Column::number("uncertain").leaves(1);
 
 /// Areas by the keys of `--by`, and the kernel's counts.
-pub fn screen<A: Allocator>(context: &ReportContext<'_, '_>, rows: &AreaTables, view: &View) -> Screen {
+pub fn screen<A: Allocator>(rows: &AreaTables, view: &View) -> Screen {
     let mut screen = Screen::new(amounts::<A>(rows, view));
     if let Some(sentence) = largest(rows, view) {
         screen.answer(sentence);
@@ -39,7 +39,7 @@ pub fn screen<A: Allocator>(context: &ReportContext<'_, '_>, rows: &AreaTables, 
     if let Some(change) = &rows.vmallocinfo {
         screen.table(callers(change, view));
     }
-    notes::<A>(&mut screen, context, rows, view);
+    notes::<A>(&mut screen, rows, view);
     let by_call_site = rows.groups.by.iter().any(|key| key.name == "call_site");
     match by_call_site {
         true => screen.next(format!("{} --by module", A::NAME), "modules that allocate them"),
@@ -117,9 +117,8 @@ fn callers(change: &VmallocInfoChange, view: &View) -> Table {
 }
 
 /// Facts that the tables need.
-fn notes<A: Allocator>(screen: &mut Screen, context: &ReportContext<'_, '_>, rows: &AreaTables, view: &View) {
-    let has_stacks = !context.analysis.interner.stacks.items().is_empty();
-    if A::KIND == AreaKind::Vmalloc && !has_stacks {
+fn notes<A: Allocator>(screen: &mut Screen, rows: &AreaTables, view: &View) {
+    if A::KIND == AreaKind::Vmalloc && rows.total.alloc_events > 0 && !rows.have_call_sites {
         screen.note("Call sites are unknown: record with --stack vmalloc:alloc_vmap_area.");
     }
     if A::KIND == AreaKind::Vmalloc {

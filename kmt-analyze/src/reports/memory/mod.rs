@@ -3,7 +3,7 @@
 mod rows;
 mod text;
 
-use self::rows::{MemoryHandles, MemoryRow};
+use self::rows::{MemoryHandles, MemoryRows};
 use crate::collect::{AreaGroups, AreaKind, Collectors, Groups, PageGroups};
 use crate::failure::Result;
 use crate::pass::Needs;
@@ -12,7 +12,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
-use crate::reports::grouped::{GroupKey, GroupTable};
+use crate::reports::grouped::GroupKey;
 use crate::reports::report::Report;
 
 /// All kinds of memory by any key that they share.
@@ -27,7 +27,7 @@ pub struct MemoryReport {
 
 impl Report for MemoryReport {
     type Handles = MemoryHandles;
-    type Rows = GroupTable<MemoryRow>;
+    type Rows = MemoryRows;
 
     const NAME: &'static str = "memory";
     const TITLE: &'static str = "all kinds of memory";
@@ -61,7 +61,7 @@ impl Report for MemoryReport {
         rows::compute(context, handles, &self.by)
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &Self::Rows, view: &View) -> Screen {
-        text::screen(context, rows, view)
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &Self::Rows, view: &View) -> Screen {
+        text::screen(rows, view)
     }
 }

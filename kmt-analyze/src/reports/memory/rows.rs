@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::collect::area_groups::{AreaGroup, AreaGroupSums, AreaTotals};
 use crate::collect::sums::Sums;
 use crate::collect::{AreaGroups, AreaKind, Groups, Handle, PageGroups};
+use crate::ledger::frames::NO_STACK;
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
 use crate::reports::common::ReportContext;
@@ -13,6 +14,18 @@ use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values}
 
 /// Collectors of slab objects, pages, vmalloc areas and percpu allocations.
 pub type MemoryHandles = (Handle<Groups>, Handle<PageGroups>, [Handle<AreaGroups>; 2]);
+
+/// Memory of all groups.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MemoryRows {
+    /// The groups.
+    #[serde(flatten)]
+    pub table: GroupTable<MemoryRow>,
+    /// True if pages were allocated, and none of them has a stack.
+    #[serde(skip)]
+    pub pages_lack_stacks: bool,
+}
 
 /// Memory of one group. Slab objects are on pages, and pages of vmalloc are pages: kinds are not added up.
 #[derive(Debug, Serialize)]
@@ -97,7 +110,7 @@ pub fn compute(
     context: &ReportContext<'_, '_>,
     &(slab, pages, [vmalloc, percpu]): &MemoryHandles,
     by: &[&'static GroupKey],
-) -> GroupTable<MemoryRow> {
+) -> MemoryRows {
     let analysis = context.analysis;
     let values = Values::new(context);
     let mut groups: Grouping<'_, '_, MemorySums> = Grouping::new(by, &values, analysis);
@@ -118,7 +131,10 @@ pub fn compute(
     }
     let (page_size, is_live) = (analysis.page_size.0, context.selection.at.is_some());
     let largest = |sums: &MemorySums, ()| Some(sums.largest(is_live, page_size).into());
-    groups.table(&[()], largest, context.limit, |sums| sums.row(context))
+    MemoryRows {
+        table: groups.table(&[()], largest, context.limit, |sums| sums.row(context)),
+        pages_lack_stacks: !pages.is_empty() && pages.keys().all(|group| group.stack == NO_STACK),
+    }
 }
 
 /// Areas with their sums.

@@ -1,10 +1,9 @@
 //! The screen of all kinds of memory.
 
-use super::rows::{KindSums, MemoryRow};
+use super::rows::{KindSums, MemoryRow, MemoryRows};
 use crate::render::screen::{Cell, Column, Screen};
 use crate::render::words::counted;
-use crate::reports::common::{ReportContext, View};
-use crate::reports::grouped::GroupTable;
+use crate::reports::common::View;
 
 /// Columns of allocated and live bytes, and their sums in a row.
 type Kind = (Column, Column, fn(&MemoryRow) -> Option<KindSums>);
@@ -18,7 +17,8 @@ const KINDS: [Kind; 4] = [
 ];
 
 /// Memory of all kinds by group.
-pub fn screen(context: &ReportContext<'_, '_>, table: &GroupTable<MemoryRow>, view: &View) -> Screen {
+pub fn screen(rows: &MemoryRows, view: &View) -> Screen {
+    let table = &rows.table;
     if table.groups_total == 0 {
         return Screen::new("No memory was allocated, or the selection leaves none.");
     }
@@ -51,8 +51,7 @@ pub fn screen(context: &ReportContext<'_, '_>, table: &GroupTable<MemoryRow>, vi
     screen.note(
         "Slab objects are on pages, and so is memory of vmalloc and percpu areas: do not add up the columns.",
     );
-    let has_stacks = !context.analysis.interner.stacks.items().is_empty();
-    if !has_stacks && table.by.iter().any(|key| key.needs_stacks()) {
+    if rows.pages_lack_stacks && table.by.iter().any(|key| key.needs_stacks()) {
         screen.note("Pages have no call sites here: record with --stack kmem:mm_page_alloc.");
     }
     screen.next("summary", "totals of all memory");

@@ -9,6 +9,8 @@ mod sorting;
 mod text;
 
 pub use rows::{PageRows, PageTables};
+
+use kmt_format::schema::Meaning;
 use sorting::PageKey;
 
 use crate::collect::{Collectors, Handle, PageGroups, PageStacks};
@@ -55,11 +57,9 @@ impl Report for Pages {
     }
 
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
-        let analysis = context.analysis;
-        let lacks = context.basis().lacks(self.rests_on());
-        let key =
-            self.by.iter().find(|key| key.needs_stacks() && analysis.interner.stacks.items().is_empty());
-        lacks.or_else(|| {
+        let has_stacks = context.recorded(Meaning::KERNEL_STACK) == Some(true);
+        let key = self.by.iter().find(|key| key.needs_stacks() && !has_stacks);
+        context.basis().lacks(self.rests_on()).or_else(|| {
             Some(format!("their {} are unknown: record with --stack kmem:mm_page_alloc", key?.nouns.several))
         })
     }

@@ -40,6 +40,9 @@ pub fn screen(report: &Pages, context: &ReportContext<'_, '_>, rows: &PageRows, 
     if let Some(groups) = &tables.groups {
         let columns = EVENTS.into_iter().chain(page_columns(view));
         screen.table(groups.table(columns, |sums| sums_cells(sums, tables, view)));
+        if groups.by.iter().any(|key| key.needs_stacks()) {
+            call_sites_unknown(&mut screen, tables);
+        }
         screen.note("Slab objects are on pages: do not add slab and page totals.");
         screen.next("pages", "all pages, their totals and failures");
         return screen;
@@ -60,14 +63,18 @@ pub fn screen(report: &Pages, context: &ReportContext<'_, '_>, rows: &PageRows, 
 
 /// Facts that the tables need.
 fn notes(screen: &mut Screen, tables: &PageTables) {
-    if tables.callers.is_empty() {
-        screen.note("Call sites are unknown: record with --stack kmem:mm_page_alloc.");
-    }
+    call_sites_unknown(screen, tables);
     screen.note("Slab objects are on pages: do not add slab and page totals.");
     if tables.all.frees_unmatched.is_some_and(|frees| frees > 0) {
         screen.note(
             "Frees without a traced allocation: the page is older than the trace, or came from a bulk allocation or a migration, which have no event.",
         );
+    }
+}
+
+fn call_sites_unknown(screen: &mut Screen, tables: &PageTables) {
+    if tables.callers.is_empty() {
+        screen.note("Call sites are unknown: record with --stack kmem:mm_page_alloc.");
     }
 }
 
