@@ -13,6 +13,8 @@ pub struct Counting;
 /// Numbers of events by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Counted {
+    /// End of the window: how many events come after it depends on what else is wanted.
+    until: u64,
     births: u64,
     ends: u64,
     allocs: u64,
@@ -52,7 +54,8 @@ impl Receiver for Counted {
     }
 
     fn changed(&mut self, change: &Change) {
-        *(if change.is_birth { &mut self.births } else { &mut self.ends }) += u64::from(change.selected);
+        let counts = change.selected && change.time <= self.until;
+        *(if change.is_birth { &mut self.births } else { &mut self.ends }) += u64::from(counts);
     }
 
     fn slab_alloc(&mut self, _: &Op, _: Origin, counted: bool) {
@@ -83,8 +86,8 @@ impl Collector for Counting {
         .union(Interests::PAGES)
         .union(Interests::FRAMES);
 
-    fn partition(&self, _: &Share) -> Counted {
-        Counted::default()
+    fn partition(&self, share: &Share) -> Counted {
+        Counted { until: share.rules.window.1, ..Counted::default() }
     }
 
     fn merge(&self, first: Counted, others: Vec<Counted>) -> Counted {

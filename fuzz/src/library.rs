@@ -7,7 +7,7 @@ use std::path::Path;
 
 use kmt_analyze::collect::Collectors;
 use kmt_analyze::open::{self, Session};
-use kmt_analyze::pass::{self, Condition, Request, Selection, TimeRange};
+use kmt_analyze::pass::{self, Condition, Needs, Request, Selection, TimeRange};
 use kmt_analyze::reports::{
     Answer, AnyReport, Context, Look, REPORTS, Report, ReportContext, Summary, View, collect, needs, page,
 };
@@ -31,8 +31,9 @@ pub fn run(data: &[u8]) {
     compare(&file, &selection(which), LIMITS[limit], |place| (place + which_alone) % ALONE_ONE_IN == 0);
 }
 
-/// Runs all reports and a collector over one pass of a file, with one thread and with several, and reports over a pass of
-/// their own: the answers are the same. Returns the number of reports, 0 if the file or the selection is refused.
+/// Runs all reports and a collector over one pass of a file, with one thread and with several that read on behind the end
+/// of a window, and reports over a pass of their own: the answers are the same. Returns the number of reports, 0 if the
+/// file or the selection is refused.
 pub fn compare(file: &[u8], selection: &Selection, limit: usize, is_alone: impl Fn(usize) -> bool) -> usize {
     let path = Path::new("memory.kmt");
     let Ok(trace) = open::trace(path, file) else { return 0 };
@@ -44,13 +45,14 @@ pub fn compare(file: &[u8], selection: &Selection, limit: usize, is_alone: impl 
         return 0;
     }
     let reports: Vec<&dyn AnyReport> = reports.iter().map(|report| &**report).collect();
-    let (together, counted) = joint(&context, &reports);
+    let (together, counted) = joint(&context, &reports, Needs::empty());
     let several = Selection { threads: Some(3), ..selection.clone() };
-    let (with_threads, counted_with_threads) = joint(&Context { selection: &several, ..context }, &reports);
-    assert_eq!(counted, counted_with_threads, "one thread and several");
+    let several = Context { selection: &several, ..context };
+    let (reading_on, counted_reading_on) = joint(&several, &reports, Needs::LATER_ENDS);
+    assert_eq!(counted, counted_reading_on, "one thread and several");
     for (place, report) in reports.iter().enumerate() {
         let name = report.name();
-        assert_eq!(together[place], with_threads[place], "{name}: one thread and several");
+        assert_eq!(together[place], reading_on[place], "{name}: one thread and several that read on");
         if is_alone(place) {
             assert_eq!(together[place], alone(&context, *report), "{name}: in the joint pass and in its own");
         }
@@ -69,12 +71,12 @@ fn accepting(context: &Context<'_, '_>) -> Vec<Box<dyn AnyReport>> {
 }
 
 /// All reports over one pass, whose totals are checked against the collector of this target.
-fn joint(context: &Context<'_, '_>, reports: &[&dyn AnyReport]) -> (Vec<Shown>, Counted) {
+fn joint(context: &Context<'_, '_>, reports: &[&dyn AnyReport], more: Needs) -> (Vec<Shown>, Counted) {
     let mut collectors = Collectors::default();
     let pending = collect(context, reports, &mut collectors);
     let counting = collectors.add(Counting);
-    let analysis =
-        pass::run(context.session, &Request::new(context.selection, &collectors).with(needs(reports)));
+    let request = Request::new(context.selection, &collectors).with(needs(reports) | more);
+    let analysis = pass::run(context.session, &request);
     let context = &ReportContext::new(context, &analysis);
     let rows = Summary.compute(context, &());
     analysis.get(counting).check(&rows, !context.selection.is_active());

@@ -42,7 +42,8 @@ impl Collector for Fallbacks {
     const ROUTE: Route = Route::Task;
 
     fn partition(&self, share: &Share) -> FallbackSums {
-        FallbackSums { counts: HashMap::default(), open: PageNeeds::new(&share.rules) }
+        let (rules, counts) = (&share.rules, HashMap::default());
+        FallbackSums { last: rules.last_read(), counts, open: PageNeeds::new(rules) }
     }
 
     fn merge(&self, first: FallbackSums, others: Vec<FallbackSums>) -> HashMap<Fallback, u64> {
@@ -54,6 +55,8 @@ impl Collector for Fallbacks {
 /// Counts of fallbacks.
 #[derive(Debug)]
 pub struct FallbackSums {
+    /// Allocations after this time are not those of a fallback in the window: others may want them.
+    last: u64,
     /// By properties.
     counts: HashMap<Fallback, u64>,
     /// Last fallback of each task, until its page allocation and slab allocation are known.
@@ -100,7 +103,8 @@ impl Receiver for FallbackSums {
     /// per-CPU lists.
     fn page_alloc(&mut self, event: &PageEvent) {
         let pid = event.origin.pid;
-        let Some(mut fallback) = self.open.remove(pid) else { return };
+        let fallback = if event.op.time <= self.last { self.open.remove(pid) } else { None };
+        let Some(mut fallback) = fallback else { return };
         if fallback.page_site.is_some() || fallback.alloc_migratetype != Some(event.site.migratetype) {
             return self.count(fallback);
         }
@@ -113,6 +117,9 @@ impl Receiver for FallbackSums {
 
     /// Matches the slab allocation.
     fn slab_alloc(&mut self, op: &Op, origin: Origin, _: bool) {
+        if op.time > self.last {
+            return;
+        }
         if let Some((mut fallback, is_its)) = self.open.remove_for(op, origin) {
             fallback.slab_site = fallback.page_site.filter(|_| is_its).map(|_| op.code.number());
             self.count(fallback);

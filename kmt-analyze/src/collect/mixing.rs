@@ -57,7 +57,7 @@ pub struct MixingPart {
 pub struct MixingSums {
     /// log2 of the pages of a pageblock.
     pub pageblock_order: u32,
-    /// Allocations without fallback, by block and type. The most frequent type is the block's.
+    /// Allocations without fallback until the end of the window, by block and type. The most frequent type is the block's.
     votes: HashMap<u64, [u32; TYPES], IntHash>,
     /// Allocations with live pages: block, kind, CPU and task, pages.
     pub live: Vec<LivePages>,
@@ -78,7 +78,8 @@ pub struct LivePages {
 
 impl Receiver for MixingPart {
     fn page_alloc(&mut self, event: &PageEvent) {
-        if event.failed || u32::from(event.site.order) >= self.sums.pageblock_order {
+        let is_late = event.op.time > self.share.rules.window.1;
+        if event.failed || is_late || u32::from(event.site.order) >= self.sums.pageblock_order {
             return;
         }
         let pfn = event.op.value;

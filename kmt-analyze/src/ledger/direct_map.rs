@@ -71,17 +71,19 @@ impl Election {
         Self { page_shift, ..Self::default() }
     }
 
-    /// Adds operations in their order; `no_frame` is the frame number of a failure.
+    /// Adds operations in their order but those after `last`: whether they are read depends on what is wanted. `no_frame` is
+    /// the frame number of a failure.
     #[inline(never)]
     pub fn add(
         &mut self,
         ops: &[Op],
+        last: u64,
         no_frame: u64,
         origin: impl Fn(u32) -> Origin,
         page_site: impl Fn(u32) -> PageSite,
     ) {
         for op in ops {
-            if op.code.is_slab() && self.pending.is_empty() {
+            if op.code.is_slab() && self.pending.is_empty() || op.time > last {
                 continue;
             }
             match op.code.kind() {

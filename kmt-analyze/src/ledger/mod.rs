@@ -199,6 +199,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         if let Some(election) = &mut self.election {
             election.add(
                 ops,
+                self.rules.last_read(),
                 self.rules.no_frame,
                 |number| self.tables.origin(number).origin,
                 |number| self.tables.page_site(number).site,

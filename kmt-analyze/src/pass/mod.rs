@@ -194,6 +194,7 @@ fn pass(
     let mut kept = (needs.contains(Needs::RANGES) && losses.any()).then(|| OpSample::new(all, &rules));
     let mut select = |interner: &Interner, item: Item<'_>| selector.selects(interner, item);
     let decoder = decoder(session, request, interests, &mut select)
+        .with_seen_until(rules.last_read())
         .with_event_counts(needs.contains(Needs::EVENT_COUNTS).then_some(rules.window));
     let ((decoder, mut damages), elected, balance, parts) = thread::scope(|scope| {
         let mut crew = Crew::new(scope, parts, threads);
@@ -316,6 +317,7 @@ fn sample(trace: &Trace<'_>) -> (Option<DirectMap>, Vec<bool>) {
             let interner = &decoder.interner;
             election.add(
                 ops.get(..len).unwrap_or_default(),
+                u64::MAX,
                 no_frame(trace),
                 |number| interner.origins.get(number).copied().unwrap_or_default(),
                 |number| interner.pages.get(number).copied().unwrap_or_default(),

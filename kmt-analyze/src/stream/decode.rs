@@ -34,7 +34,7 @@ pub struct Decoder<'t> {
     /// Fields of side events since the last [`News`], and the number of the last one.
     side_numbers: (Vec<(u64, SideNumbers)>, u64),
     /// Events after this time do not count as seen: how many of them are decoded depends on what is wanted.
-    pub last: u64,
+    seen_until: u64,
     /// Events that are nothing to the ledger are operations too, as marks: where a clock steps back, the order in which
     /// CPUs are merged depends on them.
     pub keeps_marks: bool,
@@ -114,7 +114,7 @@ impl<'t> Decoder<'t> {
             interner: Interner::default(),
             frees_known: 0,
             side_numbers: (Vec::new(), 0),
-            last: u64::MAX,
+            seen_until: u64::MAX,
             keeps_marks: false,
             classes_seen: vec![false; schema.class_count()],
             event_counts: HashMap::default(),
@@ -131,6 +131,11 @@ impl<'t> Decoder<'t> {
     /// Numbers tasks by their names and cgroups too.
     pub fn with_task_states(self, task_states: TaskStates<'t>) -> Self {
         Self { task_states, ..self }
+    }
+
+    /// Counts classes as seen by events until a time.
+    pub fn with_seen_until(self, seen_until: u64) -> Self {
+        Self { seen_until, ..self }
     }
 
     /// Counts all events between two times by class and origin.
@@ -318,7 +323,7 @@ impl<'t> Decoder<'t> {
         };
         // Times do not fall within a chunk: the first event of a kind comes here.
         if let Some(seen) = self.classes_seen.get_mut(event.class_index()) {
-            *seen |= event.time() <= self.last;
+            *seen |= event.time() <= self.seen_until;
         }
         *codes.get_mut(usize::from(record.descriptor))? = if is_plain { code } else { OpCode::BY_EVENT };
         let value = side_number.or(given_up).or_else(|| plan.uint(&event, role)).unwrap_or(record.value);

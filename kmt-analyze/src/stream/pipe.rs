@@ -33,7 +33,6 @@ pub fn run<'t, 'd>(
     mut enter: impl FnMut(&[Op], News),
 ) -> (Decoder<'t>, Vec<Damage>) {
     let until = Until { last, is_ordered: loader.is_ordered() };
-    decoder.last = last;
     decoder.keeps_marks = !until.is_ordered;
     if threads < 2 || loader.chunk_count() < 2 {
         return all(Merged::new(loader.with_workers(0).0, decoder), until, |ops, news| {

@@ -49,7 +49,13 @@ fn until(time: &str) -> Selection {
 
 #[test]
 fn captures_give_the_same_in_one_pass_and_in_several() {
-    for (name, window) in [("x86_64-6.12", "+0..+0.05"), ("s390x-6.1", "+0.001.."), ("armhf-6.1", "..+0.1")] {
+    let windows = [
+        ("x86_64-6.12", "+0..+0.05"),
+        ("s390x-6.1", "+0.001.."),
+        ("armhf-6.1", "..+0.1"),
+        ("../../../kmt-analyze/tests/data/x86_64-6.18-stacks", "+0..+0.05"),
+    ];
+    for (name, window) in windows {
         let scratch = Scratch::new();
         let file = fs::read(scratch.convert(&data(name))).unwrap();
         compare_all(&file, &Selection::default(), 20);
@@ -120,6 +126,67 @@ fn events_behind_a_window_were_seen_or_not_whatever_else_is_collected() {
         made.writer().flush(0).unwrap();
     }
     compare_all(&made.finish(), &until("+0..+0.05"), 20);
+}
+
+/// Frees first occur behind the window, in a chunk that no sample has: what reads on for names of caches sees them.
+#[test]
+fn a_class_behind_a_window_was_not_seen_though_names_of_caches_are_read_there() {
+    let mut made = with_unnamed_cache();
+    made.writer().flush(1).unwrap();
+    for chunk in 0..80 {
+        made.set_time(1_000_000 + chunk * 1_000_000);
+        match chunk {
+            // Not in the sample of all chunks.
+            49 => made.kfree(0, SITE, OBJECT + 0x4000),
+            _ => made.kmalloc(0, 7, SITE, OBJECT + (chunk + 1) * 0x4000),
+        }
+        made.writer().flush(0).unwrap();
+    }
+    compare_all(&made.finish(), &until("+0..+0.02"), 20);
+}
+
+/// Votes behind the window are for another base than those in it.
+#[test]
+fn the_direct_map_is_elected_by_events_that_every_report_reads() {
+    let mut made = with_unnamed_cache();
+    let vote = |made: &mut Made, base: u64, number: u64| {
+        // A page of order 0 that cannot be moved.
+        made.event(0, 13, 7, &[5_000 + number, 0, 0xcc0, 0].map(u64::to_le_bytes).concat());
+        made.kmalloc(0, 7, SITE, base + ((5_000 + number) << 12));
+    };
+    let [first, second] = [0xffff_8880_0000_0000, 0xffff_9990_0000_0000];
+    (0..40).for_each(|number| vote(&mut made, first, number));
+    // Ends the object in that frame.
+    made.pages_free(0, 5_000, 0);
+    made.kfree(0, SITE, first + (5_001 << 12));
+    made.writer().flush(0).unwrap();
+    made.set_time(5_000_000_000);
+    (0..100).for_each(|number| vote(&mut made, second, 200 + number));
+    compare_all(&made.finish(), &until("+0..+0.5"), 20);
+}
+
+/// Page allocations behind the window are of no fallback in it, and say nothing about the type of a block.
+#[test]
+fn fragmentation_in_a_window_is_that_of_its_events() {
+    let mut made = Made::default();
+    let int = |name| ("int", name, 4);
+    let numbers =
+        ["alloc_order", "fallback_order", "alloc_migratetype", "fallback_migratetype", "change_ownership"];
+    let fields = [&[("unsigned long", "pfn", 8)][..], &numbers.map(int)].concat();
+    made.class("kmem", "mm_page_alloc_extfrag", 16, &fields, "\"pfn=0x%lx\", REC->pfn");
+    let fallback = |made: &mut Made, pfn: u64| {
+        let numbers = [0, 3, 0, 1, 0].map(i32::to_le_bytes).concat();
+        made.event(0, 16, 7, &[&pfn.to_le_bytes()[..], &numbers].concat());
+    };
+    let unmovable = |made: &mut Made, pfn: u64| {
+        made.event(0, 13, 7, &[pfn, 0, 0xcc0, 0].map(u64::to_le_bytes).concat());
+    };
+    made.pages(0, 7, 1024, 0);
+    fallback(&mut made, 2048);
+    made.set_time(5_000_000_000);
+    (0..3).for_each(|number| unmovable(&mut made, 1025 + number));
+    made.kmalloc(0, 7, SITE, OBJECT);
+    compare_all(&made.finish(), &until("+0..+0.5"), 20);
 }
 
 #[test]
