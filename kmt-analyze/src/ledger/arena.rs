@@ -55,6 +55,11 @@ impl<T: Copy> Arena<T> {
     }
 
     /// All items, including removed ones.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.items.iter_mut()
+    }
+
+    /// The same, not mutable.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.items.iter()
     }

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::Ledger;
 use super::events::{Change, Closed, PlainLife};
 use super::frames::FrameBalance;
-use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife};
+use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, PendingLife};
 use super::receiver::Receiver;
 use super::site_lives::SiteTotals;
-use super::table::PAGE_SHIFT;
+use super::table::{PAGE_SHIFT, Slot};
 use crate::ledger::totals::{EventCounts, RawSums};
 use crate::stream::Interests;
 use crate::stream::{Api, NameId, Op};
@@ -258,8 +258,44 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
+    /// Takes decisions that wait for an event that may come at any time: whether such events are read behind the window
+    /// depends on what is wanted.
+    pub(super) fn decide(&mut self) {
+        let waits = |(address, slot): (u64, Slot)| match self.table.pending(&slot) {
+            Some(PendingLife::FreedOnce(number)) => Some((address, number)),
+            _ => None,
+        };
+        let waiting: Vec<_> = self.table.iter().filter_map(waits).collect();
+        for (address, number) in waiting {
+            let at = self.table.locate(address);
+            self.table.take_pending(at);
+            self.only_one_free(address, at, number);
+        }
+        self.mark_slab_frames();
+        self.is_decided = true;
+    }
+
+    /// Marks live frames with slab objects.
+    fn mark_slab_frames(&mut self) {
+        let rules = self.rules;
+        let Some(map) = rules.direct_map.filter(|_| self.interests.contains(Interests::SLAB_FRAMES)) else {
+            return;
+        };
+        let births = self.table.last_births();
+        self.frames.mark_slab(|pfn, order, born| {
+            let start = map.base.wrapping_add(pfn.wrapping_mul(rules.page_size)) & ADDRESS_BITS;
+            let first = start >> PAGE_SHIFT;
+            let end = first + rules.block_bytes(order).div_ceil(1 << PAGE_SHIFT);
+            let from = births.partition_point(|birth| birth.0 < first);
+            births.iter().skip(from).take_while(|birth| birth.0 < end).any(|birth| birth.1 >= born)
+        });
+    }
+
     /// Closes all lives that are still allocated, and takes pending decisions.
     pub fn finish(mut self) -> (Balance, R) {
+        if !self.is_decided {
+            self.decide();
+        }
         let slots: Vec<_> = self.table.iter().filter(|(_, s)| s.is_live || !s.is_plain()).collect();
         for (address, slot) in slots {
             let pending = self.table.pending(&slot);
@@ -268,20 +304,7 @@ impl<R: Receiver> Ledger<'_, R> {
                 self.close(address, &slot.life, End::Live);
             }
         }
-        let rules = self.rules;
-        let births = match self.interests.contains(Interests::SLAB_FRAMES) {
-            true => self.table.last_births(),
-            false => Vec::new(),
-        };
-        let is_slab = |pfn: u64, order: u8, born: u64| {
-            let Some(map) = rules.direct_map else { return false };
-            let start = map.base.wrapping_add(pfn.wrapping_mul(rules.page_size)) & ADDRESS_BITS;
-            let first = start >> PAGE_SHIFT;
-            let end = first + rules.block_bytes(order).div_ceil(1 << PAGE_SHIFT);
-            let from = births.partition_point(|birth| birth.0 < first);
-            births.iter().skip(from).take_while(|birth| birth.0 < end).any(|birth| birth.1 >= born)
-        };
-        let frames = self.finish_frames(is_slab);
+        let frames = self.finish_frames();
         self.finish_areas();
         let mut sites: Vec<SiteTotals> = Vec::with_capacity(self.sites.len());
         let mut failures = Vec::with_capacity(self.sites.len());

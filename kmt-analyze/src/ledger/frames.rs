@@ -32,6 +32,8 @@ struct Allocation {
     frames_left: u32,
     order: u8,
     selected: bool,
+    /// True if it holds slab objects; known for frames that are live at the end of what is read for the window.
+    is_slab: bool,
 }
 
 /// Number of an unknown stack.
@@ -70,6 +72,13 @@ impl Frames {
     pub fn touch(&self, pfn: u64) -> u64 {
         let owner = self.owners.find(pfn);
         self.allocations.get(owner.wrapping_sub(1)).map_or(0, |allocation| allocation.born)
+    }
+
+    /// Marks live allocations; `is_slab` is true if one, by its first frame, order and birth, holds slab objects.
+    pub fn mark_slab(&mut self, is_slab: impl Fn(u64, u8, u64) -> bool) {
+        for allocation in self.allocations.iter_mut().filter(|allocation| allocation.frames_left > 0) {
+            allocation.is_slab = is_slab(allocation.pfn, allocation.order, allocation.born);
+        }
     }
 
     /// Adds the stack of the last allocation of its origin.
@@ -114,6 +123,7 @@ impl<R: Receiver> Ledger<'_, R> {
             frames_left: 1 << order,
             order,
             selected,
+            is_slab: false,
         };
         let owner = self.frames.allocations.put(allocation);
         self.frames.owners.set(op.value, order, owner + 1);
@@ -177,7 +187,7 @@ impl<R: Receiver> Ledger<'_, R> {
         let uncertain = self.losses.overlaps(allocation.born, time.min(self.rules.window.1));
         sums.frames_uncertain = if uncertain && (in_window || is_live) { count } else { 0 };
         sums.frames_live_uncertain = if uncertain { sums.frames_live } else { 0 };
-        self.add_frames(&allocation, sums, count, Some((time, has_event)), false);
+        self.add_frames(&allocation, sums, count, Some((time, has_event)));
     }
 
     fn add_frames(
@@ -186,7 +196,6 @@ impl<R: Receiver> Ledger<'_, R> {
         sums: FrameTotals,
         frames: u64,
         end: Option<(u64, bool)>,
-        is_slab: bool,
     ) {
         if let Some(totals) = self.frames.totals.get_mut(allocation.site as usize) {
             *totals += &sums;
@@ -199,7 +208,7 @@ impl<R: Receiver> Ledger<'_, R> {
                 site: allocation.site,
                 origin: allocation.origin,
                 stack: allocation.stack,
-                is_slab,
+                is_slab: allocation.is_slab,
                 end,
                 is_born,
                 is_last: end.is_none() || allocation.frames_left == 0,
@@ -209,9 +218,8 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    /// Closes live allocations; `is_slab` is true if an allocation, by its first frame, order and birth, holds slab
-    /// objects.
-    pub(super) fn finish_frames(&mut self, is_slab: impl Fn(u64, u8, u64) -> bool) -> FrameBalance {
+    /// Closes live allocations.
+    pub(super) fn finish_frames(&mut self) -> FrameBalance {
         for allocation in std::mem::take(&mut self.frames.allocations).iter() {
             let left = u64::from(allocation.frames_left);
             if left > 0 && allocation.selected && allocation.born <= self.rules.window.1 {
@@ -222,8 +230,7 @@ impl<R: Receiver> Ledger<'_, R> {
                     frames_live_uncertain: if uncertain { left } else { 0 },
                     ..FrameTotals::default()
                 };
-                let is_slab = is_slab(allocation.pfn, allocation.order, allocation.born);
-                self.add_frames(allocation, sums, left, None, is_slab);
+                self.add_frames(allocation, sums, left, None);
             }
         }
         FrameBalance { sites: std::mem::take(&mut self.frames.totals), counts: self.frames.counts }

@@ -134,6 +134,8 @@ pub struct Ledger<'l, R> {
     receiver: R,
     /// Operations so far, including the current one.
     entered: u64,
+    /// True if the next operations only end lives, and name their caches: they are behind what is read for the window.
+    is_decided: bool,
     election: Option<Election>,
 }
 
@@ -176,6 +178,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             interests,
             receiver,
             entered: 0,
+            is_decided: false,
             election,
         }
     }
@@ -194,8 +197,22 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         }
     }
 
-    /// Enters operations in their order.
+    /// Enters operations in their order. Those behind what is read for the window change nothing but ends of lives.
     pub fn enter(&mut self, ops: &[Op]) {
+        let last = self.rules.last_read();
+        if last < u64::MAX && !self.is_decided {
+            if let Some((inside, behind)) =
+                ops.iter().position(|op| op.time > last).and_then(|first| ops.split_at_checked(first))
+            {
+                self.enter_all(inside);
+                self.decide();
+                return self.enter_all(behind);
+            }
+        }
+        self.enter_all(ops);
+    }
+
+    fn enter_all(&mut self, ops: &[Op]) {
         if let Some(election) = &mut self.election {
             election.add(
                 ops,
@@ -319,8 +336,11 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         }
     }
 
-    /// Adds the stack of an allocation.
+    /// Adds the stack of an allocation, unless it may not be read: that depends on what is wanted.
     fn stack(&mut self, op: &Op) {
+        if op.time > self.rules.last_read() {
+            return;
+        }
         match StackOf::of(op.value) {
             StackOf::Slab if self.interests.contains(Interests::SLAB_STACKS) => self.slab_stacks.stack(op),
             StackOf::Slab => {}

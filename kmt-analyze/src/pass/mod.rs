@@ -183,6 +183,7 @@ fn pass(
         frames: if frames.is_empty() { None } else { Some(&holds_frames) },
     };
     let reads_on = needs.contains(Needs::LATER_ENDS)
+        || !lifetimes.is_empty()
         || needs.contains(Needs::CACHE_NAMES) && !allocations_tell_caches(trace);
     let last = if reads_on { u64::MAX } else { rules.last_read() };
     let loader = Loader::new(trace, last);

@@ -3,8 +3,7 @@
 
 use std::fs;
 
-use kmt_analyze::pass::Selection;
-use kmt_analyze::pass::TimeRange;
+use kmt_analyze::pass::{Condition, Selection, TimeRange};
 use kmt_analyze::reports::REPORTS;
 use kmt_format::write::Loss;
 
@@ -187,6 +186,60 @@ fn fragmentation_in_a_window_is_that_of_its_events() {
     (0..3).for_each(|number| unmovable(&mut made, 1025 + number));
     made.kmalloc(0, 7, SITE, OBJECT);
     compare_all(&made.finish(), &until("+0..+0.5"), 20);
+}
+
+#[test]
+fn a_stack_behind_a_window_is_of_nothing_in_it() {
+    let mut made = with_unnamed_cache();
+    made.kmalloc(0, 7, SITE, OBJECT + 0x1000);
+    made.stack(0, 7, &[SITE]);
+    made.pages(0, 7, 50, 0);
+    made.stack(0, 7, &[SITE]);
+    made.pages(0, 8, 51, 0);
+    made.kmalloc(1, 7, SITE, OBJECT + 0x2000);
+    made.set_time(5_000_000_000);
+    made.stack(0, 8, &[SITE + 4]);
+    made.stack(1, 7, &[SITE + 4]);
+    compare_all(&made.finish(), &until("+0..+0.5"), 20);
+}
+
+/// A free that was logged late, or that of the new object: the next free would tell, but is behind the window.
+#[test]
+fn a_free_behind_a_window_decides_nothing_in_it() {
+    let mut made = with_unnamed_cache();
+    cache_alloc(&mut made, 0, OBJECT + 0x1000);
+    cache_alloc(&mut made, 0, OBJECT + 0x1000);
+    made.cache_free(0, SITE, OBJECT + 0x1000, b"dentry");
+    made.set_time(5_000_000_000);
+    made.cache_free(0, SITE, OBJECT + 0x1000, b"dentry");
+    compare_all(&made.finish(), &until("+0..+0.5"), 20);
+}
+
+/// The lifetime of an object in the window is known from its free behind it.
+#[test]
+fn lifetimes_of_objects_in_a_window_are_whole() {
+    let mut made = with_unnamed_cache();
+    made.kmalloc(0, 7, SITE, OBJECT + 0x1000);
+    made.set_time(2_000_000_000);
+    made.kfree(0, SITE, OBJECT + 0x1000);
+    let terms = ["lifetime<3s"].map(|term| Condition::parse(term).unwrap()).to_vec();
+    compare(&made.finish(), &Selection { terms, ..until("+0..+0.5") }, 20, |_| true);
+}
+
+/// Pages that hold slab objects, freed behind the window.
+#[test]
+fn slab_pages_of_a_window_are_such_pages_though_freed_behind_it() {
+    let mut made = Made::default();
+    for number in 0..40 {
+        made.event(0, 13, 7, &[5_000 + number, 0, 0xcc0, 0].map(u64::to_le_bytes).concat());
+        made.kmalloc(0, 7, SITE, 0xffff_8880_0000_0000 + ((5_000 + number) << 12));
+        made.set_time((number + 1) * 100_000_000);
+    }
+    made.kfree(0, SITE, 0xffff_8880_0000_0000 + (5_000 << 12));
+    made.pages_free(0, 5_000, 0);
+    made.set_time(9_000_000_000);
+    (1..40).for_each(|number| made.pages_free(0, 5_000 + number, 0));
+    compare_all(&made.finish(), &until("+0..+8"), 20);
 }
 
 #[test]
