@@ -3,7 +3,8 @@
 //! - R1 Events count in merge order; addresses are compared by their low 56 bits.
 //! - R2 An allocation of address 0 is a failure. R3 Frees of 0 and of 1 to 16 are no frees of objects.
 //! - R4 A large kmalloc with two events is one life.
-//! - R5 An allocation of a live address is an implied free of the old life; R6 unless a late free event follows.
+//! - R5 An allocation of a live address is an implied free of the old life; R6 unless a late free event follows. The next
+//!   free tells, if it is not behind what is read for the window ([`Rules::last_read`]).
 //! - R7 A page free or allocation under a live object is an implied free likewise.
 //! - R9 A free matches the life of its address, whichever API it used.
 //! - R10 A free without a life is of an untraced allocation if its address or page had events, else of an object

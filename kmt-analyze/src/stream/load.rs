@@ -16,6 +16,7 @@ const AHEAD: usize = 16;
 struct Job {
     chunk: ChunkRef,
     event_count: u32,
+    t_first: u64,
     behind_gap: bool,
 }
 
@@ -80,6 +81,7 @@ impl<'t, 'd> Loader<'t, 'd> {
         let job = |(_, _, chunk, info, behind_gap): (_, _, _, &EventsInfo, _)| Job {
             chunk,
             event_count: info.event_count,
+            t_first: info.t_first,
             behind_gap,
         };
         Self {
@@ -102,9 +104,9 @@ impl<'t, 'd> Loader<'t, 'd> {
         self.jobs.len()
     }
 
-    /// Events of all chunks.
-    pub fn event_count(&self) -> u64 {
-        self.jobs.iter().map(|j| u64::from(j.event_count)).sum()
+    /// Events of all chunks that start at `last` or before.
+    pub fn event_count_until(&self, last: u64) -> u64 {
+        self.jobs.iter().filter(|job| job.t_first <= last).map(|job| u64::from(job.event_count)).sum()
     }
 
     /// The chunks, and orders for this number of workers; without any, chunks are read by the thread that takes them.

@@ -44,7 +44,7 @@ const KEPT_MAX: u64 = 3_000_000;
 const TOGETHER_LOG2: u32 = 3;
 
 impl OpSample {
-    /// A sample of a trace with this number of events.
+    /// A sample of a trace with this number of events until the last that every pass reads.
     pub fn new(events: u64, rules: &Rules) -> Self {
         Self {
             streams: Streams::default(),

@@ -72,6 +72,7 @@ fn notes(screen: &mut Screen, tables: &PageTables) {
     }
 }
 
+/// Without stacks.
 fn call_sites_unknown(screen: &mut Screen, tables: &PageTables) {
     if tables.callers.is_empty() {
         screen.note("Call sites are unknown: record with --stack kmem:mm_page_alloc.");

@@ -1,4 +1,4 @@
-//! A panic while a chunk is read ends the pass; nothing waits for a chunk that no thread reads.
+//! Chunks that are loaded. A panic while one is read ends the pass; nothing waits for a chunk that no thread reads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
@@ -42,6 +42,13 @@ fn panic_late_on_workers() {
         thread::sleep(Duration::from_millis(200));
         panic!("a worker cannot read");
     }
+}
+
+#[test]
+fn events_until_a_time_are_those_of_any_loader_that_has_them() {
+    let counts = [9, 20, u64::MAX].map(|last| Loader::new(trace(), last).event_count_until(9));
+    assert_eq!(counts, [10; 3]);
+    assert_eq!(Loader::new(trace(), u64::MAX).event_count_until(u64::MAX), 40);
 }
 
 #[test]
