@@ -89,11 +89,6 @@ impl<'d> Body<'d> {
         })
     }
 
-    /// Memory of parts of this body of `len` bytes: none where they are borrowed.
-    pub fn memory_of(&self, len: usize) -> usize {
-        if matches!(self.0, Cow::Owned(_)) { len } else { 0 }
-    }
-
     /// Part of the body that is text.
     pub fn text_part(&self, start: usize, len: u64) -> Option<Cow<'d, str>> {
         match self.part(start, len)? {

@@ -22,8 +22,8 @@ struct Texts<'b, 'd> {
 }
 
 impl<'d> Texts<'_, 'd> {
-    /// The texts of a row, after its memory was charged: rows may share a text, and each has its own copy where the body
-    /// was encoded.
+    /// The texts of a row, after their bytes were charged as memory: rows may share a text, which each has as its own copy
+    /// where the body was encoded, and which readers work through for each row.
     fn of_row<O: Order, const N: usize>(
         &mut self,
         strings: [&StringRef<O>; N],
@@ -31,7 +31,7 @@ impl<'d> Texts<'_, 'd> {
         let mut memory = PER_ENTRY;
         for string in strings {
             self.start_of(string)?;
-            memory = memory.saturating_add(self.body.memory_of(string.len.get() as usize));
+            memory = memory.saturating_add(string.len.get() as usize);
         }
         self.budget.take(memory, self.base)?;
         let mut texts = [const { Cow::Borrowed([].as_slice()) }; N];
