@@ -107,7 +107,7 @@ impl ConditionOf<'_> {
             Key::Pid => Some(condition.holds_number(event.pid().into())),
             Key::Cpu => Some(condition.holds_number(event.cpu().into())),
             Key::Comm => Some(condition.holds_text(self.comm)),
-            Key::Cgroup => Some(condition.holds_for_any(&self.cgroup()?.names())),
+            Key::Cgroup => Some(self.cgroup()?.meets(condition)),
             Key::Event => Some(self.is_event(condition)),
             Key::Node => number(Role::NODE),
             Key::BytesReq => number(Role::BYTES_REQ),
@@ -119,15 +119,15 @@ impl ConditionOf<'_> {
             }
             Key::Module => {
                 let symbol = self.env.symbol_with_offset(event.uint_with(Role::CALL_SITE)?);
-                Some(condition.holds_for_any(&names_of_module(module_of(&symbol)?)))
+                Some(condition.holds_for_any(names_of_module(module_of(&symbol)?)))
             }
             Key::Dir => {
                 let directory = self.source?.directory(event.uint_with(Role::CALL_SITE)?)?;
-                Some(condition.holds_for_any(&directory.names()))
+                Some(condition.holds_for_any(directory.names()))
             }
             Key::File => {
                 let frame = self.source?.shown(event.uint_with(Role::CALL_SITE)?)?;
-                Some(condition.holds_for_any(&frame.files()))
+                Some(condition.holds_for_any(frame.files()))
             }
             Key::Cache => self.cache(condition),
             Key::Gfp => {
@@ -183,7 +183,7 @@ impl ConditionOf<'_> {
 
     fn is_event(&self, condition: &Condition) -> bool {
         let class = self.event.class();
-        condition.holds_for_any(&[class.name.clone(), format!("{}:{}", class.system, class.name)])
+        condition.holds_for_any([&class.name, &format!("{}:{}", class.system, class.name)])
     }
 
     /// The cache that the event names; of kmalloc the size class.
@@ -195,6 +195,6 @@ impl ConditionOf<'_> {
         let is_kmalloc = class.meaning == Meaning::KMALLOC;
         let size = self.event.uint_with(Role::BYTES_ALLOC).filter(|_| is_kmalloc)?;
         let flags = self.rendered(Role::GFP_FLAGS).unwrap_or_default();
-        Some(condition.holds_for_any(&names_of_size(size, &flags)))
+        Some(condition.holds_for_any(names_of_size(size, &flags)))
     }
 }

@@ -1,5 +1,6 @@
 //! The cgroup that an event counts for.
 
+use super::condition::Condition;
 use crate::stream::Origin;
 use crate::trace::cgroups::with_parents;
 use crate::trace::session::Session;
@@ -33,12 +34,12 @@ impl<'s> Cgroup<'s> {
         }
     }
 
-    /// Names that conditions compare: its path and those above it.
-    pub fn names(self) -> Vec<String> {
+    /// True if its path, or one above it, meets the condition.
+    pub fn meets(self, condition: &Condition) -> bool {
         match self {
-            Self::Asynchronous => vec![ASYNCHRONOUS.to_owned()],
-            Self::Path(path) => with_parents(path),
-            Self::Unknown => Vec::new(),
+            Self::Asynchronous => condition.holds_for_any([ASYNCHRONOUS]),
+            Self::Path(path) => condition.holds_for_any(with_parents(&String::from_utf8_lossy(path))),
+            Self::Unknown => condition.holds_for_any([""; 0]),
         }
     }
 }

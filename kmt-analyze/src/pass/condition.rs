@@ -222,8 +222,8 @@ impl Condition {
     }
 
     /// True if one of the names of a thing meets the condition; a negated one has to hold for all.
-    pub fn holds_for_any(&self, names: &[String]) -> bool {
-        let mut holds = names.iter().map(|name| self.holds_text(name.as_bytes()));
+    pub fn holds_for_any(&self, names: impl IntoIterator<Item: AsRef<str>>) -> bool {
+        let mut holds = names.into_iter().map(|name| self.holds_text(name.as_ref().as_bytes()));
         if self.negated { holds.all(|h| h) } else { holds.any(|h| h) }
     }
 

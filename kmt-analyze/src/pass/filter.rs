@@ -99,7 +99,7 @@ impl<'s, 'd> Selector<'s, 'd> {
     /// True if the condition names the size class of the site.
     fn is_size_class(&self, interner: &Interner, condition: &Condition, site: &Site) -> bool {
         let flags = interner.gfp_text(site.gfp_flags);
-        condition.holds_for_any(&names_of_size(site.bytes_alloc, &flags))
+        condition.holds_for_any(names_of_size(site.bytes_alloc, &flags))
     }
 
     fn symbol(&self, address: u64) -> Vec<u8> {
@@ -108,15 +108,15 @@ impl<'s, 'd> Selector<'s, 'd> {
 
     fn is_of_module(&self, condition: &Condition, address: u64) -> bool {
         let symbol = self.symbol(address);
-        module_of(&symbol).is_some_and(|module| condition.holds_for_any(&names_of_module(module)))
+        module_of(&symbol).is_some_and(|module| condition.holds_for_any(names_of_module(module)))
     }
 
     fn is_in_source(&self, condition: &Condition, address: u64) -> bool {
         let source = self.session.source();
         if condition.key == Key::Dir {
-            return source.directory(address).is_some_and(|dir| condition.holds_for_any(&dir.names()));
+            return source.directory(address).is_some_and(|dir| condition.holds_for_any(dir.names()));
         }
-        source.shown(address).is_some_and(|frame| condition.holds_for_any(&frame.files()))
+        source.shown(address).is_some_and(|frame| condition.holds_for_any(frame.files()))
     }
 
     fn site(&self, interner: &Interner, site: &Site) -> bool {
@@ -174,7 +174,7 @@ impl<'s, 'd> Selector<'s, 'd> {
                 Key::Pid => condition.holds_number(origin.pid.into()),
                 Key::Cpu => condition.holds_number(origin.cpu.into()),
                 Key::Comm => condition.holds_text(name),
-                Key::Cgroup => condition.holds_for_any(&cgroup_of(self.session, origin).names()),
+                Key::Cgroup => cgroup_of(self.session, origin).meets(condition),
                 _ => true,
             })
     }

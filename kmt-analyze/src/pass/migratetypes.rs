@@ -2,6 +2,15 @@
 
 use kmt_format::read::Metadata;
 
+/// Most migrate types of a kernel, and bytes of a name; Linux 7.2 has 6, the longest with 10 (mm/vmstat.c).
+const TYPES_MAX: usize = 64;
+const NAME_MAX: usize = 64;
+
+/// Names of types that a line of /proc/pagetypeinfo lists, as many as a kernel can have.
+pub fn names_in(line: &str) -> impl Iterator<Item = &str> {
+    line.split_ascii_whitespace().take_while(|name| name.len() <= NAME_MAX).take(TYPES_MAX)
+}
+
 /// Names in the order of their numbers.
 #[derive(Debug, Clone, Default)]
 pub struct MigrateTypes(Vec<String>);
@@ -15,11 +24,9 @@ impl MigrateTypes {
         let mut names: Vec<String> = Vec::new();
         for line in String::from_utf8_lossy(text).lines() {
             // Node    0, zone      DMA, type    Unmovable      1 ...
-            let Some(name) = line.split_once(", type").and_then(|(_, rest)| rest.split_whitespace().next())
-            else {
-                continue;
-            };
-            if names.iter().any(|n| n == name) {
+            let Some((_, rest)) = line.split_once(", type") else { continue };
+            let Some(name) = names_in(rest).next() else { continue };
+            if names.len() == TYPES_MAX || names.iter().any(|n| n == name) {
                 break;
             }
             names.push(name.to_owned());

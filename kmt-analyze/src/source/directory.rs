@@ -22,9 +22,8 @@ impl<'t> Directory<'t> {
     }
 
     /// Its names in conditions: the directory, and all above it.
-    pub fn names(&self) -> Vec<String> {
-        let above = self.path.match_indices('/').filter_map(|(at, _)| self.path.get(..at));
-        above.chain([self.path.as_ref()]).map(str::to_owned).collect()
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        paths_above(&self.path).chain([self.path.as_ref()])
     }
 
     /// Part of the kernel: the first part of the path, with the second where the first holds many of them.
@@ -40,6 +39,15 @@ impl<'t> Directory<'t> {
     }
 }
 
+/// Most parts of a path whose paths above are looked at: those of the kernel's source have a dozen at most, cgroups some
+/// more, and each is compared for itself.
+const PARTS_MAX: usize = 256;
+
+/// The paths above a path, the shortest first; that of a leading `/` is empty.
+pub fn paths_above(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').take(PARTS_MAX).filter_map(|(at, _)| path.get(..at))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,10 +55,11 @@ mod tests {
     #[test]
     fn directories_have_those_above_and_a_subsystem() {
         let driver = Directory::of("drivers/net/ethernet/a.c");
-        assert_eq!(driver.names(), ["drivers", "drivers/net", "drivers/net/ethernet"]);
+        let names = |directory: &Directory<'_>| directory.names().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(names(&driver), ["drivers", "drivers/net", "drivers/net/ethernet"]);
         assert_eq!(driver.subsystem(), "drivers/net");
         let (fs, top) = (Directory::of("fs/open.c"), Directory::of("x.c"));
-        assert_eq!((fs.subsystem(), top.subsystem(), fs.names()), ("fs", ".", vec!["fs".to_owned()]));
+        assert_eq!((fs.subsystem(), top.subsystem(), names(&fs)), ("fs", ".", vec!["fs".to_owned()]));
         let inferred = Directory { is_inferred: true, ..fs };
         assert_eq!(inferred.marked("fs"), "~fs");
     }

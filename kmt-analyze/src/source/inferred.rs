@@ -61,14 +61,18 @@ fn table() -> &'static HashMap<&'static str, &'static str> {
     TABLE.get_or_init(|| parse(RULES))
 }
 
+/// Longest begin of a name that is looked up: none of the table, and no module's name, is longer.
+const BEGIN_MAX: usize = 64;
+
 /// The value of a name: its own, else that of its longest begin that ends with `_`.
 pub fn by_name<T>(function: &str, of: impl Fn(&str) -> Option<T>) -> Option<T> {
     // Compilers add .constprop.0 and the like.
     let function = function.split('.').next().unwrap_or(function);
     let call = CALLS.iter().find_map(|begin| function.strip_prefix(begin));
     let name = call.map_or(function.trim_start_matches('_').to_owned(), |call| format!("sys_{call}"));
-    let ends = name.rmatch_indices('_').filter_map(|(at, _)| name.get(..=at));
-    of(&name).or_else(|| ends.into_iter().find_map(of))
+    let ends = name.rmatch_indices('_').filter(|(at, _)| *at < BEGIN_MAX);
+    let begins = ends.filter_map(|(at, _)| name.get(..=at));
+    of(&name).or_else(|| begins.into_iter().find_map(of))
 }
 
 /// Lines of a part and its names: functions, their begins with `_` at the end, modules in brackets.
@@ -93,6 +97,22 @@ mod tests {
         assert_eq!(part("vm_area_dup"), Some("mm"));
         assert_eq!(part("vm_area_x"), Some("?"));
         assert_eq!((part("do_brk"), part("do_brk_flags"), part("brk")), (Some("mm"), None, None));
+    }
+
+    #[test]
+    fn few_begins_of_a_long_name_are_looked_up() {
+        let looked_up = std::cell::RefCell::new(Vec::new());
+        let found: Option<()> = by_name(&"a_".repeat(500), |name| {
+            looked_up.borrow_mut().push(name.len());
+            None
+        });
+        let expected: Vec<usize> = [1000].into_iter().chain((2..=BEGIN_MAX).rev().step_by(2)).collect();
+        assert_eq!((found, looked_up.into_inner()), (None, expected));
+    }
+
+    #[test]
+    fn no_begin_of_the_table_is_longer_than_those_that_are_looked_up() {
+        assert!(table().keys().filter(|key| key.ends_with('_')).all(|key| key.len() <= BEGIN_MAX));
     }
 
     #[test]

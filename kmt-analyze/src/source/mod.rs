@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use crate::failure::{Failure, Result};
 
-pub use directory::Directory;
+pub use directory::{Directory, paths_above};
 #[cfg(feature = "dwarf")]
 pub use dwarf::{image, look_up, roots, units};
 pub use frame::Frame;

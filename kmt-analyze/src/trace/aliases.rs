@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 use kmt_format::read::Metadata;
 
+/// Most other names of a cache that are listed, and bytes of one: each of its rows lists them.
+const LISTED_MAX: usize = 128;
+const NAME_MAX: usize = 256;
+
 /// Links of /sys/kernel/slab: one for each merged cache, `ALIAS -> CACHE` in the recording's snapshot.
 ///
 /// Both may be links to a generated name of the form `:0000192`; events have the name of the cache that was created
@@ -12,7 +16,7 @@ use kmt_format::read::Metadata;
 pub struct Aliases {
     /// Target of each link.
     target: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// All links to a target.
+    /// The first links to each target.
     links: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
     recorded: bool,
 }
@@ -27,7 +31,11 @@ impl Aliases {
             let target = target.get(4..).unwrap_or_default();
             let target = target.rsplit(|&b| b == b'/').next().unwrap_or_default();
             out.target.insert(alias.to_vec(), target.to_vec());
-            out.links.entry(target.to_vec()).or_default().push(alias.to_vec());
+            let links = out.links.entry(target.to_vec()).or_default();
+            // One more than are listed: a cache does not list itself.
+            if links.len() <= LISTED_MAX && alias.len() <= NAME_MAX {
+                links.push(alias.to_vec());
+            }
         }
         out
     }
@@ -51,14 +59,15 @@ impl Aliases {
         Some(flags.contains(&b'A'))
     }
 
-    /// Other names of the cache that events name `name`; `None`: unknown.
+    /// Other names of the cache that events name `name`, the first 128; `None`: unknown.
     pub fn others(&self, name: &[u8]) -> Option<Vec<&[u8]>> {
         if !self.recorded {
             return None;
         }
         let target = self.target.get(name).map_or(name, Vec::as_slice);
         let links = self.links.get(target).map(Vec::as_slice).unwrap_or_default();
-        Some(links.iter().filter(|l| l.as_slice() != name).map(Vec::as_slice).collect())
+        let others = links.iter().map(Vec::as_slice).filter(|link| *link != name);
+        Some(others.take(LISTED_MAX).collect())
     }
 }
 
@@ -74,6 +83,13 @@ mod tests {
         assert_eq!(aliases.others(b"dmaengine"), Some(vec![&b"bio-184"[..]]));
         assert_eq!(aliases.others(b"dentry"), Some(Vec::new()));
         assert_eq!(Aliases::parse(None).others(b"dentry"), None);
+        let many: String = (0..1_000).map(|i| format!("c{i} -> :0000192\n")).collect();
+        let aliases = Aliases::parse(Some(many.as_bytes()));
+        assert_eq!([&b"c7"[..], b"c999"].map(|name| aliases.others(name).unwrap().len()), [LISTED_MAX; 2]);
+    }
+
+    #[test]
+    fn a_letter_of_the_generated_name_tells_that_a_cache_is_accounted() {
         let accounted =
             Aliases::parse(Some(b"filp -> :aA-0000256\nbio-184 -> :0000192\ncred -> :A-0000192\n"));
         let names = [&b"filp"[..], b"cred", b"bio-184", b"dentry"];

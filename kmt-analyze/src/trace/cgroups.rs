@@ -11,6 +11,7 @@ use kmt_format::schema::EventClass;
 
 use super::rare_events::rare_events;
 use crate::int_hash::IntHash;
+use crate::source::paths_above;
 
 /// include/uapi/linux/sched.h, 2.6.12 and 5.7 to 7.2.
 const CLONE_THREAD: u64 = 0x1_0000;
@@ -148,12 +149,10 @@ fn rows(trace: &Trace<'_>) -> (Vec<Row>, u32) {
     (rows, hierarchy)
 }
 
-/// A path and the paths above it, as texts to compare with.
-pub fn with_parents(path: &[u8]) -> Vec<String> {
-    let path = String::from_utf8_lossy(path);
-    let parents = path.match_indices('/').skip(1).filter_map(|(at, _)| path.get(..at)).map(str::to_owned);
-    let root = (path.len() > 1).then(|| "/".to_owned());
-    root.into_iter().chain(parents).chain(std::iter::once(path.to_string())).collect()
+/// A path and the paths above it.
+pub fn with_parents(path: &str) -> impl Iterator<Item = &str> {
+    let root = (path.len() > 1).then_some("/");
+    root.into_iter().chain(paths_above(path).skip(1)).chain([path])
 }
 
 #[cfg(test)]
@@ -254,7 +253,8 @@ mod tests {
 
     #[test]
     fn a_condition_is_met_by_a_parent() {
-        assert_eq!(with_parents(b"/a/b/c"), ["/", "/a", "/a/b", "/a/b/c"]);
-        assert_eq!(with_parents(b"/"), ["/"]);
+        let paths = |path: &'static str| with_parents(path).collect::<Vec<_>>();
+        assert_eq!(paths("/a/b/c"), ["/", "/a", "/a/b", "/a/b/c"]);
+        assert_eq!(paths("/"), ["/"]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// One line of /proc/slabinfo, version 2.1 (mm/slab_common.c, 4.4 to 7.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,20 +132,22 @@ pub fn sysfs_line(line: &str) -> Option<(&str, impl Iterator<Item = (&str, &str)
 }
 
 /// Numbers of /sys/kernel/slab: by cache, then by file.
-pub type Sysfs = BTreeMap<String, BTreeMap<String, u64>>;
+pub type Sysfs = BTreeMap<String, Arc<BTreeMap<String, u64>>>;
 
 /// Parses the snapshot of /sys/kernel/slab.
 pub fn parse_sysfs(text: &[u8]) -> Sysfs {
     let text = String::from_utf8_lossy(text);
-    let mut out = Sysfs::new();
+    let mut caches: BTreeMap<&str, BTreeMap<String, u64>> = BTreeMap::new();
     for line in text.lines() {
         let Some((cache, files)) = sysfs_line(line) else { continue };
         for (file, value) in files {
             if let Ok(value) = value.parse() {
-                out.entry(cache.to_owned()).or_default().insert(file.to_owned(), value);
+                caches.entry(cache).or_default().insert(file.to_owned(), value);
             }
         }
     }
+    let mut out: Sysfs =
+        caches.into_iter().map(|(cache, values)| (cache.to_owned(), Arc::new(values))).collect();
     // A link has the values of its cache.
     for line in text.lines() {
         let Some((alias, target)) = line.split_once(" -> ") else { continue };

@@ -42,7 +42,7 @@ pub struct CacheRow {
     pub cache: String,
     /// `cache`, `kmalloc` for a size class, `nameless`.
     pub kind: &'static str,
-    /// Other names of the same cache: SLUB merges caches of like size. `null`: not known.
+    /// Other names of the same cache, at most 128: SLUB merges caches of like size. `null`: not known.
     pub aliases: Option<Vec<String>>,
     /// Smallest bytes_alloc.
     pub object_size_min: u64,

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::traced::Traced;
 use crate::collect::mixing::MixingSums;
+use crate::pass::migratetypes::names_in;
 use crate::render::text::escaped;
 
 /// Pageblocks with live pages of the trace.
@@ -238,8 +239,7 @@ fn zone_blocks(text: &[u8]) -> Vec<ZoneBlocks> {
     let text = String::from_utf8_lossy(text);
     let mut lines = text.lines().skip_while(|l| !l.starts_with("Number of blocks type"));
     let Some(heading) = lines.next() else { return Vec::new() };
-    let types: Vec<&str> =
-        heading.trim_start_matches("Number of blocks type").split_ascii_whitespace().collect();
+    let types: Vec<&str> = names_in(heading.trim_start_matches("Number of blocks type")).collect();
     let line = |line: &str| {
         let (node, rest) = line.strip_prefix("Node")?.split_once(", zone")?;
         let mut words = rest.split_ascii_whitespace();

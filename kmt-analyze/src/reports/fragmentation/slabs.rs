@@ -1,12 +1,10 @@
 //! Bytes of slabs that no object can take, and bytes that debug options add to objects, from the snapshots.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::traced::Traced;
 use crate::reports::common::ReportContext;
-use crate::trace::slabinfo::{self, SlabInfoLine};
+use crate::trace::slabinfo::{self, SlabInfoLine, Sysfs};
 
 /// Bytes of all slabs that no object can use.
 #[derive(Debug, Serialize)]
@@ -49,9 +47,6 @@ pub struct CacheTail {
     /// Capacity of the slabs in objects.
     pub num_objs: u64,
 }
-
-/// Values of /sys/kernel/slab by cache and file.
-type SlabSysfs = BTreeMap<String, BTreeMap<String, u64>>;
 
 /// Snapshots, the best first.
 const SNAPSHOTS: [&str; 3] = ["slabinfo.after", "slabinfo.before", "slabinfo"];
@@ -101,7 +96,7 @@ pub fn compute(traced: &Traced<'_, '_, '_>) -> Option<SlabTails> {
     })
 }
 
-fn cache(info: &SlabInfoLine, sysfs: Option<&SlabSysfs>, page_size: u64) -> CacheTail {
+fn cache(info: &SlabInfoLine, sysfs: Option<&Sysfs>, page_size: u64) -> CacheTail {
     let files = sysfs.and_then(|sysfs| sysfs.get(&info.name));
     let metadata = files.map(|files| {
         let on = |name| files.get(name).is_some_and(|&v| v != 0);

@@ -143,7 +143,7 @@ impl Files {
 }
 
 /// Commands beside the reports as JSON.
-const OTHERS: [&str; 47] = [
+const OTHERS: [&str; 52] = [
     "summary",
     "findings",
     "all",
@@ -152,6 +152,11 @@ const OTHERS: [&str; 47] = [
     "callers --by task,cache,gfp --json",
     "callers --at +0.001 --json",
     "caches --where lifetime>1us --json",
+    "callers --where dir~x --json",
+    "callers --where cgroup~x --json",
+    "memory --by cgroup,dir --json",
+    "callers --by subsystem,module --json",
+    "info --diff --json",
     "callgraph --json --top-down --min 0",
     "callgraph --json --min 0",
     "callgraph --json --pages",

@@ -75,6 +75,36 @@ fn pairs_of_call_site_and_cache() {
     bounded(&sites_and_caches(100_000), &["export dhat --force -o OUT"]);
 }
 
+/// Conditions look at all paths above one.
+#[test]
+fn parts_of_a_path() {
+    bounded(&texts::directories(200_000), &["callers --where dir~a --json"]);
+    bounded(&texts::cgroup_parents(200_000), &["callers --where cgroup~a --json"]);
+}
+
+#[test]
+fn names_and_values_of_a_cache() {
+    bounded(&attached::slab_sysfs(10_000), &["fragmentation --json", "caches --json"]);
+}
+
+#[test]
+fn names_of_migrate_types() {
+    bounded(&attached::types_of_pages(100_000), &["dump", "pages --json"]);
+    bounded(&attached::long_type_of_pages(10_000), &["fragmentation --json"]);
+}
+
+/// Rows of one long text: the file is refused, and the limit is named.
+#[test]
+fn rows_that_share_a_text() {
+    let scratch = Scratch::new();
+    let path = scratch.0.join("file.kmt");
+    for file in [texts::lines_of_one_file(10_000), texts::tasks_of_one_cgroup(10_000)] {
+        fs::write(&path, file).unwrap();
+        let told = stderr(&run(&["summary"], &path));
+        assert!(told.contains("the limit `metadata` is"), "{told}");
+    }
+}
+
 /// 60,000 events of one long text: the chunk is left out, and the limit is named.
 #[test]
 fn events_that_share_a_text() {

@@ -21,7 +21,7 @@ pub struct CacheShare {
     pub cache: String,
     /// Survivors.
     pub survivors: u64,
-    /// Other names of the cache, which the kernel has merged; `null`: unknown.
+    /// Other names of the cache, at most 128, which the kernel has merged; `null`: unknown.
     pub aliases: Option<Vec<String>>,
 }
 

@@ -18,6 +18,20 @@ pub fn percpu(count: u64) -> Vec<u8> {
     made.finish()
 }
 
+/// Each area, and each percpu allocation, lies in part in the one before.
+pub fn overlapping(count: u64) -> Vec<u8> {
+    let mut made = Made::default();
+    let fields = ["addr", "size", "failed"].map(|name| (LONG, name, 8));
+    made.class("vmalloc", "alloc_vmap_area", 30, &fields, "\"%lx\", REC->addr");
+    let fields = ["call_site", "size", "ptr", "bytes_alloc"].map(|name| (LONG, name, 8));
+    made.class("percpu", "percpu_alloc_percpu", 31, &fields, "\"%lx\", REC->ptr");
+    for i in 0..count {
+        made.event(0, 30, 7, &bytes(&[HEAP + (i << 12), 1 << 30, 0]));
+        made.event(0, 31, 7, &bytes(&[SITE, 1 << 20, i * 8, 1 << 20]));
+    }
+    made.finish()
+}
+
 /// Areas, each with a stack of its own, and their lines in vmallocinfo.
 pub fn vmalloc(count: u64) -> Vec<u8> {
     let mut made = Made::default();

@@ -56,6 +56,29 @@ pub fn parentheses(count: u64) -> Vec<u8> {
     printed(&format!("\"%lu\", {open}REC->value{closed}"), 1_000, |i| i)
 }
 
+/// Events of a class with a long name.
+pub fn long_name(count: u64) -> Vec<u8> {
+    many(count, &"x".repeat(count as usize * 10), "value", "\"%lu\", REC->value")
+}
+
+/// Events of a class with a field that has a long name.
+pub fn long_field(count: u64) -> Vec<u8> {
+    many(count, "system", &"x".repeat(count as usize * 10), "\"\"")
+}
+
+/// Events of which a long text is printed.
+pub fn long_print(count: u64) -> Vec<u8> {
+    many(count, "system", "value", &format!("\"{} %lu\", REC->value", "x".repeat(count as usize * 10)))
+}
+
+fn many(count: u64, name: &str, field: &str, print: &str) -> Vec<u8> {
+    let mut made = Made::default();
+    made.class("system", name, 20, &[(LONG, field, 8)], print);
+    (0..count).for_each(|i| made.event(0, 20, 7, &bytes(&[i])));
+    made.kmalloc(0, 7, SITE, HEAP);
+    made.finish()
+}
+
 fn printed(print: &str, events: u64, value: impl Fn(u64) -> u64) -> Vec<u8> {
     let mut made = Made::default();
     made.class("system", "printed", 20, &[(LONG, "value", 8)], print);

@@ -1,6 +1,7 @@
 //! Files that have much of one thing, in any number: twice as many must not cost much more than twice.
 
 mod areas;
+pub mod attached;
 mod formats;
 mod objects;
 mod pages;
@@ -8,6 +9,7 @@ mod products;
 mod stored;
 mod tables;
 mod tasks;
+pub mod texts;
 
 pub use products::*;
 
@@ -88,11 +90,33 @@ pub fn all() -> Vec<Dimension> {
         dimension("list of __print_flags", 2_000, formats::flags),
         dimension("arguments of a format", 1_000, formats::arguments),
         dimension("parentheses of a format", 5_000, formats::parentheses),
+        dimension("length of the name of an event", 5_000, formats::long_name),
+        dimension("length of the name of a field", 5_000, formats::long_field),
+        dimension("length of a format", 5_000, formats::long_print),
         dimension("CPUs", 4_000, stored::cpus),
         dimension("CPUs with a page", 4_000, |n| page_on_each_cpu(n as u32)),
         dimension("chunks", 10_000, stored::chunks),
         dimension("losses", 10_000, stored::losses),
         dimension("chunks without events", 20_000, stored::empty_chunks),
         dimension("texts", 20_000, stored::texts),
+        dimension("directories above a file", 50_000, texts::directories),
+        dimension("cgroups above a cgroup", 50_000, texts::cgroup_parents),
+        dimension("lines of one file with a long name", 5_000, texts::lines_of_one_file),
+        dimension("tasks of one cgroup with a long path", 5_000, texts::tasks_of_one_cgroup),
+        dimension("parts of names of functions", 30_000, texts::parts_of_names),
+        dimension("length of the name of a function", 30_000, texts::long_function),
+        dimension("length of the name of a module", 30_000, texts::long_module),
+        dimension("length of the name of a flag", 30_000, texts::long_flag),
+        dimension("values and links of a cache", 2_000, attached::slab_sysfs),
+        dimension("names of migrate types", 20_000, attached::types_of_pages),
+        dimension("length of the name of a migrate type", 2_000, attached::long_type_of_pages),
+        dimension("lines of zones and counters", 20_000, attached::zones),
+        dimension("lines of accounts of the kernel", 20_000, attached::accounts),
+        dimension("conditions of events", 20_000, attached::conditions),
+        dimension("pages of one frame", 50_000, pages::one_frame),
+        dimension("blocks that overlap", 50_000, pages::overlapping),
+        dimension("areas that overlap", 20_000, areas::overlapping),
+        dimension("steps back of a clock", 50_000, objects::steps_back),
+        dimension("depth of a recursion", 2_000, tasks::recursion),
     ]
 }

@@ -69,6 +69,16 @@ pub fn gaps(count: u64) -> Vec<u8> {
     })
 }
 
+/// Each event of a CPU comes before the one before, and after one of another CPU.
+pub fn steps_back(count: u64) -> Vec<u8> {
+    many(count, |made, i| {
+        made.set_time((1 << 40) - i * 1_000);
+        made.kmalloc((i % 3) as u32, 7, SITE, HEAP + i * 64);
+        made.set_time((1 << 30) + i * 1_000);
+        made.kfree(((i + 1) % 3) as u32, SITE, HEAP + i * 64);
+    })
+}
+
 fn facts(count: u64, facts: impl Fn(u64) -> [u64; 4]) -> Vec<u8> {
     many(count, |made, i| {
         let rest = [&[SITE, HEAP + i * 64], &facts(i)[..]].concat();

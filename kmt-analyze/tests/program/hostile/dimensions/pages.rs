@@ -56,6 +56,23 @@ pub fn stacks(count: u64) -> Vec<u8> {
     made.finish()
 }
 
+/// One frame is allocated again and again, and not freed.
+pub fn one_frame(count: u64) -> Vec<u8> {
+    let mut made = Made::default();
+    (0..count).for_each(|i| made.pages((i % 2) as u32, i as i32 % 100, 1 << 20, (i % 11) as u32));
+    made.finish()
+}
+
+/// Each block lies in part in the one before, and is freed in part.
+pub fn overlapping(count: u64) -> Vec<u8> {
+    let mut made = Made::default();
+    for i in 0..count {
+        made.pages(0, 7, (1 << 30) - i, 10);
+        made.pages_free(1, (1 << 30) - i + 512, 9);
+    }
+    made.finish()
+}
+
 /// Blocks that fall back to another type, each in another pageblock.
 pub fn fallbacks(count: u64) -> Vec<u8> {
     let mut made = Made::default();

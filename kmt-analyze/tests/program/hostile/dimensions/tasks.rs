@@ -84,6 +84,17 @@ pub fn depth(count: u64) -> Vec<u8> {
     made.finish()
 }
 
+/// Stacks of functions that call themselves and each other, each deeper than the one before.
+pub fn recursion(count: u64) -> Vec<u8> {
+    let mut made = Made::default();
+    for i in 0..40 {
+        made.kmalloc(0, 7, SITE, HEAP + i * 64);
+        let stack: Vec<u64> = (0..count * (i + 1) / 40).map(|k| SITE + k * k % 7 * 16).collect();
+        made.stack(0, 7, &stack);
+    }
+    made.finish()
+}
+
 /// Direct reclaim of many tasks, one within the time of the other.
 pub fn stalls(count: u64) -> Vec<u8> {
     let mut made = Made::default();
