@@ -45,6 +45,9 @@ pub struct Limits {
     pub shapes: u32,
     /// Fields of one event class, common fields included.
     pub fields: u32,
+    /// Bytes of the names of one event class: its system, its own name and those of its fields. Readers repeat them for
+    /// each of its events.
+    pub names: u32,
     /// Chunks in a file.
     pub chunks: u64,
     /// Damaged places that a reader lists before it stops listing and only counts.
@@ -67,6 +70,7 @@ impl Default for Limits {
             classes: 65_520,
             shapes: 65_520,
             fields: 256,
+            names: 16_384,
             chunks: 1 << 32,
             damages: 1_000,
         }
@@ -82,7 +86,7 @@ impl Limits {
     pub const ARRAYS_FACTOR: u64 = 16;
 
     /// Names of all limits, as [`Limits::set`] takes and errors give them.
-    pub const NAMES: [&'static str; 15] = [
+    pub const NAMES: [&'static str; 16] = [
         "chunk_len",
         "event_body_len",
         "decoded_len",
@@ -96,6 +100,7 @@ impl Limits {
         "classes",
         "shapes",
         "fields",
+        "names",
         "chunks",
         "damages",
     ];
@@ -118,6 +123,7 @@ impl Limits {
             ("classes", Ok(value)) => self.classes = value,
             ("shapes", Ok(value)) => self.shapes = value,
             ("fields", Ok(value)) => self.fields = value,
+            ("names", Ok(value)) => self.names = value,
             ("damages", Ok(value)) => self.damages = value as usize,
             _ => return false,
         }
@@ -171,6 +177,7 @@ setters! {
     classes: u32,
     shapes: u32,
     fields: u32,
+    names: u32,
     chunks: u64,
     damages: usize,
 }

@@ -1,7 +1,6 @@
 //! System calls, which the kernel prints in C and not by their `print fmt`: `sys_dup2(oldfd: 0xb, newfd: 1)` and
 //! `sys_dup2 -> 0x1` (kernel/trace/trace_syscalls.c).
 
-use super::conversion::TEXT_MAX;
 use super::env::PrintEnv;
 use crate::kernel::{FieldKind, KernelVersion, unused_bits};
 use crate::read::Event;
@@ -24,12 +23,7 @@ pub(super) fn enter(out: &mut Vec<u8>, name: &str, event: &Event<'_>, env: &Prin
     out.extend_from_slice(format!("sys_{}(", name.strip_prefix("sys_enter_").unwrap_or(name)).as_bytes());
     // The first field of its own is the number of the call.
     let arguments = class.fields.iter().enumerate().skip(class.common_count.saturating_add(1));
-    let end = out.len().saturating_add(TEXT_MAX);
     for (number, (index, field)) in arguments.enumerate() {
-        // A hostile file has names of fields that are as long as a file can say.
-        if out.len() >= end {
-            break;
-        }
         let separator = if number > 0 { ", " } else { "" };
         let value = event.uint(index).unwrap_or(0);
         let text = match value {

@@ -411,6 +411,7 @@ fn limits_are_the_code() {
         ("classes", "65,520", limits.classes == 65_520),
         ("shapes", "65,520", limits.shapes == 65_520),
         ("fields", "256", limits.fields == 256),
+        ("names", "16,384", limits.names == 16_384),
         ("chunks", "2^32", limits.chunks == 1 << 32),
     ] {
         let row = section.lines().find(|line| line.starts_with(&format!("| {name} |"))).unwrap();

@@ -202,6 +202,7 @@ struct Tables<'d, 'b, O: Order + 'static> {
     /// Size of the value word.
     long_size: usize,
     fields_max: u32,
+    names_max: u32,
 }
 
 impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
@@ -248,6 +249,7 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
             heap,
             long_size,
             fields_max: limits.fields,
+            names_max: limits.names,
         })
     }
 
@@ -315,6 +317,14 @@ impl<'d, 'b, O: Order + 'static> Tables<'d, 'b, O> {
         let print_fmt = start.zip(end).map(|(s, e)| s as usize..e as usize);
         let print_fmt = print_fmt.filter(|range| format.get(range.clone()).is_some());
         let print_fmt = print_fmt.ok_or_else(|| self.bad("a print fmt lies outside its format"))?;
+        let names_len = EventClass::names_len(system, name, &fields) as u64;
+        within_at(
+            self.base,
+            "names",
+            "the bytes of the names of an event",
+            names_len,
+            self.names_max.into(),
+        )?;
         self.take(PER_CLASS.saturating_add(system.len()).saturating_add(name.len()))?;
         let format_text = self.shared_text(&row.format_text, format)?;
         Ok(EventClass {

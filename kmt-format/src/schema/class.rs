@@ -4,7 +4,7 @@ use core::ops::Range;
 use std::sync::Arc;
 
 use super::{Meaning, Role};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{EventFormat, Field};
 
 /// One tracepoint as the traced kernel described it, and what it means.
@@ -32,6 +32,10 @@ pub struct EventClass {
 }
 
 impl EventClass {
+    /// Most bytes of the names of a class together: those of its system, its own and those of its fields: a kernel's
+    /// names have 64 bytes at most (`MAX_EVENT_NAME_LEN`, kernel/trace/trace.h 7.2), and its events some 20 fields.
+    pub const NAMES_MAX: usize = 16_384;
+
     /// The class that a `format` file in `events/SYSTEM/` describes; `long_size` is the kernel's, 4 or 8 bytes.
     ///
     /// ```
@@ -47,9 +51,14 @@ impl EventClass {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not that of a `format` file.
+    /// Returns an error if the text is not that of a `format` file, or its names have more than
+    /// [`NAMES_MAX`](Self::NAMES_MAX) bytes.
     pub fn from_format(system: &str, text: &str, long_size: usize) -> Result<Self> {
         let EventFormat { name, id, fields, common_count, print_fmt } = EventFormat::parse(text, long_size)?;
+        if Self::names_len(system, &name, &fields) > Self::NAMES_MAX {
+            let what = "its names have more than 16,384 bytes";
+            return Err(Error::new(ErrorKind::KernelText { file: "format", what }));
+        }
         let role = |(i, field): (usize, &Field)| match Role::of(system, &name, &field.name) {
             // The id is at the start of every record; another field of that name is like any other.
             Role::EVENT_ID if i > 0 => Role::NONE,
@@ -60,6 +69,12 @@ impl EventClass {
         let (system, format_text) = (system.to_owned(), Arc::from(text));
         let (fields, roles) = (fields.into(), roles.into());
         Ok(Self { id, system, name, meaning, fields, roles, common_count, format_text, print_fmt })
+    }
+
+    /// Bytes of its names: of its system, its own and those of its fields.
+    pub(crate) fn names_len(system: &str, name: &str, fields: &[Field]) -> usize {
+        let of_fields = fields.iter().fold(0usize, |sum, field| sum.saturating_add(field.name.len()));
+        of_fields.saturating_add(system.len()).saturating_add(name.len())
     }
 
     /// Index of the first field with that role.

@@ -124,6 +124,7 @@ fn changed(m: Maker, layout: Layout) -> Vec<Defect> {
         ("classes-at-limit", "classes-above-limit", "classes", 1),
         ("shapes-at-limit", "shapes-above-limit", "shapes", 3),
         ("fields-at-limit", "fields-above-limit", "fields", 10),
+        ("names-at-limit", "names-above-limit", "names", NAMES_LEN),
     ] {
         let small = || Broken::new(&[Op::Event(0, m.kmalloc(1_000, 0x40, 100))], layout);
         let file = small();
@@ -135,6 +136,9 @@ fn changed(m: Maker, layout: Layout) -> Vec<Defect> {
     }
     out
 }
+
+/// Bytes of the names of kmalloc: its system, its own and those of its fields.
+const NAMES_LEN: u64 = 109;
 
 /// The arrays of 32 events are one array, which counts for each of them.
 fn arrays(m: Maker, layout: Layout) -> Vec<Defect> {
