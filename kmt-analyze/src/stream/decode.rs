@@ -46,6 +46,10 @@ pub struct Decoder<'t> {
     join: Option<StackJoin>,
 }
 
+/// Bytes of names of allocation flags at most; all flags of Linux 7.2 together have some 500. Rows of reports each have
+/// them.
+const FLAGS_TEXT_MAX: usize = 1024;
+
 /// Prints allocation flags as the kernel does.
 struct FlagTexts<'t> {
     env: PrintEnv<'t>,
@@ -303,7 +307,8 @@ impl<'t> Decoder<'t> {
         if let Some(texts) = &mut self.flags {
             let flags = plan.uint(&event, Role::GFP_FLAGS);
             if let Some(flags) = flags.filter(|flags| !self.interner.gfp.contains_key(flags)) {
-                let text = texts.of(&event).unwrap_or_else(|| self.interner.gfp_text(flags));
+                let text = texts.of(&event).filter(|text| text.len() <= FLAGS_TEXT_MAX);
+                let text = text.unwrap_or_else(|| self.interner.gfp_text(flags));
                 self.interner.gfp.insert(flags, text);
             }
         }

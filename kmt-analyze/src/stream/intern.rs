@@ -206,7 +206,8 @@ pub struct SelectedItems {
 }
 
 impl Interner {
-    /// Names of allocation flags, as the kernel prints them; in hexadecimal, where no event has them.
+    /// Names of allocation flags, as the kernel prints them; in hexadecimal, where no event has them, or where they are
+    /// longer than those of any kernel.
     pub fn gfp_text(&self, gfp_flags: u64) -> Vec<u8> {
         self.gfp.get(&gfp_flags).cloned().unwrap_or_else(|| format!("{gfp_flags:#x}").into_bytes())
     }

@@ -88,6 +88,11 @@ fn names_and_values_of_a_cache() {
 }
 
 #[test]
+fn names_of_flags() {
+    bounded(&texts::long_flag(20_000), &["callers --by task,cache,gfp --json"]);
+}
+
+#[test]
 fn names_of_migrate_types() {
     bounded(&attached::types_of_pages(100_000), &["dump", "pages --json"]);
     bounded(&attached::long_type_of_pages(10_000), &["fragmentation --json"]);
@@ -102,6 +107,18 @@ fn rows_that_share_a_text() {
         fs::write(&path, file).unwrap();
         let told = stderr(&run(&["summary"], &path));
         assert!(told.contains("the limit `metadata` is"), "{told}");
+    }
+}
+
+/// What readers repeat for each event is limited.
+#[test]
+fn events_that_share_a_name() {
+    let scratch = Scratch::new();
+    let path = scratch.0.join("file.kmt");
+    for file in [formats::long_name(10), formats::long_field(10)] {
+        fs::write(&path, file).unwrap();
+        let told = stderr(&run(&["summary", "--limit", "names=9999"], &path));
+        assert!(told.contains("the limit `names` is 9999"), "{told}");
     }
 }
 

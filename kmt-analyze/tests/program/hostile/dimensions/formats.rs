@@ -56,19 +56,22 @@ pub fn parentheses(count: u64) -> Vec<u8> {
     printed(&format!("\"%lu\", {open}REC->value{closed}"), 1_000, |i| i)
 }
 
+/// A name about as long as those of a class may be.
+const NAME_LEN: usize = 16_000;
+
 /// Events of a class with a long name.
 pub fn long_name(count: u64) -> Vec<u8> {
-    many(count, &"x".repeat(count as usize * 10), "value", "\"%lu\", REC->value")
+    many(count, &"x".repeat(NAME_LEN), "value", "\"%lu\", REC->value")
 }
 
 /// Events of a class with a field that has a long name.
 pub fn long_field(count: u64) -> Vec<u8> {
-    many(count, "system", &"x".repeat(count as usize * 10), "\"\"")
+    many(count, "system", &"x".repeat(NAME_LEN), "\"\"")
 }
 
 /// Events of which a long text is printed.
 pub fn long_print(count: u64) -> Vec<u8> {
-    many(count, "system", "value", &format!("\"{} %lu\", REC->value", "x".repeat(count as usize * 10)))
+    many(count, "system", "value", &format!("\"{} %lu\", REC->value", "x".repeat(60_000)))
 }
 
 fn many(count: u64, name: &str, field: &str, print: &str) -> Vec<u8> {

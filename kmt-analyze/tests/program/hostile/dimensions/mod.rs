@@ -2,7 +2,7 @@
 
 mod areas;
 pub mod attached;
-mod formats;
+pub mod formats;
 mod objects;
 mod pages;
 mod products;
@@ -90,9 +90,9 @@ pub fn all() -> Vec<Dimension> {
         dimension("list of __print_flags", 2_000, formats::flags),
         dimension("arguments of a format", 1_000, formats::arguments),
         dimension("parentheses of a format", 5_000, formats::parentheses),
-        dimension("length of the name of an event", 5_000, formats::long_name),
-        dimension("length of the name of a field", 5_000, formats::long_field),
-        dimension("length of a format", 5_000, formats::long_print),
+        dimension("events with a long name", 4_000, formats::long_name),
+        dimension("events with a long name of a field", 4_000, formats::long_field),
+        dimension("events with a long text", 1_000, formats::long_print),
         dimension("CPUs", 4_000, stored::cpus),
         dimension("CPUs with a page", 4_000, |n| page_on_each_cpu(n as u32)),
         dimension("chunks", 10_000, stored::chunks),
@@ -106,7 +106,7 @@ pub fn all() -> Vec<Dimension> {
         dimension("parts of names of functions", 30_000, texts::parts_of_names),
         dimension("length of the name of a function", 30_000, texts::long_function),
         dimension("length of the name of a module", 30_000, texts::long_module),
-        dimension("length of the name of a flag", 30_000, texts::long_flag),
+        dimension("objects of a flag with a long name", 2_000, texts::long_flag),
         dimension("values and links of a cache", 2_000, attached::slab_sysfs),
         dimension("names of migrate types", 20_000, attached::types_of_pages),
         dimension("length of the name of a migrate type", 2_000, attached::long_type_of_pages),

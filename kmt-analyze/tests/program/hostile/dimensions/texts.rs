@@ -61,16 +61,16 @@ pub fn long_module(count: u64) -> Vec<u8> {
     with(|writer| writer.add_symbols(&table, &[]).unwrap())
 }
 
-/// A flag with a long name that all objects were allocated with.
+/// A flag with a long name that objects and pages were allocated with, each with others beside it.
 pub fn long_flag(count: u64) -> Vec<u8> {
     let mut made = Made::default();
     let fields = ["call_site", "ptr", "bytes_req", "bytes_alloc", "gfp_flags"].map(|name| (LONG, name, 8));
     let print = format!(
         "\"%lx %s\", REC->ptr, __print_flags(REC->gfp_flags, \"|\", {{ 1, \"{}\" }})",
-        "x".repeat(count as usize)
+        "x".repeat(60_000)
     );
     made.class("kmem", "kmem_cache_alloc", 20, &fields, &print);
-    for i in 0..SITES {
+    for i in 0..count {
         made.event(0, 20, i as i32, &bytes(&[SITE + i * 16, HEAP + i * 64, 60, 64, i << 1 | 1]));
     }
     made.finish()
