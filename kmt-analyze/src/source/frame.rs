@@ -6,6 +6,10 @@ use kmt_format::tables::SourceLine;
 
 use super::directory::Directory;
 
+/// Bytes of a path at most, as Linux has it (include/uapi/linux/limits.h); names of functions have fewer. Each row of a
+/// report may have one.
+pub const PATH_MAX: usize = 4096;
+
 /// A function of an address: the one that holds it, or one that is inlined there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame<'t> {
@@ -21,6 +25,11 @@ impl<'t> Frame<'t> {
     pub(super) fn of(line: &'t SourceLine<'_>) -> Self {
         let (function, file) = (String::from_utf8_lossy(&line.function), String::from_utf8_lossy(&line.file));
         Self { function, file, line: line.line }
+    }
+
+    /// True if it has a file, and names that can be those of a file and a function.
+    pub(super) fn is_known(&self) -> bool {
+        (1..=PATH_MAX).contains(&self.file.len()) && self.function.len() <= PATH_MAX
     }
 
     /// `fs/ext4/super.c:1394`

@@ -50,17 +50,14 @@ impl<'d> SourceTable<'d> {
         self.looked_up.is_empty() && self.file.is_none_or(|metadata| metadata.lines.is_empty())
     }
 
-    /// Functions of an address, the innermost first; those without a file are left out.
+    /// Functions of an address, the innermost first, at most 256; those without a file are left out.
     pub fn frames(&self, address: u64) -> Vec<Frame<'_>> {
-        let is_known = |frame: &Frame<'_>| !frame.file.is_empty();
         let first = self.looked_up.partition_point(|line| line.address < address);
         let rest = self.looked_up.get(first..).unwrap_or_default();
         let here = rest.iter().take_while(|line| line.address == address);
-        let frames: Vec<Frame<'_>> = here.map(Frame::of).filter(is_known).collect();
+        let frames: Vec<Frame<'_>> = known(here);
         match self.file {
-            Some(metadata) if frames.is_empty() => {
-                metadata.lines_at(address).map(Frame::of).filter(is_known).collect()
-            }
+            Some(metadata) if frames.is_empty() => known(metadata.lines_at(address)),
             _ => frames,
         }
     }
@@ -101,6 +98,13 @@ impl<'d> SourceTable<'d> {
     pub fn has_directories(&self) -> bool {
         !self.is_empty() || self.symbols.is_some_and(|symbols| !symbols.is_empty())
     }
+}
+
+/// Most functions of one address: compilers nest some ten of them. Each row of a report may have them.
+const FRAMES_MAX: usize = 256;
+
+fn known<'t, 'l: 't>(lines: impl Iterator<Item = &'t SourceLine<'l>>) -> Vec<Frame<'t>> {
+    lines.take(FRAMES_MAX).map(Frame::of).filter(Frame::is_known).collect()
 }
 
 #[cfg(test)]

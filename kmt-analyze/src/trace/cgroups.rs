@@ -11,13 +11,13 @@ use kmt_format::schema::EventClass;
 
 use super::rare_events::rare_events;
 use crate::int_hash::IntHash;
-use crate::source::paths_above;
+use crate::source::{PATH_MAX, paths_above};
 
 /// include/uapi/linux/sched.h, 2.6.12 and 5.7 to 7.2.
 const CLONE_THREAD: u64 = 0x1_0000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// Cgroups of each process, with their start times.
+/// Cgroups of each process, with their start times. Paths are not longer than the kernel's.
 #[derive(Debug, Default)]
 pub struct Cgroups {
     by_pid: HashMap<i32, Vec<(u64, u32)>, IntHash>,
@@ -57,6 +57,9 @@ impl Cgroups {
     }
 
     fn set(&mut self, pid: i32, time: u64, path: &[u8]) {
+        if path.len() > PATH_MAX {
+            return;
+        }
         let number = self.paths.insert_full(path.to_vec()).0;
         self.add(pid, time, number as u32);
     }

@@ -88,6 +88,14 @@ fn names_and_values_of_a_cache() {
 }
 
 #[test]
+fn paths_that_many_rows_have() {
+    bounded(&texts::call_sites_of_a_long_path(20_000), &["memory --by cgroup,call_site --json"]);
+    let of_tasks = ["callers --by subsystem,file,task --json"];
+    bounded(&texts::tasks_of_a_long_path(20_000), &of_tasks);
+    bounded(&texts::tasks_of_inlined_functions(20_000), &of_tasks);
+}
+
+#[test]
 fn names_of_flags() {
     bounded(&texts::long_flag(20_000), &["callers --by task,cache,gfp --json"]);
 }

@@ -19,7 +19,7 @@ pub fn directories(count: u64) -> Vec<u8> {
 /// A cgroup that many others lie above.
 pub fn cgroup_parents(count: u64) -> Vec<u8> {
     let path = "/a".repeat(count as usize);
-    with(|writer| writer.add_cgroups(&[CgroupRecord::new(7, path.as_bytes())]).unwrap())
+    with(|writer| writer.add_cgroups(&long_and_short(&path)).unwrap())
 }
 
 /// Source lines of one long path.
@@ -35,6 +35,42 @@ pub fn tasks_of_one_cgroup(count: u64) -> Vec<u8> {
     let rows: Vec<CgroupRecord<'_>> =
         (0..count).map(|i| CgroupRecord::new(i as i32, path.as_bytes())).collect();
     with(|writer| writer.add_cgroups(&rows).unwrap())
+}
+
+/// One task of a cgroup with a long path, at many call sites.
+pub fn call_sites_of_a_long_path(count: u64) -> Vec<u8> {
+    let mut made = Made::default();
+    let path = "x".repeat(60_000);
+    made.writer().add_cgroups(&long_and_short(&path)).unwrap();
+    (0..count).for_each(|i| made.kmalloc(0, 7, SITE + i * 16, HEAP + i * 64));
+    made.kmalloc(0, 8, SITE, HEAP + (1 << 40));
+    made.finish()
+}
+
+/// The cgroups of two tasks.
+fn long_and_short(path: &str) -> [CgroupRecord<'_>; 2] {
+    [CgroupRecord::new(7, path.as_bytes()), CgroupRecord::new(8, b"/a")]
+}
+
+/// Tasks at a call site of a file with a long path.
+pub fn tasks_of_a_long_path(count: u64) -> Vec<u8> {
+    let mut made = Made::default();
+    made.writer().add_lines(&[line(SITE, "f", &"x".repeat(60_000))]).unwrap();
+    (0..count).for_each(|i| made.kmalloc(0, i as i32, SITE, HEAP + i * 64));
+    made.finish()
+}
+
+/// Tasks at a call site that many functions are inlined in.
+pub fn tasks_of_inlined_functions(count: u64) -> Vec<u8> {
+    let mut made = Made::default();
+    let rows = (0..count).map(|i| {
+        let mut row = line(SITE, "f", "mm/x.c");
+        row.depth = i as u16;
+        row
+    });
+    made.writer().add_lines(&rows.collect::<Vec<_>>()).unwrap();
+    (0..count).for_each(|i| made.kmalloc(0, i as i32, SITE, HEAP + i * 64));
+    made.finish()
 }
 
 /// Functions whose names have many parts.
