@@ -25,7 +25,7 @@ impl MigrateTypes {
         for line in String::from_utf8_lossy(text).lines() {
             // Node    0, zone      DMA, type    Unmovable      1 ...
             let Some((_, rest)) = line.split_once(", type") else { continue };
-            let Some(name) = names_in(rest).next() else { continue };
+            let Some(name) = names_in(rest).next() else { break };
             if names.len() == TYPES_MAX || names.iter().any(|n| n == name) {
                 break;
             }

@@ -17,7 +17,7 @@ use crate::source::{PATH_MAX, paths_above};
 const CLONE_THREAD: u64 = 0x1_0000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// Cgroups of each process, with their start times. Paths are not longer than the kernel's.
+/// Cgroups of each process, with their start times. Paths are cut where they are longer than any of Linux.
 #[derive(Debug, Default)]
 pub struct Cgroups {
     by_pid: HashMap<i32, Vec<(u64, u32)>, IntHash>,
@@ -57,9 +57,7 @@ impl Cgroups {
     }
 
     fn set(&mut self, pid: i32, time: u64, path: &[u8]) {
-        if path.len() > PATH_MAX {
-            return;
-        }
+        let path = path.get(..PATH_MAX).unwrap_or(path);
         let number = self.paths.insert_full(path.to_vec()).0;
         self.add(pid, time, number as u32);
     }

@@ -106,28 +106,28 @@ fn names_of_migrate_types() {
     bounded(&attached::long_type_of_pages(10_000), &["fragmentation --json"]);
 }
 
-/// Rows of one long text: the file is refused, and the limit is named.
-#[test]
-fn rows_that_share_a_text() {
+/// Checks that a command names the limit that the file exceeds.
+fn exceeds(file: &[u8], command: &[&str], limit: &str) {
     let scratch = Scratch::new();
     let path = scratch.0.join("file.kmt");
-    for file in [texts::lines_of_one_file(10_000), texts::tasks_of_one_cgroup(10_000)] {
-        fs::write(&path, file).unwrap();
-        let told = stderr(&run(&["summary"], &path));
-        assert!(told.contains("the limit `metadata` is"), "{told}");
-    }
+    fs::write(&path, file).unwrap();
+    let told = stderr(&run(command, &path));
+    assert!(told.contains(&format!("the limit `{limit}` is")), "{told}");
+}
+
+/// Rows of one long text: the file is refused.
+#[test]
+fn rows_that_share_a_text() {
+    exceeds(&texts::lines_of_one_file(10_000), &["summary"], "metadata");
+    exceeds(&texts::tasks_of_one_cgroup(10_000), &["summary"], "metadata");
 }
 
 /// What readers repeat for each event is limited.
 #[test]
 fn events_that_share_a_name() {
-    let scratch = Scratch::new();
-    let path = scratch.0.join("file.kmt");
-    for file in [formats::long_name(10), formats::long_field(10)] {
-        fs::write(&path, file).unwrap();
-        let told = stderr(&run(&["summary", "--limit", "names=9999"], &path));
-        assert!(told.contains("the limit `names` is 9999"), "{told}");
-    }
+    let command = ["summary", "--limit", "names=9999"];
+    exceeds(&formats::long_name(10), &command, "names");
+    exceeds(&formats::long_field(10), &command, "names");
 }
 
 /// 60,000 events of one long text: the chunk is left out, and the limit is named.
@@ -135,9 +135,5 @@ fn events_that_share_a_name() {
 fn events_that_share_a_text() {
     let file = shared_text(60_000);
     bounded(&file, &["dump", "dump --json", "summary", "export perfetto --force -o OUT"]);
-    let scratch = Scratch::new();
-    let path = scratch.0.join("file.kmt");
-    fs::write(&path, file).unwrap();
-    let told = stderr(&run(&["summary"], &path));
-    assert!(told.contains("the limit `arrays` is"), "{told}");
+    exceeds(&file, &["summary"], "arrays");
 }

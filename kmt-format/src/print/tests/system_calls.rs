@@ -4,28 +4,33 @@ use super::COMMON;
 use crate::kernel::{ByteOrder, KernelVersion};
 use crate::print::{EventText, PrintEnv};
 use crate::read::Trace;
+use crate::schema::EventClass;
 use crate::write::{Writer, WriterOptions};
 
-/// Line of an event with these fields after the number of the call, by a kernel of that version.
-fn line(name: &str, fields: &[(&str, u64)], (long_size, version): (usize, (u32, u32))) -> String {
-    let order = ByteOrder::Big;
+/// The format of an event with these fields after the number of the call.
+fn format(name: &str, fields: &[(&str, u64)], long_size: usize) -> String {
     let mut format = format!(
         "name: {name}\nID: 700\nformat:\n{COMMON}\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n"
     );
+    for (number, (field, _)) in fields.iter().enumerate() {
+        let offset = 8 + long_size * (number + 1);
+        let signed = u8::from(field.starts_with("long "));
+        format += &format!("\tfield:{field};\toffset:{offset};\tsize:{long_size};\tsigned:{signed};\n");
+    }
+    format + "\nprint fmt: \"0x%lx\", 1\n"
+}
+
+/// Line of such an event, by a kernel of that version.
+fn line(name: &str, fields: &[(&str, u64)], (long_size, version): (usize, (u32, u32))) -> String {
+    let order = ByteOrder::Big;
     let mut record = Vec::new();
     for (value, size) in [(700, 2), (0, 1), (0, 1), (4321, 4), (33, 4)] {
         order.push(&mut record, value, size);
     }
     record.resize(8 + 4 + (long_size - 4), 0);
-    for (number, (field, value)) in fields.iter().enumerate() {
-        let offset = 8 + long_size * (number + 1);
-        let signed = u8::from(field.starts_with("long "));
-        format += &format!("\tfield:{field};\toffset:{offset};\tsize:{long_size};\tsigned:{signed};\n");
-        order.push(&mut record, *value, long_size);
-    }
-    format += "\nprint fmt: \"0x%lx\", 1\n";
+    fields.iter().for_each(|(_, value)| order.push(&mut record, *value, long_size));
     let mut writer = Writer::new(WriterOptions::new(order, long_size).trace_uuid([0; 16])).unwrap();
-    writer.add_format("syscalls", &format).unwrap();
+    writer.add_format("syscalls", &format(name, fields, long_size)).unwrap();
     writer.add_event(0, 1_000, &record).unwrap();
     let file = writer.finish().unwrap();
     let trace = Trace::open(&file).unwrap();
@@ -48,18 +53,20 @@ fn system_calls_print_as_the_kernels_code_prints_them() {
     assert_eq!(line("sys_exit_dup2", &[("long ret", 1)], (8, (6, 18))), "sys_dup2 -> 0x1\n");
 }
 
+fn arguments(names: &[String]) -> Vec<(&str, u64)> {
+    names.iter().map(|name| (name.as_str(), 11)).collect()
+}
+
 /// A line is not longer than names of arguments are, of which there is a limit.
 #[test]
 fn long_names_of_arguments_do_not_make_lines_without_end() {
-    let lines = |name_len: usize| {
-        let fields: Vec<(String, u64)> =
-            (10..99).map(|i| (format!("int {}{i}", "a".repeat(name_len - 2)), 11)).collect();
-        let fields: Vec<(&str, u64)> = fields.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        std::panic::catch_unwind(|| line("sys_enter_long", &fields, (8, (6, 18))))
-    };
-    let text = lines(180).unwrap();
+    let names = |len: usize| (10..99).map(|i| format!("int {}{i}", "a".repeat(len - 2))).collect();
+    let (names, longer): (Vec<String>, Vec<String>) = (names(180), names(190));
+    let text = line("sys_enter_long", &arguments(&names), (8, (6, 18)));
     assert!((16_000..18_000).contains(&text.len()) && text.ends_with(": 0xb)\n"), "{}", text.len());
-    assert!(lines(190).is_err(), "89 * 190 bytes and those of the other names");
+    let format = format("sys_enter_long", &arguments(&longer), 8);
+    let refused = EventClass::from_format("syscalls", &format, 8).unwrap_err().to_string();
+    assert!(refused.contains("more than 16,384 bytes"), "{refused}");
 }
 
 /// Arguments with texts from user space, since 6.19, have rules of each call.
