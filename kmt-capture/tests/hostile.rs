@@ -1,12 +1,16 @@
 //! Directories and files that would hang a conversion, take all memory, or bring files of this machine into a trace.
 #![cfg(feature = "convert")]
 
+#[path = "support/bounded.rs"]
+mod bounded;
+
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+
+use bounded::bounded;
 
 /// A capture in a directory that goes away with the test, and a secret beside it.
 struct Saved(PathBuf);
@@ -51,36 +55,6 @@ fn copy(from: &Path, to: &Path) {
         let target = to.join(entry.file_name().unwrap());
         if entry.is_dir() { copy(&entry, &target) } else { fs::copy(&entry, &target).map(|_| ()).unwrap() }
     }
-}
-
-fn bounded(input: &Path, output: &Path, options: &[&str]) -> Output {
-    const SECONDS: Duration = Duration::from_secs(60);
-    // 2 GiB of addresses: what takes all memory fails long before.
-    let mut command = Command::new("sh");
-    command.args([
-        "-c",
-        "ulimit -v 2097152; exec \"$@\"",
-        "sh",
-        env!("CARGO_BIN_EXE_kmt-capture"),
-        "convert",
-    ]);
-    command.arg(input).arg("-o").arg(output).args(options);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let start = Instant::now();
-    let status = loop {
-        match child.try_wait().unwrap() {
-            Some(status) => break status,
-            None if start.elapsed() > SECONDS => {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                panic!("still converting after {SECONDS:?}");
-            }
-            None => std::thread::sleep(Duration::from_millis(5)),
-        }
-    };
-    let mut stderr = Vec::new();
-    child.stderr.take().unwrap().read_to_end(&mut stderr).unwrap();
-    Output { status, stdout: Vec::new(), stderr }
 }
 
 /// A file of a length and no content.

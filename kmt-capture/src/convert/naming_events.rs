@@ -15,6 +15,7 @@ const ROWS_AT_ONCE: usize = 4096;
 #[derive(Debug)]
 pub struct NamingEvents {
     order: ByteOrder,
+    /// By id; of several formats with one id the first, as in the file.
     all: Vec<Naming>,
     /// Time of the first naming event of each task, and the name before it.
     first: HashMap<i32, (u64, Option<Vec<u8>>)>,
@@ -30,12 +31,10 @@ impl NamingEvents {
             Naming::of(text, comm, long_size)
         };
         let task = formats.iter().filter(|(system, ..)| system == "task");
-        Self {
-            order,
-            all: task.filter_map(|(.., text)| of(text)).collect(),
-            first: HashMap::new(),
-            rows: Vec::new(),
-        }
+        let mut all: Vec<Naming> = task.filter_map(|(.., text)| of(text)).collect();
+        all.sort_by_key(|naming| naming.id);
+        all.dedup_by_key(|naming| naming.id);
+        Self { order, all, first: HashMap::new(), rows: Vec::new() }
     }
 
     /// Looks at the record of an event.
@@ -45,7 +44,7 @@ impl NamingEvents {
             return;
         }
         let id = self.order.uint_at(record, 0, 2).unwrap_or(0);
-        if let Some(number) = self.all.iter().position(|naming| u64::from(naming.id) == id) {
+        if let Ok(number) = self.all.binary_search_by_key(&id, |naming| naming.id.into()) {
             self.name(number, time, record);
         }
     }

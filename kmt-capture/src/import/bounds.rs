@@ -4,7 +4,7 @@
 /// is here; what a kernel or a format cannot exceed is a constant where it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// All formats of a trace.dat or perf.data, in bytes; those of Linux have some 6 MB.
+    /// All formats of a trace.dat or perf.data and the names of their systems, in bytes; those of Linux have some 6 MB.
     pub formats: u64,
     /// kallsyms in such a file, in bytes, with a line for each 16 of them; a kernel with many modules has 300,000 symbols.
     pub kallsyms: u64,

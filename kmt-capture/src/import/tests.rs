@@ -151,7 +151,20 @@ fn what_exceeds_a_bound_names_it() {
     file[at] = 17;
     let open = |bounds| TraceDat::open(&file, u64::MAX, bounds).unwrap_err();
     is_named(&open(with("formats", 99)), "formats");
-    assert!(open(with("formats", 100)).what.contains("ends without"));
+    assert!(open(with("formats", 100 + "ftrace".len() as u64)).what.contains("ends without"));
+    // The name of the system counts with each of its formats.
+    let mut formats = Vec::new();
+    number(&mut formats, 1, 4);
+    formats.extend_from_slice(&[b's'; 100]);
+    formats.push(0);
+    number(&mut formats, 2, 4);
+    formats.resize(formats.len() + 2 * 8, 0);
+    let mut system = version_7(18, &formats, 1);
+    let at = system.len() - 14;
+    system[at] = 18;
+    let of_system = |bytes| TraceDat::open(&system, u64::MAX, with("formats", bytes)).unwrap_err();
+    is_named(&of_system(199), "formats");
+    assert!(of_system(200).what.contains("ends without"));
     is_named(&open(with("options", 0)), "options");
     let v6 = version_6(4, 1);
     let v6 = |options| TraceDat::open(&v6, 1 << 20, with("options", options)).map(|_| ());

@@ -194,7 +194,8 @@ impl TracingData {
         }
         let len = cursor.u64("the size of a format")?;
         let text = cursor.take(len, "a format")?;
-        self.formats_len = self.formats_len.saturating_add(len);
+        // Each has a copy of its system's name.
+        self.formats_len = self.formats_len.saturating_add(len).saturating_add(system.len() as u64);
         if self.formats_len > self.bounds.formats {
             let what =
                 format!("the formats have more than {} bytes; {}", self.bounds.formats, raise("formats"));

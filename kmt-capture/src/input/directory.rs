@@ -1,5 +1,6 @@
 //! A directory laid out like tracefs, and the files in it and beside it.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -220,9 +221,10 @@ impl Directory {
         for name in STATE {
             names.extend([name.to_owned(), format!("{name}.before"), format!("{name}.after")]);
         }
+        let mut timed = HashSet::new();
         for folder in std::iter::once(&self.root).chain(&self.parent) {
-            let timed = timed_snapshots(folder)?;
-            names.extend(timed.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
+            let found = timed_snapshots(folder)?;
+            names.extend(found.into_iter().filter(|name| timed.insert(name.clone())));
         }
         let mut out = Vec::new();
         for name in names {

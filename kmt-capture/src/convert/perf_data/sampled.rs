@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use kmt_format::kernel::{ByteOrder, EventFormat};
+use kmt_format::schema::Meaning;
 
 use crate::convert::description::Description;
 use crate::import::perf_data::PerfData;
@@ -26,7 +27,7 @@ struct Sampled {
     /// Events from one sample to the next; 0: it varies.
     period: u64,
     all: Count,
-    /// Offset and size of call_site, bytes_req and bytes_alloc in its records.
+    /// Of an allocation of a slab object: offset and size of call_site, bytes_req and bytes_alloc in its records.
     fields: Option<[(usize, usize); 3]>,
     sites: BTreeMap<[u64; 3], Count>,
 }
@@ -59,8 +60,12 @@ impl Sampling {
                 let field = format.fields.iter().find(|f| f.name == name)?;
                 Some((field.offset as usize, field.size as usize)).filter(|(_, size)| *size <= 8)
             };
-            let fields = (field("call_site"), field("bytes_req"), field("bytes_alloc"));
-            sampled.fields = if let (Some(a), Some(b), Some(c)) = fields { Some([a, b, c]) } else { None };
+            // The name is repeated for each call site: it must be one that reports know, and short.
+            if Meaning::of(system, &format.name).is_slab_alloc() {
+                let fields = (field("call_site"), field("bytes_req"), field("bytes_alloc"));
+                sampled.fields =
+                    if let (Some(a), Some(b), Some(c)) = fields { Some([a, b, c]) } else { None };
+            }
         }
         Self { events, sites_max, beyond: 0 }
     }

@@ -25,6 +25,9 @@ pub struct Unpack {
     decoder: Option<zstd::stream::raw::Decoder<'static>>,
     /// Decompressed bytes that no record was made of yet.
     held: Vec<u8>,
+    /// Where bytes are decompressed to.
+    #[cfg(feature = "zstd")]
+    room: Vec<u8>,
 }
 
 impl Unpack {
@@ -37,6 +40,8 @@ impl Unpack {
             #[cfg(feature = "zstd")]
             decoder: None,
             held: Vec::new(),
+            #[cfg(feature = "zstd")]
+            room: Vec::new(),
         }
     }
 
@@ -52,15 +57,13 @@ impl Unpack {
         let packed = self.packed(record)?;
         if self.decoder.is_none() {
             self.decoder = Some(zstd::stream::raw::Decoder::new().map_err(failed)?);
+            self.room.resize(STEP, 0);
         }
         let Some(decoder) = &mut self.decoder else { return Ok(()) };
         let mut input = InBuffer::around(packed);
         let before = self.inflating.used();
         loop {
-            let start = self.held.len();
-            self.held.resize(start.saturating_add(STEP), 0);
-            let room = self.held.get_mut(start..).unwrap_or_default();
-            let mut output = OutBuffer::around(room);
+            let mut output = OutBuffer::around(&mut self.room[..]);
             decoder.run(&mut input, &mut output).map_err(failed)?;
             let made = output.pos();
             self.inflating.take(made as u64, record.offset)?;
@@ -69,7 +72,7 @@ impl Unpack {
                 let what = format!("more than {most} bytes in one compressed record; {remedy}");
                 return Err(ImportError::at(record.offset, what));
             }
-            self.held.truncate(start.saturating_add(made));
+            self.held.extend_from_slice(self.room.get(..made).unwrap_or_default());
             let used = whole(&self.held, self.order, record.offset, see)?;
             self.held.drain(..used);
             if made < STEP && input.pos >= packed.len() {
