@@ -29,12 +29,13 @@ pub struct SizedObject {
 /// Objects that are linked into the kernel: of `vmlinux.a` since Linux 6.1, else of each `built-in.a`. Source:
 /// scripts/link-vmlinux.sh of 5.10 and 6.12.
 pub fn objects(build: &Path) -> Result<Vec<SizedObject>> {
-    let mut files = BTreeSet::new();
+    let mut members = Members::default();
     let whole = build.join("vmlinux.a");
     let archives = if whole.is_file() { vec![whole] } else { named(build, &|name| name == "built-in.a")? };
     for archive in &archives {
-        members(build, archive, NESTED_MAX, &mut files)?;
+        members.add(build, archive, NESTED_MAX)?;
     }
+    let files = members.files;
     if files.is_empty() {
         return Err(Failure::new(format!("{} has no vmlinux.a and no built-in.a", build.display())).hint(
             "it is the folder in which the kernel was built, with its objects; --vmlinux FILE needs none",
@@ -64,31 +65,49 @@ fn object(top: &Path, path: &Path) -> Result<SizedObject> {
     Ok(SizedObject { path: relative, sizes: Sizes::of(&elf) })
 }
 
-/// Adds the objects of an archive. The members of a thin archive are files: their names start at the archive's folder, or at
-/// the build folder.
-fn members(build: &Path, archive: &Path, depth: u32, files: &mut BTreeSet<PathBuf>) -> Result<()> {
-    let fail = |why: String| Failure::new(format!("{}: {why}", archive.display()));
-    let bytes = image::bytes(archive, &Files::default())?;
-    let parsed = ArchiveFile::parse(&*bytes).map_err(|error| fail(format!("not an archive: {error}")))?;
-    if !parsed.is_thin() {
-        // An empty built-in.a is not thin.
-        let is_empty = parsed.members().next().is_none();
-        return if is_empty { Ok(()) } else { Err(fail("its members are no files of their own".to_owned())) };
-    }
-    for member in parsed.members() {
-        let member = member.map_err(|error| fail(error.to_string()))?;
-        let name = String::from_utf8_lossy(member.name()).into_owned();
-        let beside = archive.parent().unwrap_or(build).join(&name);
-        let path = if beside.is_file() { beside } else { build.join(&name) };
-        if name.ends_with(".a") && depth > 0 {
-            members(build, &path, depth - 1, files)?;
-        } else if path.is_file() && files.len() < OBJECTS_MAX {
-            files.insert(clean(&path));
-        } else {
-            return Err(fail(format!("its member {name} is not there")));
+/// Members of archives.
+#[derive(Default)]
+struct Members {
+    /// Objects.
+    files: BTreeSet<PathBuf>,
+    /// Archives that were read: one may be a member of several.
+    archives: BTreeSet<PathBuf>,
+}
+
+impl Members {
+    /// Adds the objects of an archive. The members of a thin archive are files: their names start at the archive's folder,
+    /// or at the build folder.
+    fn add(&mut self, build: &Path, archive: &Path, depth: u32) -> Result<()> {
+        if !self.archives.insert(clean(archive)) {
+            return Ok(());
         }
+        let fail = |why: String| Failure::new(format!("{}: {why}", archive.display()));
+        let bytes = image::bytes(archive, &Files::default())?;
+        let parsed = ArchiveFile::parse(&*bytes).map_err(|error| fail(format!("not an archive: {error}")))?;
+        if !parsed.is_thin() {
+            // An empty built-in.a is not thin.
+            let is_empty = parsed.members().next().is_none();
+            return if is_empty {
+                Ok(())
+            } else {
+                Err(fail("its members are no files of their own".to_owned()))
+            };
+        }
+        for member in parsed.members() {
+            let member = member.map_err(|error| fail(error.to_string()))?;
+            let name = String::from_utf8_lossy(member.name()).into_owned();
+            let beside = archive.parent().unwrap_or(build).join(&name);
+            let path = if beside.is_file() { beside } else { build.join(&name) };
+            if name.ends_with(".a") && depth > 0 {
+                self.add(build, &path, depth - 1)?;
+            } else if path.is_file() && self.files.len() < OBJECTS_MAX {
+                self.files.insert(clean(&path));
+            } else {
+                return Err(fail(format!("its member {name} is not there")));
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// A path without `.` and `..`.

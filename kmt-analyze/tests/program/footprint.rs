@@ -84,7 +84,7 @@ fn a_kernel_is_explained_to_the_byte() {
 }
 
 /// A thin archive: headers of files elsewhere. Format: binutils, bfd/archive.c.
-fn thin_archive(members: &[&str]) -> Vec<u8> {
+pub fn thin_archive(members: &[&str]) -> Vec<u8> {
     let header =
         |name: &str, size: usize| format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644);
     let mut names: String = members.iter().map(|member| format!("{member}/\n")).collect();

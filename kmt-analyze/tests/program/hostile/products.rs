@@ -5,6 +5,7 @@ use std::fs;
 
 use super::budget::taken;
 use super::dimensions::*;
+use crate::footprint::thin_archive;
 use crate::support::files::{Scratch, run, stderr};
 
 /// CPU time of a command that is not optimised: several times what the work takes, and a fraction of what a product takes.
@@ -113,6 +114,15 @@ fn exceeds(file: &[u8], command: &[&str], limit: &str) {
     fs::write(&path, file).unwrap();
     let told = stderr(&run(command, &path));
     assert!(told.contains(&format!("the limit `{limit}` is")), "{told}");
+}
+
+/// Each archive of a build folder is read once, however often it is a member.
+#[test]
+fn archives_that_are_members_of_archives() {
+    let scratch = Scratch::new();
+    fs::write(scratch.0.join("built-in.a"), thin_archive(&["built-in.a"; 20])).unwrap();
+    let taken = taken(&["footprint", "--build"], &scratch.0, SECONDS_MAX);
+    assert_eq!(taken.code, Some(1), "it has no objects: {taken:?}");
 }
 
 /// Rows of one long text: the file is refused.
