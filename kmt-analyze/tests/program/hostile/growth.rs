@@ -108,7 +108,8 @@ impl Test {
     }
 
     fn measure(&self, words: &[&str], files: &Files, command: &str) -> (bool, String) {
-        let pair = Pair::measure(words, &files.paths, self.times_max, self.seconds_max);
+        let seconds_max = self.seconds_max * f64::from(files.scale);
+        let pair = Pair::measure(words, &files.paths, self.times_max, seconds_max);
         let line = format!(
             "{}\t{}\t{command}\t{}\t{:.2}\t{:.2}\t{:.2}\t{}",
             files.name,
@@ -122,7 +123,7 @@ impl Test {
         let bytes_max = BYTES_MAX * u64::from(files.scale);
         // A larger file may be refused at once.
         let is_same = files.scale == 1 || pair.small.code == pair.large.code;
-        (is_same && pair.is_fine(self.times_max, self.seconds_max, bytes_max), line)
+        (is_same && pair.is_fine(self.times_max, seconds_max, bytes_max), line)
     }
 }
 
