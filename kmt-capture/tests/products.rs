@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bounded::bounded;
+use kmt_format::read::Trace;
 
 /// A folder that goes away with the test.
 struct Folder(PathBuf);
@@ -20,14 +21,14 @@ impl Folder {
         Self(folder)
     }
 
-    /// Converts a file within the bounds; what is said of it.
-    fn convert(&self, bytes: &[u8]) -> String {
-        let (input, output) = (self.0.join("input"), self.0.join("out.kmt"));
+    /// Converts a file within the bounds; returns the new file and the messages.
+    fn convert(&self, bytes: &[u8]) -> (Vec<u8>, String) {
+        let (input, made) = (self.0.join("input"), self.0.join("out.kmt"));
         fs::write(&input, bytes).unwrap();
-        let output = bounded(&input, &output, &["--force"]);
+        let output = bounded(&input, &made, &[]);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(0), "{:?}: {told}", output.status);
-        told
+        (fs::read(made).unwrap(), told)
     }
 }
 
@@ -99,6 +100,9 @@ fn perf_data(event: u32, period: u64, tracing: &[u8], records: &[u8]) -> Vec<u8>
     out
 }
 
+/// Task of all samples.
+const PID: i32 = 7;
+
 /// Adds a sample of an event, with 8 bytes after its common fields.
 fn sample(out: &mut Vec<u8>, time: u64, event: u32, word: u64) {
     const BODY_LEN: u64 = 8 + 8 + 8 + 4 + 20;
@@ -109,7 +113,8 @@ fn sample(out: &mut Vec<u8>, time: u64, event: u32, word: u64) {
     number(out, 0, 8);
     number(out, 1, 8);
     number(out, 20, 4);
-    number(out, event.into(), 8);
+    number(out, event.into(), 4);
+    number(out, PID as u64, 4);
     number(out, word, 8);
     number(out, 0, 4);
 }
@@ -123,8 +128,13 @@ fn events_that_name_tasks() {
     let mut records = Vec::new();
     (0..EVENTS).for_each(|time| sample(&mut records, time, 1, 7));
     sample(&mut records, EVENTS, NAMING - 1, u64::from_le_bytes(*b"renamed\0"));
-    let folder = Folder::new("naming");
-    folder.convert(&perf_data(1, 1, &tracing_data("task", &formats), &records));
+    let input = perf_data(1, 1, &tracing_data("task", &formats), &records);
+    let (file, _) = Folder::new("naming").convert(&input);
+    let trace = Trace::open(&file).unwrap();
+    let tasks: Vec<_> =
+        trace.metadata().tasks.iter().map(|task| (task.pid, task.time, task.comm.to_vec())).collect();
+    assert_eq!(tasks, [(PID, EVENTS, b"renamed".to_vec())]);
+    assert_eq!(trace.event_count(), EVENTS + 1);
 }
 
 #[test]
@@ -134,6 +144,8 @@ fn call_sites_of_a_sampled_event_with_a_long_name() {
     let formats = [format(&"n".repeat(16_000), 1, &fields)];
     let mut records = Vec::new();
     (0..SITES).for_each(|site| sample(&mut records, site, 1, site));
-    let told = Folder::new("sampled").convert(&perf_data(1, 0, &tracing_data("kmem", &formats), &records));
+    let input = perf_data(1, 0, &tracing_data("kmem", &formats), &records);
+    let (file, told) = Folder::new("sampled").convert(&input);
     assert!(told.contains("was sampled"), "{told}");
+    assert_eq!(Trace::open(&file).unwrap().event_count(), SITES);
 }

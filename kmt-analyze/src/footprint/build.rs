@@ -86,12 +86,10 @@ impl Members {
         let parsed = ArchiveFile::parse(&*bytes).map_err(|error| fail(format!("not an archive: {error}")))?;
         if !parsed.is_thin() {
             // An empty built-in.a is not thin.
-            let is_empty = parsed.members().next().is_none();
-            return if is_empty {
-                Ok(())
-            } else {
-                Err(fail("its members are no files of their own".to_owned()))
-            };
+            let mut members = parsed.members();
+            return members
+                .next()
+                .map_or(Ok(()), |_| Err(fail("its members are no files of their own".to_owned())));
         }
         for member in parsed.members() {
             let member = member.map_err(|error| fail(error.to_string()))?;
