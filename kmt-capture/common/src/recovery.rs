@@ -38,7 +38,10 @@ pub fn report(file: &Path, recovery: &Recovery, list_hint: &str, is_quiet: bool)
     if !is_quiet {
         tell!("{}", count(recovery.events, "event"));
     }
-    if recovery.is_sound() { Outcome::Done } else { Outcome::Incomplete }
+    if recovery.was_finished && recovery.ended_early {
+        warn_of_early_end(file);
+    }
+    if recovery.is_sound() && !recovery.ended_early { Outcome::Done } else { Outcome::Incomplete }
 }
 
 /// Warns of the first damaged parts of a file one by one, and of the number of others; `damage_count` is the number of all.
@@ -59,7 +62,18 @@ pub fn warn_of_damages<'d>(
     }
 }
 
+/// Warns of a file that was made of one without a trailer.
+pub fn warn_of_early_end(file: &Path) {
+    tell!(
+        "warning: {}: the recording ended unexpectedly; events that were still in the ring buffers are unknown",
+        file.display()
+    );
+}
+
 /// Warns of a file without a trailer.
 pub fn warn_of_missing_end(file: &Path) {
-    tell!("warning: {} has no end: the writer was interrupted, or the copy is incomplete", file.display());
+    tell!(
+        "warning: {} has no end: the recorder was killed, or the copy is incomplete; events that were still in the ring buffers are unknown",
+        file.display()
+    );
 }

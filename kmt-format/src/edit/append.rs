@@ -7,8 +7,8 @@ use crate::Limits;
 use crate::codec::Compression;
 use crate::error::{Error, ErrorKind, Result};
 use crate::raw::{ALIGNMENT, ChunkKind};
-use crate::read::EventsInfo;
 use crate::read::recovering::{Contents, Found, Step, Taken, Walker, header_anywhere};
+use crate::read::{EarlyEnd, EventsInfo};
 use crate::write::framing::{Framer, IndexEntry};
 use crate::write::{Writer, WriterOptions};
 
@@ -82,6 +82,7 @@ impl Writer {
             }
         }
         let mut writer = Self::with_framer(options, framer);
+        let end = if contents.finished { None } else { EarlyEnd::of(&contents) };
         writer.continue_file(
             contents.schema.class_count(),
             contents.streams.iter().filter_map(|(cpu, stream)| {
@@ -94,6 +95,9 @@ impl Writer {
                 ))
             }),
         );
+        if let Some(end) = end {
+            writer.add_metadata(&[(EarlyEnd::KEY, end.to_text().as_bytes())])?;
+        }
         Ok(writer)
     }
 }

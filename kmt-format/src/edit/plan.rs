@@ -7,7 +7,7 @@ use super::rewrite::{Job, Rewrite};
 use super::salvage::salvage;
 use super::scan::ScannedPiece;
 use crate::raw::{ChunkKind, chunk_flags};
-use crate::read::{ChunkRef, Damage};
+use crate::read::{ChunkRef, Damage, EarlyEnd};
 
 impl Rewrite<'_> {
     /// Decides what is copied, in which order: as it was, but all classes before the first events.
@@ -101,6 +101,7 @@ impl Rewrite<'_> {
         let last_events = contents.streams.values().fold(0u64, |sum, s| sum.saturating_add(s.last_event()));
         let counted = contents.metadata.trailer.filter(|_| contents.finished).map(|t| t.event_count);
         recovery.was_finished = contents.finished;
+        recovery.ended_early = EarlyEnd::of(contents).is_some();
         recovery.missing_is_exact = counted.is_some();
         recovery.events_missing = counted.unwrap_or(last_events).saturating_sub(recovery.events);
         recovery.damages.clone_from(&contents.damages);

@@ -11,7 +11,7 @@ use crate::kernel::{ByteOrder, with_order};
 use crate::pack::{BodyLayout, Summary};
 use crate::raw::{ChunkKind, EventsHead, SubBuffersHead, chunk_flags};
 use crate::read::recovering::{decoded, header_bytes};
-use crate::read::{ChunkRef, Damage, EventsInfo};
+use crate::read::{ChunkRef, Damage, EarlyEnd, EventsInfo};
 use crate::write::framing::{ChunkId, Frame, Framer};
 use crate::write::pairs_body;
 
@@ -58,6 +58,8 @@ pub struct Recovery {
     pub damage_count: u64,
     /// True if the old file was finished.
     pub was_finished: bool,
+    /// True if the recording ended unexpectedly: the old file was not finished, or made of one that was not.
+    pub ended_early: bool,
 }
 
 impl Recovery {
@@ -176,7 +178,11 @@ impl<'d> Rewrite<'d> {
             recovery.events_missing,
             recovery.events_unverified,
         );
-        let body = pairs_body(self.scan.order(), &[("recovery", text.as_bytes())]);
+        let end = (!recovery.was_finished).then(|| EarlyEnd::of(&self.scan.contents)).flatten();
+        let end = end.map(|end| end.to_text());
+        let mut pairs = vec![("recovery", text.as_bytes())];
+        pairs.extend(end.as_ref().map(|end| (EarlyEnd::KEY, end.as_bytes())));
+        let body = pairs_body(self.scan.order(), &pairs);
         self.framer.loose_chunk(ChunkKind::META, chunk_flags::SAFE_TO_COPY, &body)
     }
 

@@ -4,6 +4,7 @@ mod body;
 mod builder;
 mod cast;
 mod contents;
+mod early_end;
 mod event;
 mod event_chunk;
 mod events;
@@ -29,6 +30,7 @@ mod walk;
 
 pub use builder::TraceBuilder;
 pub use contents::Stream;
+pub use early_end::EarlyEnd;
 pub use event::{Event, Stack};
 pub use event_chunk::{EventChunk, EventsInfo};
 pub use events::{ChunkEvents, Events, Item, Items};
