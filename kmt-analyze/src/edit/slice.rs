@@ -1,7 +1,7 @@
 //! `slice`: part of a trace, by time, CPU, task and event.
 
 use kmt_common::tell;
-use kmt_format::read::StackJoiner;
+use kmt_format::read::{EarlyEnd, StackJoiner};
 use kmt_format::schema::Meaning;
 
 use super::copy::{Copy, failed};
@@ -31,8 +31,10 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let mut copy = Copy::new(session, &options.made, identity(session, selected))?;
     copy.clock(session)?;
     let note = describe(selected);
-    let mut pairs: Vec<(&str, &[u8])> =
-        trace.metadata().pairs.iter().map(|(k, v)| (k.as_ref(), v.as_ref())).collect();
+    let early_end = trace.early_end().map(|end| end.to_text());
+    let pairs = trace.metadata().pairs.iter().map(|(k, v)| (k.as_ref(), v.as_ref()));
+    let mut pairs: Vec<(&str, &[u8])> = pairs.filter(|(key, _)| *key != EarlyEnd::KEY).collect();
+    pairs.extend(early_end.as_ref().map(|end| (EarlyEnd::KEY, end.as_bytes())));
     pairs.push(("slice", note.as_bytes()));
     copy.writer.add_metadata(&pairs).map_err(|e| failed(&e))?;
     for file in &trace.metadata().attachments {

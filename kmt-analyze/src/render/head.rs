@@ -26,6 +26,8 @@ pub struct TraceHead<C> {
     pub lost_events: u64,
     /// True if more events may be lost.
     pub lost_events_is_minimum: bool,
+    /// True if the recording ended unexpectedly: events that were still in the ring buffers are unknown.
+    pub ended_unexpectedly: bool,
     /// Number of CPUs.
     pub cpus: usize,
     /// Time of the first event, in the clock's unit; `null`: no event.
@@ -48,6 +50,9 @@ pub struct CpuHead {
     pub lost_events: u64,
     /// True if more events may be lost.
     pub lost_events_is_minimum: bool,
+    /// Where the recording ended unexpectedly: time until which all events of this CPU are in the file or counted as lost;
+    /// `null`: it ended in order, or no such time is known.
+    pub complete_until: Option<u64>,
 }
 
 /// The trace clock.
@@ -67,6 +72,7 @@ impl From<&CpuLosses> for CpuHead {
             events: losses.events,
             lost_events: losses.lost_events(),
             lost_events_is_minimum: losses.is_minimum(),
+            complete_until: losses.early_end().and_then(|place| place.after),
         }
     }
 }
@@ -81,6 +87,7 @@ impl<C: for<'l> From<&'l CpuLosses>> Head<C> {
                 events: trace.event_count(),
                 lost_events: losses.lost_events(),
                 lost_events_is_minimum: losses.is_minimum(),
+                ended_unexpectedly: losses.ended_early,
                 cpus: losses.cpus.len(),
                 first: with_events.clone().map(|info| info.t_first).min(),
                 last: with_events.map(|info| info.t_last).max(),

@@ -3,6 +3,8 @@
 use kmt_format::kernel::CpuStats;
 use kmt_format::read::Trace;
 
+use super::changes::Change;
+
 /// A place in a CPU's stream where events are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossPlace {
@@ -20,6 +22,8 @@ pub struct LossPlace {
     pub events_missing: u64,
     /// Events of this CPU in the file before it.
     pub events_before: u64,
+    /// True if the recording ended unexpectedly here: events that were still in the ring buffer are unknown.
+    pub is_early_end: bool,
 }
 
 /// Losses of one CPU.
@@ -34,6 +38,8 @@ pub struct CpuLosses {
     pub places: Vec<LossPlace>,
     /// Events between these places, by chunk; empty if nothing was lost.
     pub pieces: Vec<Piece>,
+    /// True if another process changed settings, by which more events may be missing.
+    pub is_changed: bool,
 }
 
 /// Events of a CPU that are contiguous in the file.
@@ -45,6 +51,23 @@ pub struct Piece {
     pub events_before: u64,
     /// Number of events.
     pub events: u64,
+}
+
+impl LossPlace {
+    fn early_end(after: Option<u64>, events_before: u64) -> Self {
+        let (counted, uncounted, damaged_input, events_missing) = (0, false, false, 0);
+        let is_early_end = true;
+        Self {
+            after,
+            before: None,
+            counted,
+            uncounted,
+            damaged_input,
+            events_missing,
+            events_before,
+            is_early_end,
+        }
+    }
 }
 
 impl CpuLosses {
@@ -68,9 +91,19 @@ impl CpuLosses {
         lost.saturating_add(counted.saturating_sub(stats.overrun.unwrap_or(0)))
     }
 
-    /// True if more events may be lost: no counters, and a place where the kernel did not count.
+    /// True if more events may be lost: an unexpected end, changes by others, or no counters and a place where the kernel did not count.
     pub fn is_minimum(&self) -> bool {
-        self.stats.and_then(|s| s.lost_events()).is_none() && self.uncounted_places() > 0
+        self.early_end().is_some() || self.is_minimum_before_end()
+    }
+
+    fn is_minimum_before_end(&self) -> bool {
+        let has_counters = self.stats.and_then(|s| s.lost_events()).is_some();
+        self.is_changed || !has_counters && self.uncounted_places() > 0
+    }
+
+    /// Where the recording ended unexpectedly on this CPU; `None`: it did not.
+    pub fn early_end(&self) -> Option<&LossPlace> {
+        self.places.last().filter(|place| place.is_early_end)
     }
 
     /// Overwritten events by the counters beyond those counted in place: lost at the uncounted places together. `None`:
@@ -139,6 +172,10 @@ pub struct LossCursor {
 pub struct Losses {
     /// By CPU.
     pub cpus: Vec<CpuLosses>,
+    /// True if the recording ended unexpectedly.
+    pub ended_early: bool,
+    /// Changes of the recording by other processes.
+    pub changes: Vec<Change>,
     /// Time spans with missing events, sorted by start; the second time is the latest end so far.
     spans: Vec<(u64, u64)>,
 }
@@ -147,16 +184,22 @@ impl Losses {
     /// Losses from the headers of event chunks and the kernel's counters; no event is read.
     pub fn of(trace: &Trace<'_>) -> Self {
         let counters = &trace.metadata().counters;
-        let mut numbers: Vec<u32> = trace.streams().keys().chain(counters.keys()).copied().collect();
+        let early_end = trace.early_end();
+        let ends = early_end.as_ref().map(|end| &end.complete_until);
+        let cpus =
+            trace.streams().keys().chain(counters.keys()).chain(ends.into_iter().flatten().map(|e| e.0));
+        let mut numbers: Vec<u32> = cpus.copied().collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let mut losses = Self::default();
+        let changes = Change::all(trace.metadata());
+        let is_changed = changes.iter().any(Change::loses_events);
+        let mut losses = Self { ended_early: early_end.is_some(), changes, ..Self::default() };
         for cpu in numbers {
             let counters = counters.get(&cpu);
             let stats = counters.and_then(|c| c.before.filter(|s| s.lost_events().is_some()).or(c.after));
             let stream = trace.streams().get(&cpu);
             let events = stream.map_or(0, |s| s.event_count());
-            let mut one = CpuLosses { cpu, events, stats, ..CpuLosses::default() };
+            let mut one = CpuLosses { cpu, events, stats, is_changed, ..CpuLosses::default() };
             let mut after = None;
             let (mut events_seen, mut events_kept) = (0, 0);
             for (_, info) in stream.iter().flat_map(|s| &s.chunks) {
@@ -171,6 +214,7 @@ impl Losses {
                         damaged_input: info.loss.damaged_input,
                         events_missing,
                         events_before: events_kept,
+                        is_early_end: false,
                     });
                 }
                 if has_events {
@@ -187,6 +231,10 @@ impl Losses {
                     after = Some(info.t_last);
                 }
             }
+            if let Some(ends) = ends {
+                let until = ends.get(&cpu).copied().flatten().max(after);
+                one.places.push(LossPlace::early_end(until, events_kept));
+            }
             losses.cpus.push(one);
         }
         if !losses.any() {
@@ -197,9 +245,12 @@ impl Losses {
     }
 
     fn find_spans(&mut self) {
-        let mut spans = Vec::new();
+        let mut spans = Change::spans(&self.changes);
+        // Behind the end of all CPUs nothing is known, and nothing is reported.
+        let end = self.cpus.iter().filter_map(|cpu| cpu.early_end()?.after).max();
         for cpu in &self.cpus {
-            spans.extend(cpu.places.iter().map(|p| (p.after.unwrap_or(0), p.before.unwrap_or(u64::MAX))));
+            let places = cpu.places.iter().filter(|p| !p.is_early_end || p.after < end);
+            spans.extend(places.map(|p| (p.after.unwrap_or(0), p.before.unwrap_or(u64::MAX))));
             if cpu.unplaced() > 0 {
                 spans.push((0, u64::MAX));
             }
@@ -269,11 +320,12 @@ impl Losses {
         Some(missing as f64 / length / self.cpus.len().max(1) as f64)
     }
 
-    /// Lost share of the target's events; `None`: not counted.
+    /// Lost share of the target's events until an unexpected end; `None`: not counted.
     pub fn lost_share(&self, events: u64) -> Option<f64> {
         let missing = self.cpus.iter().flat_map(|c| &c.places).map(|p| p.events_missing);
         let lost = missing.fold(self.lost_events(), u64::saturating_add);
-        let is_counted = !self.is_minimum() && (lost > 0 || !self.any());
+        let is_minimum = self.cpus.iter().any(CpuLosses::is_minimum_before_end);
+        let is_counted = !is_minimum && (lost > 0 || !self.has_gaps());
         is_counted.then(|| lost as f64 / lost.saturating_add(events).max(1) as f64)
     }
 
@@ -284,12 +336,17 @@ impl Losses {
 
     /// True if more events may be lost.
     pub fn is_minimum(&self) -> bool {
-        self.cpus.iter().any(CpuLosses::is_minimum)
+        self.ended_early || self.cpus.iter().any(CpuLosses::is_minimum)
     }
 
     /// True if any event is missing.
     pub fn any(&self) -> bool {
-        self.lost_events() > 0 || self.cpus.iter().any(|c| !c.places.is_empty())
+        self.is_minimum() || self.lost_events() > 0 || self.cpus.iter().any(|c| !c.places.is_empty())
+    }
+
+    /// True if events are missing before the end.
+    pub fn has_gaps(&self) -> bool {
+        self.cpus.iter().flat_map(|cpu| &cpu.places).any(|place| !place.is_early_end)
     }
 
     /// True if the file has the kernel's counters of every CPU.
@@ -312,6 +369,7 @@ mod tests {
             damaged_input: false,
             events_missing: 0,
             events_before: 0,
+            is_early_end: false,
         };
         let one = CpuLosses {
             places: vec![place(Some(100), Some(200)), place(Some(350), None)],

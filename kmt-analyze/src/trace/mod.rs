@@ -5,6 +5,7 @@ pub mod allocinfo;
 mod arrivals;
 pub mod buddy;
 pub mod cgroups;
+pub mod changes;
 pub mod clock;
 pub mod comms;
 pub mod cpu_nodes;

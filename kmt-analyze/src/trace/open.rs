@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use kmt_common::input::InputBytes;
-use kmt_common::recovery::{warn_of_damages, warn_of_missing_end};
+use kmt_common::recovery::{warn_of_damages, warn_of_early_end, warn_of_missing_end};
 use kmt_common::tell;
 use kmt_format::Fault;
 use kmt_format::read::Trace;
@@ -93,6 +93,8 @@ pub fn outcome(path: &Path, trace: &Trace<'_>, found: &[kmt_format::read::Damage
     warn_of_damages(path, damages, count as u64, "cannot be used", "");
     if !trace.is_finished() {
         warn_of_missing_end(path);
+    } else if trace.early_end().is_some() {
+        warn_of_early_end(path);
     }
     let missing: u64 = trace.streams().values().fold(0, |sum, s| sum.saturating_add(s.events_missing));
     if missing > 0 {

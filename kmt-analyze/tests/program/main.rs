@@ -11,6 +11,7 @@ mod charts;
 mod cli;
 mod diff_modules;
 mod documents;
+mod early_end;
 mod edit;
 mod ended;
 mod escaping;

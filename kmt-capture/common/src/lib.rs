@@ -17,6 +17,7 @@ pub mod mapping;
 pub mod output;
 pub mod quantity;
 pub mod recovery;
+pub mod setting_change;
 pub mod text;
 pub mod unseen_frees;
 pub mod version;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use kmt_format::kernel::{KernelVersion, TraceClock};
-use kmt_format::read::Metadata;
+use kmt_format::read::{EarlyEnd, Metadata};
 
 use super::mainline;
 use super::record::Masks;
@@ -65,7 +65,7 @@ pub fn pairs(metadata: &Metadata<'_>, masks: &Masks) -> (Vec<(String, String)>, 
         let text = std::str::from_utf8(value).ok();
         match text.and_then(|text| pair(key, text, masks)).filter(|value| !value.is_empty()) {
             Some(value) => out.push((key.clone().into_owned(), value)),
-            None if key == "writer" => {}
+            None if key == "writer" || key == EarlyEnd::KEY => {}
             None => dropped += 1,
         }
     }

@@ -25,6 +25,7 @@ pub use manifest::AnonymizeRows;
 use std::collections::{BTreeSet, HashMap};
 
 use kmt_format::kernel::CpuStats;
+use kmt_format::read::EarlyEnd;
 use kmt_format::write::Task;
 
 use self::code::{Code, Hiding};
@@ -222,7 +223,11 @@ fn about(
     if let Some(clock) = &metadata.clock {
         copy.writer.add_clock(&facts::clock(clock)).map_err(|e| failed(&e))?;
     }
-    let (pairs, dropped) = facts::pairs(metadata, masks);
+    let (mut pairs, dropped) = facts::pairs(metadata, masks);
+    if let Some(mut end) = session.trace.early_end() {
+        end.complete_until.values_mut().flatten().for_each(|until| *until = masks.time(*until));
+        pairs.push((EarlyEnd::KEY.to_owned(), end.to_text()));
+    }
     (manifest.kept.keys, manifest.left_out.keys) = (pairs.len(), dropped);
     let pairs: Vec<(&str, &[u8])> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_bytes())).collect();
     copy.writer.add_metadata(&pairs).map_err(|e| failed(&e))?;

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::changes;
+use super::early_end;
 use super::rows::Address;
 use crate::ledger::totals::Totals;
 use crate::pass::caches::name_of;
@@ -82,18 +84,13 @@ pub fn warnings(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<String> {
 fn facts(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<TrustFact> {
     let (session, result) = (context.session, context.analysis);
     let mut facts = vec![losses(session)];
+    facts.extend(early_end::sentence(session).map(TrustFact::warning));
+    facts.extend(changes::sentence(session).map(TrustFact::warning));
     let damaged = result.damages.len() as u64 + session.trace.damage_count();
-    let mut flaws = Vec::new();
     if damaged > 0 {
-        flaws.push(counted(damaged, "damaged place", "damaged places"));
-    }
-    if !session.trace.is_finished() {
-        flaws.push("no end".to_owned());
-    }
-    if !flaws.is_empty() {
         facts.push(TrustFact::warning(format!(
             "The file is incomplete ({}): all totals are minimums.",
-            flaws.join(", ")
+            counted(damaged, "damaged place", "damaged places")
         )));
     }
     facts.extend(filters(session).into_iter().map(TrustFact::warning));
@@ -238,6 +235,9 @@ fn losses(session: &Session<'_>) -> TrustFact {
             "No lost events are marked, but the kernel's counters are not recorded: dropped events would not show.",
         ),
         (true, _) => match losses.lost_events() {
+            0 if !losses.has_gaps() => TrustFact::warning(
+                "No lost events were counted: event counts are minimums; live figures are uncertain.",
+            ),
             0 => TrustFact::warning(
                 "Parts of the recording are missing, not counted: event counts are minimums; live figures are uncertain.",
             ),

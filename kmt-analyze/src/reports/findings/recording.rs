@@ -39,6 +39,7 @@ fn losses(session: &Session<'_>) -> String {
     match (losses.any(), losses.has_all_stats(), losses.lost_events()) {
         (false, true, _) => "Nothing was lost.".to_owned(),
         (false, false, _) => "No loss is marked, but the kernel's loss counters are not recorded.".to_owned(),
+        (true, _, 0) if !losses.has_gaps() => "No lost events were counted.".to_owned(),
         (true, _, 0) => "Events were lost, not counted.".to_owned(),
         (true, _, lost) => {
             let least = if losses.is_minimum() { "At least " } else { "" };

@@ -4,6 +4,7 @@ use kmt_format::kernel::CpuStats;
 use serde::Serialize;
 
 use crate::render::head::CpuHead;
+use crate::trace::changes::Change;
 use crate::trace::losses::{CpuLosses, LossPlace};
 
 /// Events of one CPU, and its losses.
@@ -59,6 +60,31 @@ pub struct LossRow {
     pub damaged_input: bool,
     /// Events of chunks that are missing from the file.
     pub events_missing: u64,
+    /// True if the recording ended unexpectedly there.
+    pub early_end: bool,
+}
+
+/// A setting of tracefs that another process wrote while it was recorded.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ChangeRow {
+    /// It happened after this time, in the clock's unit.
+    pub from: u64,
+    /// And before this time.
+    pub to: u64,
+    /// The file, from the directory of the ring buffer on.
+    pub file: String,
+    /// Its value before.
+    pub old_value: String,
+    /// Its value after; the same if it was written and had its value again.
+    pub new_value: String,
+}
+
+impl From<&Change> for ChangeRow {
+    fn from(change: &Change) -> Self {
+        let Change { from, to, setting } = change.clone();
+        Self { from, to, file: setting.file, old_value: setting.before, new_value: setting.after }
+    }
 }
 
 impl From<&CpuLosses> for CpuRow {
@@ -92,10 +118,11 @@ impl From<&LossPlace> for LossRow {
         Self {
             after: loss.after,
             before: loss.before,
-            lost_events: (!loss.uncounted || loss.counted > 0).then_some(loss.counted),
+            lost_events: (!(loss.uncounted || loss.is_early_end) || loss.counted > 0).then_some(loss.counted),
             uncounted: loss.uncounted,
             damaged_input: loss.damaged_input,
             events_missing: loss.events_missing,
+            early_end: loss.is_early_end,
         }
     }
 }

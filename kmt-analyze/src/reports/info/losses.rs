@@ -6,7 +6,7 @@ use super::cpus::{CpuRow, LossRow, StatsRow};
 use super::rows::InfoRows;
 use crate::render::head::CpuHead;
 use crate::render::screen::{Cell, Column, Table};
-use crate::render::text::count;
+use crate::render::text::{count, escaped};
 use crate::reports::common::View;
 
 /// Counts of each CPU, those with most losses first, and the number of CPUs that are left out.
@@ -64,6 +64,18 @@ pub fn places(rows: &InfoRows, view: &View) -> (Table, usize) {
     (table.into(), left)
 }
 
+/// Settings that other processes wrote.
+pub fn changes(rows: &InfoRows, view: &View) -> Table {
+    let value = |value: &str| Cell::text(escaped(value.as_bytes()));
+    Table::of_rows("Changes by other processes", rows.changes.iter().take(view.limit))
+        .column(Column::number("after"), |row| Cell::text(view.time(row.from)))
+        .column(Column::number("before"), |row| Cell::text(view.time(row.to)))
+        .column(Column::name("file"), |row| value(&row.file))
+        .column(Column::text("old value"), |row| value(&row.old_value))
+        .column(Column::text("new value"), |row| value(&row.new_value))
+        .into()
+}
+
 /// Events lost in a gap, as far as the kernel counted them.
 fn lost(loss: &LossRow) -> Cell {
     match loss.lost_events.filter(|lost| *lost > 0) {
@@ -75,6 +87,9 @@ fn lost(loss: &LossRow) -> Cell {
 
 /// Reasons why the number of lost events is not exact.
 fn remark(loss: &LossRow) -> &'static str {
+    if loss.early_end {
+        return "ended unexpectedly; unknown what was unread";
+    }
     match (loss.uncounted, loss.damaged_input) {
         (true, true) => "not counted by the kernel; input damaged",
         (true, false) => "not counted by the kernel",

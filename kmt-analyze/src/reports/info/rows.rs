@@ -4,7 +4,7 @@ use kmt_format::read::{Damage, Trace};
 use serde::{Serialize, Serializer};
 
 use super::chunks::{self, StorageRow};
-use super::cpus::CpuRow;
+use super::cpus::{ChangeRow, CpuRow};
 use crate::render::head::Head;
 use crate::reports::common::rows::text;
 use crate::trace::session::Session;
@@ -42,6 +42,8 @@ pub struct InfoRows {
     pub tasks: usize,
     /// Files of the target.
     pub attachments: Vec<AttachmentRow>,
+    /// Changes of the recording by other processes.
+    pub changes: Vec<ChangeRow>,
     /// Integrity of the file.
     pub integrity: IntegrityRow,
 }
@@ -143,6 +145,7 @@ pub fn compute(session: &Session<'_>) -> (InfoRows, Vec<Damage>) {
         symbols: trace.symbols().map_or(0, |symbols| symbols.len()),
         tasks: metadata.tasks.len(),
         attachments: attachments.map(|a| attachment(&a.name, &a.contents)).collect(),
+        changes: session.losses.changes.iter().map(ChangeRow::from).collect(),
         integrity: integrity(trace, &damages),
     };
     (rows, damages)

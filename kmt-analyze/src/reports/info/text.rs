@@ -6,19 +6,22 @@ use super::rows::InfoRows;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::escaped;
 use crate::render::words::{counted, share};
-use crate::reports::common::View;
+use crate::reports::common::{View, changes, early_end};
 use crate::trace::session::Session;
 
 /// Contents and losses, the facts of the file, and tables of CPUs, losses and events.
 pub fn screen(rows: &InfoRows, session: &Session<'_>, view: &View) -> Screen {
     let mut screen = Screen::new(contents(rows, view));
     screen.answer.extend((rows.head.trace.cpus > 0).then(|| losses(rows)));
+    screen.answer.extend(early_end::sentence(session));
+    screen.answer.extend(changes::sentence(session));
     screen.answer.extend(flaws(rows));
     screen.facts(facts::compute(rows, session, view));
     let (cpus, cpus_left) = cpus(rows, view.limit);
     let (places, places_left) = losses::places(rows, view);
     let (events, events_left) = events(rows, view.limit);
-    [cpus, places, events].into_iter().for_each(|table| screen.table(table));
+    let changes = losses::changes(rows, view);
+    [cpus, places, changes, events].into_iter().for_each(|table| screen.table(table));
     let left = [
         (cpus_left, "CPU", "CPUs"),
         (places_left, "gap", "gaps"),
@@ -65,8 +68,11 @@ fn contents(rows: &InfoRows, view: &View) -> String {
 fn losses(rows: &InfoRows) -> String {
     let trace = &rows.head.trace;
     let lost = trace.lost_events;
-    let has_places = trace.per_cpu.iter().any(|cpu| !cpu.losses.is_empty());
+    let has_places = trace.per_cpu.iter().any(|cpu| cpu.losses.iter().any(|loss| !loss.early_end));
     if lost == 0 {
+        if trace.lost_events_is_minimum && !has_places {
+            return "No lost events were counted.".to_owned();
+        }
         return match (has_places, trace.per_cpu.iter().all(|cpu| cpu.stats.is_some())) {
             (true, _) => "Parts of the recording are missing; the number of lost events is unknown.",
             (false, true) => "No events were lost, by the kernel's counters.",
@@ -88,7 +94,10 @@ fn flaws(rows: &InfoRows) -> Option<String> {
     let integrity = &rows.integrity;
     match (integrity.damage_count, integrity.finished) {
         (0, true) => None,
-        (0, false) => Some("The file has no end: it was cut off, or is still being written.".to_owned()),
+        (0, false) => Some(
+            "The file has no end: the recorder was killed or is still recording, or the copy is incomplete."
+                .to_owned(),
+        ),
         (damages, _) => Some(format!("The file is damaged in {}.", counted(damages, "place", "places"))),
     }
 }
