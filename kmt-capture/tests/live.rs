@@ -223,7 +223,7 @@ fn every_event_is_in_the_file_or_counted_as_lost() {
 fn a_killed_recorder_leaves_a_file_and_its_instance_is_removed() {
     let Some(bench) = Bench::new("kill") else { return };
     let part = bench.path("out.kmt.part");
-    let mut random = u64::from(std::process::id()) | 1 << 40;
+    let mut state = u64::from(std::process::id()) | 1 << 40;
     let mut load = Command::new("sh").args(["-c", &bench.endless(&load(1))]).spawn().unwrap();
     let start = Instant::now();
     let mut first = bench.start(&["-q", "-b", "256K"]);
@@ -236,13 +236,12 @@ fn a_killed_recorder_leaves_a_file_and_its_instance_is_removed() {
     let runs = std::env::var("KMT_KILLS").map_or(40, |text| text.parse().unwrap());
     let (mut files, mut events, mut longest) = (0, 0, Duration::ZERO);
     for run in 0..runs {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let mut child = bench.start(&["--force", "-q", "-b", "256K"]);
         if run % 10 == 5 {
             // It removes what the one before left, which had no guard: killed earlier, it would leave it there.
             recording(child.id());
         }
-        std::thread::sleep(Duration::from_millis((random >> 33) % life_ms_max));
+        std::thread::sleep(Duration::from_millis(random(&mut state) % life_ms_max));
         // Every fifth one loses its guard first.
         let guard = guard_of(child.id()).filter(|_| run % 5 == 4);
         guard.into_iter().for_each(|guard| signal("KILL", guard));
@@ -272,6 +271,70 @@ fn a_killed_recorder_leaves_a_file_and_its_instance_is_removed() {
     load.kill().unwrap();
     let _ = load.wait();
     assert!(files > runs / 2 && events > 10_000, "{files} files, {events} events");
+}
+
+/// Numbers that differ from run to run.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+/// Call sites of the events that are this much older than the last one, and how many of them have no name.
+fn unnamed(trace: &Trace<'_>, older_ns: u64) -> (u64, u64) {
+    let last = trace.streams().values().flat_map(|s| &s.chunks).map(|(_, info)| info.t_last).max().unwrap();
+    let (mut sites, mut nameless) = (0, 0);
+    let mut merge = trace.merge();
+    while let Some(run) = merge.next_run() {
+        for event in run.events().filter(|event| event.time() + older_ns < last) {
+            let Some(site) = event.uint_with(Role::CALL_SITE) else { continue };
+            sites += 1;
+            nameless += u64::from(trace.symbols().and_then(|table| table.resolve(site)).is_none());
+        }
+    }
+    (sites, nameless)
+}
+
+/// The file of a killed recorder names what was recorded a second before, also under load, and says that it was cut; so does
+/// its copy. KMT_KILLS gives the number of kills, and then that second is tested; a busy machine has two here.
+#[test]
+fn a_killed_recording_has_names_and_says_that_it_was_cut() {
+    let Some(bench) = Bench::new("names") else { return };
+    let kills = std::env::var("KMT_KILLS").ok().map(|text| text.parse::<u64>().unwrap());
+    let (runs, within_ns) = kills.map_or((3, 2_000_000_000), |kills| (kills, 1_000_000_000));
+    let mut state = u64::from(std::process::id()) | 1 << 40;
+    let (mut all_sites, part) = (0, bench.path("out.kmt.part"));
+    for run in 0..runs {
+        let is_loaded = run % 2 == 0;
+        let work = if is_loaded { bench.endless(&load(1)) } else { bench.endless("sleep 0.1; ls /") };
+        let mut loads: Vec<Child> =
+            (0..2).map(|_| Command::new("sh").args(["-c", &work]).spawn().unwrap()).collect();
+        let mut child = bench.start(&["--force", "-q"]);
+        recording(child.id());
+        let life_ms = 3_000 + random(&mut state) % 1_500;
+        std::thread::sleep(Duration::from_millis(if kills.is_some() { life_ms / 2 } else { life_ms }));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_file(bench.path("endless")).unwrap();
+        loads.iter_mut().for_each(|load| drop(load.wait()));
+        gone_after(child.id());
+        let bytes = fs::read(&part).unwrap();
+        let trace = Trace::open(&bytes).unwrap();
+        let (sites, nameless) = unnamed(&trace, within_ns);
+        assert_eq!(nameless, 0, "run {run}: of {sites} call sites");
+        all_sites += sites;
+        let end = trace.early_end().expect("a killed recorder does not finish its file");
+        assert!(end.complete_until.values().all(Option::is_some), "{end:?}");
+        let copy = bench.path("copy.kmt");
+        let mut convert = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));
+        let converted =
+            convert.arg("convert").arg(&part).arg("-o").arg(&copy).arg("--force").output().unwrap();
+        assert_eq!(converted.status.code(), Some(3), "{}", stderr(&converted));
+        let bytes = fs::read(&copy).unwrap();
+        let copy = Trace::open(&bytes).unwrap();
+        assert!(copy.is_finished() && copy.early_end() == Some(end));
+    }
+    assert!(all_sites > 10_000, "{all_sites} call sites");
+    bench.assert_untouched();
 }
 
 fn clean() -> Command {
@@ -404,11 +467,30 @@ fn a_killed_recorder_is_cleaned_up_behind_by_several_at_once() {
     }
 }
 
-/// Runs a shell script in a mount namespace of its own, with the program as `$kmt` and a folder as `$folder`.
+/// What scripts of [`with_own_mounts`] begin with. Only /sys/kernel/tracing is mounted, once: a recorder finds tracefs also
+/// within debugfs, and a machine may have it several times. `unmount` hides it; `begun` waits until the recorder `$kmt`
+/// records, 10 s at most.
+const MOUNTS: &str = r#"
+unmount() {
+    for mount in $(awk '$3 == "debugfs" || $3 == "tracefs" { print $2 }' /proc/mounts | sort -r); do umount -l $mount; done
+}
+begun() {
+    for i in $(seq 500); do
+        cat /sys/kernel/tracing/instances/kmt-$kmt-*/tracing_on 2> /dev/null | grep -q 1 && return
+        sleep 0.02
+    done
+    kill -9 $kmt; echo 'it does not record' >&2; exit 9
+}
+unmount; mount -t tracefs none /sys/kernel/tracing || exit 8
+"#;
+
+/// Runs a shell script in a mount namespace of its own, with the program as `$program` and a folder as `$folder`, for a
+/// minute at most.
 fn with_own_mounts(bench: &Bench, script: &str) -> Output {
-    Command::new("unshare")
-        .args(["-m", "--propagation", "private", "sh", "-c", script])
-        .env("kmt", env!("CARGO_BIN_EXE_kmt-capture"))
+    Command::new("timeout")
+        .args(["-k", "5", "60", "unshare", "-m", "--propagation", "private", "sh", "-c"])
+        .arg([MOUNTS, script].concat())
+        .env("program", env!("CARGO_BIN_EXE_kmt-capture"))
         .env("folder", &bench.folder)
         .output()
         .unwrap()
@@ -423,12 +505,12 @@ fn tracefs_that_is_unmounted_meanwhile_is_left_as_it_was() {
     let whole_ms = start.elapsed().as_millis();
     // From before tracefs is looked for until after the recording has begun.
     for step in 0..9 {
-        for hide in ["umount -l /sys/kernel/tracing", "mount -t tmpfs none /sys/kernel/tracing"] {
+        for hide in ["unmount", "mount -t tmpfs none /sys/kernel/tracing"] {
             let after = whole_ms * step / 7;
             let output = with_own_mounts(
                 &bench,
                 &format!(
-                    "$kmt record -q --force -b 256K -d 300ms -o $folder/out.kmt & sleep {}.{:03}; {hide}; wait $!",
+                    "$program record -q --force -b 256K -d 300ms -o $folder/out.kmt & sleep {}.{:03}; {hide}; wait $!",
                     after / 1000,
                     after % 1000
                 ),
@@ -446,9 +528,8 @@ fn a_recorder_that_is_killed_after_tracefs_was_unmounted_leaves_nothing() {
     let Some(bench) = Bench::new("unmounted-killed") else { return };
     let output = with_own_mounts(
         &bench,
-        "$kmt record -q --force -b 256K -o $folder/out.kmt & kmt=$!
-        until cat /sys/kernel/tracing/instances/kmt-$kmt-*/tracing_on 2> /dev/null | grep -q 1; do sleep 0.02; done
-        umount -l /sys/kernel/tracing; kill -9 $kmt; sleep 1",
+        "$program record -q --force -b 256K -o $folder/out.kmt & kmt=$!
+        begun; unmount; kill -9 $kmt; sleep 1",
     );
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     bench.assert_untouched();
@@ -459,9 +540,9 @@ fn a_mount_of_tracefs_that_a_killed_recorder_made_is_undone() {
     let Some(bench) = Bench::new("mounted") else { return };
     let output = with_own_mounts(
         &bench,
-        "umount -l /sys/kernel/tracing
-        $kmt record -q --force -b 256K -o $folder/out.kmt & kmt=$!
-        until cat /sys/kernel/tracing/instances/kmt-$kmt-*/tracing_on 2> /dev/null | grep -q 1; do sleep 0.02; done
+        "unmount
+        $program record -q --force -b 256K -o $folder/out.kmt & kmt=$!
+        begun
         grep -c ' /sys/kernel/tracing ' /proc/mounts; ls /run/kmt-capture | grep -c ^$kmt-
         kill -9 $kmt; sleep 1
         grep -c ' /sys/kernel/tracing ' /proc/mounts; ls /run/kmt-capture 2> /dev/null | grep -c ^$kmt-; true",
@@ -683,21 +764,71 @@ fn what_is_missing_is_named_and_the_rest_is_recorded() {
     }
 }
 
+/// What another process does to a recording: a script in the directory of its buffer, and what the recorder reports.
+const MEDDLING: [(&str, &str); 12] = [
+    ("echo 0 > tracing_on", "tracing_on changed from \"1\" to \"0\""),
+    ("echo 0 > tracing_on; echo 1 > tracing_on", "tracing_on was written and is \"1\" again"),
+    ("echo 0 > events/kmem/kfree/enable", "events/kmem/kfree/enable changed from \"1\" to \"0\""),
+    (
+        "echo 0 > events/kmem/kfree/enable; echo 1 > events/kmem/kfree/enable",
+        "events/kmem/kfree/enable was written and is \"1\" again",
+    ),
+    ("echo 0 > events/kmem/enable; echo 1 > events/kmem/enable", "events/kmem/enable was written"),
+    ("echo '!kmem:kfree' >> set_event", "events/kmem/kfree/enable changed from \"1\" to \"0\""),
+    (
+        "echo 'bytes_req > 64' > events/kmem/kmalloc/filter",
+        "events/kmem/kmalloc/filter changed from \"none\" to",
+    ),
+    ("echo 1 > set_event_pid", "set_event_pid changed"),
+    ("echo 1 > tracing_cpumask", "tracing_cpumask changed"),
+    ("echo > trace", "the buffer was cleared"),
+    ("echo uptime > trace_clock", "trace_clock changed from \"mono\" to \"uptime\""),
+    ("timeout 0.5 cat per_cpu/cpu0/trace_pipe > /dev/null", "has read"),
+];
+
+/// Each change by another process is reported with the figures, and stored with its time. KMT_KILLS asks for ten rounds.
 #[test]
-fn an_event_that_is_switched_off_meanwhile_is_told() {
-    let Some(bench) = Bench::new("off") else { return };
-    let child = bench.start(&["-d", "1500ms", "-b", "1M"]);
-    std::thread::sleep(Duration::from_millis(900));
-    let instances = fs::read_dir(Path::new(TRACING).join("instances")).unwrap().flatten();
-    let ours = instances.map(|e| e.path()).find(|p| p.to_string_lossy().contains("/kmt-")).unwrap();
-    fs::write(ours.join("events/kmem/kfree/enable"), "0").unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    assert!(
-        stderr(&output).contains("kmem:kfree: disabled or removed by another process"),
-        "{}",
-        stderr(&output)
-    );
+fn each_change_by_another_process_is_reported() {
+    let Some(bench) = Bench::new("meddling") else { return };
+    let rounds = if std::env::var_os("KMT_KILLS").is_some() { 10 } else { 1 };
+    for (script, expected) in MEDDLING.iter().cycle().take(rounds * MEDDLING.len()) {
+        let work = bench.endless("ls -lR /etc; sleep 0.1");
+        let mut load = Command::new("sh").args(["-c", &work]).spawn().unwrap();
+        let child = bench.start(&["--force", "-q", "-b", "16M"]);
+        let instance = recording(child.id());
+        std::thread::sleep(Duration::from_millis(400));
+        let changed = Command::new("sh").args(["-c", script]).current_dir(&instance).status().unwrap();
+        assert!(changed.success() || script.starts_with("timeout"), "{script}");
+        std::thread::sleep(Duration::from_millis(500));
+        signal("INT", child.id());
+        let output = child.wait_with_output().unwrap();
+        fs::remove_file(bench.path("endless")).unwrap();
+        load.wait().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{script}: {}", stderr(&output));
+        assert!(stderr(&output).contains("another process"), "{script}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{script}: {}", stderr(&output));
+        let bytes = fs::read(bench.path("out.kmt")).unwrap();
+        let trace = Trace::open(&bytes).unwrap();
+        assert!(trace.is_finished() && trace.damages().is_empty());
+        let chunks = || trace.streams().values().flat_map(|stream| &stream.chunks);
+        assert!(chunks().any(|(_, info)| info.loss.uncounted || info.loss.counted > 0), "{script}: no mark");
+        // Times of another clock are not among ours.
+        let (first, last) = (
+            chunks().filter(|c| c.1.event_count > 0).map(|c| c.1.t_first).min().unwrap(),
+            chunks().map(|c| c.1.t_last).max().unwrap(),
+        );
+        assert!(last - first < 60_000_000_000, "{script}: {first} to {last}");
+        if !script.starts_with("timeout") {
+            let line =
+                trace.metadata().text("record.changed").unwrap_or_else(|| panic!("{script}: not stored"));
+            let mut words = line.split('\t').map(|word| word.parse::<u64>());
+            let (from, to) = (words.next().unwrap().unwrap(), words.next().unwrap().unwrap());
+            assert!(
+                0 < from && from <= to && to >= first && to <= last + 10_000_000_000,
+                "{script}: {line}, {first} to {last}"
+            );
+        }
+    }
     bench.assert_untouched();
 }
 

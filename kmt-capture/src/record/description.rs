@@ -104,9 +104,11 @@ pub fn trace_now(setup: &Setup, cpu: u32) -> Option<u64> {
     CpuStats::parse(&setup.dir.read(&format!("per_cpu/cpu{cpu}/stats"))?)?.now_time
 }
 
-/// Time that this process has run for, in nanoseconds: it has one thread. The first number of `/proc/self/schedstat`.
+/// Time that this process has run for with all its threads, in nanoseconds.
 pub fn own_cpu_ns() -> Option<u64> {
-    fs::read_to_string("/proc/self/schedstat").ok()?.split(' ').next()?.parse().ok()
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).ok()?.checked_mul(1_000_000_000)?;
+    seconds.checked_add(u64::try_from(time.tv_nsec).ok()?)
 }
 
 /// Most memory that this process had at once, in KiB.

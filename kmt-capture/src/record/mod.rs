@@ -15,6 +15,7 @@ mod plan;
 mod recorder;
 mod ring;
 mod run;
+mod settings;
 mod setup;
 mod size;
 mod snapshot;

@@ -111,6 +111,11 @@ fn report(
             "warning: part of the ring buffers could not be decoded; marks in the file show where events are missing"
         ));
     }
+    if ending == Ending::Clock {
+        console.print(format_args!(
+            "warning: stopped: another process changed the trace clock of this recording"
+        ));
+    }
     let is_cut = matches!(ending, Ending::Size(Bound::Disk | Bound::Memory));
     if let Ending::Size(bound) = ending {
         if !options.quiet || is_cut {
@@ -138,7 +143,12 @@ fn report(
             console.print(format_args!("kmt-analyze {}", path.display()));
         }
     }
-    if totals.lost > 0 || *flagged != Loss::default() || is_cut { Outcome::Incomplete } else { Outcome::Done }
+    let is_changed = ended.changes > 0;
+    if totals.lost > 0 || *flagged != Loss::default() || is_cut || is_changed {
+        Outcome::Incomplete
+    } else {
+        Outcome::Done
+    }
 }
 
 /// A file on a tmpfs takes the memory that is being looked at.

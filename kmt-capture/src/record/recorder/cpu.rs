@@ -5,14 +5,63 @@ use kmt_format::write::WriterStats;
 
 use crate::record::ring::Ring;
 
+/// Counters that only grow.
+fn cumulative(stats: &CpuStats) -> [Option<u64>; 4] {
+    [stats.overrun, stats.commit_overrun, stats.dropped, stats.read]
+}
+
+/// `now` with these counters of `before` added.
+fn plus(mut now: CpuStats, before: &CpuStats) -> CpuStats {
+    let add =
+        |to: &mut Option<u64>, from: Option<u64>| *to = to.map(|to| to.saturating_add(from.unwrap_or(0)));
+    add(&mut now.overrun, before.overrun);
+    add(&mut now.commit_overrun, before.commit_overrun);
+    add(&mut now.dropped, before.dropped);
+    add(&mut now.read, before.read);
+    now
+}
+
+/// The kernel's counters of one CPU.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// As they were read last, with those before resets of the buffer.
+    pub sums: Option<CpuStats>,
+    /// As the kernel showed them last.
+    shown: CpuStats,
+    /// Sums at resets; `None`: none was seen.
+    before_reset: Option<CpuStats>,
+}
+
+impl Counts {
+    /// Takes over counters that were read; returns true if they stepped back: the buffer was reset.
+    pub fn add(&mut self, read: Option<CpuStats>) -> bool {
+        let Some(now) = read else {
+            self.sums = None;
+            return false;
+        };
+        let mut both = cumulative(&now).into_iter().zip(cumulative(&self.shown));
+        let is_reset = both.any(|(now, before)| now < before);
+        if is_reset {
+            self.before_reset = Some(plus(self.shown, &self.before_reset.unwrap_or_default()));
+        }
+        self.shown = now;
+        self.sums = Some(plus(now, &self.before_reset.unwrap_or_default()));
+        is_reset
+    }
+}
+
 /// A CPU: its ring buffer, and its counts. It stays when the CPU goes offline.
 #[derive(Debug)]
 pub(super) struct Cpu {
     pub ring: Ring,
     /// Events and bytes that were read of it.
     pub stats: WriterStats,
-    /// The kernel's counters as they were read last.
-    pub counters: Option<CpuStats>,
+    /// The kernel's counters.
+    pub counters: Counts,
+    /// Time at the start of the last sub-buffer.
+    pub page_time: u64,
+    /// Events that another process has read.
+    pub taken: u64,
     /// Bytes read in this round.
     pub drained: u64,
 }
@@ -20,11 +69,52 @@ pub(super) struct Cpu {
 impl Cpu {
     /// Nothing is read yet.
     pub fn new(ring: Ring) -> Self {
-        Self { ring, stats: WriterStats::default(), counters: None, drained: 0 }
+        Self {
+            ring,
+            stats: WriterStats::default(),
+            counters: Counts::default(),
+            page_time: 0,
+            taken: 0,
+            drained: 0,
+        }
+    }
+
+    /// Events lost, by the kernel's counters, and those that another process has read.
+    pub fn lost(&self) -> u64 {
+        let counted = self.counters.sums.and_then(|counters| counters.lost_events()).unwrap_or(0);
+        counted.saturating_add(self.taken)
+    }
+
+    /// Events that another process has read from the buffer: by the kernel's count of those that were read.
+    pub fn read_by_others(&self) -> u64 {
+        let is_exact = self.counters.before_reset.is_none() && self.stats.sub_buffers_damaged == 0;
+        let read = self.counters.sums.and_then(|counters| counters.read).filter(|_| is_exact);
+        read.map_or(0, |read| read.saturating_sub(self.stats.events))
     }
 
     /// Its number.
     pub fn number(&self) -> u32 {
         self.ring.cpu
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sums over resets of the buffer are what the kernel counted in all.
+    #[test]
+    fn counters_that_step_back_are_added_up() {
+        let read = |overrun, read| {
+            CpuStats::parse(&format!("entries: 3\noverrun: {overrun}\nread events: {read}\n")).unwrap()
+        };
+        let mut counts = Counts::default();
+        let steps = [((5, 10), false), ((9, 20), false), ((0, 1), true), ((2, 4), false), ((1, 9), true)];
+        for (at, ((overrun, events), is_reset)) in steps.into_iter().enumerate() {
+            assert_eq!(counts.add(Some(read(overrun, events))), is_reset, "step {at}");
+        }
+        let sum = counts.sums.unwrap();
+        assert_eq!((sum.overrun, sum.read, sum.entries), (Some(9 + 2 + 1), Some(20 + 4 + 9), Some(3)));
+        assert!(!counts.add(None) && counts.sums.is_none());
     }
 }

@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::Recorder;
 use super::cpu::Cpu;
 use crate::failure::{Failure, Result};
+use crate::record::settings::Settings;
 
 /// Sub-buffers of one CPU before the next one's turn.
 const DRAIN_MAX: usize = 256;
@@ -22,6 +23,11 @@ impl Recorder {
         let mut fds: Vec<PollFd<'_>> =
             self.sink.signals.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         if can_wait {
+            fds.extend(
+                self.settings
+                    .iter()
+                    .filter_map(|settings| Some(PollFd::from_borrowed_fd(settings.fd()?, PollFlags::IN))),
+            );
             fds.extend(self.cpus.iter().map(|cpu| PollFd::new(&cpu.ring, PollFlags::IN)));
         }
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
@@ -40,7 +46,8 @@ impl Recorder {
                 again |= self.drain_ring(index)? == DRAIN_MAX;
             }
             let is_late = |cpu: &Cpu| cpu.drained > 2 * self.buffer_len.max(1 << 20);
-            if self.room.reached.is_some() || !again || self.cpus.iter().any(is_late) {
+            if self.room.reached.is_some() || self.changes.of_clock || !again || self.cpus.iter().any(is_late)
+            {
                 break;
             }
         }
@@ -48,11 +55,10 @@ impl Recorder {
         let most = self.cpus.iter().map(|cpu| cpu.drained).max().unwrap_or(0);
         let fill = 100.0 * most as f64 / self.buffer_len.max(1) as f64;
         self.fill_percent = self.fill_percent.max(fill.min(100.0));
-        self.recent_fill_percent = fill.max(self.recent_fill_percent * 0.95);
         Ok(())
     }
 
-    /// Keeps room at the end for symbols that are still to be found: a pass over kallsyms waits while events come fast.
+    /// Keeps room at the end for symbols that are still to be found: a pass over kallsyms takes a tenth of a second.
     fn keep_room_for_symbols(&mut self) {
         let Self { room, used, writer, .. } = self;
         if let Some(used) = used.as_mut().filter(|_| room.is_near(writer)) {
@@ -67,6 +73,7 @@ impl Recorder {
         if threads.is_empty() {
             return Ok(());
         }
+        self.notice_writes()?;
         let was_in_user_space = self.plan.in_user_space;
         let before = self.plan.pids.clone();
         self.plan.set_pids(before.iter().copied().chain(threads).collect());
@@ -89,12 +96,16 @@ impl Recorder {
             self.notices.push(format!("warning: threads that start from now on are not recorded: {failure}"));
             self.names.watch_none();
         }
+        let filters: Vec<String> =
+            self.plan.task_filters().iter().map(|(event, _)| event.file("filter")).collect();
+        self.settings.iter_mut().for_each(|settings| settings.set_by_us(filters.iter().map(String::as_str)));
         Ok(())
     }
 
     /// Reads some sub-buffers of one CPU; returns how many there were.
     fn drain_ring(&mut self, index: usize) -> Result<usize> {
         let Self { cpus, writer, layout, names, exits, tasks, buffer, sink, room, notices, .. } = self;
+        let (settings, changes) = (&mut self.settings, &mut self.changes);
         let Some(cpu) = cpus.get_mut(index) else { return Ok(0) };
         let number = cpu.number();
         // Where the file may end any time, no CPU may get far ahead of the others.
@@ -110,6 +121,16 @@ impl Recorder {
                     return Err(Failure::new(format!("reading the ring buffer of CPU {number}: {error}")));
                 }
             };
+            let time = page_time(bytes, layout);
+            if changes.is_unlikely(time, cpu.page_time) {
+                // Times of another clock would be in no order with those before.
+                if let Some(change) = settings.as_mut().and_then(Settings::clock_change) {
+                    self.changed(vec![change])?;
+                    return Ok(count);
+                }
+                changes.trust(time);
+            }
+            cpu.page_time = time;
             cpu.drained += bytes.len() as u64;
             let is_begun = is_begun(bytes, layout);
             let see = |time, record: &[u8]| {
@@ -133,6 +154,11 @@ impl Recorder {
         }
         Ok(DRAIN_MAX)
     }
+}
+
+/// Time at the start of a sub-buffer: the first field of its header (`struct buffer_data_page`, kernel/trace/ring_buffer.c).
+fn page_time(bytes: &[u8], header: &HeaderPage) -> u64 {
+    ByteOrder::NATIVE.uint_at(bytes, header.timestamp_offset, 8).unwrap_or(0)
 }
 
 /// True if the kernel has just begun to write to a sub-buffer: a quarter of it is used at most. One that it is done with

@@ -10,7 +10,6 @@ use crate::record::command::ENDING;
 use crate::record::exits::Exits;
 use crate::record::snapshot::{self, When};
 use crate::record::{Cost, RecordOptions, baseline, description};
-use crate::tracefs::Event;
 
 /// Length of the state of /sys/kernel/slab in the file, at most about.
 const SLAB_STATE_LEN: u64 = 128 << 10;
@@ -18,29 +17,39 @@ const SLAB_STATE_LEN: u64 = 128 << 10;
 impl Recorder {
     /// Writes the chunks after the last event.
     pub(super) fn close(&mut self, options: &RecordOptions, ending: Ending) -> Result<()> {
+        if let Some(settings) = &mut self.settings {
+            let changes = settings.read_all();
+            self.changed(changes)?;
+        }
         self.setup.stop()?;
+        self.settings.iter_mut().for_each(|settings| settings.set_by_us(["tracing_on"]));
         let baseline = baseline::read(&options.baseline);
         // What follows takes a second on a slow machine, and has nowhere to go without a line.
         self.sink.check_line()?;
-        self.disturbed()?;
-        self.read_counters();
+        self.read_counters()?;
         self.write_counters(StatsTaken::Before)?;
-        while self.room.reached.is_none() && {
+        while self.room.reached.is_none() && !self.changes.of_clock && {
             self.drain_round()?;
             self.cpus.iter().any(|cpu| cpu.drained > 0)
         } {}
+        // Nobody has to switch our events on again.
+        self.notice_writes()?;
         if self.room.reached.is_some() {
             self.left = self.leave_the_rest()?;
         }
-        self.read_counters();
+        self.read_counters()?;
+        if self.changes.of_clock {
+            self.mark_unknown_loss()?;
+        } else {
+            self.taken_by_others()?;
+        }
         self.command_outcome(options, ending)?;
         if let Some(used) = &mut self.used {
-            used.collect(&mut self.writer);
-            used.pass(|| Ok(()))?;
-            used.write(&mut self.writer)?;
+            used.finish(&mut self.writer)?;
         }
         let is_lossy = self.totals().lost > 0 || self.lost != Loss::default();
-        let now = self.cpus.iter().filter_map(|cpu| cpu.counters?.now_time).max();
+        let now = self.cpus.iter().filter_map(|cpu| cpu.counters.sums?.now_time).max();
+        let now = now.filter(|_| !self.changes.of_clock);
         self.names.saved(&self.setup.top, now.filter(|_| is_lossy));
         self.flush()?;
         self.write_counters(StatsTaken::After)?;
@@ -58,25 +67,6 @@ impl Recorder {
         self.clock_pair()?;
         self.own_cost()?;
         self.emit()
-    }
-
-    /// Notes events that somebody else switched off, or that went away with their module, while we recorded.
-    pub(super) fn disturbed(&mut self) -> Result<()> {
-        let is_on =
-            |event: &Event| self.setup.dir.read(&event.file("enable")).is_some_and(|t| t.starts_with('1'));
-        let off: Vec<String> =
-            self.plan.events.keys().filter(|event| !is_on(event)).map(Event::to_string).collect();
-        if off.is_empty() {
-            return Ok(());
-        }
-        self.notices.push(format!(
-            "warning: {}: disabled or removed by another process during the recording",
-            off.join(", ")
-        ));
-        self.lost.uncounted = true;
-        let pairs = [("record.disabled", off.join(" ").into_bytes())];
-        let pairs = pairs.each_ref().map(|(key, value)| (*key, value.as_slice()));
-        Ok(self.writer.add_metadata(&pairs)?)
     }
 
     /// How the command ended, if there was one. A command that outlives the recording is ended as Ctrl-C would end it,

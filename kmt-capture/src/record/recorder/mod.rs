@@ -1,6 +1,7 @@
 //! A recording: takes events from the kernel to the file, and prints nothing. Its notices are for the program around it.
 
 mod begin;
+mod changed;
 mod cpu;
 mod drain;
 mod end;
@@ -14,6 +15,7 @@ use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, CpuStats, HeaderPage};
 use kmt_format::write::{Keep, Loss, StatsTaken, Writer, WriterLimits, WriterOptions};
 
+use self::changed::Changes;
 use self::cpu::Cpu;
 use self::room::{Bound, Room};
 use self::sink::Sink;
@@ -23,6 +25,7 @@ use super::cpus::online;
 use super::exits::Exits;
 use super::line;
 use super::plan::Plan;
+use super::settings::Settings;
 use super::setup::Setup;
 use super::symbols::{Symbols, UsedSymbols};
 use super::task_filter::TaskFilter;
@@ -39,8 +42,6 @@ const CONFIG_LEN: u64 = 256 << 10;
 /// How often buffers are emptied at least, and chunks written that are not full.
 const ROUND: Duration = Duration::from_millis(100);
 const FLUSH: Duration = Duration::from_secs(1);
-/// Buffers that are so full when their turn comes have no time for anything else.
-const BUSY_PERCENT: f64 = 30.0;
 /// How often the trace clock is compared with the time of day.
 const CLOCK_PAIR: Duration = Duration::from_secs(60);
 
@@ -54,6 +55,8 @@ pub(super) enum Ending {
     Command,
     Time,
     Size(Bound),
+    /// Another process changed the trace clock.
+    Clock,
 }
 
 /// A turn of a recording.
@@ -96,8 +99,6 @@ pub(super) struct Recorder {
     buffer: Vec<u8>,
     buffer_len: u64,
     fill_percent: f64,
-    /// How full the fullest buffer was in the last rounds.
-    recent_fill_percent: f64,
     /// Time that this process had run for when the recording began.
     cpu_ns_before: u64,
     times: Times,
@@ -113,6 +114,10 @@ pub(super) struct Recorder {
     room: Room,
     /// Events that are left in the ring buffers because the file has no room for them.
     left: u64,
+    /// Settings of the buffer while events come.
+    settings: Option<Settings>,
+    /// Changes by other processes.
+    changes: Changes,
     /// True if the kernel's configuration is in the file.
     has_config: bool,
     pub(super) sink: Sink,
@@ -158,7 +163,6 @@ impl Recorder {
             buffer: vec![0; header_page.sub_buffer_len()],
             buffer_len: buffer_kb << 10,
             fill_percent: 0.0,
-            recent_fill_percent: 0.0,
             cpu_ns_before: 0,
             times: Times::from_now(),
             cost: Cost::default(),
@@ -167,6 +171,8 @@ impl Recorder {
             used: (options.symbols == Symbols::Used).then(UsedSymbols::default),
             room,
             left: 0,
+            settings: None,
+            changes: Changes::default(),
             has_config: false,
             sink,
             notices: Vec::new(),
@@ -182,7 +188,12 @@ impl Recorder {
     /// Lets events come.
     pub(super) fn start(&mut self, options: &RecordOptions) -> Result<()> {
         self.cpu_ns_before = description::own_cpu_ns().unwrap_or(0);
+        let cpus: Vec<u32> = self.cpus.iter().map(Cpu::number).collect();
+        let mut settings = Settings::new(&self.setup.dir, &self.plan, &cpus);
         self.setup.start()?;
+        settings.set_by_us(["tracing_on"]);
+        self.settings = Some(settings);
+        self.changes.looked = self.trace_now().unwrap_or(0);
         self.times = Times::from_now();
         self.command = Running::start(options)?;
         Ok(())
@@ -192,13 +203,13 @@ impl Recorder {
     pub(super) fn turn(&mut self, options: &RecordOptions) -> Result<Turn> {
         let left = options.duration.map(|d| d.saturating_sub(self.times.start.elapsed()));
         self.wait(left.map_or(ROUND, |left| left.min(ROUND)), self.setup.dir.has("buffer_percent"));
+        self.notice_writes()?;
         self.drain_round()?;
         let is_over = left.is_some_and(|left| left.is_zero());
         if let Some(ending) = self.ending(is_over) {
             return Ok(Turn { ending: Some(ending), is_heartbeat: false });
         }
         self.symbols_if_due()?;
-        // Buffers are read also while symbols are looked for.
         if let Some(bound) = self.room.reached {
             return Ok(Turn { ending: Some(Ending::Size(bound)), is_heartbeat: false });
         }
@@ -222,6 +233,9 @@ impl Recorder {
 
     /// Why the recording ends, if it does.
     fn ending(&mut self, is_over: bool) -> Option<Ending> {
+        if self.changes.of_clock {
+            return Some(Ending::Clock);
+        }
         if self.sink.signals.asked() > 0 {
             return Some(Ending::Asked);
         }
@@ -231,16 +245,12 @@ impl Recorder {
         is_over.then_some(Ending::Time)
     }
 
-    /// Writes symbols that are missing in front of the chunks that need them, as far as these are not written yet.
+    /// Writes symbols that events need, as they are found.
     fn symbols_if_due(&mut self) -> Result<()> {
-        let Some(mut used) = self.used.take() else { return Ok(()) };
-        // A pass takes a tenth of a second: where buffers are nearly full at every turn, it waits for the end.
-        if self.recent_fill_percent < BUSY_PERCENT && used.is_due(&mut self.writer) {
-            used.pass(|| self.drain_round())?;
-            used.write(&mut self.writer)?;
+        let Some(used) = &mut self.used else { return Ok(()) };
+        if used.advance(&mut self.writer)? {
             self.emit()?;
         }
-        self.used = Some(used);
         Ok(())
     }
 
@@ -258,8 +268,9 @@ impl Recorder {
             snapshot::write_config(&mut self.writer)?;
         }
         self.flush()?;
-        self.read_counters();
+        self.read_counters()?;
         self.write_counters(StatsTaken::Before)?;
+        self.read_settings()?;
         self.emit()
     }
 
@@ -273,14 +284,20 @@ impl Recorder {
         self.emit()
     }
 
-    fn read_counters(&mut self) {
+    fn read_counters(&mut self) -> Result<()> {
+        self.notice_writes()?;
         let dir = &self.setup.dir;
         let read = |cpu: u32| CpuStats::parse(&dir.read(&format!("per_cpu/cpu{cpu}/stats"))?);
-        self.cpus.iter_mut().for_each(|cpu| cpu.counters = read(cpu.number()));
+        let mut is_reset = false;
+        for cpu in &mut self.cpus {
+            is_reset |= cpu.counters.add(read(cpu.number()));
+        }
+        let sees_writes = self.settings.as_ref().is_some_and(|settings| settings.fd().is_some());
+        if is_reset && !sees_writes { self.cleared() } else { Ok(()) }
     }
 
     fn counters(&self) -> Vec<(u32, CpuStats)> {
-        self.cpus.iter().filter_map(|cpu| Some((cpu.number(), cpu.counters?))).collect()
+        self.cpus.iter().filter_map(|cpu| Some((cpu.number(), cpu.counters.sums?))).collect()
     }
 
     fn write_counters(&mut self, taken: StatsTaken) -> Result<()> {
@@ -308,7 +325,7 @@ impl Recorder {
     pub(super) fn totals(&self) -> Totals {
         Totals {
             events: self.cpus.iter().map(|cpu| cpu.stats.events).sum(),
-            lost: self.cpus.iter().filter_map(|cpu| cpu.counters?.lost_events()).fold(0, u64::saturating_add),
+            lost: self.cpus.iter().map(Cpu::lost).fold(0, u64::saturating_add),
             bytes: self.sink.output.len(),
             fill_percent: self.fill_percent,
         }
@@ -326,7 +343,9 @@ impl Recorder {
         let status = command.and_then(Running::code).filter(|_| options.exit_status);
         let totals = self.totals();
         let counters = self.counters();
-        let Self { setup, writer, mut sink, cpus, left, command, cost, lost, notices, .. } = self;
+        let Self {
+            setup, writer, mut sink, cpus, left, command, cost, lost, notices, changes, settings, ..
+        } = self;
         let (unfinished, events_written) = (sink.output.unfinished().map(Path::to_owned), sink.events);
         let named = match finished {
             Ok(ending) => (|| {
@@ -343,7 +362,7 @@ impl Recorder {
                 Err(failure)
             }
         };
-        drop(cpus);
+        drop((cpus, settings));
         drop(setup);
         if let (Err(_), Some(mut command)) = (&named, command.filter(|_| !options.keep_running)) {
             command.end();
@@ -357,7 +376,8 @@ impl Recorder {
             )),
             None => failure,
         });
-        (Ended { totals, cost, counters, lost, left, status, notices }, ending)
+        let changes = changes.count;
+        (Ended { totals, cost, counters, lost, left, status, notices, changes }, ending)
     }
 }
 
@@ -373,6 +393,8 @@ pub(super) struct Ended {
     /// Exit status of the command, if it is the outcome.
     pub status: Option<u8>,
     pub notices: Vec<String>,
+    /// Changes of the recording by other processes.
+    pub changes: u64,
 }
 
 fn identity() -> [u8; 16] {

@@ -123,10 +123,10 @@ fn from_memory(available: u64, total: u64) -> u64 {
 impl Recorder {
     /// Ends reading of buffers that the file has no room for: what is left in them is counted as lost there.
     pub(super) fn leave_the_rest(&mut self) -> Result<u64> {
-        self.read_counters();
+        self.read_counters()?;
         let mut rest = 0;
         for cpu in &self.cpus {
-            let counted = cpu.counters.and_then(|counters| counters.entries).unwrap_or(0);
+            let counted = cpu.counters.sums.and_then(|counters| counters.entries).unwrap_or(0);
             if counted > 0 {
                 let loss = kmt_format::Loss::counted(counted);
                 self.writer.add_loss(cpu.number(), loss)?;

@@ -1,22 +1,22 @@
 //! Symbols of a running kernel that events need, by passes over /proc/kallsyms: a recorder holds no table.
+//!
+//! A pass runs on a thread of its own: the ring buffers are emptied meanwhile, however busy the recorder is, and the file of a
+//! recorder that is killed has the names of what came a second before.
 
 use std::collections::{BTreeMap, HashMap};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use kmt_format::kernel::{KernelSymbols, Module, Symbol, SymbolOwner};
 use kmt_format::write::Writer;
 
 use super::slices::{for_each_slice, running_modules};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 
-/// Time between passes at least, and how much longer it is than a pass: passes cost 10 % of one CPU at most, and that only
-/// while functions occur that did not before.
-const EVERY: Duration = Duration::from_millis(500);
-const REST: u32 = 10;
-/// Time that ring buffers wait for a pass.
-const BETWEEN: Duration = Duration::from_millis(5);
-/// Bytes of text that are looked through at once: small ring buffers wait meanwhile.
-const SLICE_LEN: usize = 8 << 10;
+/// Shortest time between two passes. A pass takes 50 to 100 ms here, and only new functions need one.
+const EVERY: Duration = Duration::from_millis(400);
+/// Bytes of text that are looked through at once.
+const SLICE_LEN: usize = 32 << 10;
 /// Bytes of a symbol in the file, at most about: address, size, kind, module, and a name of 40 bytes.
 const SYMBOL_LEN: u64 = 64;
 /// Symbols that are remembered as written; beyond, some are written once more.
@@ -29,10 +29,18 @@ pub struct UsedSymbols {
     written: BTreeMap<u64, u64>,
     wanted: Vec<u64>,
     has_bounds: bool,
-    /// Result of the last pass, and the modules at that time.
-    found: Option<(Vec<Found>, Vec<Module>)>,
+    /// The pass that runs, and the number of its addresses.
+    running: Option<(JoinHandle<Result<Pass>>, usize)>,
     /// When the last pass ended, and how long it took.
     last: Option<(Instant, Duration)>,
+}
+
+/// Result of a pass, and the modules at that time.
+#[derive(Debug)]
+struct Pass {
+    found: Vec<Found>,
+    modules: Vec<Module>,
+    took: Duration,
 }
 
 /// The last symbol that does not start after an address.
@@ -46,57 +54,70 @@ struct Found {
 }
 
 impl UsedSymbols {
-    /// Takes the addresses over that `writer` collected; returns whether symbols are missing, and a pass is due.
-    pub fn is_due(&mut self, writer: &mut Writer) -> bool {
+    /// Starts a pass if symbols are missing, and writes what the last one found. Returns true if symbols were written.
+    pub fn advance(&mut self, writer: &mut Writer) -> Result<bool> {
+        let has_written = self.running.as_ref().is_some_and(|(pass, _)| pass.is_finished());
+        if has_written {
+            self.end_pass(writer)?;
+        }
         self.collect(writer);
-        let rests = self.last.is_some_and(|(ended, took)| ended.elapsed() < EVERY.max(took * REST));
-        !self.wanted.is_empty() && !rests
+        // Where a pass is slow, passes take half of the time of one CPU at most.
+        let rests = self.last.is_some_and(|(ended, took)| ended.elapsed() < EVERY.max(took));
+        if self.running.is_none() && !self.wanted.is_empty() && !rests {
+            self.start_pass(writer)?;
+        }
+        Ok(has_written)
     }
 
-    /// Finds the symbols that are missing; the first time also those that bound the kernel image. `between` is called
-    /// every few milliseconds: ring buffers must not wait for all of kallsyms.
-    pub fn pass(&mut self, mut between: impl FnMut() -> Result<()>) -> Result<()> {
-        if self.wanted.is_empty() && self.has_bounds {
-            return Ok(());
+    /// Finds and writes all that is still missing; in a file without events the symbols that bound the kernel image.
+    pub fn finish(&mut self, writer: &mut Writer) -> Result<()> {
+        self.end_pass(writer)?;
+        self.collect(writer);
+        if !self.wanted.is_empty() || !self.has_bounds {
+            let wanted = std::mem::take(&mut self.wanted);
+            let pass = pass(wanted, !self.has_bounds)?;
+            self.write(pass, writer)?;
         }
-        let start = Instant::now();
-        let mut called = start;
-        let modules = running_modules();
-        self.wanted.sort_unstable();
-        let mut search = Search::new(&self.wanted, !self.has_bounds);
-        for_each_slice(SLICE_LEN, &modules, |symbols, beyond| {
-            search.add_slice(symbols, beyond);
-            if called.elapsed() >= BETWEEN {
-                between()?;
-                called = Instant::now();
-            }
-            Ok(())
-        })?;
-        let found = search.finish();
+        Ok(())
+    }
+
+    fn start_pass(&mut self, writer: &mut Writer) -> Result<()> {
+        let (wanted, wants_bounds) = (std::mem::take(&mut self.wanted), !self.has_bounds);
+        let count = wanted.len();
+        let addresses = wanted.clone();
+        let builder = thread::Builder::new().name("kmt-symbols".to_owned());
+        match builder.spawn(move || pass(addresses, wants_bounds)) {
+            Ok(running) => self.running = Some((running, count)),
+            // No thread to be had (RLIMIT_NPROC): the buffers wait for this pass.
+            Err(_) => self.write(pass(wanted, wants_bounds)?, writer)?,
+        }
+        Ok(())
+    }
+
+    /// Waits for the pass that runs, and writes what it found.
+    fn end_pass(&mut self, writer: &mut Writer) -> Result<()> {
+        let Some((running, _)) = self.running.take() else { return Ok(()) };
+        let pass = running.join().map_err(|_| Failure::new("reading /proc/kallsyms failed"))??;
+        self.write(pass, writer)
+    }
+
+    fn write(&mut self, pass: Pass, writer: &mut Writer) -> Result<()> {
+        let Pass { found, modules, took } = pass;
         self.has_bounds = true;
-        self.wanted.clear();
+        self.last = Some((Instant::now(), took));
         if self.written.len() + found.len() > WRITTEN_MAX {
             self.written.clear();
         }
         for symbol in &found {
             self.written.insert(symbol.address, symbol.address.saturating_add(symbol.size));
         }
-        self.found = Some((found, modules));
-        self.last = Some((Instant::now(), start.elapsed()));
-        Ok(())
-    }
-
-    /// Writes what the last pass found.
-    pub fn write(&mut self, writer: &mut Writer) -> Result<()> {
-        match self.found.take() {
-            Some((found, modules)) if !found.is_empty() => write(writer, &found, &modules),
-            _ => Ok(()),
-        }
+        if found.is_empty() { Ok(()) } else { write(writer, &found, &modules) }
     }
 
     /// Bytes of the file that symbols still to be found will take, at most about.
     pub fn wanted_len(&self) -> u64 {
-        self.wanted.len() as u64 * SYMBOL_LEN
+        let running = self.running.as_ref().map_or(0, |&(_, count)| count);
+        (self.wanted.len() + running) as u64 * SYMBOL_LEN
     }
 
     /// Takes the addresses over that `writer` collected.
@@ -108,6 +129,19 @@ impl UsedSymbols {
         };
         wanted.extend(writer.take_code_addresses().into_iter().filter(|&address| !is_in_file(address)));
     }
+}
+
+/// Finds the symbols of these addresses, and those that bound the kernel image if asked for.
+fn pass(mut wanted: Vec<u64>, wants_bounds: bool) -> Result<Pass> {
+    let start = Instant::now();
+    let modules = running_modules();
+    wanted.sort_unstable();
+    let mut search = Search::new(&wanted, wants_bounds);
+    for_each_slice(SLICE_LEN, &modules, |symbols, beyond| {
+        search.add_slice(symbols, beyond);
+        Ok(())
+    })?;
+    Ok(Pass { found: search.finish(), modules, took: start.elapsed() })
 }
 
 /// One pass.
