@@ -56,7 +56,7 @@ pub fn ftrace_text(data: &[u8]) {
     let Ok(mut writer) = Writer::new(options) else { return };
     let (mut pairs, mut record) = (Vec::new(), Vec::new());
     for line in data.split(|&b| b == b'\n') {
-        let event = match parse(line) {
+        let event = match parse(line, &survey.layout).line {
             TextLine::Event(event) => event,
             TextLine::Chain(address, Some(symbol)) => {
                 schema.symbols.set_address(symbol, address);

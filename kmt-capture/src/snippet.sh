@@ -29,7 +29,7 @@ case $seconds in *[!0-9]*) echo "$0: SECONDS is not a number: $seconds" >&2; exi
 BUFKB=${BUFKB:-4096}; EVENTS=${EVENTS:-kmem}; CLOCK=${CLOCK:-mono}
 die() { echo "$0: $*" >&2; exit 1; }
 
-mounted=
+mounted= p=
 if [ -z "${T:-}" ]; then
     for T in /sys/kernel/tracing /sys/kernel/debug/tracing; do [ -e $T/trace_clock ] && break; done
     if [ ! -e $T/trace_clock ]; then
@@ -46,6 +46,8 @@ mkdir "$I" || die "cannot create $I: run as root"
 
 finish() {
     trap '' INT TERM HUP USR1
+    # An open buffer keeps the instance.
+    [ -z "$p" ] || kill $p 2> /dev/null
     echo 0 > "$I/tracing_on"
     for e in $EVENTS; do [ -e "$I/events/$e/enable" ] && echo 0 > "$I/events/$e/enable"; done
     n=0; until rmdir "$I" 2> /dev/null; do n=$((n + 1)); [ $n -gt 20 ] && { echo "$0: cannot remove $I: remove it with rmdir" >&2; break; }; sleep 1; done
@@ -110,7 +112,7 @@ for d in "$I"/per_cpu/cpu*; do
         [ "$left" = "$last" ] && same=$((same + 1)) || same=0
         last=$left; sleep 1
     done
-    sleep 1; kill $p 2> /dev/null; wait $p 2> /dev/null
+    sleep 1; kill $p 2> /dev/null; wait $p 2> /dev/null; p=
     cat "$d/stats" > "$O/per_cpu/$c/stats.after"
 done
 

@@ -373,3 +373,25 @@ fn a_file_without_events_of_the_allocators_says_so() {
         assert_eq!(stderr(&output).contains("the input has no kmem events"), says, "{}", stderr(&output));
     }
 }
+
+#[test]
+fn lines_with_several_readings_are_counted() {
+    let scratch = Scratch::new();
+    let input = scratch.path("trace.txt");
+    let line = |task: &str| {
+        format!("{task}-33 [002] ..... 1.700000: kfree: call_site=f+0x1/0x20 ptr=ffff888100001000\n")
+    };
+    let text = |padding: usize| {
+        ["sh", "bash", "a-1 [7] 9.0: b:"].map(|task| line(&format!("{task:>padding$}"))).concat()
+    };
+    // Padded names end in one column, as tools print them.
+    for (padding, is_ambiguous) in [(0, true), (16, false)] {
+        fs::write(&input, text(padding)).unwrap();
+        let output = run(&[&"convert", &input, &"-o", &scratch.path("out.kmt"), &"--force"]);
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{told}");
+        assert_eq!(told.contains("1 line can be read in several ways"), is_ambiguous, "{told}");
+        assert_eq!(told.contains("the first is line 3"), is_ambiguous, "{told}");
+        assert!(told.contains("3 events of 1 CPU"), "{told}");
+    }
+}

@@ -15,8 +15,8 @@ use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::import::Bounds;
 use crate::import::text::{
-    Arg, Graph, GraphKind, RecordLayout, Schema, Stamp, TextEvent, TextLine, TextSurvey, Unrecordable,
-    could_be_event, fields_of, parse,
+    Arg, Graph, GraphKind, Parsed, RecordLayout, Schema, Stamp, TextEvent, TextLayout, TextLine, TextSurvey,
+    Unrecordable, could_be_event, fields_of, parse,
 };
 use crate::output::Output;
 use crate::record::Symbols;
@@ -150,6 +150,10 @@ struct LineConversion<'t> {
     first_other: Option<u64>,
     torn: u64,
     first_torn: Option<u64>,
+    layout: TextLayout,
+    /// Lines with several readings.
+    ambiguous: u64,
+    first_ambiguous: Option<u64>,
     nameless: u64,
     has_kmem: bool,
     unprinted: u64,
@@ -179,6 +183,9 @@ impl<'t> LineConversion<'t> {
             first_other: None,
             torn: 0,
             first_torn: None,
+            layout: survey.layout,
+            ambiguous: 0,
+            first_ambiguous: None,
             nameless: 0,
             has_kmem: false,
             unprinted: 0,
@@ -191,7 +198,12 @@ impl<'t> LineConversion<'t> {
 
     fn line(&mut self, line: &'t [u8], writer: &mut Writer) -> kmt_format::Result<()> {
         self.lines += 1;
-        match parse(line) {
+        let Parsed { line: parsed, is_ambiguous } = parse(line, &self.layout);
+        if is_ambiguous {
+            self.ambiguous += 1;
+            self.first_ambiguous.get_or_insert(self.lines);
+        }
+        match parsed {
             TextLine::Event(event) if event.cpu < CPUS_MAX => {
                 self.end_stack(writer)?;
                 self.event(&event, writer)
@@ -438,6 +450,12 @@ impl<'t> LineConversion<'t> {
             notes.push(format!(
                 "{} lines look like events but cannot be parsed; they are counted as lost; the first is line {line}",
                 self.torn
+            ));
+        }
+        if let Some(line) = self.first_ambiguous {
+            notes.push(format!(
+                "{} can be read in several ways, because names of tasks look like columns; the right-most reading is used; the first is line {line}",
+                count(self.ambiguous, "line")
             ));
         }
         if self.nameless > 0 {

@@ -35,6 +35,8 @@ pub use cost::Cost;
 pub(crate) use description::default_name;
 pub use line::LineOptions;
 pub use plan::Preset;
+#[cfg(feature = "convert")]
+pub(crate) use recorder::room::{Bound, room};
 pub use run::{measure, record};
 pub use snapshot::{kernel_config, meminfo};
 pub use symbols::{Symbols, kallsyms_has_addresses};

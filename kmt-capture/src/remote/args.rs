@@ -30,6 +30,9 @@ pub struct RemoteArgs {
     /// Become root on the target with this command, without a password
     #[arg(long, value_enum, value_name = "COMMAND")]
     root_by: Option<RootBy>,
+    /// Give up if the shell on the target does not answer within this time, in which a password may be typed
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "2min")]
+    connect_timeout: Duration,
     /// The target stops and cleans up if the connection is silent for this time
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "1s")]
     line_timeout: Duration,
@@ -44,7 +47,20 @@ pub struct RemoteArgs {
 impl RemoteArgs {
     /// The options, with those of `record` without its name, as words and parsed.
     pub fn options(self, args: Vec<OsString>, record: RecordOptions) -> RemoteOptions {
-        let Self { host, via, output, force, binary, root_by, line_timeout, quiet, .. } = self;
-        RemoteOptions { host, via, output, force, binary, root_by, line_timeout, quiet, args, record }
+        let Self { host, via, output, force, binary, root_by, connect_timeout, line_timeout, quiet, .. } =
+            self;
+        RemoteOptions {
+            host,
+            via,
+            output,
+            force,
+            binary,
+            root_by,
+            connect_timeout,
+            line_timeout,
+            quiet,
+            args,
+            record,
+        }
     }
 }

@@ -16,7 +16,9 @@ mod progress;
 mod recording;
 mod script;
 mod shell;
+mod space;
 mod stream;
+mod verdict;
 mod words;
 
 use std::ffi::OsString;
@@ -50,6 +52,8 @@ pub struct RemoteOptions {
     pub binary: Option<PathBuf>,
     /// The way to become root there.
     pub root_by: Option<RootBy>,
+    /// Time for the shell on the target to answer at all.
+    pub connect_timeout: Duration,
     /// Silence of the line after which the target gives up.
     pub line_timeout: Duration,
     /// True if only problems are reported.
@@ -66,7 +70,8 @@ pub fn remote(options: &RemoteOptions) -> Result<Outcome> {
     if let Some(path) = &options.output {
         Target { path: path.clone(), force }.check()?;
     }
-    let mut shell = Shell::greet(Connection::open(&command(options)?, options.quiet)?)?;
+    let mut shell =
+        Shell::greet(Connection::open(&command(options)?, options.quiet)?, options.connect_timeout)?;
     let facts = root_facts(&mut shell, options.root_by)?;
     if !options.quiet {
         tell!("{}", facts.describe());

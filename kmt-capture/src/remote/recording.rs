@@ -7,7 +7,8 @@ use std::time::Instant;
 use kmt_common::tell;
 
 use super::shell::{ANSWER, Shell};
-use super::stream::{Ended, StreamBounds, receive};
+use super::stream::{Ended, Receiver, StreamBounds, receive};
+use super::verdict::{Verdict, end_in_place, unusable, verdict};
 use super::words::quoted;
 use super::{RemoteOptions, convert_received, cut_reason};
 use crate::failure::{Failure, Outcome, Result};
@@ -16,26 +17,33 @@ use crate::record::line::PROGRAM;
 
 /// Runs the recorder, and receives the file.
 pub fn record(shell: &mut Shell, folder: &str, options: &RemoteOptions, path: &Path) -> Result<Outcome> {
-    let mut output = Output::record(path, options.force)?;
+    let mut to = Receiver::new(Output::record(path, options.force)?);
     shell.run(&recorder(folder, options))?;
     let bounds = StreamBounds { duration: options.record.duration, max_size: options.record.max_size };
-    let ended = match receive(&mut shell.line, &mut output, bounds) {
+    let ended = match receive(&mut shell.line, &mut to, bounds) {
         Ok(ended) => ended,
         Err(failure) => {
             shell.line.close();
-            return save(output, options, path).and(Err(failure));
+            return save(to, options, path).and(Err(failure));
         }
     };
     let reason = match ended {
-        Ended::Complete => {
-            output.finish()?;
-            return status_of(shell);
+        Ended::Complete | Ended::Stopped => {
+            // The target ends in the meantime.
+            let status = status_of(shell);
+            let complete = complete(to, options, path)?;
+            return match (complete, status?) {
+                (Outcome::Done, status) if ended == Ended::Complete => Ok(status),
+                _ => Ok(Outcome::Incomplete),
+            };
         }
+        Ended::Full => to.space.reason().to_owned(),
         Ended::Cut(reason) => reason,
         Ended::Text => {
-            let status = shell.answer("status", Some(Instant::now() + ANSWER))?;
+            let status = shell.answer("status", Some(Instant::now() + ANSWER));
+            let status = status.unwrap_or_else(|_| "unknown".to_owned());
             let reason = format!("recording failed on the target (status {})", cut_reason(&status));
-            if output.is_empty() {
+            if to.output.is_empty() {
                 return Err(Failure::new(reason));
             }
             reason
@@ -43,7 +51,7 @@ pub fn record(shell: &mut Shell, folder: &str, options: &RemoteOptions, path: &P
     };
     shell.line.close();
     tell!("warning: the recording is cut: {reason}");
-    save(output, options, path)
+    save(to, options, path)
 }
 
 /// Outcome of a recorder that has sent the whole file.
@@ -58,6 +66,22 @@ fn status_of(shell: &mut Shell) -> Result<Outcome> {
         Ok(status) => Outcome::Command(status),
         Err(_) => return Err(shell.unexpected("a status")),
     })
+}
+
+/// Gives a file that the target calls complete its name, once it was checked.
+fn complete(mut to: Receiver, options: &RemoteOptions, path: &Path) -> Result<Outcome> {
+    match verdict(&to.output, to.passing.take())? {
+        Verdict::Empty => {
+            Err(Failure::new("the target sent no recording: it reports a complete file of 0 bytes"))
+        }
+        Verdict::Unusable(error) => Err(unusable(&error, to.output.unfinished())),
+        Verdict::Sound => to.output.finish().map(|()| Outcome::Done),
+        Verdict::Damaged => {
+            tell!("warning: the recording arrived damaged or cut, and the target reports it as complete");
+            // The reader of a pipe has all bytes already.
+            if to.output.unfinished().is_none() { Ok(Outcome::Incomplete) } else { save(to, options, path) }
+        }
+    }
 }
 
 /// The command that records on the target.
@@ -80,12 +104,23 @@ fn recorder(folder: &str, options: &RemoteOptions) -> Vec<u8> {
     [b"unwatch\n".as_slice(), &words.join(&b' '), b"; r=$?; watch; say status $r; unwatch; exit"].concat()
 }
 
-/// Makes a complete file of a recording that was cut.
-fn save(output: Output, options: &RemoteOptions, path: &Path) -> Result<Outcome> {
-    let Some(part) = output.unfinished().map(Path::to_owned).filter(|_| !output.is_empty()) else {
-        return Ok(Outcome::Incomplete);
+/// Makes a complete file of a recording that was cut. Fails if nothing usable came.
+fn save(mut to: Receiver, options: &RemoteOptions, path: &Path) -> Result<Outcome> {
+    let Some(part) = to.output.unfinished().map(Path::to_owned) else {
+        // The reader of a pipe has all bytes already.
+        return match verdict(&to.output, to.passing.take())? {
+            Verdict::Empty => Err(nothing()),
+            Verdict::Unusable(error) => Err(unusable(&error, None)),
+            Verdict::Damaged | Verdict::Sound => Ok(Outcome::Incomplete),
+        };
     };
-    drop(output);
+    if to.output.is_empty() {
+        return Err(nothing());
+    }
+    if !to.space.is_for_copy(to.output.len()) && end_in_place(&mut to.output, options.record.compression)? {
+        return to.output.finish().map(|()| Outcome::Incomplete);
+    }
+    drop(to);
     match convert_received(&part, path, options) {
         Ok(_) => {
             let _ = std::fs::remove_file(&part);
@@ -95,4 +130,8 @@ fn save(output: Output, options: &RemoteOptions, path: &Path) -> Result<Outcome>
             Err(Failure::new(format!("{failure}; the bytes that came are in {}", part.display())))
         }
     }
+}
+
+fn nothing() -> Failure {
+    Failure::new("the target sent no recording")
 }

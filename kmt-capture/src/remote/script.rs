@@ -5,10 +5,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use kmt_common::tell;
+
 use super::checksum::cksum;
 use super::connection::Came;
 use super::facts::RemoteFacts;
 use super::shell::Shell;
+use super::space::Space;
 use super::words::quoted;
 use super::{RemoteOptions, convert_received, cut_reason};
 use crate::failure::{Failure, Outcome, Result};
@@ -42,11 +45,12 @@ pub fn record(
     wait(shell, &options.record)?;
     shell.run(b"deliver; say end; exit")?;
     shell.line.begin_beats();
-    let count = receive(shell, &files.0)?;
-    if count == 0 {
+    let received = receive(shell, &files.0)?;
+    if received == Received::All(0) {
         return Err(Failure::new("the script saved no files on the target"));
     }
-    convert_received(&files.0, path, options)
+    let converted = convert_received(&files.0, path, options)?;
+    Ok(if received == Received::Full { Outcome::Incomplete } else { converted })
 }
 
 /// Settings of a recording that the script does not have.
@@ -129,33 +133,53 @@ fn wait(shell: &mut Shell, record: &RecordOptions) -> Result<()> {
     }
 }
 
-/// Files of the target, into a folder. Returns their number.
-fn receive(shell: &mut Shell, folder: &Path) -> Result<usize> {
+/// Files that came.
+#[derive(Debug, PartialEq, Eq)]
+enum Received {
+    /// All, with their number.
+    All(usize),
+    /// Those for which there is space; the last one may be cut.
+    Full,
+}
+
+/// Files of the target, into a folder. At least as much space as they take is left for the conversion.
+fn receive(shell: &mut Shell, folder: &Path) -> Result<Received> {
     let mut bytes_left = BYTES_MAX;
+    let space = File::open(folder).map(Space::of_file).unwrap_or_default();
     for count in 0..=FILES_MAX {
         let line = shell.line.line(Some(Instant::now() + NEXT))?;
         let line = String::from_utf8_lossy(&line).into_owned();
         if line == shell.marked("end") {
-            return Ok(count);
+            return Ok(Received::All(count));
         }
         let rest = line.strip_prefix(&shell.marked("file ")).ok_or_else(|| shell.unexpected("a file"))?;
         let (len, name) = rest.trim_start().split_once(' ').ok_or_else(|| shell.unexpected("a file"))?;
         let len: u64 = len.parse().map_err(|_| shell.unexpected("the length of a file"))?;
         bytes_left = bytes_left.checked_sub(len).ok_or_else(|| shell.unexpected("at most 8 GiB"))?;
         let path = inside(folder, name).ok_or_else(|| shell.unexpected("the name of a file"))?;
-        take_file(shell, &path, len)?;
+        let had = BYTES_MAX - bytes_left - len;
+        if !take_file(shell, &path, len, |part| space.is_for_copy(had + part))? {
+            shell.line.close();
+            tell!("warning: the files of the target are cut: {}", space.reason());
+            return Ok(Received::Full);
+        }
     }
     Err(shell.unexpected("at most 50,000 files"))
 }
 
-fn take_file(shell: &mut Shell, path: &Path, mut len: u64) -> Result<()> {
+/// Takes a file of this length; false if `has_space`, called with the bytes of it so far, says that it must end.
+fn take_file(shell: &mut Shell, path: &Path, len: u64, has_space: impl Fn(u64) -> bool) -> Result<bool> {
+    let mut left = len;
     let failed = |e: std::io::Error| Failure::io("writing", path, &e);
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(failed)?;
     }
     // A name comes once.
     let mut file = File::create_new(path).map_err(failed)?;
-    while len > 0 {
+    while left > 0 {
+        if !has_space(len - left) {
+            return Ok(false);
+        }
         if shell.line.unread.is_empty() {
             match shell.line.wait(Some(Instant::now() + NEXT)) {
                 Came::Bytes => {}
@@ -163,12 +187,12 @@ fn take_file(shell: &mut Shell, path: &Path, mut len: u64) -> Result<()> {
                 Came::End | Came::Nothing => return Err(shell.line.ended()),
             }
         }
-        let part = shell.line.unread.len().min(usize::try_from(len).unwrap_or(usize::MAX));
+        let part = shell.line.unread.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         file.write_all(shell.line.unread.get(..part).unwrap_or_default()).map_err(failed)?;
         shell.line.unread.drain(..part);
-        len -= part as u64;
+        left -= part as u64;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The path of a file below a folder; `None` for names that lead elsewhere.

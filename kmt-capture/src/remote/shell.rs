@@ -45,22 +45,30 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Greets the shell. It may ask for a password on the terminal first.
-    pub fn greet(line: Connection) -> Result<Self> {
+    /// Greets the shell. The command may ask for a password on the terminal first: `timeout` is the time for both.
+    pub fn greet(line: Connection, timeout: Duration) -> Result<Self> {
         let mut shell = Self { line, nonce: nonce()? };
-        shell.hello(None)?;
-        Ok(shell)
+        let until = Instant::now() + timeout;
+        match shell.hello(until) {
+            Err(_) if Instant::now() >= until => Err(Failure::new(format!(
+                "{}: the shell on the target did not answer within {} s",
+                shell.line.name,
+                timeout.as_secs_f64()
+            ))
+            .hint("check that the target is up and reachable, and run this command by hand; --connect-timeout gives it more time")),
+            greeted => greeted.map(|()| shell),
+        }
     }
 
     /// Sends a line that the shell must answer, and skips what comes before the answer.
-    fn hello(&mut self, until: Option<Instant>) -> Result<()> {
+    fn hello(&mut self, until: Instant) -> Result<()> {
         // An echo of the command is not the answer.
         let text = format!("printf '\\nKMT-''%s hello\\n' {}\n", self.nonce);
         self.line.send(text.as_bytes())?;
         let before = self.line.received;
         let wanted = format!("KMT-{} hello", self.nonce);
         loop {
-            let line = self.line.line(until)?;
+            let line = self.line.line(Some(until))?;
             if line == wanted.as_bytes() {
                 return Ok(());
             }
@@ -84,7 +92,7 @@ impl Shell {
     /// Replaces the shell by one of root.
     pub fn become_root(&mut self, by: RootBy) -> Result<()> {
         self.line.send(format!("{}\n", by.command()).as_bytes())?;
-        self.hello(Some(Instant::now() + ANSWER)).map_err(|failure| {
+        self.hello(Instant::now() + ANSWER).map_err(|failure| {
             Failure::new(format!(
                 "`{}` gives no root shell on the target: {failure}",
                 by.command().trim_start_matches("exec ")
@@ -117,7 +125,7 @@ impl Shell {
     /// Defines the functions of the script. `silence`: the target gives up after this time without data.
     pub fn define(&mut self, silence: Duration) -> Result<()> {
         let seconds = silence.as_secs_f64().ceil().max(1.0);
-        let text = format!("N={} S={seconds} H={} d= a=\n{SCRIPT}", self.nonce, seconds / 2.0);
+        let text = format!("N={} S={seconds} H={} d= a= o= p= w=\n{SCRIPT}", self.nonce, seconds / 2.0);
         self.line.send(text.as_bytes())
     }
 

@@ -3,7 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::connection::{Came, Connection};
+use kmt_common::tell;
+
 use super::progress::Progress;
+use super::space::{Left, Space};
+use super::verdict::Passing;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::record::line::{DATA, END, HEADER_LEN, STATUS, STOP};
@@ -20,8 +24,12 @@ const BEYOND: u64 = 1 << 20;
 /// End of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The file is complete.
+    /// The target calls the file complete.
     Complete,
+    /// The target was asked to end it for lack of space here, and calls it complete.
+    Stopped,
+    /// It was cut: there is just enough space for the end of the file.
+    Full,
     /// Text follows: the recorder failed.
     Text,
     /// The stream was cut, with the reason.
@@ -37,6 +45,31 @@ pub struct StreamBounds {
     pub max_size: Option<u64>,
 }
 
+/// The file that a recording goes to.
+pub struct Receiver {
+    /// The file.
+    pub output: Output,
+    /// Check of a pipe; a file is checked when it is complete.
+    pub passing: Option<Passing>,
+    /// Space for it.
+    pub space: Space,
+}
+
+impl Receiver {
+    /// For an output without bytes.
+    pub fn new(output: Output) -> Self {
+        let passing = output.unfinished().is_none().then(Passing::new);
+        Self { space: Space::of(&output), passing, output }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Some(passing) = &mut self.passing {
+            passing.take(bytes);
+        }
+        self.output.write(bytes)
+    }
+}
+
 /// Position in the frames.
 #[derive(Debug, Default)]
 struct Frames {
@@ -48,7 +81,7 @@ struct Frames {
 
 impl Frames {
     /// Takes whole frames and parts of data from the begin of `bytes`; true if something else follows.
-    fn feed(&mut self, bytes: &mut Vec<u8>, output: &mut Output, progress: &mut Progress) -> Result<bool> {
+    fn feed(&mut self, bytes: &mut Vec<u8>, to: &mut Receiver, progress: &mut Progress) -> Result<bool> {
         let mut at = 0;
         let mut is_text = false;
         while !self.is_over {
@@ -58,7 +91,7 @@ impl Frames {
                 if part.is_empty() {
                     break;
                 }
-                output.write(part)?;
+                to.write(part)?;
                 self.data_left -= part.len();
                 at += part.len();
                 continue;
@@ -89,20 +122,37 @@ impl Frames {
 }
 
 /// Receives a recording until it ends, or is cut. Ctrl-C asks the target to end it; the second one cuts it.
-pub fn receive(line: &mut Connection, output: &mut Output, bounds: StreamBounds) -> Result<Ended> {
+/// If space gets short, the target is asked to end it, and cut off if it does not.
+pub fn receive(line: &mut Connection, to: &mut Receiver, bounds: StreamBounds) -> Result<Ended> {
     let mut frames = Frames::default();
     let cut = |reason: String| Ok(Ended::Cut(reason));
     let mut end_by = bounds.duration.map(|duration| Instant::now() + duration + ENDING);
-    let mut is_asked = false;
+    let (mut is_asked, mut is_stopped) = (false, false);
     line.begin_beats();
     loop {
         let mut bytes = std::mem::take(&mut line.unread);
-        let is_text = frames.feed(&mut bytes, output, &mut line.messages.progress)?;
+        let is_text = frames.feed(&mut bytes, to, &mut line.messages.progress)?;
         line.unread = bytes;
         if frames.is_over || is_text {
-            return Ok(if is_text { Ended::Text } else { Ended::Complete });
+            return Ok(match is_text {
+                true => Ended::Text,
+                false if is_stopped => Ended::Stopped,
+                false => Ended::Complete,
+            });
         }
-        if bounds.max_size.is_some_and(|max| output.len() > max.saturating_add(BEYOND)) {
+        match to.space.left(to.output.len()) {
+            Left::Enough => {}
+            Left::End => return Ok(Ended::Full),
+            Left::Little if is_stopped => {}
+            Left::Little => {
+                is_stopped = true;
+                end_by = Some(Instant::now() + ENDING);
+                line.messages.progress.clear();
+                tell!("warning: the recording is stopped: {}", to.space.reason());
+                line.send(&[STOP, b'\n'])?;
+            }
+        }
+        if bounds.max_size.is_some_and(|max| to.output.len() > max.saturating_add(BEYOND)) {
             return cut("the target sends more than --max-size".to_owned());
         }
         if end_by.is_some_and(|by| Instant::now() > by) {
@@ -133,14 +183,14 @@ mod tests {
             std::process::id(),
             std::thread::current().id()
         ));
-        let mut output = Output::create(&path, true).unwrap();
+        let mut to = Receiver::new(Output::create(&path, true).unwrap());
         let (mut frames, mut progress, mut unread) = (Frames::default(), Progress::new(true), Vec::new());
         let mut is_text = false;
         for chunk in chunks {
             unread.extend_from_slice(chunk);
-            is_text |= frames.feed(&mut unread, &mut output, &mut progress).unwrap();
+            is_text |= frames.feed(&mut unread, &mut to, &mut progress).unwrap();
         }
-        output.finish().unwrap();
+        to.output.finish().unwrap();
         let written = std::fs::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         (written, frames.is_over, is_text, unread)

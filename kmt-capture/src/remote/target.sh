@@ -1,10 +1,20 @@
 say() { echo "KMT-$N $*"; }
-leave() { [ -z "$d" ] || rm -rf "$d"; d=; }
+# A program or script that still runs ends first: it would make files in the folder again. What watches it ends last.
+leave() {
+    trap '' HUP INT TERM PIPE
+    unwatch
+    [ -z "$o" ] || end $o
+    [ -z "$p" ] || { kill -TERM $p; wait $p; } 2> /dev/null
+    [ -z "$d" ] || rm -rf "$d"
+    [ -z "$w" ] || end $w
+    o= p= w= d=
+}
 trap leave EXIT
 trap 'exit 1' HUP INT TERM PIPE
 # `watch` gives up if the next command does not come, `unwatch` ends it. A shell that waits for one handles other signals only after it.
-watch() { a=; [ -z "$d" ] || { { sleep "$S"; sleep "$H"; rm -rf "$d"; kill -KILL $$; } < /dev/null > /dev/null 2>&1 3<&- & a=$!; }; }
-unwatch() { end $a; a=; }
+# What watches ignores the signals that end the shell.
+watch() { a=; [ -z "$d" ] || { { trap '' HUP INT TERM PIPE; sleep "$S"; sleep "$H"; rm -rf "$d"; kill -KILL $$; } < /dev/null > /dev/null 2>&1 3<&- & a=$!; }; }
+unwatch() { [ -z "$a" ] || end $a; a=; }
 # A child that has not run yet has our traps and would lose another signal.
 end() { { kill -KILL "$@" && wait "$@"; } 2> /dev/null; }
 folder() {
@@ -15,7 +25,7 @@ folder() {
         (umask 077 && mkdir "$d") 2> /dev/null || { d=; continue; }
         [ "$need" = any ] && break
         { printf '#!%s\nexit 0\n' "$shell" > "$d/try"; } 2> /dev/null && chmod 700 "$d/try" && "$d/try" 2> /dev/null && rm -f "$d/try" && break
-        leave
+        rm -rf "$d"; d=
     done
     watch
     say folder "$d"
@@ -34,6 +44,7 @@ still() {
 }
 size() { cat "$1" | wc -c; }
 stalled() {
+    trap '' HUP INT TERM PIPE
     G=1
     still size "$2"
     # The shell cleans up, if it is still there.
@@ -47,8 +58,8 @@ take() {
     if [ "$3" = head ]; then head -c "$1" <&3 > "$2" & else dd ibs=1 obs=4096 count="$1" <&3 > "$2" 2> /dev/null & fi
     p=$!
     stalled $p "$2" < /dev/null 2> /dev/null 3<&- & w=$!
-    wait $p; r=$?
-    end $w
+    wait $p; r=$?; p=
+    end $w; w=
     exec 3<&-
     [ $r -lt 128 ] || exit 1
     r="$(cat "$2" | wc -c) $(cksum < "$2" 2> /dev/null)"
@@ -56,8 +67,11 @@ take() {
     say got "$r"
 }
 silent() {
+    trap '' HUP INT TERM PIPE
     still cat "$d/beat"
-    kill -TERM "$1"; kill -TERM "$2"; sleep 1; rm -rf "$d"
+    kill -TERM "$1"; kill -TERM "$2"
+    for i in 1 2 3 4 5; do sleep 1; kill -0 "$1" || break; done
+    rm -rf "$d"
 }
 script() {
     unwatch
@@ -70,9 +84,9 @@ script() {
         kill -0 $p 2> /dev/null || break
         b=$((b + 1)); echo $b > "$d/beat"
     done
-    end $w
-    kill -0 $p 2> /dev/null && { kill -TERM $p; wait $p; exit 1; }
-    wait $p; r=$?
+    kill -0 $p 2> /dev/null && exit 1
+    wait $p; r=$?; p=
+    end $w; w=
     watch
     say status $r
 }
@@ -83,11 +97,12 @@ deliver() {
     cat <&3 > "$d/beats" & p=$!
     gone $p < /dev/null > /dev/null 2>&1 3<&- & w=$!
     walk "$d/out"
-    end $w $p
+    end $w $p; w= p=
 }
 gone() {
+    trap '' HUP INT TERM PIPE
     still size "$d/beats"
-    c=$(cat "$d/cat"); rm -rf "$d"; kill -KILL $$ "$1" "$c"
+    f=$(cat "$d/cat"); rm -rf "$d"; kill -KILL $$ "$1" "$f"
 }
 walk() {
     for f in "$1"/*; do
@@ -95,8 +110,9 @@ walk() {
             walk "$f"
         elif [ -f "$f" ]; then
             say file "$(cat "$f" | wc -c)" "${f#"$d/out/"}"
-            cat "$f" & echo $! > "$d/cat"
-            wait $!
+            cat "$f" & o=$!
+            echo $o > "$d/cat"
+            wait $o; o=
         fi
     done
 }

@@ -8,7 +8,7 @@ mod target;
 mod tests;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::Path;
 
 use self::dir_entry::{DirEntry, sync_file};
@@ -94,6 +94,16 @@ impl Output {
             _ => {}
         }
         written
+    }
+
+    /// Takes off what a file has after its first `len` bytes. Pipes and devices cannot take anything back.
+    pub fn cut(&mut self, len: u64) -> Result<()> {
+        if self.part.is_some() && len < self.len {
+            self.file.set_len(len).map_err(|e| self.failed_to_write(&e))?;
+            self.file.seek(io::SeekFrom::Start(len)).map_err(|e| self.failed_to_write(&e))?;
+            self.len = len;
+        }
+        Ok(())
     }
 
     /// Bytes written.

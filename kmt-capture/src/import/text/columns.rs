@@ -32,6 +32,20 @@ pub(super) fn event_column(text: &[u8]) -> Option<EventColumn<'_>> {
     (!name.is_empty()).then(|| (system, name, rest.trim_ascii_start()))
 }
 
+/// Without what a console puts before a line: `<6>`, `[   12.345690] `.
+pub(super) fn without_console(line: &[u8]) -> &[u8] {
+    fn behind(line: &[u8], open: u8, close: u8) -> Option<&[u8]> {
+        let inner = line.strip_prefix(&[open])?;
+        let end = inner.iter().take(24).position(|&b| b == close)?;
+        let digits = inner.get(..end)?.trim_ascii();
+        let is_number =
+            digits.iter().any(u8::is_ascii_digit) && digits.iter().all(|b| b.is_ascii_digit() || *b == b'.');
+        inner.get(end + 1..).filter(|_| is_number)
+    }
+    let rest = behind(line, b'<', b'>').unwrap_or(line);
+    behind(rest, b'[', b']').filter(|rest| rest.starts_with(b" ")).unwrap_or(line)
+}
+
 /// Takes `(TGID)` off the end.
 pub(super) fn process(left: &[u8]) -> (&[u8], Option<i32>) {
     let inner = || {
@@ -47,24 +61,41 @@ pub(super) fn process(left: &[u8]) -> (&[u8], Option<i32>) {
     }
 }
 
-/// `COMM-PID`, or perf's `COMM PID` and `COMM PID/TID`.
-pub(super) fn comm_and_pid(task: &[u8]) -> Option<(&[u8], i32)> {
-    let digits = task.iter().rev().take_while(|b| b.is_ascii_digit()).count();
-    let at = task.len() - digits;
+/// Longest name of a task: `TASK_COMM_LEN` (include/linux/sched.h) with the zero at its end.
+const COMM_MAX: usize = 15;
+
+/// A task.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TaskColumn<'a> {
+    /// Its name.
+    pub comm: &'a [u8],
+    /// Thread id.
+    pub pid: i32,
+    /// True if a `-` follows the name; else blanks.
+    pub has_dash: bool,
+    /// Offsets of the end of the name: the first and the last possible one.
+    pub ends: (usize, usize),
+}
+
+/// `COMM-PID`, or perf's `COMM PID` and `COMM PID/TID`. Blanks before a name are padding.
+pub(super) fn comm_and_pid(task: &[u8]) -> Option<TaskColumn<'_>> {
+    let without_digits =
+        |text: &[u8]| text.len() - text.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let mut at = without_digits(task);
     let pid = i32::try_from(number(task.get(at..)?)?).ok()?;
-    let mut comm = task.get(..at)?;
-    match comm.last()? {
-        b'/' => {
-            comm = comm.strip_suffix(b"/")?;
-            let digits = comm.iter().rev().take_while(|b| b.is_ascii_digit()).count();
-            comm = comm.get(..comm.len() - digits)?;
-            comm.ends_with(b" ").then_some(())?;
-        }
-        b'-' => comm = comm.strip_suffix(b"-")?,
-        b' ' | b'\t' => {}
-        _ => return None,
+    let has_dash = task.get(..at)?.ends_with(b"-");
+    if has_dash {
+        at -= 1;
+    } else if task.get(..at)?.ends_with(b"/") {
+        let end = at - 1;
+        at = without_digits(task.get(..end)?);
+        (at < end).then_some(())?;
     }
-    Some((comm.trim_ascii(), pid))
+    let name = task.get(..at)?;
+    let ends = if has_dash { (at, at) } else { (name.trim_ascii_end().len(), at.checked_sub(1)?) };
+    (ends.0 <= ends.1).then_some(())?;
+    let comm = task.get(..ends.0)?.trim_ascii_start();
+    (comm.len() <= COMM_MAX).then_some(TaskColumn { comm, pid, has_dash, ends })
 }
 
 /// The next word; `rest` begins after it.

@@ -338,6 +338,7 @@ fn decimal(value: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::layout::TextLayout;
     use super::super::line::parse;
     use super::super::line_types::TextLine;
     use super::*;
@@ -349,7 +350,9 @@ mod tests {
         for fields in lines {
             let mut args = Vec::new();
             let line = format!("  a-1 [000] .... 1.000000: kind: {fields}");
-            let TextLine::Event(event) = parse(line.as_bytes()) else { panic!("{line}") };
+            let TextLine::Event(event) = parse(line.as_bytes(), &TextLayout::default()).line else {
+                panic!("{line}")
+            };
             super::super::fields::fields_of(event.name, event.text, 64, &mut args);
             let _ = schema.record(&event, &args, &mut record);
         }

@@ -1,6 +1,6 @@
 //! Lines of the function graph tracer.
 
-use super::columns::{comm_and_pid, event_column, next_word, number, stamp};
+use super::columns::{comm_and_pid, event_column, number, stamp};
 use super::line_types::{Graph, GraphKind, TextEvent, TextLine};
 
 /// The function graph tracer, with times and tasks: `TIME |  CPU)  COMM-PID  | FLAGS |  DURATION |  CALLS`, where CALLS is
@@ -9,10 +9,9 @@ pub(super) fn graph(line: &[u8]) -> Option<TextLine<'_>> {
     let mut rest = line;
     let time = next_column(&mut rest)?;
     let stamp = stamp(&[time, b":"].concat())?.0;
-    let mut task = next_column(&mut rest)?;
-    let cpu = next_word(&mut task)?.strip_suffix(b")")?;
-    let cpu = u32::try_from(number(cpu)?).ok()?;
-    let (comm, pid) = comm_and_pid(task.trim_ascii())?;
+    let close = rest.iter().take(8).position(|&b| b == b')')?;
+    let cpu = u32::try_from(number(rest.get(..close)?.trim_ascii())?).ok()?;
+    let (comm, pid) = task_column(rest.get(close + 1..)?, &mut rest)?;
     let mut flags: &[u8] = b"";
     let mut duration = next_column(&mut rest)?;
     if !duration.is_empty() && !duration.ends_with(b"us") {
@@ -29,6 +28,22 @@ pub(super) fn graph(line: &[u8]) -> Option<TextLine<'_>> {
     let depth = (indent.saturating_sub(2) / 2) as u64;
     let graph = Graph { depth, duration_ns: duration_ns(duration), ..calls(code)? };
     Some(TextLine::Graph(TextEvent { system: Some(b"ftrace"), ..head }, graph))
+}
+
+/// `COMM-PID` before a `|`; `rest` begins after it. A name may have such a sign, and the columns behind end without a number:
+/// the last of several places is right.
+fn task_column<'a>(text: &'a [u8], rest: &mut &'a [u8]) -> Option<(&'a [u8], i32)> {
+    /// Columns of the longest task and of its blanks.
+    const LEN_MAX: usize = 40;
+    let mut bars: Vec<usize> =
+        text.iter().take(LEN_MAX).enumerate().filter(|(_, b)| **b == b'|').map(|(at, _)| at).collect();
+    bars.reverse();
+    let (at, task) = bars.into_iter().find_map(|at| {
+        let task = comm_and_pid(text.get(..at)?.trim_ascii())?;
+        task.has_dash.then_some((at, task))
+    })?;
+    *rest = text.get(at + 1..)?;
+    Some((task.comm, task.pid))
 }
 
 /// `function() {`, `function();`, `} /* function */`, `}`.
@@ -73,12 +88,13 @@ fn next_column<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::layout::TextLayout;
     use super::super::line::parse;
     use super::*;
 
     #[test]
     fn functions_of_the_graph_tracer() {
-        let graph = |line: &str| match parse(line.as_bytes()) {
+        let graph = |line: &str| match parse(line.as_bytes(), &TextLayout::default()).line {
             TextLine::Graph(event, graph) => {
                 let function = graph.function.map(|f| String::from_utf8_lossy(f).into_owned());
                 (event.cpu, event.pid, graph.kind, graph.depth, function, graph.duration_ns)

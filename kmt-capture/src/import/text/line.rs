@@ -1,29 +1,44 @@
 //! One line: who, where, when, what.
 
-use super::columns::{Stamp, comm_and_pid, event_column, next_word, number, process, stamp};
-use super::graph::graph;
-use super::line_types::{TextEvent, TextLine};
+use super::columns::{number, without_console};
+use super::frame::chain;
+use super::layout::TextLayout;
+use super::line_types::{Parsed, TextLine};
 
-/// Takes a line apart.
-pub fn parse(line: &[u8]) -> TextLine<'_> {
-    let line = without_console(line.strip_suffix(b"\r").unwrap_or(line));
+/// Takes a line of a text with this layout apart.
+pub fn parse<'a>(line: &'a [u8], layout: &TextLayout) -> Parsed<'a> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    // Before all else: a task may be called as another kind of line begins.
+    if let Some(line) = layout.in_column(line) {
+        return Parsed { line, is_ambiguous: false };
+    }
+    let rest = without_console(line);
+    if let Some(line) = without_event(rest) {
+        return Parsed { line, is_ambiguous: false };
+    }
+    if layout.has_column() {
+        if let Some(line) = chain(rest) {
+            return Parsed { line, is_ambiguous: false };
+        }
+    }
+    layout
+        .rightmost(line)
+        .unwrap_or_else(|| Parsed { line: chain(rest).unwrap_or(TextLine::Other), is_ambiguous: false })
+}
+
+/// Lines that begin as no event does, as long as no task is called so.
+fn without_event(line: &[u8]) -> Option<TextLine<'_>> {
     let start = line.trim_ascii_start();
     match start.first() {
-        None => return TextLine::Remark,
-        Some(b'#') => return remark(start),
+        None => return Some(TextLine::Remark),
+        Some(b'#') => return Some(remark(start)),
         Some(b'=') if start.starts_with(b"=> ") => {
-            return TextLine::Frame(start.get(3..).unwrap_or_default());
+            return Some(TextLine::Frame(start.get(3..).unwrap_or_default()));
         }
         _ => {}
     }
-    if let Some(lost) = lost(start) {
-        return lost;
-    }
-    if start.starts_with(b"cpus=") || start.starts_with(b"version = ") || is_switch(start) {
-        return TextLine::Remark;
-    }
-    let found = brackets(line).or_else(|| graph(line)).or_else(|| latency(line).map(TextLine::Event));
-    found.or_else(|| chain(line)).unwrap_or(TextLine::Other)
+    let is_remark = start.starts_with(b"cpus=") || start.starts_with(b"version = ") || is_switch(start);
+    lost(start).or(is_remark.then_some(TextLine::Remark))
 }
 
 /// True if a line that is [`TextLine::Other`] looks like a torn event of the allocators.
@@ -31,19 +46,6 @@ pub fn could_be_event(line: &[u8]) -> bool {
     const NAMES: [&[u8]; 4] = [b"kmalloc", b"kfree:", b"kmem_cache_", b"mm_page_"];
     let has = |text: &[u8]| line.windows(text.len()).any(|w| w == text);
     !line.trim_ascii_start().starts_with(b"#") && NAMES.iter().any(|name| has(name)) && has(b": ")
-}
-
-/// Without what a console puts before a line: `<6>`, `[   12.345690] `.
-fn without_console(line: &[u8]) -> &[u8] {
-    fn behind(line: &[u8], open: u8, close: u8) -> Option<&[u8]> {
-        let inner = line.strip_prefix(&[open])?;
-        let end = inner.iter().take(24).position(|&b| b == close)?;
-        let digits = inner.get(..end)?.trim_ascii();
-        let is_number = !digits.is_empty() && digits.iter().all(|b| b.is_ascii_digit() || *b == b'.');
-        inner.get(end + 1..).filter(|_| is_number)
-    }
-    let rest = behind(line, b'<', b'>').unwrap_or(line);
-    behind(rest, b'[', b']').filter(|rest| rest.starts_with(b" ")).unwrap_or(line)
 }
 
 /// ` 1)    <idle>-0    =>   kworker-41`, and the lines around it.
@@ -54,25 +56,6 @@ fn is_switch(line: &[u8]) -> bool {
         line.windows(4).position(|w| w == b" => ")
     };
     line.trim_ascii_end().iter().all(|&b| b == b'-') || behind_cpu().is_some()
-}
-
-/// `ffffffff8149a2b1 kmem_cache_alloc+0x1b1 ([kernel.kallsyms])`.
-fn chain(line: &[u8]) -> Option<TextLine<'_>> {
-    line.first().filter(|b| b.is_ascii_whitespace())?;
-    let mut rest = line;
-    let word = next_word(&mut rest)?;
-    let is_address = (8..=16).contains(&word.len()) && word.iter().all(u8::is_ascii_hexdigit);
-    let address = u64::from_str_radix(std::str::from_utf8(word).ok().filter(|_| is_address)?, 16).ok()?;
-    let rest = rest.trim_ascii();
-    let (symbol, object) = match rest.iter().rposition(|&b| b == b'(') {
-        Some(at) => (rest.get(..at)?.trim_ascii_end(), rest.get(at..)?),
-        None => (rest, &b""[..]),
-    };
-    let is_whole = object.ends_with(b")") || object.is_empty() && !symbol.contains(&b' ');
-    let is_user = [&b"([vdso"[..], b"([unknown", b"([stack"].iter().any(|u| object.starts_with(u));
-    let is_kernel = object.is_empty() || object.starts_with(b"([") && !is_user;
-    let symbol = Some(symbol).filter(|s| !s.is_empty() && !s.starts_with(b"["));
-    is_whole.then_some(TextLine::Chain(if is_kernel { address } else { 0 }, symbol))
 }
 
 fn remark(line: &[u8]) -> TextLine<'_> {
@@ -99,106 +82,15 @@ fn lost(line: &[u8]) -> Option<TextLine<'_>> {
     is_loss.then(|| TextLine::Lost(u32::try_from(cpu).unwrap_or(u32::MAX), words.find_map(number)))
 }
 
-/// `COMM-PID (TGID) [CPU] FLAGS TIME: EVENT: TEXT`, without some of the columns.
-fn brackets(line: &[u8]) -> Option<TextLine<'_>> {
-    /// Last possible offset of the CPU: after a name of 15 bytes and columns of numbers.
-    const HEAD_LEN: usize = 256;
-    let head = line.get(..line.len().min(HEAD_LEN))?;
-    let mut from = 0;
-    while let Some(open) = head.get(from..)?.iter().position(|&b| b == b'[').map(|at| from + at) {
-        if let Some(event) = around(line, open) {
-            return Some(event);
-        }
-        from = open + 1;
-    }
-    None
-}
-
-/// An event whose CPU is in the brackets that open there.
-fn around(line: &[u8], open: usize) -> Option<TextLine<'_>> {
-    let left = line.get(..open)?;
-    if !left.ends_with(b" ") && !left.ends_with(b"\t") {
-        return None;
-    }
-    let right = line.get(open + 1..)?;
-    let close = right.iter().take(8).position(|&b| b == b']')?;
-    let cpu = u32::try_from(number(right.get(..close)?)?).ok()?;
-    let mut rest = right.get(close + 1..)?;
-    let (task, tgid) = process(left.trim_ascii_end());
-    let (comm, pid) = comm_and_pid(task)?;
-    let mut word = next_word(&mut rest)?;
-    let mut flags: &[u8] = b"";
-    if stamp(word).is_none() {
-        flags = word;
-        word = next_word(&mut rest)?;
-        // A latency trace with -v has a second column of times; trace-cmd may print the flags in two parts.
-        if stamp(word).is_none() {
-            word = next_word(&mut rest)?;
-        }
-    }
-    let (stamp, behind) = stamp(word)?;
-    // Some clocks leave no blank between the time and the event.
-    let text = if behind.is_empty() { rest } else { line.get(line.len() - rest.len() - behind.len()..)? };
-    let head = TextEvent { comm, pid, tgid, cpu, flags, stamp, system: None, name: b"", text: b"" };
-    behind_columns(head, text)
-}
-
-/// The event, or the function, after the columns that all lines have.
-fn behind_columns<'a>(head: TextEvent<'a>, text: &'a [u8]) -> Option<TextLine<'a>> {
-    if let Some((system, name, text)) = event_column(text) {
-        return Some(TextLine::Event(TextEvent { system, name, text, ..head }));
-    }
-    let text = text.trim_ascii();
-    let at = text.windows(3).position(|w| w == b" <-")?;
-    let (function, caller) = (text.get(..at)?, text.get(at + 3..)?);
-    let event = TextEvent { system: Some(b"ftrace"), name: b"function", text: b"", ..head };
-    (!function.is_empty()).then_some(TextLine::Function(event, function, caller))
-}
-
-/// The latency format: `COMM-PID CPUFLAGS TIMEus: EVENT: TEXT`; trace-cmd has seconds there.
-fn latency(line: &[u8]) -> Option<TextEvent<'_>> {
-    /// Last possible offset of the time.
-    const HEAD_LEN: usize = 96;
-    let head = line.get(..line.len().min(HEAD_LEN))?;
-    // A task may be called dbus-daemon: of several places the first that is a time.
-    let mut places = head.windows(2).enumerate().filter(|(_, w)| *w == b"us").map(|(at, _)| at);
-    places.find_map(|us| latency_at(line, us)).or_else(|| latency_in_seconds(line, head))
-}
-
-/// `COMM-PID CPUFLAGS SECONDS.FRACTION: EVENT: TEXT`, as `trace-cmd report -l` prints it.
-fn latency_in_seconds<'a>(line: &'a [u8], head: &[u8]) -> Option<TextEvent<'a>> {
-    let colon = head.windows(2).position(|w| w == b": ")?;
-    let start = line.get(..colon)?.iter().rposition(|&b| b == b' ')? + 1;
-    let (stamp, _) = stamp(line.get(start..=colon)?)?;
-    latency_event(line.get(..start)?.trim_ascii_end(), stamp, line.get(colon + 1..)?)
-}
-
-fn latency_at(line: &[u8], us: usize) -> Option<TextEvent<'_>> {
-    let head = line.get(..us)?;
-    let colon = line.get(us..)?.iter().take(6).position(|&b| b == b':')? + us;
-    let digits = head.iter().rev().take_while(|b| b.is_ascii_digit()).count();
-    let time = number(head.get(head.len() - digits..)?)?;
-    let head = head.get(..head.len() - digits)?.trim_ascii_end();
-    let stamp = Stamp::Time(time.checked_mul(1000)?, 6);
-    latency_event(head, stamp, line.get(colon + 1..)?)
-}
-
-/// `COMM-PID CPUFLAGS`, when, and `EVENT: TEXT`.
-fn latency_event<'a>(mut head: &'a [u8], stamp: Stamp, text: &'a [u8]) -> Option<TextEvent<'a>> {
-    let last = head.iter().rposition(|&b| b == b' ')? + 1;
-    let word = head.get(last..)?;
-    let cpu_len = word.iter().take_while(|b| b.is_ascii_digit()).count();
-    let cpu = u32::try_from(number(word.get(..cpu_len)?)?).ok()?;
-    let flags = word.get(cpu_len..)?;
-    head = head.get(..last)?.trim_ascii_end();
-    let (comm, pid) = comm_and_pid(head)?;
-    let (system, name, text) = event_column(text)?;
-    Some(TextEvent { comm, pid, tgid: None, cpu, flags, stamp, system, name, text })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::columns::Stamp;
+    use super::super::line_types::TextEvent;
     use super::*;
+
+    fn parse(line: &[u8]) -> TextLine<'_> {
+        super::parse(line, &TextLayout::default()).line
+    }
 
     fn event(line: &str) -> TextEvent<'_> {
         match parse(line.as_bytes()) {

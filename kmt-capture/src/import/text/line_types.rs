@@ -2,6 +2,28 @@
 
 use super::columns::Stamp;
 
+/// Order of the columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Style {
+    /// `COMM-PID (TGID) [CPU] FLAGS TIME: EVENT: TEXT` of ftrace and trace-cmd.
+    Dash,
+    /// `COMM PID [CPU] TIME: EVENT: TEXT` of perf script.
+    Blank,
+    /// `COMM-PID CPUFLAGS TIME: EVENT: TEXT`: the latency format.
+    Latency,
+    /// `TIME | CPU) COMM-PID | ...` of the function graph tracer.
+    Graph,
+}
+
+/// A line, and how sure that is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parsed<'a> {
+    /// The line.
+    pub line: TextLine<'a>,
+    /// True if another reading of its columns fits the text as well.
+    pub is_ambiguous: bool,
+}
+
 /// A line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextLine<'a> {

@@ -7,11 +7,16 @@ mod columns;
 mod event;
 mod fields;
 mod format;
+mod frame;
 mod gfp;
 mod graph;
+#[cfg(test)]
+mod hostile_names;
+mod layout;
 mod line;
 mod line_types;
 mod names;
+mod readings;
 mod shape;
 mod survey;
 
@@ -20,7 +25,8 @@ pub use columns::Stamp;
 pub use event::{RecordLayout, Schema, Unrecordable};
 pub use fields::fields_of;
 pub use gfp::GfpNames;
+pub use layout::TextLayout;
 pub use line::{could_be_event, parse};
-pub use line_types::{Graph, GraphKind, TextEvent, TextLine};
+pub use line_types::{Graph, GraphKind, Parsed, TextEvent, TextLine};
 pub use names::NamedSymbols;
 pub use survey::TextSurvey;

@@ -1,7 +1,9 @@
-//! A first look at a text: what its pointers tell of the machine.
+//! A first look at a text: the columns of its lines, and what its pointers tell of the machine. Everything that is decided
+//! once for all lines is decided here.
 
 use super::columns::Stamp;
 use super::fields::fields_of;
+use super::layout::{TextLayout, Votes};
 use super::line::parse;
 use super::line_types::{TextEvent, TextLine};
 
@@ -18,6 +20,8 @@ pub struct TextSurvey {
     pub has_functions: bool,
     /// True if times are in another unit than seconds.
     pub counts: bool,
+    /// Columns of its lines.
+    pub layout: TextLayout,
 }
 
 /// Events that are looked at.
@@ -28,6 +32,7 @@ const PAIRS: usize = 64;
 impl TextSurvey {
     /// Looks at the first events.
     pub fn of(text: &[u8]) -> Self {
+        let layout = layout(text);
         let (mut events, mut counts, mut has_functions) = (0, 0, false);
         let (mut wide, mut narrow, mut misaligned, mut low, mut pointers) = (0u64, 0u64, 0u64, 0u64, 0u64);
         let mut pairs = Vec::new();
@@ -35,7 +40,7 @@ impl TextSurvey {
             if events == EVENTS {
                 break;
             }
-            let TextEvent { name, text, stamp, .. } = match parse(line) {
+            let TextEvent { name, text, stamp, .. } = match parse(line, &layout).line {
                 TextLine::Event(event) => event,
                 TextLine::Function(event, ..) | TextLine::Graph(event, _) => {
                     has_functions = true;
@@ -71,6 +76,18 @@ impl TextSurvey {
         // Objects are aligned; hashes are not, and have zeros in their upper half on 64-bit kernels.
         let is_hashed = pointers > 0
             && (misaligned * 4 > pointers || long_size == 8 && low == pointers && misaligned > 0);
-        Self { events, long_size, is_hashed, has_functions, counts: counts * 2 > events }
+        Self { events, long_size, is_hashed, has_functions, counts: counts * 2 > events, layout }
     }
+}
+
+/// The columns that most of the first events have.
+fn layout(text: &[u8]) -> TextLayout {
+    let mut votes = Votes::default();
+    for line in text.split(|&b| b == b'\n') {
+        if votes.lines() == EVENTS {
+            break;
+        }
+        votes.add(line);
+    }
+    votes.layout()
 }

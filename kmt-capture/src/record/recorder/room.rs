@@ -26,7 +26,7 @@ const NEAR: u64 = 4 << 20;
 
 /// Reasons to end a recording when the file gets too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::record) enum Bound {
+pub(crate) enum Bound {
     /// --max-size.
     Asked,
     /// The file system is full.
@@ -103,7 +103,7 @@ impl Room {
 }
 
 /// Bytes that can still be written to the file system of `file`.
-fn room(file: &File) -> Option<(u64, Bound)> {
+pub(crate) fn room(file: &File) -> Option<(u64, Bound)> {
     let found = rustix::fs::fstatvfs(file).ok()?;
     let disk = found.f_bavail.saturating_mul(found.f_frsize).saturating_sub(DISK_MARGIN);
     let kind = rustix::fs::fstatfs(file).ok()?.f_type as u32;

@@ -1,0 +1,143 @@
+//! Columns of a text: decided once, from many lines. A task can be called anything, also as the columns of a line look.
+
+use std::collections::HashMap;
+
+use super::columns::without_console;
+use super::frame::chain;
+use super::line_types::{Parsed, Style, TextLine};
+use super::readings::{Reading, readings, readings_of};
+
+/// Columns that the events of a text have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextLayout {
+    style: Option<Style>,
+    /// True if a console has put a time before each line.
+    is_console: bool,
+    /// Offset at which all names end: those of tools are padded on the left.
+    column: Option<usize>,
+    /// True if they do in all lines that were looked at; else in most.
+    is_strict: bool,
+}
+
+/// Of a text of which nothing is known.
+impl Default for TextLayout {
+    fn default() -> Self {
+        Self { style: None, is_console: true, column: None, is_strict: false }
+    }
+}
+
+impl TextLayout {
+    /// True if all names end in the same column.
+    pub(super) fn has_column(&self) -> bool {
+        self.column.is_some()
+    }
+
+    fn part<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        if self.is_console { without_console(line) } else { line }
+    }
+
+    /// The event of a line whose name ends in the column of the text.
+    pub(super) fn in_column<'a>(&self, line: &'a [u8]) -> Option<TextLine<'a>> {
+        let (style, column) = (self.style?, self.column?);
+        let line = self.part(line);
+        let (mut found, mut is_last) = (None, true);
+        readings_of(style, line, &mut |reading: Reading<'a>| {
+            if reading.ends_at(column) {
+                found = Some(reading.with_end(line, column).line);
+            }
+            is_last &= reading.ends.0 <= column;
+        });
+        found.filter(|_| self.is_strict || is_last)
+    }
+
+    /// The reading of a line that is right-most: of the style of the text, or else of any.
+    pub(super) fn rightmost<'a>(&self, line: &'a [u8]) -> Option<Parsed<'a>> {
+        // A console may have put its time before some lines only.
+        self.rightmost_of(self.part(line)).or_else(|| self.rightmost_of(without_console(line)))
+    }
+
+    fn rightmost_of<'a>(&self, line: &'a [u8]) -> Option<Parsed<'a>> {
+        let mut best: Option<((bool, usize), Reading<'a>)> = None;
+        let mut is_ambiguous = false;
+        readings(line, &mut |reading| {
+            let rank = (Some(reading.style) == self.style, reading.ends.1);
+            let Some((had, _)) = &best else {
+                best = Some((rank, reading));
+                return;
+            };
+            // Of two styles that of the text is right.
+            is_ambiguous = had.0 == rank.0 || is_ambiguous && had.0;
+            if rank > *had {
+                best = Some((rank, reading));
+            }
+        });
+        best.map(|(_, reading)| Parsed { line: reading.line, is_ambiguous })
+    }
+}
+
+/// Readings of many lines.
+#[derive(Debug, Default)]
+pub(super) struct Votes {
+    lines: u64,
+    /// Lines with a reading, by style, with and without what a console puts before them.
+    styles: HashMap<(bool, Style), u64>,
+    /// The same, by the end of the name, too.
+    columns: HashMap<(bool, Style, usize), u64>,
+}
+
+impl Votes {
+    /// Lines with a reading.
+    pub(super) fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Adds a line.
+    pub(super) fn add(&mut self, line: &[u8]) {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let bare = without_console(line);
+        // Comments, and frames of perf: symbols of programs are texts of others, too.
+        if line.starts_with(b"#") || chain(bare).is_some() {
+            return;
+        }
+        let mut styles = Vec::new();
+        let mut columns = Vec::new();
+        for (is_console, part) in
+            [(false, line), (true, bare)].into_iter().take(1 + usize::from(bare.len() < line.len()))
+        {
+            readings(part, &mut |reading| {
+                styles.push((is_console, reading.style));
+                columns.extend((reading.ends.0..=reading.ends.1).map(|end| (is_console, reading.style, end)));
+            });
+        }
+        // A line has one vote for each.
+        styles.sort_unstable();
+        styles.dedup();
+        columns.sort_unstable();
+        columns.dedup();
+        self.lines += u64::from(!styles.is_empty());
+        styles.into_iter().for_each(|style| *self.styles.entry(style).or_default() += 1);
+        columns.into_iter().for_each(|column| *self.columns.entry(column).or_default() += 1);
+    }
+
+    /// The column that most lines share, the right-most of several: another one is within names. Else the style of most.
+    pub(super) fn layout(&self) -> TextLayout {
+        let columns = self.columns.iter().filter(|(_, count)| **count >= self.lines - self.lines / 8);
+        if let Some((&(is_console, style, mut column), &count)) =
+            columns.max_by_key(|(key, count)| (**count, key.0, key.2, key.1))
+        {
+            let is_shared = |column| self.columns.get(&(is_console, style, column)) == Some(&count);
+            // Blanks between name and number are not part of the name.
+            while style == Style::Blank && column > 0 && is_shared(column - 1) {
+                column -= 1;
+            }
+            let is_strict = count == self.lines;
+            return TextLayout { style: Some(style), is_console, column: Some(column), is_strict };
+        }
+        let most = self.styles.iter().max_by_key(|(key, count)| (**count, **key));
+        most.map_or_else(TextLayout::default, |(&(is_console, style), _)| TextLayout {
+            style: Some(style),
+            is_console,
+            ..TextLayout::default()
+        })
+    }
+}

@@ -1,0 +1,158 @@
+//! Readings of a line: all ways to find the columns of an event in it. Names of tasks hold any bytes, up to 15.
+
+use super::columns::{Stamp, TaskColumn, comm_and_pid, event_column, next_word, number, process, stamp};
+use super::graph::graph;
+use super::line_types::{Style, TextEvent, TextLine};
+
+/// One way to read a line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading<'a> {
+    /// Order of its columns.
+    pub style: Style,
+    /// Offsets of the end of the name: the first and the last possible one.
+    pub ends: (usize, usize),
+    /// The event.
+    pub line: TextLine<'a>,
+}
+
+impl<'a> Reading<'a> {
+    /// True if the name may end there.
+    pub fn ends_at(&self, column: usize) -> bool {
+        (self.ends.0..=self.ends.1).contains(&column)
+    }
+
+    /// The same with the name up to there: blanks at its end are its own.
+    pub fn with_end(mut self, line: &'a [u8], column: usize) -> Self {
+        if let (Style::Blank, TextLine::Event(event) | TextLine::Function(event, ..)) =
+            (self.style, &mut self.line)
+        {
+            event.comm = line.get(..column).unwrap_or_default().trim_ascii_start();
+        }
+        self
+    }
+}
+
+/// All readings, of each style from left to right.
+pub(super) fn readings<'a>(line: &'a [u8], found: &mut dyn FnMut(Reading<'a>)) {
+    // Dash and Blank are read together.
+    [Style::Dash, Style::Latency, Style::Graph].into_iter().for_each(|style| each(style, line, found));
+}
+
+/// Readings of one style.
+pub(super) fn readings_of<'a>(style: Style, line: &'a [u8], found: &mut dyn FnMut(Reading<'a>)) {
+    each(style, line, &mut |reading| {
+        if reading.style == style {
+            found(reading);
+        }
+    });
+}
+
+fn each<'a>(style: Style, line: &'a [u8], found: &mut dyn FnMut(Reading<'a>)) {
+    match style {
+        Style::Dash | Style::Blank => brackets(line, found),
+        Style::Latency => latency(line, found),
+        Style::Graph => {
+            if let Some(line) = graph(line) {
+                found(Reading { style, ends: (0, 0), line });
+            }
+        }
+    }
+}
+
+/// `COMM-PID (TGID) [CPU] FLAGS TIME: EVENT: TEXT`, without some of the columns.
+fn brackets<'a>(line: &'a [u8], found: &mut dyn FnMut(Reading<'a>)) {
+    /// Last possible offset of the CPU: after a name of 15 bytes and columns of numbers.
+    const HEAD_LEN: usize = 256;
+    for (open, _) in line.iter().take(HEAD_LEN).enumerate().filter(|(_, b)| **b == b'[') {
+        if let Some(reading) = around(line, open) {
+            found(reading);
+        }
+    }
+}
+
+/// An event whose CPU is in the brackets that open there.
+fn around(line: &[u8], open: usize) -> Option<Reading<'_>> {
+    let left = line.get(..open)?;
+    if !left.ends_with(b" ") && !left.ends_with(b"\t") {
+        return None;
+    }
+    let right = line.get(open + 1..)?;
+    let close = right.iter().take(8).position(|&b| b == b']')?;
+    let cpu = u32::try_from(number(right.get(..close)?)?).ok()?;
+    let mut rest = right.get(close + 1..)?;
+    let (task, tgid) = process(left.trim_ascii_end());
+    let TaskColumn { comm, pid, has_dash, ends } = comm_and_pid(task)?;
+    let mut word = next_word(&mut rest)?;
+    let mut flags: &[u8] = b"";
+    if stamp(word).is_none() {
+        flags = word;
+        word = next_word(&mut rest)?;
+        // A latency trace with -v has a second column of times; trace-cmd may print the flags in two parts.
+        if stamp(word).is_none() {
+            word = next_word(&mut rest)?;
+        }
+    }
+    let (stamp, behind) = stamp(word)?;
+    // Some clocks leave no blank between the time and the event.
+    let text = if behind.is_empty() { rest } else { line.get(line.len() - rest.len() - behind.len()..)? };
+    let head = TextEvent { comm, pid, tgid, cpu, flags, stamp, system: None, name: b"", text: b"" };
+    let style = if has_dash { Style::Dash } else { Style::Blank };
+    Some(Reading { style, ends, line: behind_columns(head, text)? })
+}
+
+/// The event, or the function, after the columns that all lines have.
+fn behind_columns<'a>(head: TextEvent<'a>, text: &'a [u8]) -> Option<TextLine<'a>> {
+    if let Some((system, name, text)) = event_column(text) {
+        return Some(TextLine::Event(TextEvent { system, name, text, ..head }));
+    }
+    let text = text.trim_ascii();
+    let at = text.windows(3).position(|w| w == b" <-")?;
+    let (function, caller) = (text.get(..at)?, text.get(at + 3..)?);
+    let event = TextEvent { system: Some(b"ftrace"), name: b"function", text: b"", ..head };
+    (!function.is_empty()).then_some(TextLine::Function(event, function, caller))
+}
+
+/// The latency format: `COMM-PID CPUFLAGS TIMEus: EVENT: TEXT`; trace-cmd has `SECONDS.FRACTION` there.
+fn latency<'a>(line: &'a [u8], found: &mut dyn FnMut(Reading<'a>)) {
+    /// Last possible offset of the time.
+    const HEAD_LEN: usize = 96;
+    for at in 0..line.len().min(HEAD_LEN) {
+        let reading = match line.get(at..at + 2) {
+            Some(b"us") => latency_at(line, at),
+            Some(b": ") => latency_in_seconds(line, at),
+            _ => None,
+        };
+        reading.into_iter().for_each(&mut *found);
+    }
+}
+
+/// Seconds before a colon.
+fn latency_in_seconds(line: &[u8], colon: usize) -> Option<Reading<'_>> {
+    let start = line.get(..colon)?.iter().rposition(|&b| b == b' ')? + 1;
+    let (stamp, _) = stamp(line.get(start..=colon)?).filter(|(stamp, _)| matches!(stamp, Stamp::Time(..)))?;
+    latency_event(line.get(..start)?.trim_ascii_end(), stamp, line.get(colon + 1..)?)
+}
+
+/// Microseconds before `us`.
+fn latency_at(line: &[u8], us: usize) -> Option<Reading<'_>> {
+    let head = line.get(..us)?;
+    let colon = line.get(us..)?.iter().take(6).position(|&b| b == b':')? + us;
+    let digits = head.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let time = number(head.get(head.len() - digits..)?)?;
+    let head = head.get(..head.len() - digits)?.trim_ascii_end();
+    latency_event(head, Stamp::Time(time.checked_mul(1000)?, 6), line.get(colon + 1..)?)
+}
+
+/// `COMM-PID CPUFLAGS`, when, and `EVENT: TEXT`.
+fn latency_event<'a>(mut head: &'a [u8], stamp: Stamp, text: &'a [u8]) -> Option<Reading<'a>> {
+    let last = head.iter().rposition(|&b| b == b' ')? + 1;
+    let word = head.get(last..)?;
+    let cpu_len = word.iter().take_while(|b| b.is_ascii_digit()).count();
+    let cpu = u32::try_from(number(word.get(..cpu_len)?)?).ok()?;
+    let flags = word.get(cpu_len..)?;
+    head = head.get(..last)?.trim_ascii_end();
+    let TaskColumn { comm, pid, ends, .. } = comm_and_pid(head)?;
+    let (system, name, text) = event_column(text)?;
+    let event = TextEvent { comm, pid, tgid: None, cpu, flags, stamp, system, name, text };
+    Some(Reading { style: Style::Latency, ends, line: TextLine::Event(event) })
+}
