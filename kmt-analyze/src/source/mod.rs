@@ -8,6 +8,7 @@ mod inferred;
 mod modules;
 mod table;
 mod target;
+mod tree;
 mod wrappers;
 
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub use modules::ModulePaths;
 pub use modules::directory_of;
 pub use table::SourceTable;
 pub use target::{LookedUp, Target};
+#[cfg(feature = "dwarf")]
+pub use tree::{FILES_MAX, bytes, named};
 pub use wrappers::Wrappers;
 
 /// Refuses: built without the feature `dwarf`.

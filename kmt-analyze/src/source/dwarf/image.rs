@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use kmt_common::input::InputBytes;
@@ -14,15 +15,28 @@ use crate::files::Files;
 /// Largest section that is unpacked, in bytes: all debug information of a distribution's kernel has 0.5 GB.
 const UNPACKED_MAX: u64 = 1 << 30;
 
-/// Maps an ELF file.
+/// Most bytes of a pipe, which are held in memory.
+const PIPE_MAX: u64 = 4 << 30;
+
+/// Maps an ELF file that the command line names. It may be a pipe, of a shell that unpacks it.
 pub fn bytes(path: &Path, files: &Files) -> Result<InputBytes> {
     if let Some(bytes) = files.get(path) {
         return Ok(InputBytes::InMemory(bytes));
     }
     let file = std::fs::File::open(path).map_err(|e| Failure::io("opening", path, &e))?;
-    InputBytes::of_file(path, file, |mut file| {
+    let kind = file.metadata().map_err(|e| Failure::io("opening", path, &e))?.file_type();
+    if !kind.is_file() && !kind.is_fifo() {
+        return Err(Failure::new(format!("{} is neither a regular file nor a pipe", path.display()))
+            .hint("a vmlinux or .ko with debug information is needed"));
+    }
+    InputBytes::of_file(path, file, |file| {
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(|e| Failure::io("reading", path, &e))?;
+        let read = file.take(PIPE_MAX.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|e| Failure::io("reading", path, &e))?;
+        if bytes.len() as u64 > PIPE_MAX {
+            return Err(Failure::new(format!("{} has more than {PIPE_MAX} bytes", path.display()))
+                .hint("save it to a file: files are mapped"));
+        }
         Ok(bytes)
     })
 }

@@ -47,11 +47,18 @@ pub fn look_up(
     let search = Search::new(args)?;
     let mut missing = Vec::new();
     for (owner, addresses) in &by_owner {
-        let Some(path) = search.image(target, owner)? else {
+        let found = match search.image(target, owner, files) {
+            // One module of many.
+            Err(refused) if !owner.is_empty() => {
+                looked.notes.push(refused.to_string());
+                None
+            }
+            found => found?,
+        };
+        let Some((path, bytes)) = found else {
             missing.push(*owner);
             continue;
         };
-        let bytes = image::bytes(&path, files)?;
         let image = Image::parse(&path, &bytes)?;
         // Installed modules have none, and still show their directories.
         if !owner.is_empty() && !image.has_debug_information() {
