@@ -9,7 +9,7 @@ use object::read::archive::ArchiveFile;
 
 use super::sizes::Sizes;
 use crate::failure::{Failure, Result};
-use crate::source::{FILES_MAX, PATH_MAX, bytes, directory_of, named};
+use crate::source::{Budget, FILES_MAX, PATH_MAX, bytes, directory_of, image, named};
 
 /// Archives within archives, at most.
 const NESTED_MAX: u32 = 16;
@@ -105,6 +105,8 @@ impl Reading {
         let elf = object::File::parse(&*bytes).map_err(|error| {
             Failure::new(format!("{}: not an ELF file: {error}", self.folder.path.join(path).display()))
         })?;
+        let path_of = self.folder.path.join(path);
+        image::count_names(&elf, &Budget::new(&path_of, bytes.len()))?;
         self.read.objects.push(SizedObject { path: path.to_owned(), sizes: Sizes::of(&elf) });
         Ok(())
     }

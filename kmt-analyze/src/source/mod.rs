@@ -17,7 +17,7 @@ use crate::failure::{Failure, Result};
 
 pub use directory::{Directory, paths_above};
 #[cfg(feature = "dwarf")]
-pub use dwarf::{image, look_up, roots, units};
+pub use dwarf::{Budget, Checked, Reader, cost, image, look_up, roots, units};
 pub use frame::{Frame, PATH_MAX};
 pub use modules::ModulePaths;
 #[cfg(feature = "dwarf")]

@@ -1,12 +1,16 @@
 //! Source lines from the debug information of a kernel and its modules.
 
+mod check;
 mod find;
 pub mod image;
+mod limits;
 mod lines;
 mod relocate;
 pub mod roots;
 mod slide;
+mod tables;
 pub mod units;
+mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +20,13 @@ use crate::failure::{Failure, Result};
 use crate::files::Files;
 use find::Search;
 use image::Image;
-use lines::Wanted;
+use lines::{Lines, Wanted};
 use roots::Roots;
 use slide::Names;
+
+pub use check::Checked;
+pub use limits::{Budget, cost};
+pub use walk::Reader;
 
 /// Modules without debug information that a message names.
 const NAMED_MAX: usize = 5;
@@ -43,6 +51,7 @@ pub fn look_up(
         by_owner.entry(owner).or_default().push(address);
     }
     let mut looked = LookedUp::default();
+    let mut lines = Lines::new();
     let mut roots = Roots::new(args.source_root.as_deref());
     let search = Search::new(args)?;
     let mut missing = Vec::new();
@@ -74,7 +83,7 @@ pub fn look_up(
         if placed.is_empty() && !addresses.is_empty() {
             return Err(image.other_build(&names.disagreement()));
         }
-        lines::add(&image, &mut roots, &placed, &mut looked.lines)?;
+        lines::add(&image, &mut roots, &placed, &mut lines)?;
     }
     if args.modules.is_none() && missing.contains(&"") && missing.len() == by_owner.len() {
         return Err(Failure::new("no debug information of the traced kernel is found")
@@ -100,5 +109,6 @@ pub fn look_up(
     if unnamed.get() > 0 {
         looked.notes.push(format!("{} addresses have no symbol, and so no line", unnamed.get()));
     }
+    looked.lines = lines.rows;
     Ok(looked)
 }
