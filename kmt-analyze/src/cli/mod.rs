@@ -12,6 +12,7 @@ use args::{DiffArgs, InfoArgs};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use command::{Command, SummaryArgs};
 use help::grouped;
+use kmt_common::folder::Folder;
 use kmt_common::manual;
 use kmt_common::version::VERSION;
 use mistakes::corrected;
@@ -247,6 +248,8 @@ fn footprint(
     let Some(file) = file else { return footprint::run(args, None, selection, env, show) };
     let mut lined = env.clone();
     if let Some(build) = args.build.as_ref().filter(|_| !env.source.is_given()) {
+        // Not named on the command line: a file of the folder like its objects.
+        Folder::open(build)?.file("vmlinux")?;
         lined.source.vmlinux = Some(build.join("vmlinux"));
     }
     with(&lined, file, |session| footprint::run(args, Some(session), selection, env, show))

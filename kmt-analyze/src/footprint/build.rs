@@ -1,20 +1,16 @@
 //! Objects of a kernel's build folder: the members of its archives, and its modules.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use kmt_common::folder::Folder;
+use kmt_common::input::InputBytes;
 use object::read::archive::ArchiveFile;
 
 use super::sizes::Sizes;
 use crate::failure::{Failure, Result};
-use crate::files::Files;
-use crate::source::directory_of;
-use crate::source::image;
+use crate::source::{Budget, FILES_MAX, PATH_MAX, bytes, directory_of, image, named};
 
-/// Folders below the build folder, at most.
-const DEPTH_MAX: u32 = 32;
-/// Objects at most: a kernel with all options has some 30,000.
-const OBJECTS_MAX: usize = 500_000;
 /// Archives within archives, at most.
 const NESTED_MAX: u32 = 16;
 
@@ -26,63 +22,120 @@ pub struct SizedObject {
     pub sizes: Sizes,
 }
 
+/// Objects of a folder.
+#[derive(Debug, Default)]
+pub struct Objects {
+    pub objects: Vec<SizedObject>,
+    /// Files that were not read, with the reason: no regular files below the folder.
+    pub refused: Vec<String>,
+}
+
 /// Objects that are linked into the kernel: of `vmlinux.a` since Linux 6.1, else of each `built-in.a`. Source:
 /// scripts/link-vmlinux.sh of 5.10 and 6.12.
-pub fn objects(build: &Path) -> Result<Vec<SizedObject>> {
-    let mut members = Members::default();
-    let whole = build.join("vmlinux.a");
-    let archives = if whole.is_file() { vec![whole] } else { named(build, &|name| name == "built-in.a")? };
-    for archive in &archives {
-        members.add(build, archive, NESTED_MAX)?;
+pub fn objects(build: &Path) -> Result<Objects> {
+    let mut members = Members::of(Folder::open(build)?);
+    if members.folder.has("vmlinux.a") {
+        members.add("vmlinux.a", NESTED_MAX)?;
+    } else {
+        for archive in named(&members.folder, &|name| name == "built-in.a")? {
+            members.add(&archive, NESTED_MAX)?;
+        }
     }
-    let files = members.files;
-    if files.is_empty() {
-        return Err(Failure::new(format!("{} has no vmlinux.a and no built-in.a", build.display())).hint(
+    let Members { mut folder, files, .. } = members;
+    for path in &files {
+        folder.add(path)?;
+    }
+    if folder.read.objects.is_empty() {
+        let first = folder.read.refused.first().map_or(String::new(), |why| format!(": {why}"));
+        let why = format!("{} has no vmlinux.a and no built-in.a with objects{first}", build.display());
+        return Err(Failure::new(why).hint(
             "it is the folder in which the kernel was built, with its objects; --vmlinux FILE needs none",
         ));
     }
-    files.iter().map(|path| object(build, path)).collect()
+    Ok(folder.read)
 }
 
 /// Modules below a folder, as one object each.
-pub fn modules(directory: &Path) -> Result<Vec<SizedObject>> {
-    let files = named(directory, &|name| name.ends_with(".ko") || name.ends_with(".ko.debug"))?;
-    let placed = |path: &PathBuf| {
-        let mut module = object(directory, path)?;
-        if let Some((directory, name)) = directory_of(Path::new(&module.path)).zip(path.file_name()) {
+pub fn modules(directory: &Path) -> Result<Objects> {
+    let folder = Folder::open(directory)?;
+    let files = named(&folder, &|name| name.ends_with(".ko") || name.ends_with(".ko.debug"))?;
+    let mut reading = Reading { folder, read: Objects::default() };
+    for path in &files {
+        reading.add(path)?;
+    }
+    for module in &mut reading.read.objects {
+        let path = Path::new(&module.path);
+        if let Some((directory, name)) = directory_of(path).zip(path.file_name()) {
             module.path = format!("{directory}/{}", name.to_string_lossy());
         }
-        Ok(module)
-    };
-    files.iter().map(placed).collect()
+    }
+    Ok(reading.read)
 }
 
-fn object(top: &Path, path: &Path) -> Result<SizedObject> {
-    let bytes = image::bytes(path, &Files::default())?;
-    let elf = object::File::parse(&*bytes)
-        .map_err(|error| Failure::new(format!("{}: not an ELF file: {error}", path.display())))?;
-    let relative = path.strip_prefix(top).unwrap_or(path).display().to_string();
-    Ok(SizedObject { path: relative, sizes: Sizes::of(&elf) })
+/// A folder whose objects are read.
+struct Reading {
+    folder: Folder,
+    read: Objects,
+}
+
+impl std::ops::Deref for Reading {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
+}
+
+impl Reading {
+    /// Maps a file below the folder; `None`: it is refused.
+    fn open(&mut self, path: &str) -> Result<Option<InputBytes>> {
+        match bytes(&self.folder, path) {
+            Ok(Some(bytes)) => Ok(Some(bytes)),
+            Ok(None) => Err(Failure::new(format!("{} is not there", self.folder.path.join(path).display()))),
+            Err(refused) => {
+                self.read.refused.push(refused.what().to_owned());
+                Ok(None)
+            }
+        }
+    }
+
+    /// Adds an object.
+    fn add(&mut self, path: &str) -> Result<()> {
+        let Some(bytes) = self.open(path)? else { return Ok(()) };
+        let elf = object::File::parse(&*bytes).map_err(|error| {
+            Failure::new(format!("{}: not an ELF file: {error}", self.folder.path.join(path).display()))
+        })?;
+        let path_of = self.folder.path.join(path);
+        image::count_names(&elf, &Budget::new(&path_of, bytes.len()))?;
+        self.read.objects.push(SizedObject { path: path.to_owned(), sizes: Sizes::of(&elf) });
+        Ok(())
+    }
 }
 
 /// Members of archives.
-#[derive(Default)]
 struct Members {
-    /// Objects.
-    files: BTreeSet<PathBuf>,
+    folder: Reading,
+    /// Objects, by their paths below the folder.
+    files: BTreeSet<String>,
     /// Archives that were read: one may be a member of several.
-    archives: BTreeSet<PathBuf>,
+    archives: BTreeSet<String>,
 }
 
 impl Members {
+    fn of(folder: Folder) -> Self {
+        let folder = Reading { folder, read: Objects::default() };
+        Self { folder, files: BTreeSet::new(), archives: BTreeSet::new() }
+    }
+
     /// Adds the objects of an archive. The members of a thin archive are files: their names start at the archive's folder,
-    /// or at the build folder.
-    fn add(&mut self, build: &Path, archive: &Path, depth: u32) -> Result<()> {
-        if !self.archives.insert(clean(archive)) {
+    /// or at the build folder. Those of objects in other folders have `..` (drivers/gpu/drm/amd/amdgpu/Makefile of 6.12).
+    fn add(&mut self, archive: &str, depth: u32) -> Result<()> {
+        if !self.archives.insert(archive.to_owned()) {
             return Ok(());
         }
-        let fail = |why: String| Failure::new(format!("{}: {why}", archive.display()));
-        let bytes = image::bytes(archive, &Files::default())?;
+        let path = self.folder.path.join(archive);
+        let fail = |why: String| Failure::new(format!("{}: {why}", path.display()));
+        let Some(bytes) = self.folder.open(archive)? else { return Ok(()) };
         let parsed = ArchiveFile::parse(&*bytes).map_err(|error| fail(format!("not an archive: {error}")))?;
         if !parsed.is_thin() {
             // An empty built-in.a is not thin.
@@ -91,54 +144,74 @@ impl Members {
                 .next()
                 .map_or(Ok(()), |_| Err(fail("its members are no files of their own".to_owned())));
         }
+        let parent = archive.rsplit_once('/').map_or("", |(parent, _)| parent);
         for member in parsed.members() {
             let member = member.map_err(|error| fail(error.to_string()))?;
-            let name = String::from_utf8_lossy(member.name()).into_owned();
-            let beside = archive.parent().unwrap_or(build).join(&name);
-            let path = if beside.is_file() { beside } else { build.join(&name) };
-            if name.ends_with(".a") && depth > 0 {
-                self.add(build, &path, depth - 1)?;
-            } else if path.is_file() && self.files.len() < OBJECTS_MAX {
-                self.files.insert(clean(&path));
-            } else {
-                return Err(fail(format!("its member {name} is not there")));
+            let name = match name_below(parent, member.name()) {
+                Ok(name) => name,
+                Err(why) => {
+                    self.folder.read.refused.push(format!("{}: its member {why}", path.display()));
+                    continue;
+                }
+            };
+            let found = name.iter().find(|name| self.folder.has(name));
+            match found {
+                Some(found) if found.ends_with(".a") && depth > 0 => self.add(found, depth - 1)?,
+                Some(found) if self.files.len() < FILES_MAX => {
+                    self.files.insert(found.clone());
+                }
+                _ => {
+                    let name = String::from_utf8_lossy(member.name());
+                    return Err(fail(format!("its member {name} is not there")));
+                }
             }
         }
         Ok(())
     }
 }
 
-/// A path without `.` and `..`.
-fn clean(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            std::path::Component::CurDir => {}
-            std::path::Component::ParentDir if out.file_name().is_some() => {
-                out.pop();
-            }
-            part => out.push(part),
-        }
+/// Paths below the build folder that a member of an archive in the folder `parent` may have, or why it has none.
+fn name_below(parent: &str, name: &[u8]) -> std::result::Result<Vec<String>, String> {
+    // An archive may give one long name to each of its members.
+    if name.len() > PATH_MAX {
+        return Err(format!("{}... is too long for a path", String::from_utf8_lossy(&name[..64])));
     }
-    out
+    let name = String::from_utf8_lossy(name);
+    let beside = if parent.is_empty() { name.to_string() } else { format!("{parent}/{name}") };
+    let paths: Vec<String> = [beside.as_str(), &name].into_iter().filter_map(clean).collect();
+    if name.starts_with('/') || paths.is_empty() {
+        return Err(format!("{name} is outside of the build folder"));
+    }
+    Ok(paths)
 }
 
-/// Files below a folder whose name is wanted, sorted.
-fn named(directory: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut folders = vec![(directory.to_owned(), DEPTH_MAX)];
-    while let Some((folder, depth)) = folders.pop() {
-        let entries = std::fs::read_dir(&folder).map_err(|e| Failure::io("reading", &folder, &e))?;
-        for entry in entries.filter_map(|entry| entry.ok()) {
-            let name = entry.file_name();
-            let kind = entry.file_type();
-            if kind.as_ref().is_ok_and(|kind| kind.is_dir()) && depth > 0 {
-                folders.push((entry.path(), depth - 1));
-            } else if name.to_str().is_some_and(is_wanted) {
-                found.push(entry.path());
+/// A path without `.` and `..`; `None` if it leads out.
+fn clean(path: &str) -> Option<String> {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
             }
+            part => parts.push(part),
         }
     }
-    found.sort();
-    Ok(found)
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_below_the_build_folder() {
+        let names = |name: &str| name_below("fs/ext4", name.as_bytes());
+        assert_eq!(names("a.o").unwrap(), ["fs/ext4/a.o", "a.o"]);
+        assert_eq!(names("./../../mm/a.o").unwrap(), ["mm/a.o"]);
+        for outside in ["../../../a.o", "/fs/ext4/a.o", "x/../../../../a.o"] {
+            assert!(names(outside).unwrap_err().contains("outside"), "{outside}");
+        }
+        assert!(name_below("", &[b'a'; PATH_MAX + 1]).unwrap_err().contains("too long"));
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::rc::Rc;
 
 use addr2line::Context;
-use gimli::{AttributeValue, DwarfSections, EndianSlice, Operation, RunTimeEndian};
+use gimli::{AttributeValue, DwarfSections, Operation};
 use object::{Object, ObjectSection, ObjectSymbol, SectionIndex, SymbolKind};
 
 use super::build::SizedObject;
@@ -13,9 +14,7 @@ use crate::env::Env;
 use crate::failure::{Failure, Result};
 use crate::source::image::{self, Image};
 use crate::source::roots::Roots;
-use crate::source::units;
-
-type Reader<'s> = EndianSlice<'s, RunTimeEndian>;
+use crate::source::{Checked, Reader, cost, units};
 
 /// The part without a source file.
 pub const UNKNOWN: &str = "unknown";
@@ -30,34 +29,43 @@ pub fn objects(path: &Path, env: &Env) -> Result<Vec<SizedObject>> {
     let fail = |why: String| Failure::new(format!("{}: {why}", path.display()));
     let mut roots = Roots::new(env.source.source_root.as_deref());
     let sections = DwarfSections::load(|id| image.section(id.name()))?;
-    let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, image.endian()));
-    // Many units may have one table of abbreviations.
-    dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
-    let directory = units::learn(&dwarf, &mut roots);
-    let variables = variables(&dwarf, &roots, directory.as_deref());
-    let context = Context::from_dwarf(dwarf).map_err(|error| fail(format!("debug information: {error}")))?;
-    let mut file_of = |address: u64, is_code: bool| -> Option<String> {
-        if !is_code {
-            return variables.get(&address).cloned();
-        }
-        let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
-        let (name, built_in) = units::name_of(unit.unit);
-        roots.learn_directory(&built_in);
-        Some(roots.relative(&name, directory.as_deref()))
-    };
-    let mut sums: BTreeMap<String, Sizes> = BTreeMap::new();
+    let mut checked = Checked::open(&image, &sections)?;
     let kinds: HashMap<SectionIndex, (SizeKind, u64, u64)> = image
         .elf
         .sections()
         .filter_map(|s| Some((s.index(), (kind_of(&s)?, s.address(), s.size()))))
         .collect();
+    let symbols = symbols(&image, &kinds);
+    let is_code =
+        |section| image.elf.section_by_index(section).is_ok_and(|s| s.kind() == object::SectionKind::Text);
+    checked.look_up(symbols.iter().filter(|symbol| is_code(symbol.0)).map(|symbol| symbol.1))?;
+    let directory = units::learn(&checked.dwarf, &mut roots);
+    let variables = variables(&checked, &roots, directory.as_deref())?;
+    let context = Context::from_arc_dwarf(checked.dwarf.clone());
+    let context = context.map_err(|error| fail(format!("debug information: {error}")))?;
+    let mut file_of = |address: u64, is_code: bool| -> Result<Option<Rc<str>>> {
+        if !is_code {
+            return Ok(variables.get(&address).cloned());
+        }
+        let Some(unit) = context.find_dwarf_and_unit(address).skip_all_loads() else { return Ok(None) };
+        let (name, built_in) = units::name_of(unit.unit);
+        // Each symbol of a unit has its path once more.
+        checked.steps(name.len() + built_in.len(), unit_offset(unit.unit))?;
+        roots.learn_directory(&built_in);
+        Ok(Some(roots.relative(&name, directory.as_deref()).into()))
+    };
+    let mut sums: BTreeMap<String, Sizes> = BTreeMap::new();
     let mut covered: HashMap<SectionIndex, u64> = HashMap::new();
-    for (section, address, len) in symbols(&image, &kinds) {
+    for (section, address, len) in symbols {
         let Some((kind, ..)) = kinds.get(&section) else { continue };
-        let is_code =
-            image.elf.section_by_index(section).is_ok_and(|s| s.kind() == object::SectionKind::Text);
-        let file = file_of(address, is_code).filter(|file| !file.is_empty());
-        sums.entry(file.unwrap_or_else(|| UNKNOWN.to_owned())).or_default().add(*kind, len);
+        let file = file_of(address, is_code(section))?.filter(|file| !file.is_empty());
+        let file = file.as_deref().unwrap_or(UNKNOWN);
+        if let Some(sizes) = sums.get_mut(file) {
+            sizes.add(*kind, len);
+        } else {
+            checked.memory(file.len() + size_of::<Sizes>(), 0)?;
+            sums.entry(file.to_owned()).or_default().add(*kind, len);
+        }
         *covered.entry(section).or_default() += len;
     }
     for (section, (kind, _, size)) in &kinds {
@@ -105,21 +113,32 @@ fn symbols(
 
 /// Source files of variables at the top of their units, by address.
 fn variables(
-    dwarf: &gimli::Dwarf<Reader<'_>>,
+    checked: &Checked<'_, '_>,
     roots: &Roots,
     directory: Option<&str>,
-) -> HashMap<u64, String> {
+) -> Result<HashMap<u64, Rc<str>>> {
+    let dwarf = &*checked.dwarf;
     let mut found = HashMap::new();
     let mut headers = dwarf.units();
     while let Ok(Some(header)) = headers.next() {
         let Ok(unit) = dwarf.unit(header) else { continue };
-        let file = roots.relative(&units::name_of(&unit).0, directory);
+        let offset = unit_offset(&unit);
+        let file: Rc<str> = roots.relative(&units::name_of(&unit).0, directory).into();
+        checked.steps(file.len(), offset)?;
+        let mut addresses = Vec::new();
         // A unit whose tree is wrong gives the variables before its fault.
-        let _ = unit_variables(dwarf, &unit, |address| {
+        let _ = unit_variables(dwarf, &unit, |address| addresses.push(address));
+        checked.memory(cost::VARIABLE.saturating_mul(addresses.len()).saturating_add(file.len()), offset)?;
+        for address in addresses {
             found.entry(address).or_insert_with(|| file.clone());
-        });
+        }
     }
-    found
+    Ok(found)
+}
+
+/// Where a unit begins.
+fn unit_offset(unit: &gimli::Unit<Reader<'_>>) -> usize {
+    unit.header.offset().as_debug_info_offset().map_or(0, |offset| offset.0)
 }
 
 fn unit_variables<'s>(

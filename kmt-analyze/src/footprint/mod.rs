@@ -10,7 +10,7 @@ mod text;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kmt_common::quantity;
+use kmt_common::{quantity, tell};
 
 use crate::chart::{source_ring, write_picture};
 use crate::env::Env;
@@ -25,7 +25,7 @@ use crate::reports::grouped::Grouped;
 use crate::reports::output::Show;
 use crate::reports::run::typed;
 use crate::trace::session::Session;
-use build::SizedObject;
+use build::Objects;
 pub use rows::{Attribute, FootprintRows};
 use rows::{Dynamic, FootprintSums, plus};
 
@@ -34,6 +34,8 @@ pub use compare::ComparedRows;
 
 /// Rows of the table without `-l`.
 const LINES: usize = 20;
+/// Files that were not read, and that a message names.
+const REFUSED_NAMED_MAX: usize = 8;
 
 /// Options of `footprint`.
 #[derive(Debug, clap::Args)]
@@ -105,12 +107,14 @@ pub fn run(
 ) -> Result<Outcome> {
     let target = args.rings_file.as_ref().map(|path| Target { path: path.clone(), force: args.force });
     target.as_ref().map(Target::check).transpose()?;
-    let objects = objects(args, env)?;
+    let Objects { objects, refused } = objects(args, env)?;
+    warn_of_refused(&refused);
     let dynamic = session.map(|session| dynamic(session, selection)).transpose()?;
     let files = rows::by_file(&objects, dynamic.as_ref());
     let branch = selection.branch().unwrap_or_default();
     let depth = env.source.depth.map_or(1, usize::from);
-    let rows = rows::compute(&files, &branch, depth, args.order_by, dynamic.is_some());
+    let mut rows = rows::compute(&files, &branch, depth, args.order_by, dynamic.is_some());
+    rows.files_refused = refused.len();
     if rows.rows.is_empty() {
         return Err(Failure::new(format!("nothing of the build is in {branch}"))
             .hint("directories are those of the kernel's source, such as fs/ext4"));
@@ -129,7 +133,18 @@ pub fn run(
     } else {
         print(text::footprint(&rows, args.order_by, args.shown()), env, show)?;
     }
-    Ok(Outcome::Done)
+    Ok(if refused.is_empty() { Outcome::Done } else { Outcome::Incomplete })
+}
+
+/// Prints which files were not read.
+fn warn_of_refused(refused: &[String]) {
+    for why in refused.iter().take(REFUSED_NAMED_MAX) {
+        tell!("warning: not read: {why}");
+    }
+    let more = refused.len().saturating_sub(REFUSED_NAMED_MAX);
+    if more > 0 {
+        tell!("warning: {more} more files are not read");
+    }
 }
 
 fn limited(mut rows: FootprintRows, lines: Option<usize>) -> FootprintRows {
@@ -137,18 +152,20 @@ fn limited(mut rows: FootprintRows, lines: Option<usize>) -> FootprintRows {
     rows
 }
 
-fn objects(args: &FootprintArgs, env: &Env) -> Result<Vec<SizedObject>> {
+fn objects(args: &FootprintArgs, env: &Env) -> Result<Objects> {
     let source = &env.source;
     let mut objects = match (&args.build, &source.vmlinux) {
         (Some(build), _) => build::objects(build)?,
-        (None, Some(vmlinux)) => linked::objects(vmlinux, env)?,
+        (None, Some(vmlinux)) => Objects { objects: linked::objects(vmlinux, env)?, refused: Vec::new() },
         (None, None) => {
             return Err(Failure::new("no build is given")
                 .hint("--build DIR is the folder in which the kernel was built, --vmlinux FILE a kernel with debug information"));
         }
     };
     if let Some(directory) = &source.modules {
-        objects.extend(build::modules(directory)?);
+        let modules = build::modules(directory)?;
+        objects.objects.extend(modules.objects);
+        objects.refused.extend(modules.refused);
     }
     Ok(objects)
 }

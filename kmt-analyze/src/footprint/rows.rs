@@ -31,6 +31,8 @@ pub struct FootprintRows {
     pub start_branch: String,
     /// True if a trace gave the dynamic memory.
     pub has_trace: bool,
+    /// Files below the folders that are not read, since they are no regular files there: their sizes are in no row.
+    pub files_refused: usize,
     /// Sum of all rows.
     pub total: FootprintSums,
     /// Directories, or files below the directory, the largest first; `unknown`: without a source file, `no symbol`: padding and other
@@ -178,7 +180,7 @@ pub fn compute(
     // What is unknown comes in the order of the static memory.
     let key = |row: &FootprintRow| (row.sums.of(order), row.sums.static_bytes);
     rows.sort_by(|a, b| (key(b), &a.path).cmp(&(key(a), &b.path)));
-    FootprintRows { start_branch: branch.to_owned(), has_trace, total, rows }
+    FootprintRows { start_branch: branch.to_owned(), has_trace, files_refused: 0, total, rows }
 }
 
 #[cfg(test)]

@@ -52,6 +52,10 @@ pub fn footprint(rows: &FootprintRows, order: Attribute, lines: usize) -> Screen
         );
     }
     screen.table(table);
+    if rows.files_refused > 0 {
+        let files = counted(rows.files_refused as u64, "file was", "files were");
+        screen.note(format!("{files} not read (not regular files below the folder): sizes are minimums."));
+    }
     if rows.has_trace && order == Attribute::Waste {
         screen.note("Live waste: bytes of objects in use beyond those requested.");
     }

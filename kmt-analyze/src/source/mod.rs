@@ -8,6 +8,7 @@ mod inferred;
 mod modules;
 mod table;
 mod target;
+mod tree;
 mod wrappers;
 
 use std::path::PathBuf;
@@ -16,13 +17,15 @@ use crate::failure::{Failure, Result};
 
 pub use directory::{Directory, paths_above};
 #[cfg(feature = "dwarf")]
-pub use dwarf::{image, look_up, roots, units};
+pub use dwarf::{Budget, Checked, Reader, cost, image, look_up, roots, units};
 pub use frame::{Frame, PATH_MAX};
 pub use modules::ModulePaths;
 #[cfg(feature = "dwarf")]
 pub use modules::directory_of;
 pub use table::SourceTable;
 pub use target::{LookedUp, Target};
+#[cfg(feature = "dwarf")]
+pub use tree::{FILES_MAX, bytes, named};
 pub use wrappers::Wrappers;
 
 /// Refuses: built without the feature `dwarf`.

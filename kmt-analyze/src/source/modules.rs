@@ -1,12 +1,15 @@
 //! Modules of a kernel: their files, and their directories in the source.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::failure::{Failure, Result};
+use kmt_common::folder::Folder;
 
-/// Directories below one that is searched, at most.
-const DEPTH_MAX: u32 = 32;
+use super::tree::{named, text};
+use crate::failure::Result;
+
+/// Bytes of `modules.builtin`, at most.
+const BUILT_IN_MAX: u64 = 16 << 20;
 
 /// Ends of files of modules; the first two can be read.
 const ENDS: [&str; 5] = [".ko", ".ko.debug", ".ko.xz", ".ko.zst", ".ko.gz"];
@@ -17,37 +20,31 @@ const TOPS: [&str; 13] = [
     "sound",
 ];
 
-/// Files of modules by name, with `_` for `-`.
-pub type ModuleFiles = BTreeMap<String, PathBuf>;
+/// Files of modules by name, with `_` for `-`: paths below their directory.
+pub type ModuleFiles = BTreeMap<String, String>;
 
 /// Modules below a directory. Of several of one name those count that are not packed, and of those the last path.
-pub fn files(directory: &Path) -> Result<ModuleFiles> {
-    let mut found = Vec::new();
-    list(directory, DEPTH_MAX, &mut found)?;
+pub fn files(directory: &Folder) -> Result<ModuleFiles> {
+    let paths = named(directory, &|name| stem(name).is_some())?;
+    let mut found: Vec<(String, String)> = paths
+        .into_iter()
+        .filter_map(|path| {
+            let name = path.rsplit('/').next()?;
+            Some((stem(name)?.replace('-', "_"), path))
+        })
+        .collect();
     found.sort_by_key(|(name, path)| (name.clone(), !is_packed(path)));
     Ok(found.into_iter().collect())
 }
 
-/// True if a module's file is packed.
-pub fn is_packed(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end != "ko" && end != "debug")
+/// Name of a module's file without its end.
+fn stem(name: &str) -> Option<&str> {
+    ENDS.iter().find_map(|end| name.strip_suffix(end))
 }
 
-fn list(directory: &Path, depth: u32, found: &mut Vec<(String, PathBuf)>) -> Result<()> {
-    let entries = std::fs::read_dir(directory).map_err(|e| Failure::io("reading", directory, &e))?;
-    let mut entries: Vec<_> = entries.filter_map(|entry| entry.ok()).collect();
-    entries.sort_by_key(std::fs::DirEntry::file_name);
-    for entry in entries {
-        let Ok(kind) = entry.file_type() else { continue };
-        let path = entry.path();
-        if kind.is_dir() && depth > 0 {
-            list(&path, depth - 1, found)?;
-        } else if let Some(name) = path.file_name().and_then(|name| name.to_str()) {
-            let stem = ENDS.iter().find_map(|end| name.strip_suffix(end));
-            found.extend(stem.map(|stem| (stem.replace('-', "_"), path.clone())));
-        }
-    }
-    Ok(())
+/// True if a module's file is packed.
+pub fn is_packed(path: &str) -> bool {
+    !path.ends_with(".ko") && !path.ends_with(".debug")
 }
 
 /// Directories of modules in the kernel's source, which their places in the build folder or in /lib/modules show.
@@ -61,13 +58,10 @@ pub struct ModulePaths {
 impl ModulePaths {
     /// Those of the modules below a directory, and of the kernel's own in its `modules.builtin`.
     pub fn read(directory: &Path) -> Result<Self> {
-        let files = files(directory)?.into_iter();
-        let loaded = files
-            .filter_map(|(name, path)| {
-                Some((name, directory_of(path.strip_prefix(directory).unwrap_or(&path))?))
-            })
-            .collect();
-        let list = std::fs::read_to_string(directory.join("modules.builtin")).unwrap_or_default();
+        let directory = Folder::open(directory)?;
+        let files = files(&directory)?.into_iter();
+        let loaded = files.filter_map(|(name, path)| Some((name, directory_of(Path::new(&path))?))).collect();
+        let list = text(&directory, "modules.builtin", BUILT_IN_MAX)?;
         let built_in = list.lines().filter_map(|line| {
             let (_, name) = line.rsplit_once('/')?;
             Some((name.strip_suffix(".ko")?.replace('-', "_"), directory_of(Path::new(line))?))

@@ -1,10 +1,12 @@
 //! Code and data by directory: of a linked kernel, of a build folder, and between two builds.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 
 use object::{Object, ObjectSection, SectionFlags};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 
 use crate::source::{Made, objects};
@@ -151,6 +153,96 @@ fn a_build_is_the_sum_of_what_is_linked() {
         "{}",
         stderr(&lacks)
     );
+}
+
+/// Runs a command of at most ten seconds, with little memory.
+fn limited(args: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_kmt-analyze");
+    let shell = "ulimit -v 1000000; exec timeout 10 \"$0\" footprint --json \"$@\"";
+    Command::new("sh").args(["-c", shell, program]).args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+/// Checks that one file is refused, that the message has `why`, and that all else is counted.
+fn check_refused(args: &[&str], why: &str, expected: u64) {
+    let output = limited(args);
+    assert_eq!(output.status.code(), Some(3), "{args:?}: {}", stderr(&output));
+    assert!(stderr(&output).contains(why), "{args:?}: {}", stderr(&output));
+    let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((number(&rows, "files_refused"), number(&rows["total"], "static")), (1, expected), "{rows}");
+}
+
+#[test]
+fn only_regular_files_below_the_build_are_read() {
+    let scratch = Scratch::new();
+    let build = build(&scratch);
+    let expected = loaded(&build.join("fs/ext9/super.o"));
+    fs::write(build.join("fs/ext9/built-in.a"), thin_archive(&["super.o"])).unwrap();
+    let secret = scratch.0.join("secret.o");
+    fs::copy(objects().join("x86_64.ko"), &secret).unwrap();
+    let (bad, build) = (build.join("tools/built-in.a"), build.to_str().unwrap());
+    let fifo = |path: &Path| mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    fifo(&bad);
+    check_refused(&["--build", build], "is a FIFO", expected);
+    for target in ["/dev/zero", "../../secret.o", secret.to_str().unwrap()] {
+        fs::remove_file(&bad).unwrap();
+        symlink(target, &bad).unwrap();
+        check_refused(&["--build", build], "leads out of", expected);
+    }
+    // The kernel itself, for the lines of a trace.
+    let (made, file) = (Made::read("vmlinux.x86_64"), scratch.0.join("trace.kmt"));
+    fs::write(&file, made.trace(&[]).0).unwrap();
+    fifo(&scratch.0.join("build/vmlinux"));
+    let output = limited(&["--build", build, file.to_str().unwrap()]);
+    assert!(stderr(&output).contains("vmlinux is a FIFO"), "{}", stderr(&output));
+    // A link that stays below.
+    fs::remove_file(&bad).unwrap();
+    symlink("../fs/ext9/built-in.a", &bad).unwrap();
+    let all = limited(&["--build", build]);
+    assert_eq!(all.status.code(), Some(1), "names in it start at another folder: {}", stderr(&all));
+    fs::remove_file(&bad).unwrap();
+    // Members of archives.
+    symlink("/dev/zero", scratch.0.join("build/tools/zero.o")).unwrap();
+    fifo(&scratch.0.join("build/tools/fifo.o"));
+    let long = format!("{}x.o", "./".repeat(4_096));
+    for (member, why) in [
+        ("/etc/shadow", "is outside"),
+        (secret.to_str().unwrap(), "is outside"),
+        ("../../secret.o", "is outside"),
+        ("x/../../../secret.o", "is outside"),
+        ("zero.o", "leads out of"),
+        ("fifo.o", "is a FIFO"),
+        (&long, "is too long"),
+    ] {
+        fs::write(&bad, thin_archive(&[member])).unwrap();
+        check_refused(&["--build", build], why, expected);
+    }
+    // Kbuild names objects of other folders of the build.
+    fs::write(&bad, thin_archive(&["x/../../drivers/net/veth.o", "x.o"])).unwrap();
+    let all = footprint(&["--build", build]);
+    let more = ["drivers/net/veth.o", "tools/x.o"].map(|path| loaded(&Path::new(build).join(path)));
+    assert_eq!(number(&all["total"], "static"), expected + more.iter().sum::<u64>());
+    assert_eq!(number(&all, "files_refused"), 0);
+}
+
+#[test]
+fn only_regular_modules_below_the_folder_are_read() {
+    let scratch = Scratch::new();
+    let build = build(&scratch);
+    fs::write(build.join("fs/ext9/built-in.a"), thin_archive(&["super.o"])).unwrap();
+    let modules = scratch.0.join("modules/kernel/fs");
+    fs::create_dir_all(&modules).unwrap();
+    fs::copy(objects().join("arm64.ko"), modules.join("good.ko")).unwrap();
+    let expected = loaded(&build.join("fs/ext9/super.o")) + loaded(&modules.join("good.ko"));
+    let bad = modules.join("bad.ko");
+    let top = scratch.0.join("modules");
+    let args = ["--build", build.to_str().unwrap(), "--modules", top.to_str().unwrap()];
+    mknodat(CWD, &bad, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    check_refused(&args, "is a FIFO", expected);
+    for target in ["/dev/zero", "../../../build/tools/x.o"] {
+        fs::remove_file(&bad).unwrap();
+        symlink(target, &bad).unwrap();
+        check_refused(&args, "leads out of", expected);
+    }
 }
 
 #[test]

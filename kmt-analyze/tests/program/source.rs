@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use kmt_format::kernel::{KernelSymbols, Module, Symbol, SymbolOwner};
 use kmt_format::read::Trace;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::model::{BASE, Crafted, next};
 use crate::page_groups::fields;
@@ -319,6 +321,35 @@ fn kernels_are_found_by_build_id_and_by_release() {
         assert_eq!(rows["groups_total"], 4, "{}", place.display());
         fs::remove_dir_all(&debug).unwrap();
     }
+}
+
+/// A folder of modules may hold anything.
+#[test]
+fn only_regular_files_are_read_as_modules() {
+    let scratch = Scratch::new();
+    let made = Made::read("x86_64");
+    let file = scratch.0.join("trace.kmt");
+    fs::write(&file, made.trace(&[]).0).unwrap();
+    let modules = scratch.0.join("modules");
+    fs::create_dir_all(&modules).unwrap();
+    let module = modules.join("ext9.ko");
+    let args = ["callers", "--by", "dir", "--modules", modules.to_str().unwrap()];
+    mknodat(CWD, &module, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let output = run(&args, &file);
+    assert!(stderr(&output).contains("ext9.ko is a FIFO, not a regular file"), "{}", stderr(&output));
+    fs::remove_file(&module).unwrap();
+    symlink("/dev/zero", &module).unwrap();
+    let output = run(&args, &file);
+    assert!(stderr(&output).contains("ext9.ko is a link that leads out of"), "{}", stderr(&output));
+    fs::remove_file(&module).unwrap();
+    fs::write(&module, &made.bytes).unwrap();
+    assert!(run(&args, &file).status.success());
+    mknodat(CWD, modules.join("modules.builtin"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let output = run(&args, &file);
+    assert!(stderr(&output).contains("modules.builtin is a FIFO"), "{}", stderr(&output));
+    fs::write(&file, Made::read("vmlinux.x86_64").trace(&[]).0).unwrap();
+    let output = run(&["callers", "--vmlinux", "/dev/zero"], &file);
+    assert!(stderr(&output).contains("neither a regular file nor a pipe"), "{}", stderr(&output));
 }
 
 /// Directories of a trace of these functions, whose names are those of functions of Linux.

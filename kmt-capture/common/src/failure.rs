@@ -27,6 +27,11 @@ impl Failure {
         Self::new(format!("{action} {}: {error}", path.display()))
     }
 
+    /// The fact, without the remedy.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
     /// With what the user can do about it.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -9,6 +9,7 @@ pub mod compress;
 pub mod early_end;
 pub mod failure;
 pub mod file_size;
+pub mod folder;
 mod holes;
 pub mod input;
 pub mod interrupt;

@@ -2,27 +2,40 @@
 
 use std::borrow::Cow;
 use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use kmt_common::input::InputBytes;
-use object::{CompressionFormat, Object, ObjectSection, ObjectSymbol, SectionKind};
+use object::{CompressedData, CompressionFormat, Object, ObjectSection, ObjectSymbol, SectionKind};
 
+use super::limits::{Budget, Place};
 use super::relocate::Relocations;
 use crate::failure::{Failure, Result};
 use crate::files::Files;
+use crate::source::frame::PATH_MAX;
 
-/// Largest section that is unpacked, in bytes: all debug information of a distribution's kernel has 0.5 GB.
-const UNPACKED_MAX: u64 = 1 << 30;
+/// Most bytes of a pipe, which are held in memory.
+const PIPE_MAX: u64 = 4 << 30;
 
-/// Maps an ELF file.
+/// Maps an ELF file that the command line names. It may be a pipe, of a shell that unpacks it.
 pub fn bytes(path: &Path, files: &Files) -> Result<InputBytes> {
     if let Some(bytes) = files.get(path) {
         return Ok(InputBytes::InMemory(bytes));
     }
     let file = std::fs::File::open(path).map_err(|e| Failure::io("opening", path, &e))?;
-    InputBytes::of_file(path, file, |mut file| {
+    let kind = file.metadata().map_err(|e| Failure::io("opening", path, &e))?.file_type();
+    if !kind.is_file() && !kind.is_fifo() {
+        return Err(Failure::new(format!("{} is neither a regular file nor a pipe", path.display()))
+            .hint("a vmlinux or .ko with debug information is needed"));
+    }
+    InputBytes::of_file(path, file, |file| {
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(|e| Failure::io("reading", path, &e))?;
+        let read = file.take(PIPE_MAX.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|e| Failure::io("reading", path, &e))?;
+        if bytes.len() as u64 > PIPE_MAX {
+            return Err(Failure::new(format!("{} has more than {PIPE_MAX} bytes", path.display()))
+                .hint("save it to a file: files are mapped"));
+        }
         Ok(bytes)
     })
 }
@@ -31,6 +44,8 @@ pub fn bytes(path: &Path, files: &Files) -> Result<InputBytes> {
 pub struct Image<'f> {
     pub path: &'f Path,
     pub elf: object::File<'f>,
+    /// What its debug information may take.
+    pub budget: Budget<'f>,
     /// Made-up addresses of the sections of a relocatable file, by index.
     relocations: Option<Relocations>,
 }
@@ -43,8 +58,10 @@ impl<'f> Image<'f> {
                 "a vmlinux or .ko with debug information is needed; bzImage, .ko.xz and .ko.zst are packed",
             )
         })?;
+        let budget = Budget::new(path, bytes.len());
+        count_names(&elf, &budget)?;
         let relocations = (elf.kind() == object::ObjectKind::Relocatable).then(|| Relocations::of(&elf));
-        Ok(Self { path, elf, relocations })
+        Ok(Self { path, elf, budget, relocations })
     }
 
     /// True if it has debug information.
@@ -64,30 +81,28 @@ impl<'f> Image<'f> {
         let fail = |why: String| Failure::new(format!("{}: section {name}: {why}", self.path.display()));
         let Some(section) = self.elf.section_by_name(name) else { return Ok(Cow::Borrowed(&[])) };
         let data = section.compressed_data().map_err(|error| fail(error.to_string()))?;
+        let place = Place { section: section_name(name), offset: 0 };
         let bytes = match data.format {
-            CompressionFormat::None => Cow::Borrowed(data.data),
+            CompressionFormat::None if self.relocations.is_none() => return Ok(Cow::Borrowed(data.data)),
+            CompressionFormat::None => {
+                self.budget.memory(data.data.len() as u64, place)?;
+                data.data.to_vec()
+            }
             CompressionFormat::Zlib => {
-                if data.uncompressed_size > UNPACKED_MAX {
-                    return Err(fail(format!(
-                        "it has {} bytes unpacked, more than {UNPACKED_MAX}",
-                        data.uncompressed_size
-                    ))
-                    .hint("objcopy --decompress-debug-sections unpacks it"));
-                }
-                let mut bytes = Vec::new();
-                let mut from = flate2::read::ZlibDecoder::new(data.data).take(data.uncompressed_size);
-                from.read_to_end(&mut bytes).map_err(|error| fail(error.to_string()))?;
-                Cow::Owned(bytes)
+                // Both are counted before: 1 MB may have 1 GB, and all sections may be the same bytes.
+                self.budget.memory(data.uncompressed_size, place)?;
+                self.budget.steps(data.uncompressed_size, place)?;
+                unzipped(&data).map_err(|error| fail(error.to_string()))?
             }
             other => {
                 return Err(fail(format!("its compression, {other:?}, is not known"))
                     .hint("objcopy --decompress-debug-sections unpacks it"));
             }
         };
-        Ok(match &self.relocations {
-            Some(relocations) => Cow::Owned(relocations.applied(&self.elf, &section, bytes.into_owned())),
+        Ok(Cow::Owned(match &self.relocations {
+            Some(relocations) => relocations.applied(&self.elf, &section, bytes),
             None => bytes,
-        })
+        }))
     }
 
     /// Refuses the file if its build id is another than the recorded one.
@@ -120,7 +135,7 @@ impl<'f> Image<'f> {
         self.elf.symbols().filter_map(|symbol| {
             let section = self.elf.section_by_index(symbol.section_index()?).ok()?;
             let address = self.address(&symbol).filter(|_| section.kind() == SectionKind::Text)?;
-            Some((symbol.name_bytes().ok()?, address))
+            Some((symbol.name_bytes().ok().filter(|name| name.len() <= PATH_MAX)?, address))
         })
     }
 
@@ -128,4 +143,34 @@ impl<'f> Image<'f> {
     pub fn endian(&self) -> gimli::RunTimeEndian {
         if self.elf.is_little_endian() { gimli::RunTimeEndian::Little } else { gimli::RunTimeEndian::Big }
     }
+}
+
+/// Counts the texts of names: any number of sections and symbols may have one long name.
+pub fn count_names(elf: &object::File<'_>, budget: &Budget<'_>) -> Result<()> {
+    /// Sections that are looked for by their names.
+    const LOOKED_FOR: u64 = 32;
+    let steps = |name: &[u8]| 1 + (name.len() as u64 >> 10);
+    for (number, section) in (0..).zip(elf.sections()) {
+        let place = Place { section: "names of sections", offset: number };
+        budget.steps(LOOKED_FOR * steps(section.name_bytes().unwrap_or_default()), place)?;
+    }
+    for (number, symbol) in (0..).zip(elf.symbols()) {
+        let place = Place { section: "names of symbols", offset: number };
+        budget.steps(2 * steps(symbol.name_bytes().unwrap_or_default()), place)?;
+    }
+    Ok(())
+}
+
+/// The content of a compressed section, of which no more is read than it has by its header.
+fn unzipped(data: &CompressedData<'_>) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut from = flate2::read::ZlibDecoder::new(data.data).take(data.uncompressed_size);
+    from.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Name of a section of debug information, for a message.
+fn section_name(name: &str) -> &'static str {
+    const NAMES: [&str; 5] = [".debug_info", ".debug_abbrev", ".debug_line", ".debug_str", ".debug_ranges"];
+    NAMES.into_iter().find(|known| *known == name).unwrap_or("a section of debug information")
 }

@@ -1,12 +1,16 @@
 //! Source lines from the debug information of a kernel and its modules.
 
+mod check;
 mod find;
 pub mod image;
+mod limits;
 mod lines;
 mod relocate;
 pub mod roots;
 mod slide;
+mod tables;
 pub mod units;
+mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +20,13 @@ use crate::failure::{Failure, Result};
 use crate::files::Files;
 use find::Search;
 use image::Image;
-use lines::Wanted;
+use lines::{Lines, Wanted};
 use roots::Roots;
 use slide::Names;
+
+pub use check::Checked;
+pub use limits::{Budget, cost};
+pub use walk::Reader;
 
 /// Modules without debug information that a message names.
 const NAMED_MAX: usize = 5;
@@ -43,15 +51,23 @@ pub fn look_up(
         by_owner.entry(owner).or_default().push(address);
     }
     let mut looked = LookedUp::default();
+    let mut lines = Lines::new();
     let mut roots = Roots::new(args.source_root.as_deref());
     let search = Search::new(args)?;
     let mut missing = Vec::new();
     for (owner, addresses) in &by_owner {
-        let Some(path) = search.image(target, owner)? else {
+        let found = match search.image(target, owner, files) {
+            // One module of many.
+            Err(refused) if !owner.is_empty() => {
+                looked.notes.push(refused.to_string());
+                None
+            }
+            found => found?,
+        };
+        let Some((path, bytes)) = found else {
             missing.push(*owner);
             continue;
         };
-        let bytes = image::bytes(&path, files)?;
         let image = Image::parse(&path, &bytes)?;
         // Installed modules have none, and still show their directories.
         if !owner.is_empty() && !image.has_debug_information() {
@@ -67,7 +83,7 @@ pub fn look_up(
         if placed.is_empty() && !addresses.is_empty() {
             return Err(image.other_build(&names.disagreement()));
         }
-        lines::add(&image, &mut roots, &placed, &mut looked.lines)?;
+        lines::add(&image, &mut roots, &placed, &mut lines)?;
     }
     if args.modules.is_none() && missing.contains(&"") && missing.len() == by_owner.len() {
         return Err(Failure::new("no debug information of the traced kernel is found")
@@ -93,5 +109,6 @@ pub fn look_up(
     if unnamed.get() > 0 {
         looked.notes.push(format!("{} addresses have no symbol, and so no line", unnamed.get()));
     }
+    looked.lines = lines.rows;
     Ok(looked)
 }

@@ -7,6 +7,9 @@ const KNOWN: [&str; 2] = ["init/main.c", HEADER];
 /// The header.
 pub const HEADER: &str = "include/linux/types.h";
 
+/// Begins of paths at most: each path is compared with all of them. A kernel has some five.
+const ROOTS_MAX: usize = 64;
+
 /// Begins of paths that are left out.
 pub struct Roots(Vec<String>);
 
@@ -36,7 +39,7 @@ impl Roots {
     /// option that leaves out its begin, assemblers do not.
     pub fn learn_directory(&mut self, directory: &str) {
         let directory = with_slash(directory);
-        if self.0.contains(&directory) {
+        if self.0.contains(&directory) || self.0.len() > ROOTS_MAX {
             return;
         }
         let known = self.0.iter().filter(|root| !root.is_empty() && !root.starts_with('/'));

@@ -1,10 +1,8 @@
 //! Names of the units of debug information.
 
-use gimli::{EndianSlice, RunTimeEndian};
-
 use super::roots::{HEADER, Roots};
-
-type Reader<'s> = EndianSlice<'s, RunTimeEndian>;
+use super::walk::Reader;
+use crate::source::frame::PATH_MAX;
 
 /// Roots by the kernel's first unit; the directory in which the first unit of all was built.
 pub fn learn(dwarf: &gimli::Dwarf<Reader<'_>>, roots: &mut Roots) -> Option<String> {
@@ -36,7 +34,10 @@ fn learn_from_headers(dwarf: &gimli::Dwarf<Reader<'_>>, roots: &mut Roots) {
         let header = program.header();
         let directory = name_of(&unit).1;
         for file in header.file_names() {
-            let text = |value| Some(dwarf.attr_string(&unit, value).ok()?.to_string_lossy().into_owned());
+            let text = |value| {
+                let text = dwarf.attr_string(&unit, value).ok().filter(|text| text.len() <= PATH_MAX)?;
+                Some(text.to_string_lossy().into_owned())
+            };
             let name = text(file.path_name()).unwrap_or_default();
             if !HEADER.ends_with(&name) || name.is_empty() {
                 continue;
@@ -52,9 +53,12 @@ fn learn_from_headers(dwarf: &gimli::Dwarf<Reader<'_>>, roots: &mut Roots) {
     }
 }
 
-/// Path of a unit, and the directory in which it was built.
+/// Path of a unit, and the directory in which it was built; of longer texts the begin.
 pub fn name_of(unit: &gimli::Unit<Reader<'_>>) -> (String, String) {
-    let text = |reader: Reader<'_>| String::from_utf8_lossy(reader.slice()).into_owned();
+    let text = |reader: Reader<'_>| {
+        let bytes = reader.slice();
+        String::from_utf8_lossy(bytes.get(..PATH_MAX).unwrap_or(bytes)).into_owned()
+    };
     let (name, directory) =
         (unit.name.map(text).unwrap_or_default(), unit.comp_dir.map(text).unwrap_or_default());
     (if name.starts_with('/') { name } else { format!("{directory}/{name}") }, directory)
