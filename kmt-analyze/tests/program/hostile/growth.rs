@@ -148,8 +148,9 @@ impl Files {
 }
 
 /// Commands beside the reports as JSON. SAME is the file once more.
-const OTHERS: [&str; 54] = [
+const OTHERS: [&str; 55] = [
     "summary",
+    "info",
     "findings",
     "all",
     "all --json --threads 1",
@@ -227,8 +228,14 @@ fn every_dimension_of_every_command() {
 
 #[test]
 fn four_times_as_much_costs_no_sixteen_times_as_much() {
-    let commands =
-        ["all --json", "latency", "dump", "export perfetto --events --force -o OUT", "slice --force -o OUT"];
+    let commands = [
+        "all --json",
+        "latency",
+        "info",
+        "dump",
+        "export perfetto --events --force -o OUT",
+        "slice --force -o OUT",
+    ];
     let commands = commands.map(str::to_owned).to_vec();
     let test = Test {
         dimensions: dimensions::all(),

@@ -3,6 +3,7 @@
 mod areas;
 pub mod attached;
 pub mod formats;
+pub mod long;
 mod objects;
 mod pages;
 mod products;
@@ -121,5 +122,12 @@ pub fn all() -> Vec<Dimension> {
         dimension("areas that overlap", 20_000, areas::overlapping),
         dimension("steps back of a clock", 50_000, objects::steps_back),
         dimension("depth of a recursion", 2_000, tasks::recursion),
+        dimension("length of values of metadata", 2_000_000, long::metadata),
+        dimension("words of values of metadata", 2_000_000, long::words_of_metadata),
+        dimension("length of a filter", 8_000_000, long::filter),
+        dimension("words of a filter", 8_000_000, long::words_of_filter),
+        dimension("length of lines of attached files", 500_000, long::attached_lines),
+        dimension("length of names of a file and a task", 30_000, long::names),
+        dimension("length of the name of a class", 8_000, long::class),
     ]
 }
