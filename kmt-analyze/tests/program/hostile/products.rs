@@ -143,6 +143,19 @@ fn long_texts_are_cut_except_in_json() {
     assert!(told.contains("hint: it has") && told.contains(CUT), "{told}");
 }
 
+/// Each function of a file against each rule that the user has.
+#[test]
+fn rules_on_wrappers() {
+    let scratch = Scratch::new();
+    let rules = scratch.0.join("rules");
+    let lines = (0..50_000).map(|i| format!("g{i}_*\nmm/g{i}.c\n"));
+    fs::write(&rules, lines.collect::<String>()).unwrap();
+    bounded(
+        &tables::lines(50_000),
+        &[&format!("callers --by function --json --wrappers {}", rules.display())],
+    );
+}
+
 /// Checks that a command names the limit that the file exceeds.
 fn exceeds(file: &[u8], command: &[&str], limit: &str) {
     let scratch = Scratch::new();

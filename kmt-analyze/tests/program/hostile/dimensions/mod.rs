@@ -8,7 +8,7 @@ mod objects;
 mod pages;
 mod products;
 mod stored;
-mod tables;
+pub mod tables;
 mod tasks;
 pub mod texts;
 
