@@ -148,7 +148,7 @@ impl Files {
 }
 
 /// Commands beside the reports as JSON. SAME is the file once more.
-const OTHERS: [&str; 55] = [
+const OTHERS: [&str; 58] = [
     "summary",
     "info",
     "findings",
@@ -170,6 +170,9 @@ const OTHERS: [&str; 55] = [
     "summary --comm cc1 --json",
     "timeline --by call-site --json",
     "timeline --by task --steps 1000 --json",
+    "timeline --by call-site --steps 1000 --lines 100000 --json",
+    "chart timeline --by call-site --steps 1000 --lines 100000 --force -o OUT",
+    "export perfetto --lines 100000 --force -o OUT",
     "reconcile --json",
     "diff --time +0..+0.0005 --against +0.0005..+0.0009 --json",
     "diff SAME --json",

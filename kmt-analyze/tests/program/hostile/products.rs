@@ -143,6 +143,17 @@ fn long_texts_are_cut_except_in_json() {
     assert!(told.contains("hint: it has") && told.contains(CUT), "{told}");
 }
 
+/// Lines × steps: 30 million numbers of each kind.
+#[test]
+fn lines_of_a_timeline() {
+    let commands = [
+        "timeline --by call-site --lines 100000 --steps 1000 --json",
+        "chart timeline --by call-site --lines 100000 --steps 1000 --force -o OUT",
+        "export perfetto --lines 100000 --force -o OUT",
+    ];
+    bounded(&objects::lives_of_call_sites(30_000), &commands);
+}
+
 /// Each function of a file against each rule that the user has.
 #[test]
 fn rules_on_wrappers() {

@@ -4,7 +4,7 @@ mod areas;
 pub mod attached;
 pub mod formats;
 pub mod long;
-mod objects;
+pub mod objects;
 mod pages;
 mod products;
 mod stored;
@@ -40,6 +40,7 @@ pub fn all() -> Vec<Dimension> {
         dimension("live objects of one call site", 100_000, objects::live),
         dimension("objects that come and go", 60_000, objects::lives),
         dimension("call sites", 50_000, objects::call_sites),
+        dimension("call sites that free, too", 40_000, objects::lives_of_call_sites),
         dimension("sizes", 50_000, objects::sizes),
         dimension("gfp_flags", 50_000, objects::gfp_flags),
         dimension("nodes", 50_000, objects::nodes),
