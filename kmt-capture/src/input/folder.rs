@@ -7,7 +7,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, statat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, SeekFrom, fstat, openat, openat2, seek, statat,
+};
 use rustix::io::Errno;
 
 use super::budget::{Budget, too_large};
@@ -87,7 +89,15 @@ impl Folder {
             return Err(too_large(&path, len, limits, kind));
         }
         self.budget.take(&path, len)?;
-        let mut bytes = Vec::new();
+        if holes_len(&file, len) > HOLES_MAX {
+            return Err(Failure::new(format!(
+                "{} is not text: it has holes of more than 1 MiB",
+                path.display()
+            ))
+            .hint("the copy is incomplete: copy the file again, or remove it"));
+        }
+        // At once: a buffer that grows with the file takes twice as much meanwhile.
+        let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
         // It may grow, and files of /proc have no size.
         let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|e| Failure::io("reading", &path, &e))?;
@@ -183,6 +193,26 @@ impl Folder {
         let is_link = stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
         if is_link { Errno::LOOP } else { error }
     }
+}
+
+/// Bytes of holes in a text that is read. Holes take no disk, but memory.
+const HOLES_MAX: u64 = 1 << 20;
+
+/// Length of all holes of a file of that length; 0 where the file system has none.
+fn holes_len(file: &File, len: u64) -> u64 {
+    let (mut at, mut holes) = (0, 0u64);
+    while at < len && holes <= HOLES_MAX {
+        let Ok(start) = seek(file, SeekFrom::Hole(at)) else { break };
+        let end = seek(file, SeekFrom::Data(start)).unwrap_or(len).min(len);
+        if end <= start {
+            break;
+        }
+        holes = holes.saturating_add(end - start);
+        at = end;
+    }
+    // The reader begins at the start. What cannot be sought has no holes.
+    let _ = seek(file, SeekFrom::Start(0));
+    holes
 }
 
 fn leads_out(path: &Path, folder: &Path) -> Failure {
