@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use bounded::bounded;
+use bounded::{bounded, bounded_by};
 
 /// A capture in a directory that goes away with the test, and a secret beside it.
 struct Saved(PathBuf);
@@ -140,9 +140,41 @@ fn all_files_together_have_a_limit() {
     for name in
         ["slabinfo", "buddyinfo", "zoneinfo", "meminfo", "vmstat", "pagetypeinfo", "iomem", "btf", "config"]
     {
-        sparse(&saved.path(name), 64 << 20);
+        fs::write(saved.path(name), "a line\n".repeat(100_000)).unwrap();
     }
-    saved.is_refused(&["with the other files of its directory", "--limit directory=SIZE"]);
+    let refused = saved.convert(&["--limit", "directory=6M"]);
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("with the other files of its directory") && told.contains("--limit directory=SIZE")
+    );
+}
+
+/// Eight files of 60 MiB that take no disk.
+#[test]
+fn sparse_files_beside_the_ring_buffers_are_refused() {
+    let saved = Saved::new("holes");
+    for name in ["slabinfo", "buddyinfo", "zoneinfo", "meminfo", "vmstat", "pagetypeinfo", "iomem", "config"]
+    {
+        sparse(&saved.path(name), 60 << 20);
+    }
+    saved.is_refused(&["is not text: it has holes of more than 1 MiB", "hint: "]);
+    // A small hole is text that was torn.
+    let saved = Saved::new("hole");
+    sparse(&saved.path("slabinfo"), 500_000);
+    assert!(saved.convert(&[]).status.success());
+}
+
+/// The description is written file by file: memory is that of the files, not twice that.
+#[test]
+fn files_are_in_memory_once() {
+    let saved = Saved::new("once");
+    for name in ["slabinfo", "buddyinfo", "zoneinfo", "meminfo", "vmstat", "pagetypeinfo"] {
+        fs::write(saved.path(name), "a line\n".repeat(5 << 20)).unwrap();
+    }
+    let out = saved.0.join("out.kmt");
+    let output = bounded_by(440 << 10, &saved.0.join("saved"), &out, &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

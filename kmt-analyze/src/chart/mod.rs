@@ -48,6 +48,7 @@ use crate::trace::open::outcome;
 use crate::trace::session::Session;
 use clap::ValueEnum;
 use frame::Frame;
+use kmt_common::tell;
 
 /// Kind of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -164,6 +165,7 @@ fn timeline(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome
     let context = ReportContext::new(context, &analysis);
     let by = options.by.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
     let command = format!("timeline --by {by} --steps {} -l {}", options.steps, options.lines);
+    report.note(&rows.timeline).into_iter().for_each(|note| tell!("note: {note}"));
     let frame = frame(&context, command);
     write(&context, options, &timeline::draw(&rows.timeline, &frame))
 }

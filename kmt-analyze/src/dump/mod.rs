@@ -21,7 +21,7 @@ use crate::pass::progress::ByTime;
 use crate::render::kernel_line::LineStart;
 use crate::render::nothing;
 use crate::render::out::Out;
-use crate::render::text::escaped;
+use crate::render::text::{escaped, shown};
 use crate::trace::comms::Comms;
 use crate::trace::event_args::EventArgs;
 use crate::trace::event_names::SelectedEvents;
@@ -166,7 +166,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
     tell_losses(session);
     let unresolved = printer.env.unresolved();
     if !unresolved.is_empty() {
-        let list: Vec<String> = unresolved.iter().take(8).map(|u| escaped(u.as_bytes())).collect();
+        let list: Vec<String> = unresolved.iter().take(8).map(|u| shown(u.as_bytes())).collect();
         tell!("note: printed as ?, because the file does not contain: {}", list.join("; "));
         if unresolved.iter().any(|what| what.contains("the limit `print_fmt")) {
             tell!("hint: {}", limits::REMEDY);

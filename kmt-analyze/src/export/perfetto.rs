@@ -116,13 +116,14 @@ impl Trace {
         key: TimelineKey,
         group: u64,
     ) -> Result<()> {
-        let timeline = TimelineReport { by: key, steps: STEPS, lines: options.lines };
+        let report = TimelineReport { by: key, steps: STEPS, lines: options.lines };
         let context = Context { session, selection: &options.selection, limit: usize::MAX };
         let mut collectors = Collectors::default();
-        let handle = timeline.collect(&context, &mut collectors);
-        let request = Request::new(&options.selection, &collectors).with(timeline.needs());
+        let handle = report.collect(&context, &mut collectors);
+        let request = Request::new(&options.selection, &collectors).with(report.needs());
         let result = pass::run(session, &request);
-        let timeline = timeline.compute(&ReportContext::new(&context, &result), &handle).timeline;
+        let timeline = report.compute(&ReportContext::new(&context, &result), &handle).timeline;
+        report.note(&timeline).into_iter().for_each(|note| tell!("note: {note}"));
         for (number, line) in timeline.lines.iter().enumerate() {
             let uuid = COUNTERS * group + number as u64;
             self.track(TrackDescriptor {

@@ -102,7 +102,7 @@ impl PageDocument<'_, '_, '_> {
     pub fn html(&self) -> String {
         let file = text::escaped(self.context.session.path.as_os_str().as_encoded_bytes());
         let release = self.context.session.trace.metadata().text("kernel.release");
-        let release = release.map_or(String::new(), |r| format!(", Linux {}", text::escaped(r.as_bytes())));
+        let release = release.map_or(String::new(), |r| format!(", Linux {}", text::shown(r.as_bytes())));
         let mut out = format!(
             "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n\
              <meta http-equiv=Content-Security-Policy content=\"{}\">\n\
@@ -143,8 +143,8 @@ impl PageDocument<'_, '_, '_> {
             };
             format!(
                 "<li><p>{}</p><p class=more><a href=\"#{anchor}\">Evidence</a> <code>kmt-analyze {} {}</code></p></li>\n",
-                escaped(&lead.sentence),
-                escaped(&lead.command),
+                screen::sentence(&lead.sentence),
+                screen::sentence(&lead.command),
                 escaped(file)
             )
         };

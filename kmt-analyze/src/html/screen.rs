@@ -1,5 +1,7 @@
 //! A report's screen as HTML: what the terminal shows, as sentences and tables.
 
+use kmt_common::text::{LINE_MAX, TEXT_MAX, cut};
+
 use crate::chart::svg::escaped;
 use crate::render::look::Look;
 use crate::render::screen::{Screen, ScreenPart, Table};
@@ -8,27 +10,32 @@ use crate::render::screen::{Screen, ScreenPart, Table};
 pub fn html(screen: &Screen, look: &Look) -> String {
     let mut out = String::new();
     for sentence in &screen.answer {
-        out += &format!("<p class=answer>{}</p>\n", escaped(sentence));
+        out += &format!("<p class=answer>{}</p>\n", self::sentence(sentence));
     }
     for part in &screen.parts {
         match part {
             ScreenPart::Table(table) => out += &self::table(table, look),
             ScreenPart::Lines { heading, lines } => {
-                let lines = escaped_lines(lines.iter().map(String::as_str));
-                out += &format!("<h4>{}</h4>\n<pre>{lines}</pre>\n", escaped(heading));
+                let lines: String = lines.iter().map(|line| sentence(line) + "\n").collect();
+                out += &format!("<h4>{}</h4>\n<pre>{lines}</pre>\n", sentence(heading));
             }
             ScreenPart::Facts(facts) => {
                 let fact =
-                    |(name, fact): &(&str, String)| format!("<dt>{}<dd>{}", escaped(name), escaped(fact));
+                    |(name, fact): &(&str, String)| format!("<dt>{}<dd>{}", escaped(name), sentence(fact));
                 out += &format!("<dl>{}</dl>\n", facts.iter().map(fact).collect::<String>());
             }
             ScreenPart::Verbatim(text) => out += &format!("<pre>{}</pre>\n", escaped_lines(text.lines())),
         }
     }
     for note in &screen.notes {
-        out += &format!("<p class=note>{}</p>\n", escaped(note));
+        out += &format!("<p class=note>{}</p>\n", sentence(note));
     }
     out
+}
+
+/// A sentence; a very long one is cut, as on a terminal.
+pub fn sentence(text: &str) -> String {
+    escaped(&cut(text, LINE_MAX))
 }
 
 /// Lines of text; each ends with a line break.
@@ -53,7 +60,7 @@ fn table(table: &Table, look: &Look) -> String {
     out += &format!("<thead><tr>{headings}</tr></thead>\n<tbody>\n");
     for row in &table.rows {
         let cell = |(at, cell): (usize, &crate::render::screen::Cell)| {
-            format!("<td{}>{}</td>", class(at), escaped(&cell.shown(look)))
+            format!("<td{}>{}</td>", class(at), escaped(&cut(&cell.shown(look), TEXT_MAX)))
         };
         out += &format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>());
     }

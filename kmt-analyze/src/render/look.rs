@@ -19,7 +19,7 @@ impl Look {
     /// Width of `--wide`.
     pub const NO_LIMIT: usize = usize::MAX;
 
-    /// True if nothing is left out or shortened.
+    /// True if no column is left out and no name is shortened to fit.
     pub fn is_wide(&self) -> bool {
         self.width == Self::NO_LIMIT
     }

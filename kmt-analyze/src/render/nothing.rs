@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kmt_common::tell;
 
 use crate::render::screen::Screen;
-use crate::render::text::{count, escaped, time};
+use crate::render::text::{count, shown, time};
 use crate::trace::session::Session;
 
 /// The sentence.
@@ -45,11 +45,11 @@ fn values(session: &Session<'_>) -> Vec<String> {
     }
     let named = events.iter().filter_map(|(index, number)| {
         let class = trace.schema().class(*index)?;
-        let name = escaped(format!("{}:{}", class.system, class.name).as_bytes());
+        let name = shown(format!("{}:{}", class.system, class.name).as_bytes());
         Some(format!("{name} ({})", count(*number)))
     });
     let names = session.names();
-    let task = |pid: &i32| format!("{}-{pid}", escaped(names.shown_at(*pid, u64::MAX)));
+    let task = |pid: &i32| format!("{}-{pid}", shown(names.shown_at(*pid, u64::MAX)));
     let cpus = session.losses.cpus.iter().map(|cpu| cpu.cpu.to_string());
     let mut out = vec![
         format!("events: {}", some(named.collect())),

@@ -1,6 +1,6 @@
 //! Numbers and foreign text for people.
 
-pub use kmt_common::text::escaped;
+pub use kmt_common::text::{escaped, shown};
 use kmt_format::kernel::ClockUnit;
 
 /// `1234567` as `1,234,567`.

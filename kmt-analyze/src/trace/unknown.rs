@@ -7,7 +7,7 @@ use kmt_format::schema::{EventClass, Meaning, Role};
 
 use crate::failure::{Failure, Result};
 use kmt_common::tell;
-use kmt_common::text::escaped;
+use kmt_common::text::{escaped, shown};
 
 /// Largest number of named classes, and of named fields of a class: a file may have millions.
 const NAMED_MAX: usize = 16;
@@ -84,7 +84,7 @@ pub fn check_accounting(file: &Path, trace: &Trace<'_>) -> Result<()> {
     refuse(file, &fields_of(trace.schema(), true))?;
     let left_out = trace.schema().classes().map(|(_, class)| class).filter(|class| is_without_address(class));
     for class in left_out.take(NAMED_MAX) {
-        let name = escaped(format!("{}:{}", class.system, class.name).as_bytes());
+        let name = shown(format!("{}:{}", class.system, class.name).as_bytes());
         tell!("warning: {}: {name} has no address: its events are left out", file.display());
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::text::escaped;
+use crate::text::line;
 
 /// Reason why the program fails.
 #[derive(Debug)]
@@ -48,9 +48,9 @@ impl From<kmt_format::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Names of files and texts from them are among the words.
-        write!(f, "{}", escaped(self.what.as_bytes()))?;
+        write!(f, "{}", line(&self.what))?;
         match &self.hint {
-            Some(hint) => write!(f, "\nhint: {}", escaped(hint.as_bytes())),
+            Some(hint) => write!(f, "\nhint: {}", line(hint)),
             None => Ok(()),
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! All output passes two steps: each text from a file is [`escaped`] where a line is made, so that it cannot break
 //! that line; and every page, message and document is made harmless as a whole where it is printed, with [`tame`],
-//! [`tell`](crate::tell) or [`json_safe`], so that nothing that was forgotten reaches a terminal.
+//! [`tell`](crate::tell) or [`json_safe`], so that nothing that was forgotten reaches a terminal. The same for length:
+//! screens and messages have the beginning of a text ([`shown`]) and of a sentence ([`line`]); JSON has the whole text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -33,6 +34,47 @@ pub fn escaped(bytes: &[u8]) -> String {
         }
     }
     out
+}
+
+/// Bytes of one text of a file in a screen or message.
+pub const TEXT_MAX: usize = 1_000;
+
+/// Bytes of one sentence of a screen or message.
+pub const LINE_MAX: usize = 4_000;
+
+/// A text of a file in a screen or message: escaped, and cut if it is longer than [`TEXT_MAX`].
+pub fn shown(bytes: &[u8]) -> String {
+    match bytes.get(..TEXT_MAX) {
+        Some(head) if bytes.len() > TEXT_MAX => {
+            // A character at the cut is left out as a whole.
+            let inside = bytes.iter().skip(TEXT_MAX).take_while(|&&byte| byte & 0xc0 == 0x80).count();
+            let end = match inside {
+                0 => TEXT_MAX,
+                _ => head.iter().rposition(|byte| byte & 0xc0 != 0x80).unwrap_or(TEXT_MAX),
+            };
+            format!("{}{}", escaped(&head[..end]), rest_of(bytes.len()))
+        }
+        _ => escaped(bytes),
+    }
+}
+
+/// A sentence of a message: escaped, and cut if it is longer than [`LINE_MAX`].
+pub fn line(text: &str) -> String {
+    escaped(cut(text, LINE_MAX).as_bytes())
+}
+
+/// The beginning of a text that is longer than `bytes_max`, and its length: `xxx... 5000 bytes in all`.
+pub fn cut(text: &str, bytes_max: usize) -> Cow<'_, str> {
+    if text.len() <= bytes_max {
+        return Cow::Borrowed(text);
+    }
+    let end = (0..=bytes_max).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    Cow::Owned(format!("{}{}", text.get(..end).unwrap_or_default(), rest_of(text.len())))
+}
+
+/// Stands for the rest of a text of that length.
+fn rest_of(len: usize) -> String {
+    format!("... {len} bytes in all")
 }
 
 /// A page of several lines without what steers a terminal; only line breaks and tabs stay.
@@ -68,10 +110,10 @@ pub fn json_safe(document: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Prints one line on standard error, with everything in it escaped.
+/// Prints one line on standard error, with everything in it escaped; a very long one is cut.
 #[macro_export]
 macro_rules! tell {
-    ($($line:tt)*) => { $crate::message!("{}", $crate::text::escaped(format!($($line)*).as_bytes())) };
+    ($($line:tt)*) => { $crate::message!("{}", $crate::text::line(&format!($($line)*))) };
 }
 
 /// Prints a line on standard error, of texts that are escaped already. `eprintln!` panics where standard error cannot be
@@ -110,6 +152,21 @@ mod tests {
             [count(0, "event"), count(1, "event"), count(2, "CPU")],
             ["0 events", "1 event", "2 CPUs"]
         );
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(cut("abcdef", 6), "abcdef");
+        assert_eq!(cut("abcdefg", 6), "abcdef... 7 bytes in all");
+        assert_eq!(cut("größe", 3), "gr... 7 bytes in all");
+        let text = "x".repeat(TEXT_MAX);
+        assert_eq!(shown(text.as_bytes()), text);
+        assert_eq!(shown((text.clone() + "\n").as_bytes()), text.clone() + "... 1001 bytes in all");
+        let inside = text[1..].to_owned() + "ö";
+        assert_eq!(shown(inside.as_bytes()), text[1..].to_owned() + "... 1001 bytes in all");
+        assert_eq!(shown(&[0x80; 2_000]), "\\x80".repeat(TEXT_MAX) + "... 2000 bytes in all");
+        let long = "\x1b".repeat(LINE_MAX * 3);
+        assert_eq!(line(&long), "\\x1b".repeat(LINE_MAX) + "... 12000 bytes in all");
     }
 
     #[test]

@@ -107,15 +107,21 @@ impl Description {
         Ok(writer)
     }
 
-    /// Everything that is not events, at the start of the file: every prefix of it can be understood.
-    pub fn write(&mut self, writer: &mut Writer) -> Result<()> {
+    /// Everything that is not events, at the start of the file: every prefix of it can be understood. `write` gets the
+    /// writer after each file of the target, so that neither it nor the description holds all of them twice.
+    pub fn write(
+        &mut self,
+        writer: &mut Writer,
+        mut write: impl FnMut(&mut Writer) -> crate::failure::Result<()>,
+    ) -> crate::failure::Result<()> {
         if let Some(clock) = &self.clock {
             writer.add_clock(clock)?;
         }
         self.pairs(writer)?;
-        for (name, bytes) in &self.files {
-            let (name, times) = timed(name);
-            writer.add_file_at(name, bytes, times)?;
+        for (name, bytes) in std::mem::take(&mut self.files) {
+            let (name, times) = timed(&name);
+            writer.add_file_at(name, &bytes, times)?;
+            write(writer)?;
         }
         self.tasks(writer)?;
         let parsed = |text: &Option<String>| text.as_deref().and_then(CpuStats::parse);
@@ -126,7 +132,8 @@ impl Description {
                 writer.add_stats(taken, &rows)?;
             }
         }
-        self.symbols(writer)
+        self.symbols(writer)?;
+        write(writer)
     }
 
     fn pairs(&self, writer: &mut Writer) -> Result<()> {

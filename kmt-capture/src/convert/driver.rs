@@ -26,15 +26,19 @@ impl KmtFile {
 
     /// Writes all finished chunks.
     pub fn write(&mut self) -> Result<()> {
-        self.output.write(self.writer.pending())?;
-        self.writer.clear_pending();
-        Ok(())
+        write_pending(&mut self.writer, &mut self.output)
     }
 
     fn finish(mut self) -> Result<()> {
         self.output.write(&self.writer.finish()?)?;
         self.output.finish()
     }
+}
+
+fn write_pending(writer: &mut Writer, output: &mut Output) -> Result<()> {
+    output.write(writer.pending())?;
+    writer.clear_pending();
+    Ok(())
 }
 
 /// Counts of the events that were converted.
@@ -71,13 +75,12 @@ pub fn convert(
     mut description: Description,
     trace_uuid: [u8; 16],
     mut source: impl EventSource,
-    output: Output,
+    mut output: Output,
 ) -> Result<Converted> {
     description.symbols = options.symbols;
     let mut writer = description.writer(trace_uuid, options.compression)?;
-    description.write(&mut writer)?;
+    description.write(&mut writer, |writer| write_pending(writer, &mut output))?;
     let mut file = KmtFile { writer, output };
-    file.write()?;
     let totals = source.convert(&mut file)?;
     file.writer.add_writer_stats(&totals.cpus)?;
     if totals.events == 0 && totals.lost == Loss::default() {

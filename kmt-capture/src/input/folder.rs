@@ -7,6 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use kmt_common::folder;
+use rustix::fs::{SeekFrom, seek};
 
 use super::budget::{Budget, too_large};
 use super::limits::{Kind, Limits};
@@ -54,7 +55,15 @@ impl Folder {
             return Err(too_large(&path, len, limits, kind));
         }
         self.budget.take(&path, len)?;
-        let mut bytes = Vec::new();
+        if holes_len(&file, len) > HOLES_MAX {
+            return Err(Failure::new(format!(
+                "{} is not text: it has holes of more than 1 MiB",
+                path.display()
+            ))
+            .hint("the copy is incomplete: copy the file again, or remove it"));
+        }
+        // At once: a buffer that grows with the file takes twice as much meanwhile.
+        let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
         // It may grow, and files of /proc have no size.
         let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|e| Failure::io("reading", &path, &e))?;
@@ -80,4 +89,24 @@ impl Folder {
     pub fn limits(&self) -> &Limits {
         &self.budget.limits
     }
+}
+
+/// Bytes of holes in a text that is read. Holes take no disk, but memory.
+const HOLES_MAX: u64 = 1 << 20;
+
+/// Length of all holes of a file of that length; 0 where the file system has none.
+fn holes_len(file: &File, len: u64) -> u64 {
+    let (mut at, mut holes) = (0, 0u64);
+    while at < len && holes <= HOLES_MAX {
+        let Ok(start) = seek(file, SeekFrom::Hole(at)) else { break };
+        let end = seek(file, SeekFrom::Data(start)).unwrap_or(len).min(len);
+        if end <= start {
+            break;
+        }
+        holes = holes.saturating_add(end - start);
+        at = end;
+    }
+    // The reader begins at the start. What cannot be sought has no holes.
+    let _ = seek(file, SeekFrom::Start(0));
+    holes
 }

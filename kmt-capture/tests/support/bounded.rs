@@ -7,12 +7,17 @@ use std::time::{Duration, Instant};
 
 /// Converts a file, with a bound on time and memory.
 pub fn bounded(input: &Path, output: &Path, options: &[&str]) -> Output {
-    const SECONDS: Duration = Duration::from_secs(60);
     // 2 GiB of addresses: what takes all memory fails long before.
+    bounded_by(2 << 20, input, output, options)
+}
+
+/// The same with that many KiB of addresses.
+pub fn bounded_by(kib: u64, input: &Path, output: &Path, options: &[&str]) -> Output {
+    const SECONDS: Duration = Duration::from_secs(60);
     let mut command = Command::new("sh");
     command.args([
         "-c",
-        "ulimit -v 2097152; exec \"$@\"",
+        &format!("ulimit -v {kib}; exec \"$@\""),
         "sh",
         env!("CARGO_BIN_EXE_kmt-capture"),
         "convert",

@@ -1,6 +1,6 @@
 //! Tables that fit the terminal: names are shortened in the middle, columns leave by priority, numbers stay whole.
 
-use kmt_common::text::tame;
+use kmt_common::text::{TEXT_MAX, cut, tame};
 
 use super::cell::Cell;
 use super::names::{shorten_end, shorten_middle};
@@ -88,9 +88,10 @@ impl Column {
     }
 }
 
-/// Text of a cell; nothing in it steers the terminal.
+/// Text of a cell; nothing in it steers the terminal. A very long one is cut, also with `--wide`: the other rows have as
+/// many blanks.
 fn harmless(cell: &Cell, look: &Look) -> String {
-    match tame(&cell.shown(look)) {
+    match tame(&cut(&cell.shown(look), TEXT_MAX)) {
         text if text.contains(['\n', '\t']) => text.replace(['\n', '\t'], " "),
         text => text.into_owned(),
     }

@@ -1,6 +1,8 @@
 //! A screen as lines of text.
 
-use kmt_common::text::tame;
+use std::borrow::Cow;
+
+use kmt_common::text::{LINE_MAX, cut, tame};
 
 use super::layout::{Fitted, Table};
 use super::style::{Ink, paint};
@@ -14,6 +16,14 @@ const UNKNOWN_NOTE: &str = "?: unknown; the trace has no events or stacks for it
 
 /// Fewest characters of a fact beside its name.
 const FACT_MIN: usize = 24;
+
+/// A sentence without what steers the terminal; a very long one is cut.
+fn harmless(text: &str) -> Cow<'_, str> {
+    match cut(text, LINE_MAX) {
+        Cow::Borrowed(text) => tame(text),
+        Cow::Owned(text) => Cow::Owned(tame(&text).into_owned()),
+    }
+}
 
 /// A screen as text. `trust` has the sentences on how far it can be trusted; `file` is the trace, as commands name it.
 ///
@@ -52,8 +62,8 @@ pub fn page(screen: &Screen, trust: &[String], file: &str, look: &Look) -> Strin
 /// A finding: the command beside it where both fit, else below it.
 fn lead(out: &mut String, lead: &Lead, file: &str, look: &Look) {
     let command =
-        [file, "FILE"].map(|file| tame(&format!("kmt-analyze {} {file}", lead.command)).into_owned());
-    let sentence = tame(&lead.sentence);
+        [file, "FILE"].map(|file| harmless(&format!("kmt-analyze {} {file}", lead.command)).into_owned());
+    let sentence = harmless(&lead.sentence);
     let length = sentence.chars().count();
     let beside = |command: &&String| length + 2 + command.chars().count() <= look.width;
     if let Some(command) = command.iter().find(beside) {
@@ -82,7 +92,7 @@ fn gap(out: &mut String) {
 }
 
 fn sentences(out: &mut String, text: &str, ink: Ink, look: &Look) {
-    for line in wrap(&tame(text), look.width, 0) {
+    for line in wrap(&harmless(text), look.width, 0) {
         line_of(out, &line, ink, look);
     }
 }
@@ -101,7 +111,7 @@ fn part(out: &mut String, notes: &mut Vec<String>, part: &ScreenPart, look: &Loo
             }
             for line in lines {
                 let indent = line.len() - line.trim_start().len();
-                let wrapped = wrap(&tame(line.trim_start()), look.width.saturating_sub(indent), 2);
+                let wrapped = wrap(&harmless(line.trim_start()), look.width.saturating_sub(indent), 2);
                 for line in wrapped {
                     line_of(out, &format!("{}{line}", " ".repeat(indent)), Ink::Plain, look);
                 }
@@ -122,7 +132,7 @@ fn facts(out: &mut String, facts: &[(&'static str, String)], look: &Look) {
             line_of(out, &name, Ink::Plain, look);
             name = String::new();
         }
-        for line in wrap(&tame(fact), look.width.saturating_sub(beside), 0) {
+        for line in wrap(&harmless(fact), look.width.saturating_sub(beside), 0) {
             line_of(out, format!("{name:<beside$}{line}").trim_end(), Ink::Plain, look);
             name.clear();
         }
@@ -168,7 +178,7 @@ fn next(out: &mut String, all: &[Next], file: &str, look: &Look) {
     }
     for next in all {
         let reason = format!("# {}", next.reason);
-        for line in wrap(&tame(&reason), look.width.saturating_sub(2), 2) {
+        for line in wrap(&harmless(&reason), look.width.saturating_sub(2), 2) {
             line_of(out, &format!("  {line}"), Ink::Dim, look);
         }
         // A command is not broken: it is to be copied.
@@ -182,18 +192,41 @@ fn layout(all: &[Next], file: &str) -> Vec<String> {
     let widest = commands.iter().map(|command| command.chars().count()).max().unwrap_or(0);
     let line = |(next, command): (&Next, &String)| {
         let fill = " ".repeat(widest - command.chars().count());
-        format!("  {command}{fill}  # {}", tame(&next.reason))
+        format!("  {command}{fill}  # {}", harmless(&next.reason))
     };
     all.iter().zip(&commands).map(line).collect()
 }
 
 fn command(next: &Next, file: &str) -> String {
-    tame(&format!("kmt-analyze {} {file}", next.command)).into_owned()
+    harmless(&format!("kmt-analyze {} {file}", next.command)).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::screen::{Cell, Column};
+
+    /// Whatever part of a screen a text is in: its beginning is shown, and how long it is.
+    #[test]
+    fn every_part_shows_the_beginning_of_a_long_text() {
+        let long = "x".repeat(1 << 20);
+        let mut screen = Screen::new(long.clone());
+        screen.leads(vec![Lead { sentence: long.clone(), command: long.clone() }]);
+        screen.facts(vec![("kernel", long.clone())]);
+        screen.lines(long.clone(), vec![long.clone()]);
+        screen.note(format!("A note: {long}"));
+        screen.next(long.clone(), long.clone());
+        let columns = [Column::name("a"), Column::text("b"), Column::whole("c")];
+        let mut table = Table::new(long.clone(), columns);
+        table.row([Cell::symbol(&long), Cell::text(&long), Cell::text(&long)]);
+        screen.table(table);
+        for width in [80, Look::NO_LIMIT] {
+            let shown =
+                page(&screen, &[format!("Trust: {long}")], "a.kmt", &Look { width, ..Look::default() });
+            assert!(shown.len() < 20 * LINE_MAX, "{} bytes", shown.len());
+            assert!(shown.matches("1048576").count() >= 6, "{shown}");
+        }
+    }
 
     #[test]
     fn facts_are_beside_or_under_their_names() {

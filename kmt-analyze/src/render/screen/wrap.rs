@@ -17,17 +17,19 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
             push(&mut lines, " ");
             used += 1;
         }
-        let mut rest = word;
-        while used + rest.chars().count() > width {
-            let cut = rest.char_indices().nth(width - used).map_or(rest.len(), |(at, _)| at);
+        let (mut rest, mut left) = (word, length);
+        while used + left > width {
+            // At least one: a width of 0 must end, too.
+            let room = width.saturating_sub(used).max(1);
+            let cut = rest.char_indices().nth(room).map_or(rest.len(), |(at, _)| at);
             let (head, tail) = rest.split_at(cut);
             push(&mut lines, head);
             lines.push(" ".repeat(indent));
             used = indent;
-            rest = tail;
+            (rest, left) = (tail, left.saturating_sub(room));
         }
         push(&mut lines, rest);
-        used += rest.chars().count();
+        used += left;
     }
     lines
 }
@@ -77,6 +79,23 @@ mod tests {
             assert_eq!(joined, text.replace(' ', ""));
         }
         assert_eq!(wrap(text, usize::MAX, 2), [text]);
+    }
+
+    /// The characters of a word are counted once: a few seconds. Counted anew for each line, they take minutes.
+    #[test]
+    fn a_long_word_is_broken_once() {
+        const LEN: usize = 16_000_000;
+        let word = "ö".repeat(LEN);
+        let start = std::time::Instant::now();
+        let lines = wrap(&word, 40, 2);
+        assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+        assert_eq!(lines.len(), 1 + (LEN - 40).div_ceil(38));
+        assert!(lines.iter().all(|line| line.chars().count() <= 40));
+    }
+
+    #[test]
+    fn no_width_has_an_end() {
+        assert_eq!(wrap("ab c", 0, 2).concat().replace(' ', ""), "abc");
     }
 
     #[test]

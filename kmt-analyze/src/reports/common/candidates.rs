@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::pass::condition::Key;
 use crate::render::nothing::some;
-use crate::render::text::{count, escaped, time};
+use crate::render::text::{count, shown, time};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
 
@@ -17,7 +17,7 @@ pub fn candidates(context: &ReportContext<'_, '_>) -> Vec<String> {
     let pids: BTreeSet<i32> = interner.origins.items().iter().map(|o| o.pid).collect();
     if !selection.pids.is_empty() || !selection.comms.is_empty() || has(Key::Pid) || has(Key::Comm) {
         let names = session.names();
-        let tasks = pids.iter().map(|pid| format!("{}-{pid}", escaped(names.shown_at(*pid, u64::MAX))));
+        let tasks = pids.iter().map(|pid| format!("{}-{pid}", shown(names.shown_at(*pid, u64::MAX))));
         out.push(format!("tasks: {}", some(tasks.collect())));
     }
     if !selection.cpus.is_empty() || has(Key::Cpu) {
@@ -25,7 +25,7 @@ pub fn candidates(context: &ReportContext<'_, '_>) -> Vec<String> {
         out.push(format!("CPUs: {}", some(cpus.collect())));
     }
     if has(Key::Cache) {
-        let mut caches: BTreeSet<String> = interner.names.items().iter().map(|n| escaped(n)).collect();
+        let mut caches: BTreeSet<String> = interner.names.items().iter().map(|n| shown(n)).collect();
         let sizes = interner.sites.items().iter().filter(|s| s.api == Api::Kmalloc).map(|s| s.bytes_alloc);
         caches.extend(sizes.collect::<BTreeSet<u64>>().iter().map(|&size| result.size_classes.name(size)));
         out.push(format!("caches: {}", some(caches.into_iter().collect())));
@@ -34,7 +34,7 @@ pub fn candidates(context: &ReportContext<'_, '_>) -> Vec<String> {
         let classes = session.trace.schema().classes();
         let seen = classes.filter(|(i, _)| result.classes_seen.get(*i).copied().unwrap_or(false));
         let events: Vec<String> =
-            seen.map(|(_, c)| escaped(format!("{}:{}", c.system, c.name).as_bytes())).collect();
+            seen.map(|(_, c)| shown(format!("{}:{}", c.system, c.name).as_bytes())).collect();
         out.push(format!("events: {}", some(events)));
     }
     let sizes: Vec<u64> = interner.sites.items().iter().map(|s| s.bytes_alloc).collect();

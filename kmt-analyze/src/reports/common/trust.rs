@@ -9,7 +9,7 @@ use crate::ledger::totals::Totals;
 use crate::pass::caches::name_of;
 use crate::pass::caches::{CacheKey, by_cache};
 use crate::pass::coverage::{Coverage, FreeEvents};
-use crate::render::text::{count, escaped};
+use crate::render::text::{count, escaped, shown};
 use crate::render::words::counted;
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
@@ -72,16 +72,17 @@ impl TrustFact {
 
 /// Facts about how far the numbers can be trusted, a sentence each; the first one is about losses.
 fn trust_lines(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<String> {
-    facts(context, all).into_iter().map(|fact| fact.sentence).collect()
+    facts(context, all, escaped).into_iter().map(|fact| fact.sentence).collect()
 }
 
-/// Those facts that reduce trust; none where all is well.
+/// Those facts that reduce trust, for screens; none where all is well.
 pub fn warnings(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<String> {
-    let facts = facts(context, all).into_iter();
+    let facts = facts(context, all, shown).into_iter();
     facts.filter(|fact| fact.is_warning).map(|fact| fact.sentence).collect()
 }
 
-fn facts(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<TrustFact> {
+/// All facts; `text` escapes texts of the file, and may cut them.
+fn facts(context: &ReportContext<'_, '_>, all: &Totals, text: fn(&[u8]) -> String) -> Vec<TrustFact> {
     let (session, result) = (context.session, context.analysis);
     let mut facts = vec![losses(session)];
     facts.extend(early_end::sentence(session).map(TrustFact::warning));
@@ -93,11 +94,11 @@ fn facts(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<TrustFact> {
             counted(damaged, "damaged place", "damaged places")
         )));
     }
-    facts.extend(filters(session).into_iter().map(TrustFact::warning));
+    facts.extend(filters(session, text).into_iter().map(TrustFact::warning));
     facts.extend(session.sampled().into_iter().map(|(event, samples, events)| {
         TrustFact::warning(format!(
             "{} was sampled: {} of about {} events. ~ marks estimates for all events (each sample stands for {:.1} on average); other numbers count samples only.",
-            escaped(event.as_bytes()),
+            text(event.as_bytes()),
             count(samples),
             count(events),
             events as f64 / samples.max(1) as f64
@@ -130,7 +131,7 @@ fn facts(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<TrustFact> {
     if let Some(clock) = clock.filter(|_| session.trace.streams().len() > 1) {
         facts.push(TrustFact::normal(format!(
             "The clock is `{}`: times of different CPUs may differ, and a free can sort before its allocation.",
-            escaped(clock.name.as_bytes())
+            text(clock.name.as_bytes())
         )));
     }
     facts
@@ -199,7 +200,7 @@ fn option_after(line: &str) -> Option<usize> {
 }
 
 /// Filters under which events were recorded.
-fn filters(session: &Session<'_>) -> Vec<String> {
+fn filters(session: &Session<'_>, text: fn(&[u8]) -> String) -> Vec<String> {
     let conditions = session.trace.metadata().attachment("event_conditions").unwrap_or_default();
     let conditions = String::from_utf8_lossy(conditions);
     let by_perf = session.trace.metadata().text("perf/cmdline").and_then(|line| line.split_once("--filter"));
@@ -208,7 +209,7 @@ fn filters(session: &Session<'_>) -> Vec<String> {
         let filter = &rest[..option_after(rest).unwrap_or(rest.len())];
         format!(
             "perf recorded with --filter {}: totals count matching events only and are not scaled.",
-            escaped(filter.trim().as_bytes())
+            text(filter.trim().as_bytes())
         )
     });
     let filtered = conditions.lines().filter_map(|line| line.split_once(" filter="));
@@ -217,8 +218,8 @@ fn filters(session: &Session<'_>) -> Vec<String> {
         .chain(filtered.map(|(event, filter)| {
             format!(
                 "{} was filtered ({}): events that the filter left out are in no total, and frees of these objects match nothing.",
-                escaped(event.as_bytes()),
-                escaped(filter.as_bytes())
+                text(event.as_bytes()),
+                text(filter.as_bytes())
             )
         }))
         .collect()

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::counts::CountedEvents;
 use super::rows::EventRows;
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::{count, escaped};
+use crate::render::text::{count, escaped, shown};
 use crate::render::words::{counted, share};
 use crate::reports::common::{ReportContext, View};
 
@@ -53,7 +53,7 @@ fn answer(all: u64, rate: Option<f64>, first: Option<&(String, u64)>) -> String 
     }
     let rate = rate.map_or(String::new(), |rate| format!(" ({} per second)", rounded(rate)));
     let first = first.map_or(String::new(), |(name, events)| {
-        format!(", {} of them {}", share(*events, all), escaped(name.as_bytes()))
+        format!(", {} of them {}", share(*events, all), shown(name.as_bytes()))
     });
     format!("{}{rate}{first}.", counted(all, "event", "events"))
 }
@@ -62,7 +62,7 @@ fn answer(all: u64, rate: Option<f64>, first: Option<&(String, u64)>) -> String 
 fn busiest((task, of_task): &(String, u64), (cpu, of_cpu): &(String, u64), all: u64) -> String {
     format!(
         "Task {} has most of them ({}); CPU {} has {}.",
-        escaped(task.as_bytes()),
+        shown(task.as_bytes()),
         share(*of_task, all),
         cpu.trim(),
         share(*of_cpu, all)

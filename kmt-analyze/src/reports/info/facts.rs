@@ -6,7 +6,7 @@ use kmt_format::read::Metadata;
 use super::chunks::StorageRow;
 use super::date::utc;
 use super::rows::{InfoRows, IntegrityRow};
-use crate::render::text::{count, duration, escaped};
+use crate::render::text::{count, duration, escaped, shown};
 use crate::render::words::counted;
 use crate::reports::common::View;
 use crate::trace::session::Session;
@@ -17,10 +17,10 @@ pub fn compute(rows: &InfoRows, session: &Session<'_>, view: &View) -> Vec<(&'st
     let mut out = vec![
         ("file", escaped(session.path.as_os_str().as_encoded_bytes())),
         ("size", format!("{}, {:.2} bytes per event", view.bytes(rows.file_bytes), rows.bytes_per_event)),
-        ("kernel", metadata.text("uname").map_or(unknown(), |uname| escaped(uname.as_bytes()))),
+        ("kernel", metadata.text("uname").map_or(unknown(), |uname| shown(uname.as_bytes()))),
     ];
     out.extend(recorded(session).map(|times| ("recorded", times)));
-    out.push(("clock", rows.head.clock.name.as_ref().map_or(unknown(), |name| escaped(name.as_bytes()))));
+    out.push(("clock", rows.head.clock.name.as_ref().map_or(unknown(), |name| shown(name.as_bytes()))));
     out.extend(command(metadata).map(|command| ("command", command)));
     out.extend(recorder(metadata).map(|cost| ("cost", cost)));
     out.push(("page size", rows.format.page_size.map_or(unknown(), |size| counted(size, "byte", "bytes"))));
@@ -50,7 +50,7 @@ fn recorded(session: &Session<'_>) -> Option<String> {
 fn command(metadata: &Metadata<'_>) -> Option<String> {
     let command = metadata.text("record.command")?;
     let outcome = metadata.text("record.command_outcome").unwrap_or("end unknown");
-    let [command, outcome] = [command, outcome].map(|text| escaped(text.as_bytes()));
+    let [command, outcome] = [command, outcome].map(|text| shown(text.as_bytes()));
     Some(format!("{command} ({outcome})"))
 }
 
@@ -69,7 +69,7 @@ fn recorder(metadata: &Metadata<'_>) -> Option<String> {
 fn attachments(rows: &InfoRows) -> String {
     let names = rows.attachments.iter().map(|attachment| &attachment.name);
     let names: Vec<String> =
-        names.filter(|name| !name.starts_with("events/")).map(|name| escaped(name.as_bytes())).collect();
+        names.filter(|name| !name.starts_with("events/")).map(|name| shown(name.as_bytes())).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(" ") }
 }
 

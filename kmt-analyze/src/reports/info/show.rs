@@ -7,7 +7,7 @@ use kmt_format::read::Attachment;
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::look::Look;
 use crate::render::out::Out;
-use crate::render::text::escaped;
+use crate::render::text::shown;
 use crate::reports::common::Context;
 use crate::trace::session::Session;
 
@@ -46,7 +46,7 @@ pub fn run(context: &Context<'_, '_>, name: &str, at: Option<u64>) -> Result<Out
 }
 
 fn none(session: &Session<'_>, name: &str, all: &[Attachment<'_>]) -> Failure {
-    let mut names: Vec<String> = all.iter().map(|attachment| escaped(attachment.name.as_bytes())).collect();
+    let mut names: Vec<String> = all.iter().map(|attachment| shown(attachment.name.as_bytes())).collect();
     names.dedup();
     let failure = Failure::new(format!("{}: it has no file {name:?}", session.path.display()));
     match names.is_empty() {

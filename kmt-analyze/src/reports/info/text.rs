@@ -4,7 +4,7 @@ use super::facts;
 use super::losses::{self, cpus};
 use super::rows::InfoRows;
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::escaped;
+use crate::render::text::{escaped, shown};
 use crate::render::words::{counted, share};
 use crate::reports::common::{View, changes, early_end};
 use crate::trace::session::Session;
@@ -49,7 +49,7 @@ pub fn screen(rows: &InfoRows, session: &Session<'_>, view: &View) -> Screen {
 fn contents(rows: &InfoRows, view: &View) -> String {
     let trace = &rows.head.trace;
     let length = trace.first.zip(trace.last).map_or(0, |(first, last)| last.saturating_sub(first));
-    let text = |text: &Option<String>| text.as_ref().map(|text| escaped(text.as_bytes()));
+    let text = |text: &Option<String>| text.as_ref().map(|text| shown(text.as_bytes()));
     let release = text(&rows.kernel.release);
     let release = release.map_or("kernel unknown".to_owned(), |release| format!("Linux {release}"));
     if trace.events == 0 {

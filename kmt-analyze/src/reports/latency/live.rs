@@ -20,7 +20,7 @@ use crate::ledger::SideEvent;
 use crate::render::kernel_line::LineStart;
 use crate::render::look::Look;
 use crate::render::out::Out;
-use crate::render::text::escaped;
+use crate::render::text::shown;
 use crate::render::words::counted;
 use crate::reports::common::View;
 use crate::reports::common::labels::function_of;
@@ -158,7 +158,7 @@ impl<'r> LiveNames<'r> {
     }
 
     fn function(&self, address: u64) -> String {
-        function_of(escaped(&self.env.symbol_with_offset(address)))
+        function_of(shown(&self.env.symbol_with_offset(address)))
     }
 
     fn event(&mut self, source: &Source<'r>, event: &Event<'_>, is_terminal: bool) -> String {
@@ -172,7 +172,7 @@ impl<'r> LiveNames<'r> {
     }
 
     fn task(&self, interval: &Interval) -> String {
-        format!("{}-{}", escaped(self.tasks.comm(interval.pid, interval.begin)), interval.pid)
+        format!("{}-{}", shown(self.tasks.comm(interval.pid, interval.begin)), interval.pid)
     }
 
     /// `+4.567  direct reclaim of sh-766, 143.6 ms`, indented by the stalls around it, which end later; before it the

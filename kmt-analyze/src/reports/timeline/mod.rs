@@ -15,11 +15,16 @@ use clap::builder::TypedValueParser;
 use crate::collect::{Collectors, Handle, Timeline};
 use crate::pass::Needs;
 use crate::render::screen::Screen;
+use crate::render::text::count;
+use crate::render::words::counted;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
+
+/// Numbers of each kind in all lines: lines × steps. The lines beyond it are part of the others.
+const NUMBERS_MAX: usize = 1_000_000;
 
 /// The report.
 #[derive(Debug, clap::Args)]
@@ -33,6 +38,25 @@ pub struct TimelineReport {
     /// Show at most N lines, and the sum of the others
     #[arg(short, long = "lines", value_name = "N", default_value_t = 8)]
     pub lines: usize,
+}
+
+impl TimelineReport {
+    /// Most lines that are computed, whatever `lines` is.
+    fn lines_max(&self) -> usize {
+        self.lines.min(NUMBERS_MAX / self.steps.max(1))
+    }
+
+    /// A note where the trace has more lines than are computed, and `lines` asks for them.
+    pub fn note(&self, timeline: &TimelineRow) -> Option<String> {
+        let most = self.lines_max();
+        (most < self.lines && timeline.lines.len() > most).then(|| {
+            format!(
+                "At most {} lines of {} are computed; the last line is the sum of the others.",
+                count(most as u64),
+                counted(self.steps as u64, "step", "steps")
+            )
+        })
+    }
 }
 
 impl Report for TimelineReport {
@@ -56,6 +80,8 @@ impl Report for TimelineReport {
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &TimelineRows, view: &View) -> Screen {
-        text::screen(context, rows, self.by, view)
+        let mut screen = text::screen(context, rows, self.by, view);
+        screen.note(self.note(&rows.timeline).unwrap_or_default());
+        screen
     }
 }

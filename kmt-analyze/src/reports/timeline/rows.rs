@@ -118,7 +118,7 @@ pub fn compute(
             step: steps.step,
             steps: steps.steps,
             lost_percent: (0..steps.steps).map(|step| lost(step).map(|share| 100.0 * share)).collect(),
-            lines: lines::compute(context, timeline, options.by, options.lines),
+            lines: lines::compute(context, timeline, options.by, options.lines_max()),
             last: context.selection.span(session).1,
         },
     }

@@ -148,8 +148,9 @@ impl Files {
 }
 
 /// Commands beside the reports as JSON. SAME is the file once more.
-const OTHERS: [&str; 54] = [
+const OTHERS: [&str; 58] = [
     "summary",
+    "info",
     "findings",
     "all",
     "all --json --threads 1",
@@ -169,6 +170,9 @@ const OTHERS: [&str; 54] = [
     "summary --comm cc1 --json",
     "timeline --by call-site --json",
     "timeline --by task --steps 1000 --json",
+    "timeline --by call-site --steps 1000 --lines 100000 --json",
+    "chart timeline --by call-site --steps 1000 --lines 100000 --force -o OUT",
+    "export perfetto --lines 100000 --force -o OUT",
     "reconcile --json",
     "diff --time +0..+0.0005 --against +0.0005..+0.0009 --json",
     "diff SAME --json",
@@ -227,8 +231,14 @@ fn every_dimension_of_every_command() {
 
 #[test]
 fn four_times_as_much_costs_no_sixteen_times_as_much() {
-    let commands =
-        ["all --json", "latency", "dump", "export perfetto --events --force -o OUT", "slice --force -o OUT"];
+    let commands = [
+        "all --json",
+        "latency",
+        "info",
+        "dump",
+        "export perfetto --events --force -o OUT",
+        "slice --force -o OUT",
+    ];
     let commands = commands.map(str::to_owned).to_vec();
     let test = Test {
         dimensions: dimensions::all(),

@@ -107,6 +107,66 @@ fn names_of_migrate_types() {
     bounded(&attached::long_type_of_pages(10_000), &["fragmentation --json"]);
 }
 
+/// Screens show the beginning of a long text, and break it into lines once.
+#[test]
+fn long_texts() {
+    let screens = ["info", "summary", "all", "info --diff"];
+    bounded(&long::metadata(4_000_000), &screens);
+    bounded(&long::words_of_metadata(4_000_000), &screens);
+    bounded(&long::filter(16_000_000), &screens);
+    bounded(&long::words_of_filter(16_000_000), &screens);
+    bounded(&long::attached_lines(1_000_000), &screens);
+    bounded(&long::names(60_000), &screens);
+    bounded(&long::class(16_000), &screens);
+}
+
+/// What screens and messages show of a long text has its length; JSON has the text.
+#[test]
+fn long_texts_are_cut_except_in_json() {
+    const LEN: u64 = 50_000;
+    const CUT: &str = "50000 bytes in all";
+    let scratch = Scratch::new();
+    let path = scratch.0.join("file.kmt");
+    let words = |bytes: &[u8]| {
+        assert!(bytes.len() < 20_000, "{} bytes", bytes.len());
+        String::from_utf8_lossy(bytes).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for (made, command) in [(long::metadata(LEN), "info"), (long::filter(LEN), "summary")] {
+        fs::write(&path, made).unwrap();
+        let screen = words(&run(&[command], &path).stdout);
+        assert!(screen.contains(CUT), "{command}: {screen}");
+        let json = String::from_utf8(run(&[command, "--json"], &path).stdout).unwrap();
+        assert!(json.contains(&"x".repeat(LEN as usize)), "{command}: {} bytes", json.len());
+    }
+    fs::write(&path, long::names(LEN)).unwrap();
+    let told = words(&run(&["info", "--show", "none"], &path).stderr);
+    assert!(told.contains("hint: it has") && told.contains(CUT), "{told}");
+}
+
+/// Lines × steps: 30 million numbers of each kind.
+#[test]
+fn lines_of_a_timeline() {
+    let commands = [
+        "timeline --by call-site --lines 100000 --steps 1000 --json",
+        "chart timeline --by call-site --lines 100000 --steps 1000 --force -o OUT",
+        "export perfetto --lines 100000 --force -o OUT",
+    ];
+    bounded(&objects::lives_of_call_sites(30_000), &commands);
+}
+
+/// Each function of a file against each rule that the user has.
+#[test]
+fn rules_on_wrappers() {
+    let scratch = Scratch::new();
+    let rules = scratch.0.join("rules");
+    let lines = (0..50_000).map(|i| format!("g{i}_*\nmm/g{i}.c\n"));
+    fs::write(&rules, lines.collect::<String>()).unwrap();
+    bounded(
+        &tables::lines(50_000),
+        &[&format!("callers --by function --json --wrappers {}", rules.display())],
+    );
+}
+
 /// Checks that a command names the limit that the file exceeds.
 fn exceeds(file: &[u8], command: &[&str], limit: &str) {
     let scratch = Scratch::new();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use kmt_common::text::shown;
 use kmt_format::kernel::{ByteOrder, EventFormat};
 use kmt_format::schema::Meaning;
 
@@ -114,7 +115,9 @@ impl Sampling {
         let sampled = self.events.values().map(|s| {
             format!(
                 "{} was sampled: {} of about {} events; lifetimes and live figures need all events: record with -c 1",
-                s.name, s.all.samples, s.all.events
+                shown(s.name.as_bytes()),
+                s.all.samples,
+                s.all.events
             )
         });
         sampled.chain(beyond)

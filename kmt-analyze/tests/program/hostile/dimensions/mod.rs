@@ -3,11 +3,12 @@
 mod areas;
 pub mod attached;
 pub mod formats;
-mod objects;
+pub mod long;
+pub mod objects;
 mod pages;
 mod products;
 mod stored;
-mod tables;
+pub mod tables;
 mod tasks;
 pub mod texts;
 
@@ -39,6 +40,7 @@ pub fn all() -> Vec<Dimension> {
         dimension("live objects of one call site", 100_000, objects::live),
         dimension("objects that come and go", 60_000, objects::lives),
         dimension("call sites", 50_000, objects::call_sites),
+        dimension("call sites that free, too", 40_000, objects::lives_of_call_sites),
         dimension("sizes", 50_000, objects::sizes),
         dimension("gfp_flags", 50_000, objects::gfp_flags),
         dimension("nodes", 50_000, objects::nodes),
@@ -121,5 +123,12 @@ pub fn all() -> Vec<Dimension> {
         dimension("areas that overlap", 20_000, areas::overlapping),
         dimension("steps back of a clock", 50_000, objects::steps_back),
         dimension("depth of a recursion", 2_000, tasks::recursion),
+        dimension("length of values of metadata", 2_000_000, long::metadata),
+        dimension("words of values of metadata", 2_000_000, long::words_of_metadata),
+        dimension("length of a filter", 8_000_000, long::filter),
+        dimension("words of a filter", 8_000_000, long::words_of_filter),
+        dimension("length of lines of attached files", 500_000, long::attached_lines),
+        dimension("length of names of a file and a task", 30_000, long::names),
+        dimension("length of the name of a class", 8_000, long::class),
     ]
 }

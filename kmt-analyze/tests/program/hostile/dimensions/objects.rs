@@ -23,6 +23,14 @@ pub fn call_sites(count: u64) -> Vec<u8> {
     many(count, |made, i| made.kmalloc(0, 7, SITE + i * 16, HEAP + i * 64))
 }
 
+/// The same, each freed by the next one.
+pub fn lives_of_call_sites(count: u64) -> Vec<u8> {
+    many(count, |made, i| {
+        made.kmalloc(0, 7, SITE + i * 16, HEAP + i * 64);
+        made.kfree(0, SITE + i * 16, HEAP + i.saturating_sub(1) * 64);
+    })
+}
+
 /// Each object has sizes of its own.
 pub fn sizes(count: u64) -> Vec<u8> {
     facts(count, |i| [i + 1, i + 8, 0xcc0, u64::MAX])
