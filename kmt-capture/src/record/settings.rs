@@ -1,6 +1,6 @@
 //! Settings of the ring buffer that is recorded, and changes of them by other processes.
 //!
-//! Whoever may write to tracefs can switch our events off, clear our buffer or change its clock, and nothing in the ring buffer
+//! A process that may write to tracefs can switch our events off, clear our buffer or change its clock, and nothing in the ring buffer
 //! shows it. Two ways to notice: inotify reports each write to a file of tracefs, also one that is undone at once; where it is
 //! missing (CONFIG_INOTIFY_USER), and for what the kernel changes by itself, the files are read again once a second.
 

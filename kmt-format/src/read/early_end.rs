@@ -1,6 +1,6 @@
 //! Recordings that ended unexpectedly: the time until which a file has all events of each CPU.
 //!
-//! A killed recorder leaves a file without a trailer, and events in ring buffers that nobody reads any more. A rewritten copy has
+//! A killed recorder leaves a file without a trailer, and events in ring buffers that are not read any more. A rewritten copy has
 //! a trailer; the pair `recovery.end` keeps the fact (format-spec/registry.md).
 
 use std::collections::BTreeMap;

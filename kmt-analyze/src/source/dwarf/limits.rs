@@ -113,7 +113,7 @@ impl<'f> Budget<'f> {
             self.path.display(),
             self.len
         ))
-        .hint("no compiler makes such a file: take the kernel's own again; if its sections are compressed, objcopy --decompress-debug-sections makes a file with a higher limit")
+        .hint("no compiler makes this file: take the kernel's own again; if its sections are compressed, objcopy --decompress-debug-sections makes a file with a higher limit")
     }
 }
 

@@ -45,7 +45,7 @@ impl Lines {
     fn push(&mut self, row: SourceLine<'static>, image: &Image<'_>) -> Result<()> {
         let bytes = cost::FRAME + (row.function.len() + row.file.len()) as u64;
         let Some(left) = self.bytes_left.checked_sub(bytes) else {
-            let why = "has texts that are too long for so many addresses".to_owned();
+            let why = "has texts that are too long for its number of addresses".to_owned();
             return Err(image.budget.beyond(in_units(0), why));
         };
         self.bytes_left = left;
