@@ -17,7 +17,11 @@ use crate::record::line::PROGRAM;
 
 /// Runs the recorder, and receives the file.
 pub fn record(shell: &mut Shell, folder: &str, options: &RemoteOptions, path: &Path) -> Result<Outcome> {
-    let mut to = Receiver::new(Output::record(path, options.force)?);
+    let output = match options.output {
+        Some(_) => Output::record(path, options.force)?,
+        None => Output::record_new(path)?,
+    };
+    let mut to = Receiver::new(output);
     shell.run(&recorder(folder, options))?;
     let bounds = StreamBounds { duration: options.record.duration, max_size: options.record.max_size };
     let ended = match receive(&mut shell.line, &mut to, bounds) {
@@ -117,6 +121,7 @@ fn save(mut to: Receiver, options: &RemoteOptions, path: &Path) -> Result<Outcom
     if to.output.is_empty() {
         return Err(nothing());
     }
+    to.output.check_name()?;
     if !to.space.is_for_copy(to.output.len()) && end_in_place(&mut to.output, options.record.compression)? {
         return to.output.finish().map(|()| Outcome::Incomplete);
     }

@@ -13,6 +13,7 @@ use rustix::fs::{
     openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
+use rustix::process::{getegid, geteuid};
 
 use crate::early_end::{FileId, file_id};
 use crate::failure::{Failure, Result};
@@ -59,6 +60,48 @@ impl DirEntry {
         }
     }
 
+    /// Refuses what belongs to another user, root excepted: a pipe or a device.
+    pub fn check_owner(&self, stat: &Stat) -> Result<()> {
+        if [0, geteuid().as_raw()].contains(&stat.st_uid) {
+            return Ok(());
+        }
+        Err(self.of_another_user(stat))
+    }
+
+    /// Refuses what is not a regular file of ours, or a link of ours, which is not followed: with --force only such a file is
+    /// replaced.
+    pub fn check_replaced(&self, stat: &Stat) -> Result<()> {
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile | FileType::Symlink if stat.st_uid == geteuid().as_raw() => Ok(()),
+            FileType::RegularFile | FileType::Symlink => Err(self.of_another_user(stat)),
+            _ => Err(Failure::new(format!("{} exists and is not a regular file", self.path.display()))
+                .hint("choose another name with -o")),
+        }
+    }
+
+    fn of_another_user(&self, stat: &Stat) -> Failure {
+        Failure::new(format!("{} belongs to another user (uid {})", self.path.display(), stat.st_uid))
+            .hint("choose another name with -o, in a directory that only you can write to")
+    }
+
+    /// Refuses a directory in which others can put a pipe or a device in place of another.
+    pub fn check_folder(&self) -> Result<()> {
+        let stat =
+            fstat(&self.dir).map_err(|e| Failure::io("reading the status of", &self.path, &e.into()))?;
+        let mode = Mode::from_raw_mode(stat.st_mode);
+        let is_of_others = ![0, geteuid().as_raw()].contains(&stat.st_uid)
+            || mode.contains(Mode::WOTH)
+            || mode.contains(Mode::WGRP) && ![0, getegid().as_raw()].contains(&stat.st_gid);
+        if !is_of_others {
+            return Ok(());
+        }
+        Err(Failure::new(format!(
+            "{} is not a file, and other users can write to its directory: its reader may be anybody",
+            self.path.display()
+        ))
+        .hint("put the pipe or device into a directory that only you can write to"))
+    }
+
     /// Another name in the same directory.
     pub fn with_name(&self, name: OsString) -> Self {
         Self { path: self.path.with_file_name(&name), dir: self.dir.clone(), name }
@@ -99,12 +142,10 @@ impl DirEntry {
                         Err(Errno::NOENT) => continue,
                         Err(error) => return Err(Failure::io("opening", &self.path, &error.into())),
                     };
-                    if !left.metadata().is_ok_and(|m| m.is_file()) {
-                        return Err(Failure::new(format!(
-                            "{} exists and is not a regular file",
-                            self.path.display()
-                        )));
-                    }
+                    self.check_replaced(
+                        &fstat(&left)
+                            .map_err(|e| Failure::io("reading the status of", &self.path, &e.into()))?,
+                    )?;
                     if !lock(&left) {
                         return Err(busy());
                     }

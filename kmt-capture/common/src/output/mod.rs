@@ -53,6 +53,20 @@ struct PartFile {
     removal: Option<Unfinished>,
 }
 
+/// The name of an unfinished file.
+#[derive(Debug, Clone)]
+pub struct PartName {
+    entry: DirEntry,
+    id: FileId,
+}
+
+impl PartName {
+    /// Its path, if it still leads to that file.
+    pub fn path(&self) -> Option<&Path> {
+        self.entry.is(self.id).then_some(self.entry.path.as_path())
+    }
+}
+
 impl Output {
     /// A binary output, which is removed if it is not finished: [`Target::open_binary`].
     pub fn create(path: &Path, force: bool) -> Result<Self> {
@@ -62,6 +76,11 @@ impl Output {
     /// A recording: [`Target::record`].
     pub fn record(path: &Path, force: bool) -> Result<Self> {
         Target { path: path.to_owned(), force }.record()
+    }
+
+    /// A recording under a name that the user did not give: [`Target::record_new`].
+    pub fn record_new(path: &Path) -> Result<Self> {
+        Target { path: path.to_owned(), force: false }.record_new()
     }
 
     /// Appends bytes.
@@ -119,6 +138,24 @@ impl Output {
     /// Path of the bytes until the file is finished; `None` for pipes and devices.
     pub fn unfinished(&self) -> Option<&Path> {
         self.part.as_ref().map(|part| part.temporary.path.as_path())
+    }
+
+    /// The name of the bytes until the file is finished, to be looked at after it.
+    pub fn part_name(&self) -> Option<PartName> {
+        let part = self.part.as_ref()?;
+        Some(PartName { entry: part.temporary.clone(), id: part.id })
+    }
+
+    /// Fails if another process has removed the unfinished file, or put another one in its place.
+    pub fn check_name(&self) -> Result<()> {
+        match self.part_name().filter(|part| part.path().is_none()) {
+            Some(part) => Err(Failure::new(format!(
+                "another process removed or replaced {}, to which this process writes",
+                part.entry.path.display()
+            ))
+            .hint("write to a directory that only you can write to")),
+            None => Ok(()),
+        }
     }
 
     /// The open file, for writers that want it as their own. What they write is not counted.

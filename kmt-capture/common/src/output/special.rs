@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, fstat};
 
 use super::dir_entry::DirEntry;
 use crate::failure::{Failure, Result};
@@ -14,8 +14,16 @@ use crate::tell;
 
 /// Opens a device or a pipe. Another user of the directory may have replaced it by a link or a regular file since it was
 /// checked; such a file is refused.
+///
+/// Its owner receives what is written. So it belongs to us or root, in a directory where nobody else can put another one in its
+/// place.
 pub(super) fn open_special(entry: &DirEntry) -> Result<File> {
     let path = &entry.path;
+    entry.check_folder()?;
+    if let Some(stat) = entry.stat()? {
+        // Before a FIFO is opened: that waits for a reader.
+        entry.check_owner(&stat)?;
+    }
     // Opening a FIFO waits for its reader. Where there is one, this stays open until the file is: between two writers a
     // reader would meet the end of the file.
     let held = entry.open(OFlags::WRONLY | OFlags::NONBLOCK);
@@ -29,6 +37,8 @@ pub(super) fn open_special(entry: &DirEntry) -> Result<File> {
         return Err(Failure::new(format!("another process replaced {} while it was opened", path.display()))
             .hint("write to a directory that only you can write to"));
     }
+    // What was opened: the name may lead elsewhere by now.
+    entry.check_owner(&fstat(&file).map_err(|e| Failure::io("reading the status of", path, &e.into()))?)?;
     if file.is_terminal() {
         raw_line(&file, path)?;
     }

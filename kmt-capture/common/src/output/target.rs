@@ -54,11 +54,26 @@ impl Target {
     /// is cut off.
     pub fn record(&self) -> Result<Output> {
         self.refuse_terminal()?;
-        let entry = match self.find()? {
-            Found::File(entry) => entry,
-            Found::Special(entry) => return Ok(self.output(open_special(&entry)?, None)),
-            Found::Open(file) => return Ok(self.output(file, None)),
-        };
+        match self.find()? {
+            Found::File(entry) => self.recording(entry),
+            Found::Special(entry) => Ok(self.output(open_special(&entry)?, None)),
+            Found::Open(file) => Ok(self.output(file, None)),
+        }
+    }
+
+    /// The same for a name that the user did not give, and others can guess: a new file, and nothing else.
+    pub fn record_new(&self) -> Result<Output> {
+        let entry = DirEntry::of(&self.path)?;
+        match entry.stat()? {
+            Some(_) => {
+                Err(Failure::new(format!("{} already exists", self.path.display()))
+                    .hint("give a name with -o"))
+            }
+            None => self.recording(entry),
+        }
+    }
+
+    fn recording(&self, entry: DirEntry) -> Result<Output> {
         let mut name = entry.name.clone();
         name.push(".part");
         let temporary = entry.with_name(name);
@@ -106,7 +121,8 @@ impl Target {
                 Err(is_a_directory(path))
             }
             Some(_) if !self.force => Err(already_there(path)),
-            _ => Ok(Found::File(entry)),
+            Some(stat) => entry.check_replaced(&stat).map(|()| Found::File(entry)),
+            None => Ok(Found::File(entry)),
         }
     }
 

@@ -172,3 +172,109 @@ fn scratch_files_have_no_name() {
     file.write_all(b"lives").unwrap();
     assert!(scratch.names().is_empty());
 }
+
+/// What another user can plant under a name that can be guessed, and its reader.
+fn plant(path: &Path, kind: usize) -> Option<std::fs::File> {
+    let fifo = |path: &Path| {
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+        rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(0o666)).unwrap();
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+        Some(std::fs::File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty()).unwrap()))
+    };
+    let beside = |suffix: &str| {
+        path.with_file_name(format!("{}{suffix}", path.file_name().unwrap().to_str().unwrap()))
+    };
+    match kind {
+        0 => fifo(path),
+        1 => fifo(&beside(".part")),
+        2 => {
+            let reader = fifo(&beside(".theirs"));
+            symlink(beside(".theirs"), path).unwrap();
+            reader
+        }
+        3 => {
+            let reader = fifo(&beside(".theirs"));
+            symlink(beside(".theirs"), beside(".part")).unwrap();
+            reader
+        }
+        4 => symlink(beside(".made-by-us"), path).map(|()| None).unwrap(),
+        5 => std::os::unix::net::UnixListener::bind(path).map(|_| None).unwrap(),
+        6 => fs::write(path, "theirs").map(|()| None).unwrap(),
+        _ => fs::write(beside(".part"), "theirs").map(|()| None).unwrap(),
+    }
+}
+
+/// In a directory that others can write to, a planted name receives nothing: not with --force, not by a name that was not
+/// given.
+#[test]
+fn planted_names_receive_no_byte() {
+    let scratch = Scratch::new("planted");
+    rustix::fs::chmod(&scratch.0, rustix::fs::Mode::from_raw_mode(0o1777)).unwrap();
+    let is_root = rustix::process::geteuid().is_root();
+    for number in 0..1_000 {
+        let (kind, is_given, force) = (number % 8, number % 3 != 0, number % 5 == 0);
+        let path = scratch.0.join(format!("kmt-host-{number}.kmt"));
+        let reader = plant(&path, kind);
+        let names = fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().path());
+        if is_root {
+            names.for_each(|path| std::os::unix::fs::lchown(path, Some(65_534), Some(65_534)).unwrap());
+        }
+        let recorded = match is_given {
+            true => Output::record(&path, force),
+            false => Output::record_new(&path),
+        };
+        let recorded = recorded.and_then(|mut output| output.write(b"secret").and_then(|()| output.finish()));
+        // An unprivileged run plants files of its own, which --force may replace.
+        if is_root || matches!(kind, 0 | 1 | 3 | 5) || !(is_given && force) {
+            assert!(recorded.is_err(), "{number}: a planted name of kind {kind} was used");
+        }
+        if let Some(mut reader) = reader {
+            let mut bytes = Vec::new();
+            let _ = std::io::Read::read_to_end(&mut reader, &mut bytes);
+            assert!(bytes.is_empty(), "{number}: kind {kind} received {} bytes", bytes.len());
+        }
+        for entry in fs::read_dir(&scratch.0).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() && is_root {
+                assert_ne!(fs::read(&path).unwrap(), b"secret", "{number}: kind {kind}");
+            }
+            fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+/// A pipe of ours in a directory of ours is written to; in one of all users its reader may be anybody.
+#[test]
+fn a_pipe_is_written_to_where_only_we_can_put_one() {
+    let scratch = Scratch::new("own-pipe");
+    let path = scratch.0.join("pipe");
+    let reader = plant(&path, 0);
+    let target = Target { path, force: false };
+    assert!(target.open().is_ok());
+    for mode in [0o777, 0o1777] {
+        rustix::fs::chmod(&scratch.0, rustix::fs::Mode::from_raw_mode(mode)).unwrap();
+        let said = target.open().unwrap_err().to_string();
+        assert!(said.contains("other users can write to its directory"), "{said}");
+    }
+    drop(reader);
+}
+
+#[test]
+fn an_unfinished_file_that_is_removed_or_replaced_is_noticed_and_never_named() {
+    for replaced in [false, true] {
+        let scratch = Scratch::new(if replaced { "replaced" } else { "removed" });
+        let mut output = Output::record(&scratch.0.join("x"), false).unwrap();
+        output.write(b"ours").unwrap();
+        output.check_name().unwrap();
+        let part = output.part_name().unwrap();
+        let path = part.path().unwrap().to_owned();
+        fs::remove_file(&path).unwrap();
+        if replaced {
+            fs::write(&path, "theirs").unwrap();
+        }
+        assert!(output.check_name().unwrap_err().to_string().contains("removed or replaced"));
+        assert_eq!(part.path(), None);
+        assert!(output.finish().is_err());
+        assert_eq!(scratch.names().len(), usize::from(replaced));
+    }
+}

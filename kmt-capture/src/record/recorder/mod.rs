@@ -8,7 +8,6 @@ mod end;
 pub(super) mod room;
 pub(super) mod sink;
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kmt_format::Compression;
@@ -261,6 +260,7 @@ impl Recorder {
 
     /// Once a second: writes open chunks, names, and counters, so that a reader that follows is up to date.
     fn heartbeat(&mut self, options: &RecordOptions) -> Result<()> {
+        self.sink.output.check_name()?;
         self.open_rings();
         let is_due = options.kernel_config || self.times.start.elapsed() >= CONFIG_AFTER;
         if !self.has_config && is_due && self.room.has_room_before_end(&mut self.writer, CONFIG_LEN) {
@@ -346,7 +346,7 @@ impl Recorder {
         let Self {
             setup, writer, mut sink, cpus, left, command, cost, lost, notices, changes, settings, ..
         } = self;
-        let (unfinished, events_written) = (sink.output.unfinished().map(Path::to_owned), sink.events);
+        let (part, events_written) = (sink.output.part_name(), sink.events);
         let named = match finished {
             Ok(ending) => (|| {
                 let end = writer.finish()?;
@@ -367,7 +367,8 @@ impl Recorder {
         if let (Err(_), Some(mut command)) = (&named, command.filter(|_| !options.keep_running)) {
             command.end();
         }
-        let ending = named.map_err(|failure| match unfinished.filter(|part| part.exists()) {
+        // Not what another process has put in its place.
+        let ending = named.map_err(|failure| match part.as_ref().and_then(|part| part.path()) {
             Some(part) => failure.hint(format!(
                 "{} has the {} recorded until then: kmt-analyze {}",
                 part.display(),

@@ -28,7 +28,10 @@ impl Sink {
     pub fn open(path: &Path, options: &RecordOptions) -> Result<Self> {
         // Opening a pipe without a reader blocks: until it is open, signals end the process.
         let early = if is_pipe(path) { None } else { Some(Signals::new()?) };
-        let output = Output::record(path, options.force)?;
+        let output = match options.output {
+            Some(_) => Output::record(path, options.force)?,
+            None => Output::record_new(path)?,
+        };
         let line = options.line.as_ref().map(Line::new);
         let signals = early.map_or_else(Signals::new, Ok)?.with_line(line);
         Ok(Self { output, signals, events: 0, is_line: options.line.is_some(), is_warned: false })
