@@ -95,7 +95,7 @@ fn totals(file: &[u8]) -> String {
     format!("{} {}", summary["slab"], summary["pages"])
 }
 
-/// Totals without what a loss makes uncertain.
+/// Totals without what a loss makes uncertain, and the ranges for that.
 fn certain(file: &[u8]) -> Value {
     let summary = json(&["summary", "--json"], file);
     let mut totals = serde_json::json!([summary["slab"], summary["pages"]]);
@@ -106,7 +106,7 @@ fn certain(file: &[u8]) -> Value {
 fn remove_uncertain(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            map.retain(|key, _| !key.contains("uncertain"));
+            map.retain(|key, _| !key.contains("uncertain") && !key.contains("range"));
             map.values_mut().for_each(remove_uncertain);
         }
         Value::Array(values) => values.iter_mut().for_each(remove_uncertain),

@@ -96,7 +96,7 @@ impl DirEntry {
             return Ok(());
         }
         Err(Failure::new(format!(
-            "{} is not a file, and other users can write to its directory: its reader may be anybody",
+            "{} is not a file, and other users can write to its directory: any user may read it",
             self.path.display()
         ))
         .hint("put the pipe or device into a directory that only you can write to"))
