@@ -3,7 +3,7 @@
 //! All output passes two steps: each text from a file is [`escaped`] where a line is made, so that it cannot break
 //! that line; and every page, message and document is made harmless as a whole where it is printed, with [`tame`],
 //! [`tell`](crate::tell) or [`json_safe`], so that nothing that was forgotten reaches a terminal. The same for length:
-//! screens and messages have the beginning of a text ([`shown`]) and of a sentence ([`line`]); JSON has the whole text.
+//! screens and messages have the beginning of a text ([`shown`]) and of a sentence ([`line()`]); JSON has the whole text.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -9,8 +9,8 @@ use crate::failure::Result;
 use crate::record::{cpus, description};
 use kmt_common::setting_change::SettingChange;
 
-/// How far the time of a sub-buffer may be ahead of all before it without a look at the clock, in nanoseconds.
-const AHEAD_NS: u64 = 1_000_000_000;
+/// How far the time of a sub-buffer may be from the latest one without a look at the clock, in nanoseconds.
+const APART_NS: u64 = 1_000_000_000;
 
 /// Changes that are stored.
 const STORED_MAX: u64 = 256;
@@ -33,8 +33,8 @@ pub(super) struct Changes {
 impl Changes {
     /// True if the time of a sub-buffer does not follow from that of the sub-buffer before and those of other CPUs.
     pub fn is_unlikely(&mut self, time: u64, before: u64) -> bool {
-        let is_ahead = self.newest > 0 && time > self.newest.saturating_add(AHEAD_NS);
-        let is_unlikely = time < before || is_ahead;
+        let is_apart = self.newest > 0 && time.abs_diff(self.newest) > APART_NS;
+        let is_unlikely = time < before || is_apart;
         if !is_unlikely {
             self.newest = self.newest.max(time);
         }

@@ -62,7 +62,7 @@ pub(super) struct Cpu {
     pub page_time: u64,
     /// Events that another process has read.
     pub taken: u64,
-    /// Bytes read in this round.
+    /// Bytes read since all buffers were empty.
     pub drained: u64,
 }
 

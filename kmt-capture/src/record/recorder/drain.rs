@@ -1,13 +1,12 @@
 //! Sub-buffers out of the kernel, into the file.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kmt_format::kernel::{ByteOrder, HeaderPage};
 use kmt_format::write::Keep;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::Recorder;
-use super::cpu::Cpu;
+use super::{ROUND, Recorder};
 use crate::failure::{Failure, Result};
 use crate::record::settings::Settings;
 
@@ -35,22 +34,26 @@ impl Recorder {
         let _ = poll(&mut fds, Some(&timeout));
     }
 
-    /// Empties all buffers as far as they were filled when their turn came.
+    /// Empties all buffers, or goes on with that the next time: symbols, names and counters are due meanwhile.
     pub(super) fn drain_round(&mut self) -> Result<()> {
-        self.cpus.iter_mut().for_each(|cpu| cpu.drained = 0);
+        let start = Instant::now();
+        if !self.has_rest {
+            self.cpus.iter_mut().for_each(|cpu| cpu.drained = 0);
+        }
         self.room.update(self.sink.output.len());
         self.keep_room_for_symbols();
-        loop {
+        self.has_rest = loop {
             let mut again = false;
             for index in 0..self.cpus.len() {
                 again |= self.drain_ring(index)? == DRAIN_MAX;
             }
-            let is_late = |cpu: &Cpu| cpu.drained > 2 * self.buffer_len.max(1 << 20);
-            if self.room.reached.is_some() || self.changes.of_clock || !again || self.cpus.iter().any(is_late)
-            {
-                break;
+            if self.room.reached.is_some() || self.changes.of_clock || !again {
+                break false;
             }
-        }
+            if start.elapsed() >= ROUND {
+                break true;
+            }
+        };
         self.follow_threads()?;
         let most = self.cpus.iter().map(|cpu| cpu.drained).max().unwrap_or(0);
         let fill = 100.0 * most as f64 / self.buffer_len.max(1) as f64;

@@ -98,6 +98,8 @@ pub(super) struct Recorder {
     buffer: Vec<u8>,
     buffer_len: u64,
     fill_percent: f64,
+    /// True if the last round did not empty all buffers.
+    has_rest: bool,
     /// Time that this process had run for when the recording began.
     cpu_ns_before: u64,
     times: Times,
@@ -162,6 +164,7 @@ impl Recorder {
             buffer: vec![0; header_page.sub_buffer_len()],
             buffer_len: buffer_kb << 10,
             fill_percent: 0.0,
+            has_rest: false,
             cpu_ns_before: 0,
             times: Times::from_now(),
             cost: Cost::default(),
@@ -201,7 +204,9 @@ impl Recorder {
     /// Waits for events, and takes them; does what is due.
     pub(super) fn turn(&mut self, options: &RecordOptions) -> Result<Turn> {
         let left = options.duration.map(|d| d.saturating_sub(self.times.start.elapsed()));
-        self.wait(left.map_or(ROUND, |left| left.min(ROUND)), self.setup.dir.has("buffer_percent"));
+        if !self.has_rest {
+            self.wait(left.map_or(ROUND, |left| left.min(ROUND)), self.setup.dir.has("buffer_percent"));
+        }
         self.notice_writes()?;
         self.drain_round()?;
         let is_over = left.is_some_and(|left| left.is_zero());
