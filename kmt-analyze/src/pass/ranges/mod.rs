@@ -22,6 +22,8 @@ pub use op_sample::OpSample;
 
 use std::collections::BTreeMap;
 
+use kmt_common::out_of_memory::spawn;
+
 use crate::ledger::{Choice, Interests, Ledger, Rules};
 use crate::pass::figures::{Figure, figures};
 use crate::stream::{Interner, News};
@@ -70,7 +72,7 @@ pub fn ranges(material: &Material<'_>, observed: &[Figure]) -> Option<Ranges> {
             .chunks(share)
             .map(|tasks| {
                 let plan = &plan;
-                scope.spawn(move || {
+                spawn(scope, move || {
                     let times = |seed| if seed % 2 == 0 { 1.0 } else { 2.0 };
                     let thin = |(distance, seed): &(Distance, u64)| plan.thin(*seed, *distance, times(*seed));
                     tasks.iter().map(|task| replay(material, plan, &thin(task))).collect::<Vec<_>>()

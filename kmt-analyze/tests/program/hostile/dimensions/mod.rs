@@ -11,6 +11,7 @@ mod tables;
 mod tasks;
 pub mod texts;
 
+pub use objects::call_sites;
 pub use products::*;
 
 const SITE: u64 = 0xffff_ffff_8100_0000;
