@@ -300,6 +300,32 @@ fn a_small_compressed_file_does_not_take_all_memory() {
 }
 
 #[test]
+fn memory_that_runs_out_is_an_error_and_no_signal() {
+    let saved = Saved::new("memory");
+    let large = saved.0.join("large.gz");
+    let made =
+        Command::new("sh").args(["-c", "head -c 900M /dev/zero | gzip -1 > \"$0\""]).arg(&large).status();
+    assert!(made.unwrap().success());
+    let limited = "ulimit -c 0; ulimit -v 614400; exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        limited,
+        "sh",
+        env!("CARGO_BIN_EXE_kmt-capture"),
+        "convert",
+        "--limit",
+        "inflated=2G",
+    ]);
+    let output = command.arg(&large).arg("-o").arg(saved.0.join("out.kmt")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("kmt-capture: out of memory: ") && said.contains("hint: "), "{said}");
+    let left: Vec<_> = fs::read_dir(&saved.0).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().contains("out.kmt")), "{left:?}");
+}
+
+#[test]
 fn an_input_that_shrinks_is_an_error_with_a_name() {
     const LINES: u64 = 300_000;
     let saved = Saved::new("shrinks");

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
+use kmt_common::out_of_memory::spawn;
+
 use crate::collect::Parts;
 use crate::ledger::batch::Batch;
 
@@ -47,7 +49,7 @@ impl<'s> Crew<'s> {
         let start = |parts| {
             let (batches, receiver) = sync_channel(WAITING);
             let back = back.clone();
-            Worker { batches, thread: scope.spawn(move || deliver(parts, &receiver, &back)) }
+            Worker { batches, thread: spawn(scope, move || deliver(parts, &receiver, &back)) }
         };
         Self { here, threads: groups.into_iter().map(start).collect(), used }
     }

@@ -28,6 +28,17 @@ pub enum Effect {
     Clumped,
 }
 
+/// Highest value of a total, whatever the lost events were.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Most {
+    /// Each lost event adds at most 1 to this.
+    PlusLost(f64),
+    /// This, however many events were lost.
+    Fixed(f64),
+    /// Not bounded: one lost event may be of any number of bytes or pages.
+    Unbounded,
+}
+
 /// A named total.
 #[derive(Debug, Clone, Copy)]
 pub struct Figure {
@@ -41,6 +52,10 @@ pub struct Figure {
     pub certain: f64,
     /// Effect of losses.
     pub effect: Effect,
+    /// Highest value.
+    pub most: Most,
+    /// Number of events, or of their objects, that add up to it; of bytes and pages by the mean size of an allocation.
+    pub events: f64,
 }
 
 /// All named totals of a pass.
@@ -66,6 +81,7 @@ pub fn figures(balance: &Balance, interner: &Interner, page_size: u64) -> Vec<Fi
     add(
         &mut out,
         "slab.raw",
+        MeanSizes::of(raw.bytes_alloc, 0, raw.alloc_events),
         [
             ("alloc_events", raw.alloc_events, 0, Falls),
             ("free_events", raw.free_events, 0, Falls),
@@ -77,19 +93,44 @@ pub fn figures(balance: &Balance, interner: &Interner, page_size: u64) -> Vec<Fi
     out
 }
 
-/// Adds figures: name, value, the part that no loss can affect (0 where the effect does not need it), effect.
+/// Mean sizes of an allocation.
+#[derive(Debug, Clone, Copy)]
+struct MeanSizes {
+    bytes: f64,
+    pages: f64,
+}
+
+impl MeanSizes {
+    fn of(bytes: u64, pages: u64, allocations: u64) -> Self {
+        let mean = |sum| sum as f64 / allocations.max(1) as f64;
+        Self { bytes: mean(bytes), pages: mean(pages) }
+    }
+}
+
+/// Adds figures: name, value, the part that no loss can affect (0 where the effect does not need it), effect. Totals that
+/// are in neither `most` nor in bytes nor pages count events or their objects.
 fn add<const N: usize>(
     out: &mut Vec<Figure>,
     section: &'static str,
+    sizes: MeanSizes,
     rows: [(&'static str, u64, u64, Effect); N],
 ) {
-    out.extend(rows.map(|(name, value, certain, effect)| Figure {
-        section,
-        name,
-        value: value as f64,
-        certain: certain as f64,
-        effect,
+    out.extend(rows.map(|(name, value, certain, effect)| {
+        let (value, certain) = (value as f64, certain as f64);
+        let (most, size) = match name.split('_').next() {
+            Some("bytes") => (Most::Unbounded, sizes.bytes),
+            Some("pages") => (Most::Unbounded, sizes.pages),
+            _ => (Most::PlusLost(value), 1.0),
+        };
+        Figure { section, name, value, certain, effect, most, events: value / size.max(1.0) }
     }));
+}
+
+/// Raises the highest value of the last total of this name.
+fn raise(out: &mut [Figure], name: &str, by: u64) {
+    if let Some(figure) = out.iter_mut().rev().find(|figure| figure.name == name) {
+        figure.most = Most::PlusLost(figure.value + by as f64);
+    }
 }
 
 fn slab(out: &mut Vec<Figure>, section: &'static str, t: &Totals, c: &EventCounts) {
@@ -118,13 +159,17 @@ fn slab(out: &mut Vec<Figure>, section: &'static str, t: &Totals, c: &EventCount
         ("frees_allocated_before", c.allocated_before, 0, Unpaired),
         ("frees_untraced_birth", c.untraced_birth, 0, Unpaired),
     ];
-    add(out, section, rows);
+    add(out, section, MeanSizes::of(t.bytes_alloc, 0, t.alloc_events), rows);
+    // A lost page event may have freed all objects of a slab.
+    raise(out, "freed_unseen", t.live);
     out.push(Figure {
         section,
         name: "internal_fragmentation_percent",
         value: t.internal_fragmentation_percent(),
         certain: 0.0,
         effect: Either,
+        most: Most::Fixed(100.0),
+        events: t.alloc_events as f64,
     });
 }
 
@@ -151,5 +196,7 @@ fn pages(out: &mut Vec<Figure>, balance: &Balance, page_size: u64) {
         ("pages_live", t.frames_live, live_certain, Either),
         ("bytes_live", bytes(t.frames_live), bytes(live_certain), Either),
     ];
-    add(out, "pages", rows);
+    add(out, "pages", MeanSizes::of(bytes(t.frames_alloc), t.frames_alloc, t.alloc_events), rows);
+    // The pages of one lost allocation may have been freed one by one.
+    raise(out, "frees_matched", c.free_only_events);
 }

@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
+use kmt_common::out_of_memory::spawn;
 use kmt_format::read::Damage;
 
 use super::decode::Decoder;
@@ -43,12 +44,12 @@ pub fn run<'t, 'd>(
     thread::scope(|scope| {
         let (chunks, orders) = loader.with_workers(threads.min(loader.chunk_count()) - 2);
         for orders in orders {
-            scope.spawn(|| orders.work(loader));
+            spawn(scope, || orders.work(loader));
         }
         let merged = Merged::new(chunks, decoder);
         let (full, arriving) = sync_channel(PARCELS);
         let (empty, returning) = channel();
-        let merging = scope.spawn(move || pack(merged, until, &full, &returning));
+        let merging = spawn(scope, move || pack(merged, until, &full, &returning));
         for Parcel { ops, news } in arriving {
             enter(&ops, news);
             // The other side may have stopped already.

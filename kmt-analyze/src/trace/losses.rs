@@ -115,11 +115,16 @@ impl CpuLosses {
 
     /// Counted gaps, and those of chunks missing from the file: number of events in the file before each, and its size.
     pub fn gaps(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.sized_places().map(|(place, size)| (place.events_before, size))
+    }
+
+    /// Places with a number of lost events, which is a mean where the kernel counted them together.
+    pub fn sized_places(&self) -> impl Iterator<Item = (&LossPlace, u64)> + '_ {
         let uncounted = self.uncounted_places() as u64;
         let share = self.lost_at_uncounted_places().unwrap_or(0).checked_div(uncounted).unwrap_or(0);
         let size =
             move |p: &LossPlace| p.counted.max(p.events_missing).max(if p.uncounted { share } else { 0 });
-        self.places.iter().map(move |p| (p.events_before, size(p))).filter(|gap| gap.1 > 0)
+        self.places.iter().map(move |p| (p, size(p))).filter(|gap| gap.1 > 0)
     }
 
     /// Events lost between two times; those without a position in proportion. `None`: not counted.

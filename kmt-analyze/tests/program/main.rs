@@ -34,6 +34,7 @@ mod later;
 mod leaks;
 mod library;
 mod life_groups;
+mod lossy;
 mod model;
 mod page;
 mod page_combinations;

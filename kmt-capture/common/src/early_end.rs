@@ -1,6 +1,6 @@
 //! The end of the program by a signal: unfinished files are removed first.
 //!
-//! A thread waits for SIGINT, SIGTERM, SIGHUP, and for the fault of a mapping. It removes what is unfinished, and then
+//! A thread waits for SIGINT, SIGTERM, SIGHUP, for the fault of a mapping, and for the end of memory. It removes what is unfinished, and then
 //! ends the process: by the signal itself, so that the shell sees it, or with a message. The signal handlers themselves
 //! only wake that thread, so nothing here has to be safe inside a handler. The handlers are installed with the first
 //! unfinished file; programs that write none keep the default actions.
@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
@@ -137,6 +137,16 @@ pub(crate) fn waker() -> io::Result<&'static UnixStream> {
         .ok_or_else(|| io::Error::other("cannot start a thread that watches for signals"))
 }
 
+/// True if memory ran out.
+static OUT_OF_MEMORY: AtomicBool = AtomicBool::new(false);
+
+/// Has the thread remove unfinished files and end the process with code 1, if it is running; allocates nothing.
+pub(crate) fn end_without_memory() -> bool {
+    OUT_OF_MEMORY.store(true, Ordering::SeqCst);
+    let Some(Some(waker)) = WAKER.get() else { return false };
+    rustix::io::write(waker, &[0]).is_ok()
+}
+
 static SIGNAL: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
 
 fn install_handlers() -> io::Result<()> {
@@ -162,13 +172,17 @@ fn wait(mut receiver: UnixStream) {
     let mut byte = [0];
     while receiver.read_exact(&mut byte).is_ok() {
         let signal = SIGNAL.get().map_or(0, |signal| signal.load(Ordering::SeqCst));
-        let fault = FAULTED.get().and_then(|faulted| faulted());
-        if fault.is_none() && signal == 0 {
+        let is_without_memory = OUT_OF_MEMORY.load(Ordering::SeqCst);
+        let fault = if is_without_memory { None } else { FAULTED.get().and_then(|faulted| faulted()) };
+        if fault.is_none() && signal == 0 && !is_without_memory {
             continue;
         }
         // Held to the end: nothing gets its name any more.
         let entries = entries();
         entries.all.iter().rev().for_each(Entry::remove);
+        if is_without_memory {
+            low_level::exit(1);
+        }
         if let Some(path) = fault {
             report_fault(path.as_deref());
             low_level::exit(1);

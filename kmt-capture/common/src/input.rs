@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::failure::{Failure, Result};
 use crate::mapping::Mapping;
+use crate::out_of_memory::spawn;
 
 /// Bytes of an input.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl InputBytes {
         }
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
-            let keeper = scope.spawn(|| {
+            let keeper = spawn(scope, || {
                 while !done.load(Ordering::Relaxed) {
                     if mapped_kib().is_some_and(|kib| kib > MAPPED_KIB) {
                         // An old kernel may refuse; then the pages stay.

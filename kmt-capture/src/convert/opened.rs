@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use kmt_common::input::InputBytes;
+use kmt_common::out_of_memory::spawn;
 
 use crate::failure::{Failure, Result};
 use crate::import::Kind;
@@ -113,7 +114,7 @@ fn with_program(path: &Path, bytes: &[u8], program: &str, most: u64) -> Result<V
     let (input, output) = (child.stdin.take(), child.stdout.take());
     let out = std::thread::scope(|scope| {
         // A program that stops reading says why itself.
-        scope.spawn(move || input.map(|mut input| io::Write::write_all(&mut input, bytes)));
+        spawn(scope, move || input.map(|mut input| io::Write::write_all(&mut input, bytes)));
         output.map_or(Ok(Vec::new()), |output| inflate(path, output, most))
     });
     let status = child.wait().map_err(|e| Failure::io("decompressing", path, &e))?;

@@ -1,14 +1,25 @@
 //! Extrapolates a total from thinned traces to the trace without losses.
 
-use crate::pass::figures::{Effect, Figure};
+use crate::pass::figures::{Effect, Figure, Most};
 
-/// Range of a total that losses made uncertain; it contains the true value nearly always.
+/// Range of a total that losses made uncertain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
     /// Lowest.
     pub low: f64,
-    /// Highest.
-    pub high: f64,
+    /// Highest; `None`: nothing bounds it.
+    pub high: Option<f64>,
+}
+
+/// Losses of a trace.
+#[derive(Debug, Clone, Copy)]
+pub struct Lost {
+    /// Lost share of all events.
+    pub share: f64,
+    /// Number of lost events.
+    pub events: f64,
+    /// True if the lost events are like the others: many gaps, at known places, and no CPU lost most of its events.
+    pub is_even: bool,
 }
 
 /// Values of a total in the trace and in each thinning of it.
@@ -37,55 +48,85 @@ const EXPONENT_ERROR_UNEVEN: f64 = 2.0;
 const EITHER_ERROR: f64 = 2.5;
 /// The same for a sum dominated by few events.
 const EITHER_ERROR_UNEVEN: f64 = 4.0;
+/// Smallest probability with which all of something is lost.
+const ALL_LOST: f64 = 1e-4;
 /// An extrapolated total below this part may be nothing.
 const NEARLY_NOTHING: f64 = 0.6;
 /// Lost share above which the curve is no bound: only the certain part is.
 const HEAVY: f64 = 0.25;
-/// Lost share above which no curve can be extrapolated: totals that fall with losses have no range.
-const HOPELESS: f64 = 0.5;
+/// Lost share above which no curve can be extrapolated: only the numbers of events bound a total.
+pub const HOPELESS: f64 = 0.5;
 
-/// Range of a figure; `None`: no range. `lost_share` is the lost share of all events; `by_distance` are values in thinnings
-/// near to the losses and far from them: either may be like the losses.
-pub fn range(figure: &Figure, by_distance: &[Moves], lost_share: f64) -> Option<Range> {
-    if lost_share <= 0.0 {
-        return Some(Range { low: figure.value, high: figure.value });
+impl Lost {
+    /// True if thinnings show the effect of the losses.
+    pub fn can_be_extrapolated(&self) -> bool {
+        self.is_even && self.share <= HOPELESS
     }
-    let is_sum = matches!(figure.effect, Effect::Falls | Effect::FallsUnevenly | Effect::Pairs);
-    if figure.effect == Effect::Clumped || is_sum && lost_share > HOPELESS {
-        return None;
-    }
-    let by_look = by_distance.iter().filter(|moves| !moves.thinned.is_empty());
-    by_look
-        .map(|moves| by_one(figure, moves, lost_share))
-        .reduce(|a, b| Range { low: a.low.min(b.low), high: a.high.max(b.high) })
 }
 
-fn by_one(figure: &Figure, moves: &Moves, lost_share: f64) -> Range {
+/// Range of a figure; `None`: no range. `by_distance` are values in thinnings near to the losses and far from them: either
+/// may be like the losses.
+pub fn range(figure: &Figure, by_distance: &[Moves], lost: Lost) -> Option<Range> {
+    if lost.share <= 0.0 {
+        return Some(Range { low: figure.value, high: Some(figure.value) });
+    }
+    if figure.effect == Effect::Clumped {
+        return None;
+    }
+    let sure = sure(figure, lost);
+    if !lost.can_be_extrapolated() {
+        return Some(sure);
+    }
+    if figure.value <= 0.0 {
+        let most = none_seen(lost.share);
+        let is_count = matches!(figure.most, Most::PlusLost(_));
+        return Some(if is_count {
+            Range { high: sure.high.map(|sure| sure.min(most)), ..sure }
+        } else {
+            sure
+        });
+    }
+    let by_look = by_distance.iter().filter(|moves| !moves.thinned.is_empty());
+    let by_look = by_look.map(|moves| by_one(figure, moves, lost.share));
+    let (low, high) = by_look.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+    let high = sure.high.map_or(high, |most| high.min(most)).max(sure.low);
+    Some(Range { low: low.max(sure.low).min(high), high: Some(high) })
+}
+
+/// Range that holds for any lost events.
+fn sure(figure: &Figure, lost: Lost) -> Range {
+    let low = match figure.effect {
+        Effect::Falls | Effect::FallsUnevenly | Effect::Pairs => figure.value,
+        _ => figure.certain.min(figure.value),
+    };
+    let high = match figure.most {
+        Most::PlusLost(most) => Some((most + lost.events).ceil()),
+        Most::Fixed(most) => Some(most),
+        Most::Unbounded => None,
+    };
+    Range { low, high }
+}
+
+/// Lowest and highest value by one distance.
+fn by_one(figure: &Figure, moves: &Moves, lost_share: f64) -> (f64, f64) {
     let kept = (1.0 - lost_share).max(1e-6);
     let range = match figure.effect {
-        Effect::Falls | Effect::FallsUnevenly | Effect::Pairs if moves.whole > 0.0 => {
-            falls(figure, moves, kept)
-        }
-        Effect::Falls | Effect::FallsUnevenly | Effect::Pairs | Effect::Clumped => none_seen(lost_share),
+        Effect::Falls | Effect::FallsUnevenly | Effect::Pairs | Effect::Clumped => falls(figure, moves, kept),
         Effect::Either | Effect::EitherUnevenly | Effect::Contradicted | Effect::Unpaired => {
             either(figure, moves, kept)
         }
     };
-    let low = match figure.effect {
-        Effect::Falls | Effect::FallsUnevenly | Effect::Pairs => range.low.max(figure.value),
-        Effect::Contradicted => range.low.min(figure.certain),
-        _ => range.low,
-    };
-    Range { low: low.max(0.0), high: range.high.max(low) }
+    let low = if figure.effect == Effect::Contradicted { range.0.min(figure.certain) } else { range.0 };
+    (low.max(0.0), range.1.max(low))
 }
 
-/// Nothing was counted: an upper bound by the rule of three.
-fn none_seen(lost_share: f64) -> Range {
-    Range { low: 0.0, high: (3.0 * lost_share / (1.0 - lost_share).max(1e-6)).floor() }
+/// Nothing was counted: the largest number of which all are lost with a probability of at least [`ALL_LOST`].
+fn none_seen(lost_share: f64) -> f64 {
+    (ALL_LOST.ln() / lost_share.ln()).ceil()
 }
 
 /// The logarithm of the total falls with that of the share kept.
-fn falls(figure: &Figure, moves: &Moves, kept: f64) -> Range {
+fn falls(figure: &Figure, moves: &Moves, kept: f64) -> (f64, f64) {
     let value = figure.value;
     let log_lost = -kept.ln();
     let points: Vec<(f64, f64)> = moves
@@ -107,18 +148,24 @@ fn falls(figure: &Figure, moves: &Moves, kept: f64) -> Range {
             missing.0 = missing.0.min(log_lost);
         }
     }
-    // A count has an error of its square root.
-    let own = (1.0 - kept) / value.max(1.0);
+    let own = own_variance(figure, kept);
     let variance = deviation.powi(2) + (slope_error * log_lost).powi(2) + own;
     let is_uneven = figure.effect == Effect::FallsUnevenly;
     let exponent_error = if is_uneven { EXPONENT_ERROR_UNEVEN } else { EXPONENT_ERROR };
     let half = DEVIATIONS * variance.sqrt() + exponent_error * log_lost;
     let at = |missing: f64| (value.ln() + missing).exp();
-    Range { low: at(missing.0 - half).floor(), high: at(missing.1 + half).ceil() }
+    (at(missing.0 - half).floor(), at(missing.1 + half).ceil())
+}
+
+/// Variance of the total by chance, in parts of its square: a count has a deviation of its square root, and a sum of
+/// sizes that differ as much as their mean has twice its variance.
+fn own_variance(figure: &Figure, kept: f64) -> f64 {
+    let sizes_differ = if figure.most == Most::Unbounded { 2.0 } else { 1.0 };
+    sizes_differ * (1.0 - kept) / kept / figure.events.max(1.0)
 }
 
 /// The total depends on the share kept by a line or a parabola, either of which may be right.
-fn either(figure: &Figure, moves: &Moves, kept: f64) -> Range {
+fn either(figure: &Figure, moves: &Moves, kept: f64) -> (f64, f64) {
     let scale_up = if moves.whole > 0.0 { figure.value / moves.whole } else { 1.0 };
     let points: Vec<(f64, f64)> =
         moves.thinned.iter().map(|&(kept, total)| (1.0 - kept, (total - moves.whole) * scale_up)).collect();
@@ -131,7 +178,8 @@ fn either(figure: &Figure, moves: &Moves, kept: f64) -> Range {
     let slope_error = deviation_of_slope(&points, line) * back.abs();
     let is_uneven = figure.effect == Effect::EitherUnevenly;
     let either_error = if is_uneven { EITHER_ERROR_UNEVEN } else { EITHER_ERROR };
-    let half = DEVIATIONS_EITHER * (deviation.powi(2) + slope_error.powi(2)).sqrt()
+    let own = own_variance(figure, kept) * figure.value.powi(2);
+    let half = DEVIATIONS_EITHER * (deviation.powi(2) + slope_error.powi(2) + own).sqrt()
         + either_error * (1.0 - kept) * figure.value;
     // The true curve may bend once more than the parabola.
     let beyond = bent + (bent - straight);
@@ -139,16 +187,13 @@ fn either(figure: &Figure, moves: &Moves, kept: f64) -> Range {
     // Nearly all of it vanishes in the extrapolation: the rest may be nothing.
     let low = if low < figure.value * NEARLY_NOTHING { low.min(figure.certain) } else { low };
     if kept > 1.0 - HEAVY {
-        return Range { low: low.max(figure.certain.min(figure.value)).floor(), high: high.ceil() };
+        return (low.floor(), high.ceil());
     }
     let most = match figure.effect {
         Effect::Unpaired => figure.value / kept,
         _ => figure.value * (1.0 - kept.ln()),
     };
-    if kept < 1.0 - HOPELESS {
-        return Range { low: figure.certain.floor(), high: most.ceil() };
-    }
-    Range { low: figure.certain.min(low).floor(), high: high.max(most).ceil() }
+    (figure.certain.min(low).floor(), high.max(most).ceil())
 }
 
 /// Least squares through the origin: the slope of a line, and both coefficients of a parabola.
@@ -191,7 +236,20 @@ mod tests {
     use super::*;
 
     fn figure(value: f64, effect: Effect) -> Figure {
-        Figure { section: "slab", name: "x", value, certain: 0.0, effect }
+        Figure {
+            section: "slab",
+            name: "x",
+            value,
+            certain: 0.0,
+            effect,
+            most: Most::Unbounded,
+            events: value,
+        }
+    }
+
+    /// The losses of a trace with a million events.
+    fn lost(share: f64) -> Lost {
+        Lost { share, events: 1e6 * share / (1.0 - share), is_even: true }
     }
 
     /// A total that is `of` the share kept, with `kept` of all events, thinned once and twice as much.
@@ -199,9 +257,10 @@ mod tests {
         let shares = [kept, kept * kept, kept * 1.001, kept * kept * 0.999];
         let thinned = shares.map(|share| (share, of(kept * share)));
         let moves = Moves { whole: of(kept), thinned: thinned.to_vec() };
-        let found = range(&figure(of(kept), effect), &[moves], 1.0 - kept).unwrap();
-        assert!(found.low <= of(1.0) && of(1.0) <= found.high, "{effect:?} {kept}: {} in {found:?}", of(1.0));
-        let width = (found.high - found.low) / of(1.0);
+        let found = range(&figure(of(kept), effect), &[moves], lost(1.0 - kept)).unwrap();
+        let high = found.high.unwrap();
+        assert!(found.low <= of(1.0) && of(1.0) <= high, "{effect:?} {kept}: {} in {found:?}", of(1.0));
+        let width = (high - found.low) / of(1.0);
         assert!(of(1.0) == 0.0 || width < 8.0 * (1.0 - kept), "{effect:?} {kept}: {found:?}");
     }
 
@@ -220,12 +279,31 @@ mod tests {
     #[test]
     fn nothing_seen_is_not_nothing() {
         let moves = [Moves { whole: 0.0, thinned: vec![(0.8, 0.0)] }];
-        let found = range(&figure(0.0, Effect::Falls), &moves, 0.5).unwrap();
-        assert_eq!((found.low, found.high), (0.0, 3.0), "the rule of three");
-        assert_eq!(range(&figure(7.0, Effect::Falls), &moves, 0.6), None, "most is missing");
-        let whole = range(&figure(7.0, Effect::Clumped), &moves, 0.0).unwrap();
-        assert_eq!((whole.low, whole.high), (7.0, 7.0), "nothing was lost");
-        assert_eq!(range(&figure(7.0, Effect::Clumped), &moves, 0.1), None, "nothing bounds it");
+        for effect in [Effect::Falls, Effect::Pairs, Effect::Either, Effect::Contradicted, Effect::Unpaired] {
+            let bytes = figure(0.0, effect);
+            assert_eq!(range(&bytes, &moves, lost(0.5)), Some(Range { low: 0.0, high: None }), "of any size");
+            let count = Figure { most: Most::PlusLost(0.0), ..bytes };
+            // 2 ^ -14 is less than 1 of 10,000.
+            assert_eq!(range(&count, &moves, lost(0.5)), Some(Range { low: 0.0, high: Some(14.0) }));
+        }
+        let whole = range(&figure(7.0, Effect::Clumped), &moves, lost(0.0)).unwrap();
+        assert_eq!((whole.low, whole.high), (7.0, Some(7.0)), "nothing was lost");
+        assert_eq!(range(&figure(7.0, Effect::Clumped), &moves, lost(0.1)), None, "nothing bounds it");
+    }
+
+    #[test]
+    fn most_or_one_gap_missing_is_bounded_by_the_events_alone() {
+        let moves = [Moves { whole: 7.0, thinned: vec![(0.8, 6.0), (0.6, 5.0)] }];
+        let few = Lost { share: 0.1, events: 20.0, is_even: false };
+        for lost in [few, Lost { share: 0.6, is_even: true, ..few }] {
+            for effect in [Effect::Falls, Effect::Pairs, Effect::Either, Effect::Contradicted] {
+                let low = if matches!(effect, Effect::Falls | Effect::Pairs) { 7.0 } else { 0.0 };
+                let bytes = figure(7.0, effect);
+                assert_eq!(range(&bytes, &moves, lost), Some(Range { low, high: None }), "{effect:?}");
+                let count = Figure { most: Most::PlusLost(7.0), ..bytes };
+                assert_eq!(range(&count, &moves, lost), Some(Range { low, high: Some(27.0) }), "{effect:?}");
+            }
+        }
     }
 
     #[test]
@@ -236,8 +314,8 @@ mod tests {
         };
         let all = figure(1e5, Effect::Falls);
         let (near, far) = (|share: f64| share.powf(0.5), |share: f64| share.powf(1.5));
-        let one = |of| range(&all, &[moves(of)], 0.1).unwrap();
-        let both = range(&all, &[moves(near), moves(far)], 0.1).unwrap();
+        let one = |of| range(&all, &[moves(of)], lost(0.1)).unwrap();
+        let both = range(&all, &[moves(near), moves(far)], lost(0.1)).unwrap();
         assert_eq!((both.low, both.high), (one(near).low, one(far).high));
     }
 }

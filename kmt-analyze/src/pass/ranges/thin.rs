@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::estimate::{HOPELESS, Lost};
 use super::op_sample::Streams;
 use super::places::{Cursor, Places};
 use crate::stream::op::Op;
@@ -24,8 +25,7 @@ struct CpuLoss {
 #[derive(Debug)]
 pub struct Plan {
     cpus: Vec<CpuLoss>,
-    /// Share of all events that were lost.
-    pub lost_share: f64,
+    pub lost: Lost,
 }
 
 /// Distances of thinnings from the losses: this many times the size of a gap, and this many events.
@@ -37,6 +37,28 @@ pub const DISTANCES: [Distance; 2] = [(1.0, 100.0), (8.0, 1000.0)];
 
 /// One of [`DISTANCES`].
 pub type Distance = (f64, f64);
+
+/// Smallest number of gaps, of equal size, whose contents are like the rest.
+const GAPS_MIN: f64 = 10.0;
+/// Largest part of the lost events at the starts and the ends of the CPUs' streams: what occurs there is not like the rest.
+const AT_ENDS_MAX: f64 = 0.15;
+
+/// True if the losses are many gaps between other events, none of which has most of the lost events.
+fn is_even(losses: &Losses, window: (u64, u64), lost: f64) -> bool {
+    let (mut squares, mut at_ends, mut placed) = (0.0, 0.0, 0.0);
+    for (place, size) in losses.cpus.iter().flat_map(CpuLosses::sized_places) {
+        let is_inside =
+            place.before.is_none_or(|t| t >= window.0) && place.after.is_none_or(|t| t <= window.1);
+        if is_inside {
+            let size = size as f64;
+            placed += size;
+            squares += size * size;
+            at_ends += if place.after.is_none() || place.before.is_none() { size } else { 0.0 };
+        }
+    }
+    let unplaced = (lost - placed).max(0.0);
+    placed * placed >= GAPS_MIN * squares && at_ends + unplaced <= AT_ENDS_MAX * lost
+}
 
 /// Largest share that is removed again: more would leave too little.
 const SHARE_MAX: f64 = 0.35;
@@ -65,7 +87,9 @@ impl Plan {
             lost_all += cpu.lost_between(window)?;
             kept_all += Places::chunks(Some(cpu), window).events();
         }
-        Some(Self { cpus, lost_share: lost_all / (lost_all + kept_all).max(1.0) })
+        let share = lost_all / (lost_all + kept_all).max(1.0);
+        let is_even = is_even(losses, window, lost_all) && cpus.iter().all(|cpu| cpu.share <= HOPELESS);
+        Some(Self { cpus, lost: Lost { share, events: lost_all, is_even } })
     }
 
     /// One thinning by random seed. It removes `times` as much as the losses, if that leaves enough.
@@ -197,7 +221,7 @@ mod tests {
         let streams = Streams { ops: vec![Op::default(); 100_000], cpu_of: vec![0; 100_000], cpus: vec![3] };
         let places = Places::of(&streams, &[None], (0, u64::MAX)).remove(0);
         let cpu = CpuLoss { share: 0.1, gaps: vec![(0.0, 50.0)], anywhere: true, places };
-        let plan = Plan { cpus: vec![cpu], lost_share: 0.1 };
+        let plan = Plan { cpus: vec![cpu], lost: Lost { share: 0.1, events: 1e4, is_even: true } };
         let mut kept = 0.0;
         for seed in 0..50 {
             let thinned = plan.thin(seed, DISTANCES[1], 1.0);

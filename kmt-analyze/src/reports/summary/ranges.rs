@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::pass::Analysis;
+use crate::pass::ranges::Range;
 
-/// Lowest and highest value by name of a total; `null`: no bound.
-pub type SummaryRanges = BTreeMap<&'static str, Option<[RangeEnd; 2]>>;
+/// Lowest and highest value by name of a total; `null`: no range, or no highest value.
+pub type SummaryRanges = BTreeMap<&'static str, Option<(RangeEnd, Option<RangeEnd>)>>;
 
 /// End of a range.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -30,5 +31,6 @@ impl From<f64> for RangeEnd {
 pub fn ranges(analysis: &Analysis, section: &str) -> Option<SummaryRanges> {
     let ranges = analysis.ranges.as_ref()?;
     let of_section = ranges.iter().filter(|((s, _), _)| *s == section);
-    Some(of_section.map(|((_, name), range)| (*name, range.map(|r| [r.low.into(), r.high.into()]))).collect())
+    let ends = |range: Range| (range.low.into(), range.high.map(RangeEnd::from));
+    Some(of_section.map(|((_, name), range)| (*name, range.map(ends))).collect())
 }

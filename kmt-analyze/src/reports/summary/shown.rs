@@ -20,8 +20,8 @@ pub struct ShownRange {
     pub is_bytes: bool,
     /// Its lowest number.
     pub low: u64,
-    /// Its highest number.
-    pub high: u64,
+    /// Its highest number; `None`: nothing bounds it.
+    pub high: Option<u64>,
 }
 
 /// Live bytes of slab objects.
@@ -49,7 +49,7 @@ pub fn ranges(context: &ReportContext<'_, '_>) -> Option<Vec<ShownRange>> {
     let shown = |(title, section, name): (&'static str, &'static str, &'static str)| {
         let range = ranges.get(&(section, name)).copied().flatten()?;
         let is_bytes = name.starts_with("bytes_");
-        Some(ShownRange { title, is_bytes, low: range.low as u64, high: range.high as u64 })
+        Some(ShownRange { title, is_bytes, low: range.low as u64, high: range.high.map(|high| high as u64) })
     };
     Some(SHOWN.into_iter().filter_map(shown).collect())
 }

@@ -83,11 +83,16 @@ fn bound(rows: &SummaryRows, ranges: Option<&[ShownRange]>, is_bounded: bool, vi
     let slab = rows.slab.as_ref()?;
     let range = ranges.into_iter().flatten().find(|range| range.title == shown::LIVE);
     if let Some(range) = range {
-        return Some(format!(
-            "Because events were lost, {} to {} of slab objects may be live.",
-            view.bytes(range.low),
-            view.bytes(range.high)
-        ));
+        let low = view.bytes(range.low);
+        return Some(match range.high {
+            Some(high) => {
+                let high = view.bytes(high);
+                format!("Because events were lost, {low} to {high} of slab objects may be live.")
+            }
+            None => format!(
+                "Because events were lost, at least {low} of slab objects are live, and nothing bounds the rest."
+            ),
+        });
     }
     let [_, most] = slab.bytes_live_range?;
     (is_bounded && slab.totals.bytes_live != Some(most))
@@ -110,14 +115,21 @@ fn pages(pages: &PageSums, view: &View) -> String {
 
 /// The ranges that matter most.
 fn ranges(ranges: Option<&[ShownRange]>) -> Table {
-    let cell = |range: &ShownRange, number| match range.is_bytes {
-        true => Cell::Bytes(number),
-        false => Cell::Count(number),
+    let cell = |range: &ShownRange, number: Option<u64>| match number {
+        None => Cell::text("no bound"),
+        Some(bytes) if range.is_bytes => Cell::Bytes(bytes),
+        Some(count) => Cell::Count(count),
     };
-    let note = "The estimates come from removing more events from this trace, in the pattern of its losses.";
+    let is_bounded = ranges.into_iter().flatten().all(|range| range.high.is_some());
+    let note = match is_bounded {
+        true => "The ranges come from removing more events from this trace, in the pattern of its losses.",
+        false => {
+            "No bound: most events are missing, or they are missing in few gaps, at the start or the end, or at unknown places. There the number of lost events bounds counts, and nothing bounds bytes."
+        }
+    };
     Table::of_rows("", ranges.into_iter().flatten())
-        .column(Column::text("estimate with lost events"), |range| Cell::text(range.title))
-        .column(Column::number("at least"), |range| cell(range, range.low))
+        .column(Column::text("range with lost events"), |range| Cell::text(range.title))
+        .column(Column::number("at least"), |range| cell(range, Some(range.low)))
         .column(Column::number("at most"), |range| cell(range, range.high))
         .explain("at least", note)
         .into()

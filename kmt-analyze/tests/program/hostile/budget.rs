@@ -15,6 +15,8 @@ use crate::support::files::{Scratch, data, reports, run, stderr};
 /// Memory that any command may take, and more for each allocation in the file.
 const BYTES_MAX: u64 = 512 << 20;
 const BYTES_PER_ALLOCATION: u64 = 200;
+/// The same for each call site: `all` has the sums of every report at a time.
+const BYTES_PER_SITE: u64 = 2560;
 /// CPU time that any command may take.
 const SECONDS_MAX: f64 = 10.0;
 
@@ -82,6 +84,24 @@ fn memory_is_bounded_whatever_a_file_asks_for() {
         for args in [&["all", "--json"][..], &["info"], &["summary", "--compat", "perf-kmem", "--page"]] {
             assert_eq!(wrong(args, made, &file, false), None);
         }
+    }
+}
+
+/// Memory grows with the number of call sites, by no more than documented.
+#[test]
+fn memory_for_each_call_site_is_bounded() {
+    let scratch = Scratch::new();
+    let file = scratch.0.join("sites.kmt");
+    for args in [&["all", "--json", "--threads", "1"][..], &["findings", "--threads", "1"]] {
+        let of = |count| {
+            fs::write(&file, dimensions::call_sites(count)).unwrap();
+            let taken = taken(args, &file, f64::INFINITY);
+            assert!(matches!(taken.code, Some(0 | 3)), "{args:?}: {taken:?}");
+            taken.bytes
+        };
+        let (few, many) = (of(20_000), of(60_000));
+        let most = 40_000 * (BYTES_PER_SITE + BYTES_PER_ALLOCATION);
+        assert!(many - few <= most, "{args:?}: {few} bytes of 20,000 sites, {many} of 60,000");
     }
 }
 

@@ -15,6 +15,7 @@ mod budget;
 mod dimensions;
 mod files;
 mod growth;
+mod memory;
 mod products;
 
 fn number(file: &[u8], at: usize) -> usize {

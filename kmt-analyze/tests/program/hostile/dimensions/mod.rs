@@ -12,6 +12,7 @@ pub mod tables;
 mod tasks;
 pub mod texts;
 
+pub use objects::call_sites;
 pub use products::*;
 
 const SITE: u64 = 0xffff_ffff_8100_0000;
