@@ -17,6 +17,8 @@ pub mod mapping;
 pub mod output;
 pub mod quantity;
 pub mod recovery;
+pub mod shell;
 pub mod text;
 pub mod unseen_frees;
+pub mod usage;
 pub mod version;

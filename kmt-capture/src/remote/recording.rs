@@ -4,11 +4,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
+use kmt_common::shell::quoted;
 use kmt_common::tell;
 
 use super::shell::{ANSWER, Shell};
 use super::stream::{Ended, StreamBounds, receive};
-use super::words::quoted;
 use super::{RemoteOptions, convert_received, cut_reason};
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::Output;

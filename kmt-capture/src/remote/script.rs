@@ -5,11 +5,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use kmt_common::shell::quoted;
+
 use super::checksum::cksum;
 use super::connection::Came;
 use super::facts::RemoteFacts;
 use super::shell::Shell;
-use super::words::quoted;
 use super::{RemoteOptions, convert_received, cut_reason};
 use crate::failure::{Failure, Outcome, Result};
 use crate::record::RecordOptions;
