@@ -247,7 +247,8 @@ fn footprint(
     let Some(file) = file else { return footprint::run(args, None, selection, env, show) };
     let mut lined = env.clone();
     if let Some(build) = args.build.as_ref().filter(|_| !env.source.is_given()) {
-        lined.source.vmlinux = Some(build.join("vmlinux"));
+        // Without debug information, names of functions show their objects.
+        lined.source.vmlinux = footprint::lined_kernel(build);
     }
     with(&lined, file, |session| footprint::run(args, Some(session), selection, env, show))
 }

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use object::read::archive::ArchiveFile;
 
+use super::functions::FunctionObjects;
 use super::sizes::Sizes;
 use crate::failure::{Failure, Result};
 use crate::files::Files;
 use crate::source::directory_of;
-use crate::source::image;
+use crate::source::image::{self, Image};
 
 /// Folders below the build folder, at most.
 const DEPTH_MAX: u32 = 32;
@@ -28,7 +29,7 @@ pub struct SizedObject {
 
 /// Objects that are linked into the kernel: of `vmlinux.a` since Linux 6.1, else of each `built-in.a`. Source:
 /// scripts/link-vmlinux.sh of 5.10 and 6.12.
-pub fn objects(build: &Path) -> Result<Vec<SizedObject>> {
+pub fn objects(build: &Path, functions: &mut FunctionObjects) -> Result<Vec<SizedObject>> {
     let mut members = Members::default();
     let whole = build.join("vmlinux.a");
     let archives = if whole.is_file() { vec![whole] } else { named(build, &|name| name == "built-in.a")? };
@@ -41,28 +42,45 @@ pub fn objects(build: &Path) -> Result<Vec<SizedObject>> {
             "it is the folder in which the kernel was built, with its objects; --vmlinux FILE needs none",
         ));
     }
-    files.iter().map(|path| object(build, path)).collect()
+    files.iter().map(|path| object(build, path, |object, elf| functions.add("", &object.path, elf))).collect()
+}
+
+/// The kernel of a build, if it has debug information.
+pub fn lined_kernel(build: &Path) -> Option<PathBuf> {
+    let vmlinux = build.join("vmlinux");
+    let bytes = image::bytes(&vmlinux, &Files::default()).ok()?;
+    let has_lines = Image::parse(&vmlinux, &bytes).ok()?.has_debug_information();
+    has_lines.then_some(vmlinux)
 }
 
 /// Modules below a folder, as one object each.
-pub fn modules(directory: &Path) -> Result<Vec<SizedObject>> {
+pub fn modules(directory: &Path, functions: &mut FunctionObjects) -> Result<Vec<SizedObject>> {
     let files = named(directory, &|name| name.ends_with(".ko") || name.ends_with(".ko.debug"))?;
     let placed = |path: &PathBuf| {
-        let mut module = object(directory, path)?;
-        if let Some((directory, name)) = directory_of(Path::new(&module.path)).zip(path.file_name()) {
-            module.path = format!("{directory}/{}", name.to_string_lossy());
-        }
-        Ok(module)
+        object(directory, path, |module, elf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if let Some(directory) = directory_of(Path::new(&module.path)) {
+                module.path = format!("{directory}/{name}");
+            }
+            let name = name.split('.').next().unwrap_or_default().replace('-', "_");
+            functions.add(&name, &module.path, elf);
+        })
     };
     files.iter().map(placed).collect()
 }
 
-fn object(top: &Path, path: &Path) -> Result<SizedObject> {
+fn object(
+    top: &Path,
+    path: &Path,
+    see: impl FnOnce(&mut SizedObject, &object::File<'_>),
+) -> Result<SizedObject> {
     let bytes = image::bytes(path, &Files::default())?;
     let elf = object::File::parse(&*bytes)
         .map_err(|error| Failure::new(format!("{}: not an ELF file: {error}", path.display())))?;
     let relative = path.strip_prefix(top).unwrap_or(path).display().to_string();
-    Ok(SizedObject { path: relative, sizes: Sizes::of(&elf) })
+    let mut object = SizedObject { path: relative, sizes: Sizes::of(&elf) };
+    see(&mut object, &elf);
+    Ok(object)
 }
 
 /// Members of archives.
