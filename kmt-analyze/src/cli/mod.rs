@@ -12,8 +12,8 @@ use args::{DiffArgs, InfoArgs};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use command::{Command, SummaryArgs};
 use help::grouped;
-use kmt_common::manual;
 use kmt_common::version::VERSION;
+use kmt_common::{manual, usage};
 use mistakes::corrected;
 use report::with_reports;
 
@@ -82,8 +82,9 @@ struct Cli {
 pub fn run() -> Result<Outcome> {
     kmt_common::file_size::report_limit();
     let cli = whole();
-    let args = corrected(&cli, std::env::args_os().collect()).unwrap_or_else(|error| error.exit());
-    execute(&cli.get_matches_from(args), Env::of_process())
+    let args = corrected(&cli, std::env::args_os().collect());
+    let matches = args.and_then(|args| cli.try_get_matches_from(args));
+    execute(&matches.unwrap_or_else(|error| usage::end(&error)), Env::of_process())
 }
 
 /// The command line: commands of this module, and those of the reports.

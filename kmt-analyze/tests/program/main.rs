@@ -9,6 +9,7 @@ mod cache_names;
 mod cgroups;
 mod charts;
 mod cli;
+mod commands;
 mod diff_modules;
 mod documents;
 mod edit;
