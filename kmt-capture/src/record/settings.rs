@@ -51,6 +51,8 @@ pub struct Settings {
     watch: Option<Watch>,
     /// Files that were written and not looked at yet.
     written: BTreeSet<String>,
+    /// Files whose change was found by reading; the report of the write may follow.
+    found: BTreeSet<String>,
     /// The last event file that was read again.
     next: String,
 }
@@ -63,7 +65,14 @@ impl Settings {
         let watch = Watch::new(dir, plan, cpus);
         // After the watch: what changes in between is read as it is then, and reported.
         let known = names.filter_map(|name| dir.read(&name).map(|value| (name, shortened(&value)))).collect();
-        Self { dir: dir.clone(), known, watch, written: BTreeSet::new(), next: String::new() }
+        Self {
+            dir: dir.clone(),
+            known,
+            watch,
+            written: BTreeSet::new(),
+            found: BTreeSet::new(),
+            next: String::new(),
+        }
     }
 
     /// Wakes the recorder when a setting is written.
@@ -80,7 +89,9 @@ impl Settings {
             let same =
                 |value: &str| SettingChange { file: file.clone(), before: value.into(), after: value.into() };
             if let Some(value) = self.known.get(&file).cloned() {
-                changes.push(self.look_at(&file).unwrap_or_else(|| same(&value)));
+                let change = self.look_at(&file);
+                let is_known = change.is_none() && self.found.remove(&file);
+                changes.extend((!is_known).then(|| change.unwrap_or_else(|| same(&value))));
                 continue;
             }
             // It may set several: set_event, events/kmem/filter, trace_options.
@@ -123,7 +134,9 @@ impl Settings {
 
     /// A change of the clock.
     pub fn clock_change(&mut self) -> Option<SettingChange> {
-        self.look_at("trace_clock")
+        let change = self.look_at("trace_clock")?;
+        self.found.insert(change.file.clone());
+        Some(change)
     }
 
     /// Takes over what the recorder has just written to these files.

@@ -9,8 +9,8 @@ use crate::failure::Result;
 use crate::record::{cpus, description};
 use kmt_common::setting_change::SettingChange;
 
-/// How far the time of a sub-buffer may be from the latest one without a look at the clock, in nanoseconds.
-const APART_NS: u64 = 1_000_000_000;
+/// How far the times of two events in a row may be apart without a look at the clock, in nanoseconds.
+pub(super) const APART_NS: u64 = 1_000_000_000;
 
 /// Changes that are stored.
 const STORED_MAX: u64 = 256;

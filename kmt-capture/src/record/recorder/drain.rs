@@ -6,6 +6,7 @@ use kmt_format::kernel::{ByteOrder, HeaderPage};
 use kmt_format::write::Keep;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::changed::APART_NS;
 use super::{ROUND, Recorder};
 use crate::failure::{Failure, Result};
 use crate::record::settings::Settings;
@@ -109,7 +110,8 @@ impl Recorder {
     fn drain_ring(&mut self, index: usize) -> Result<usize> {
         let Self { cpus, writer, layout, names, exits, tasks, buffer, sink, room, notices, .. } = self;
         let (settings, changes) = (&mut self.settings, &mut self.changes);
-        let Some(cpu) = cpus.get_mut(index) else { return Ok(0) };
+        // What comes now has times of another clock.
+        let Some(cpu) = cpus.get_mut(index).filter(|_| !changes.of_clock) else { return Ok(0) };
         let number = cpu.number();
         // Where the file may end any time, no CPU may get far ahead of the others.
         let most = if room.is_near(writer) { DRAIN_MAX_NEAR_END } else { DRAIN_MAX };
@@ -136,7 +138,16 @@ impl Recorder {
             cpu.page_time = time;
             cpu.drained += bytes.len() as u64;
             let is_begun = is_begun(bytes, layout);
-            let see = |time, record: &[u8]| {
+            let (mut last, mut clock) = (time, None);
+            let see = |time: u64, record: &[u8]| {
+                // The kernel changes the clock before it empties the buffer: a sub-buffer may have times of both.
+                if time.abs_diff(last) > APART_NS && clock.is_none() {
+                    clock = settings.as_mut().and_then(Settings::clock_change);
+                }
+                if clock.is_some() {
+                    return false;
+                }
+                last = time;
                 names.see(time, record);
                 exits.iter_mut().for_each(|exits| exits.see(time, record));
                 tasks.keeps(number, record)
@@ -150,6 +161,10 @@ impl Recorder {
                 ));
             }
             sink.emit(writer)?;
+            if let Some(change) = clock {
+                self.changed(vec![change])?;
+                return Ok(count);
+            }
             // To go after the writer would be a system call for a handful of events.
             if is_begun {
                 return Ok(count);
