@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::fs::inotify;
 
@@ -39,6 +40,8 @@ const SET_SEVERAL: [&str; 4] = ["set_event", "enable", "filter", "trace_options"
 const WATCHED_MAX: usize = 256;
 /// Files of events that are read again in a second.
 const READ_MAX: usize = 64;
+/// Time after which a write has had its effect.
+const SETTLED_AFTER: Duration = Duration::from_millis(50);
 /// Bytes of a value that are kept.
 const VALUE_MAX: usize = 200;
 
@@ -51,6 +54,8 @@ pub struct Settings {
     watch: Option<Watch>,
     /// Files that were written and not looked at yet.
     written: BTreeSet<String>,
+    /// Files that were written and have their value still, with the time of the write.
+    unchanged: BTreeMap<String, Instant>,
     /// Files whose change was found by reading; the report of the write may follow.
     found: BTreeSet<String>,
     /// The last event file that was read again.
@@ -70,6 +75,7 @@ impl Settings {
             known,
             watch,
             written: BTreeSet::new(),
+            unchanged: BTreeMap::new(),
             found: BTreeSet::new(),
             next: String::new(),
         }
@@ -82,27 +88,35 @@ impl Settings {
 
     /// Changes since the last call, as far as writes show them.
     pub fn written(&mut self) -> Vec<SettingChange> {
+        self.settled(SETTLED_AFTER)
+    }
+
+    /// A file is opened with O_TRUNC, which counts as a write, and then written: one that has its value still is looked at
+    /// again after `time`.
+    fn settled(&mut self, time: Duration) -> Vec<SettingChange> {
         let mut written = std::mem::take(&mut self.written);
         written.extend(self.watch.as_mut().map(Watch::take).unwrap_or_default());
         let mut changes = Vec::new();
         for file in written {
-            let same =
-                |value: &str| SettingChange { file: file.clone(), before: value.into(), after: value.into() };
-            if let Some(value) = self.known.get(&file).cloned() {
-                let change = self.look_at(&file);
-                let is_known = change.is_none() && self.found.remove(&file);
-                changes.extend((!is_known).then(|| change.unwrap_or_else(|| same(&value))));
-                continue;
-            }
-            // It may set several: set_event, events/kmem/filter, trace_options.
-            let others = self.read_known();
             let name = file.rsplit('/').next().unwrap_or_default();
+            // Others may set several of ours: set_event, events/kmem/filter, trace_options.
+            let is_ours = self.known.contains_key(&file);
+            let found = if is_ours { self.look_at(&file).into_iter().collect() } else { self.read_known() };
             if file == CLEARS {
                 changes.push(SettingChange::clear());
-            } else if others.is_empty() && SET_SEVERAL.contains(&name) {
-                changes.push(same(""));
+            } else if !found.is_empty() {
+                self.unchanged.remove(&file);
+            } else if !self.found.remove(&file) && (is_ours || SET_SEVERAL.contains(&name)) {
+                self.unchanged.entry(file).or_insert_with(Instant::now);
             }
-            changes.extend(others);
+            changes.extend(found);
+        }
+        let due = self.unchanged.iter().filter(|(_, since)| since.elapsed() >= time);
+        for file in due.map(|(file, _)| file.clone()).collect::<Vec<_>>() {
+            self.unchanged.remove(&file);
+            let value = self.known.get(&file).cloned().unwrap_or_default();
+            let same = SettingChange { file: file.clone(), before: value.clone(), after: value };
+            changes.push(self.look_at(&file).unwrap_or(same));
         }
         changes
     }
@@ -122,7 +136,7 @@ impl Settings {
 
     /// Changes since the last call, by reading all settings.
     pub fn read_all(&mut self) -> Vec<SettingChange> {
-        let mut changes = self.written();
+        let mut changes = self.settled(Duration::ZERO);
         changes.extend(self.read_known());
         changes
     }

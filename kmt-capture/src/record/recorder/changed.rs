@@ -69,7 +69,8 @@ impl Recorder {
         if changes.is_empty() {
             return Ok(());
         }
-        self.changes.of_clock |= changes.iter().any(|change| change.file == "trace_clock");
+        self.changes.of_clock |=
+            changes.iter().any(|change| change.file == "trace_clock" && change.before != change.after);
         let now = self.trace_now().filter(|_| !self.changes.of_clock);
         let (from, to) = (self.changes.looked, now.unwrap_or(self.changes.newest.max(self.changes.looked)));
         for change in &changes {
