@@ -10,6 +10,7 @@ use kmt_common::compress::Compress;
 #[cfg(feature = "docs")]
 use kmt_common::manual;
 use kmt_common::quantity;
+use kmt_common::usage;
 use kmt_common::version::VERSION;
 
 #[cfg(feature = "convert")]
@@ -348,7 +349,10 @@ pub fn run() -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     kmt_common::file_size::report_limit();
-    let cli = Cli::from_arg_matches(&whole().get_matches()).unwrap_or_else(|error| error.exit());
+    let cli = whole()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+        .unwrap_or_else(|error| usage::end(&error));
     match cli.command {
         Command::Record(args) => record::record(&(*args).into()),
         #[cfg(feature = "convert")]
@@ -399,7 +403,8 @@ pub fn run() -> Result<Outcome> {
 /// `record` and its options, after `--` of `remote`: without the name, and parsed. Ends the program if they are wrong.
 #[cfg(feature = "convert")]
 fn record_line(words: &[OsString]) -> (Vec<OsString>, RecordOptions) {
-    let wrong = |text: &str| -> ! { whole().error(clap::error::ErrorKind::ValueValidation, text).exit() };
+    let wrong =
+        |text: &str| -> ! { usage::end(&whole().error(clap::error::ErrorKind::ValueValidation, text)) };
     let args = match words.split_first() {
         None => &[],
         Some((name, args)) if name == "record" => args,
@@ -409,8 +414,8 @@ fn record_line(words: &[OsString]) -> (Vec<OsString>, RecordOptions) {
     };
     let line =
         [OsString::from("kmt-capture"), OsString::from("record")].into_iter().chain(args.iter().cloned());
-    let matches = whole().try_get_matches_from(line).unwrap_or_else(|error| error.exit());
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let cli = whole().try_get_matches_from(line).and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = cli.unwrap_or_else(|error| usage::end(&error));
     let Command::Record(record) = cli.command else { wrong("after -- must come `record` and its options") };
     if record.output.is_some() || record.force || record.line.is_some() {
         wrong("-o and --force are options of remote: give them before --");

@@ -393,3 +393,14 @@ fn lines_with_several_readings_are_counted() {
         assert!(told.contains("3 events of 1 CPU"), "{told}");
     }
 }
+
+#[test]
+fn a_cpu_that_cannot_be_is_named() {
+    for name in ["cpu4294967295", "cpu4294967296", "cpu99999999999999999999", "cpu01"] {
+        let scratch = Scratch::new();
+        let capture = scratch.capture("x86_64-6.1");
+        let folder = capture.join("tracefs/per_cpu").join(name);
+        copy(&capture.join("tracefs/per_cpu/cpu0"), &folder);
+        fails(&scratch, &capture, &[folder.to_str().unwrap(), "has not the number of a CPU"]);
+    }
+}

@@ -152,3 +152,51 @@ fn the_version_names_the_release_and_the_format() {
     let expected = concat!("kmt-capture ", env!("CARGO_PKG_VERSION"), " (format 1.0)\n");
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
 }
+
+#[test]
+fn words_of_the_command_line_are_harmless() {
+    let word = "a\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}\u{1b}[31mb";
+    let option = format!("--{word}");
+    for words in [
+        &["convert", "--limit", word, "x"][..],
+        &["record", "-b", word],
+        &["record", &option],
+        &["completions", word],
+        &["remote", "host", "--", "record", &option],
+        &["remote", "host", "--", "record", "-b", word],
+        &[word],
+    ] {
+        let output = command(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        let found = said.chars().find(|&c| c != '\n' && kmt_common::text::is_hostile(c));
+        assert!(found.is_none() && said.contains("error: "), "{words:?}: {said:?}");
+    }
+}
+
+/// With few open files, every message names the remedy, and no other one.
+#[test]
+fn too_few_open_files_are_named_as_the_reason() {
+    let folder = std::env::temp_dir().join(format!("kmt-files-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let to = folder.join("out.kmt");
+    let mut refused = 0;
+    for most in 3..=16 {
+        let limit = format!("ulimit -n {most}; exec \"$0\" convert \"$1\" -o \"$2\" --force");
+        let output = Command::new("sh")
+            .args(["-c", &limit, env!("CARGO_BIN_EXE_kmt-capture"), SAMPLE, to.to_str().unwrap()])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        // The loader of the program needs one, too.
+        if output.status.code() != Some(1) {
+            continue;
+        }
+        refused += 1;
+        assert!(said.contains("Too many open files"), "{most}: {said}");
+        let hints: Vec<&str> = said.lines().filter(|line| line.starts_with("hint: ")).collect();
+        assert!(matches!(hints[..], [hint] if hint.contains("ulimit -n")), "{most}: {said}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(refused >= 5, "{refused}");
+}

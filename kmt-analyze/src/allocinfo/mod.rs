@@ -58,7 +58,7 @@ pub fn run(args: &AllocinfoArgs, env: &Env, show: &Show) -> Result<Outcome> {
     let output = Output { limit: args.lines, json: args.json || args.csv, show: *show };
     let rows = rows::compute(before, after, args.by, order, output.rows())?;
     if args.csv {
-        export::csv_of_rows(env, "allocinfo", &rows, "rows")?;
+        export::csv_of_rows(env, "allocinfo", &rows, ("rows", &rows::columns(args.by)))?;
     } else if args.json {
         print_rows(env, Schema::first("allocinfo"), &rows)?;
     } else {

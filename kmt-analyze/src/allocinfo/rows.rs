@@ -104,6 +104,15 @@ pub struct Figures {
     pub inaccurate: u64,
 }
 
+/// Columns of rows that are written as a table.
+pub fn columns(by: AllocinfoKey) -> Vec<&'static str> {
+    let names: &[&str] =
+        if by == AllocinfoKey::CallSite { &["name", "function", "module"] } else { &["name"] };
+    let figures =
+        ["bytes_before", "calls_before", "bytes", "calls", "bytes_change", "calls_change", "inaccurate"];
+    names.iter().chain(&figures).copied().collect()
+}
+
 /// Name, function, module.
 type Name = (String, Option<String>, Option<String>);
 

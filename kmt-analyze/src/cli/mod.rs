@@ -12,9 +12,8 @@ use args::{DiffArgs, InfoArgs};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use command::{Command, SummaryArgs};
 use help::grouped;
-use kmt_common::folder::Folder;
-use kmt_common::manual;
 use kmt_common::version::VERSION;
+use kmt_common::{manual, usage};
 use mistakes::corrected;
 use report::with_reports;
 
@@ -83,8 +82,9 @@ struct Cli {
 pub fn run() -> Result<Outcome> {
     kmt_common::file_size::report_limit();
     let cli = whole();
-    let args = corrected(&cli, std::env::args_os().collect()).unwrap_or_else(|error| error.exit());
-    execute(&cli.get_matches_from(args), Env::of_process())
+    let args = corrected(&cli, std::env::args_os().collect());
+    let matches = args.and_then(|args| cli.try_get_matches_from(args));
+    execute(&matches.unwrap_or_else(|error| usage::end(&error)), Env::of_process())
 }
 
 /// The command line: commands of this module, and those of the reports.
@@ -248,9 +248,8 @@ fn footprint(
     let Some(file) = file else { return footprint::run(args, None, selection, env, show) };
     let mut lined = env.clone();
     if let Some(build) = args.build.as_ref().filter(|_| !env.source.is_given()) {
-        // Not named on the command line: a file of the folder like its objects.
-        Folder::open(build)?.file("vmlinux")?;
-        lined.source.vmlinux = Some(build.join("vmlinux"));
+        // Without debug information, names of functions show their objects.
+        lined.source.vmlinux = footprint::lined_kernel(build)?;
     }
     with(&lined, file, |session| footprint::run(args, Some(session), selection, env, show))
 }

@@ -35,13 +35,23 @@ pub fn csv(session: &Session<'_>, selection: &Selection, table: &ReportTable<'_>
     table.write(session, selection, Writer::new(out, Format::Csv))
 }
 
-/// Prints the table `name` of rows without a trace as CSV.
-pub fn csv_of_rows(env: &Env, title: &str, rows: &impl Serialize, name: &str) -> Result<()> {
+/// Prints the table `name` of rows without a trace as CSV; `empty`: columns of a table without rows.
+pub fn csv_of_rows(
+    env: &Env,
+    title: &str,
+    rows: &impl Serialize,
+    (name, empty): (&str, &[&str]),
+) -> Result<()> {
     let made = serde_json::to_value(rows).map_err(|e| Failure::new(format!("making CSV: {e}")))?;
     let Value::Object(document) = made else { return Ok(()) };
     let out = Export::open(&Target { path: "-".into(), force: false }, env)?;
     let mut writer = Writer::new(out, Format::Csv);
-    write(&mut writer, title, &document, Some(name))?;
+    match document.get(name) {
+        Some(Value::Array(rows)) if rows.is_empty() => {
+            writer.head(&empty.iter().map(|&column| column.to_owned()).collect::<Vec<_>>())?;
+        }
+        _ => write(&mut writer, title, &document, Some(name))?,
+    }
     writer.out.finish()
 }
 

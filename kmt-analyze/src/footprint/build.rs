@@ -1,15 +1,17 @@
 //! Objects of a kernel's build folder: the members of its archives, and its modules.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kmt_common::folder::Folder;
 use kmt_common::input::InputBytes;
 use object::read::archive::ArchiveFile;
 
+use super::functions::FunctionObjects;
 use super::sizes::Sizes;
 use crate::failure::{Failure, Result};
-use crate::source::{Budget, FILES_MAX, PATH_MAX, bytes, directory_of, image, named};
+use crate::source::image::{self, Image};
+use crate::source::{Budget, FILES_MAX, PATH_MAX, bytes, directory_of, named};
 
 /// Archives within archives, at most.
 const NESTED_MAX: u32 = 16;
@@ -32,7 +34,7 @@ pub struct Objects {
 
 /// Objects that are linked into the kernel: of `vmlinux.a` since Linux 6.1, else of each `built-in.a`. Source:
 /// scripts/link-vmlinux.sh of 5.10 and 6.12.
-pub fn objects(build: &Path) -> Result<Objects> {
+pub fn objects(build: &Path, functions: &mut FunctionObjects) -> Result<Objects> {
     let mut members = Members::of(Folder::open(build)?);
     if members.folder.has("vmlinux.a") {
         members.add("vmlinux.a", NESTED_MAX)?;
@@ -43,7 +45,7 @@ pub fn objects(build: &Path) -> Result<Objects> {
     }
     let Members { mut folder, files, .. } = members;
     for path in &files {
-        folder.add(path)?;
+        folder.add(path, |object, elf| functions.add("", &object.path, elf))?;
     }
     if folder.read.objects.is_empty() {
         let first = folder.read.refused.first().map_or(String::new(), |why| format!(": {why}"));
@@ -55,19 +57,30 @@ pub fn objects(build: &Path) -> Result<Objects> {
     Ok(folder.read)
 }
 
+/// The kernel of a build, if it has debug information: a file of the folder like its objects.
+pub fn lined_kernel(build: &Path) -> Result<Option<PathBuf>> {
+    const NAME: &str = "vmlinux";
+    let Some(bytes) = bytes(&Folder::open(build)?, NAME)? else { return Ok(None) };
+    let vmlinux = build.join(NAME);
+    let has_lines = Image::parse(&vmlinux, &bytes).is_ok_and(|image| image.has_debug_information());
+    Ok(has_lines.then_some(vmlinux))
+}
+
 /// Modules below a folder, as one object each.
-pub fn modules(directory: &Path) -> Result<Objects> {
+pub fn modules(directory: &Path, functions: &mut FunctionObjects) -> Result<Objects> {
     let folder = Folder::open(directory)?;
     let files = named(&folder, &|name| name.ends_with(".ko") || name.ends_with(".ko.debug"))?;
     let mut reading = Reading { folder, read: Objects::default() };
     for path in &files {
-        reading.add(path)?;
-    }
-    for module in &mut reading.read.objects {
-        let path = Path::new(&module.path);
-        if let Some((directory, name)) = directory_of(path).zip(path.file_name()) {
-            module.path = format!("{directory}/{}", name.to_string_lossy());
-        }
+        reading.add(path, |module, elf| {
+            let path = Path::new(&module.path).to_owned();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if let Some(directory) = directory_of(&path) {
+                module.path = format!("{directory}/{name}");
+            }
+            let name = name.split('.').next().unwrap_or_default().replace('-', "_");
+            functions.add(&name, &module.path, elf);
+        })?;
     }
     Ok(reading.read)
 }
@@ -99,15 +112,17 @@ impl Reading {
         }
     }
 
-    /// Adds an object.
-    fn add(&mut self, path: &str) -> Result<()> {
+    /// Adds an object, which `see` is called with.
+    fn add(&mut self, path: &str, see: impl FnOnce(&mut SizedObject, &object::File<'_>)) -> Result<()> {
         let Some(bytes) = self.open(path)? else { return Ok(()) };
         let elf = object::File::parse(&*bytes).map_err(|error| {
             Failure::new(format!("{}: not an ELF file: {error}", self.folder.path.join(path).display()))
         })?;
         let path_of = self.folder.path.join(path);
         image::count_names(&elf, &Budget::new(&path_of, bytes.len()))?;
-        self.read.objects.push(SizedObject { path: path.to_owned(), sizes: Sizes::of(&elf) });
+        let mut object = SizedObject { path: path.to_owned(), sizes: Sizes::of(&elf) };
+        see(&mut object, &elf);
+        self.read.objects.push(object);
         Ok(())
     }
 }

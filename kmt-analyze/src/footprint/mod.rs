@@ -2,6 +2,7 @@
 
 mod build;
 mod compare;
+mod functions;
 mod linked;
 mod rows;
 mod sizes;
@@ -26,6 +27,8 @@ use crate::reports::output::Show;
 use crate::reports::run::typed;
 use crate::trace::session::Session;
 use build::Objects;
+pub use build::lined_kernel;
+use functions::FunctionObjects;
 pub use rows::{Attribute, FootprintRows};
 use rows::{Dynamic, FootprintSums, plus};
 
@@ -107,9 +110,9 @@ pub fn run(
 ) -> Result<Outcome> {
     let target = args.rings_file.as_ref().map(|path| Target { path: path.clone(), force: args.force });
     target.as_ref().map(Target::check).transpose()?;
-    let Objects { objects, refused } = objects(args, env)?;
+    let (Objects { objects, refused }, functions) = objects(args, env)?;
     warn_of_refused(&refused);
-    let dynamic = session.map(|session| dynamic(session, selection)).transpose()?;
+    let dynamic = session.map(|session| dynamic(session, selection, &functions)).transpose()?;
     let files = rows::by_file(&objects, dynamic.as_ref());
     let branch = selection.branch().unwrap_or_default();
     let depth = env.source.depth.map_or(1, usize::from);
@@ -152,10 +155,11 @@ fn limited(mut rows: FootprintRows, lines: Option<usize>) -> FootprintRows {
     rows
 }
 
-fn objects(args: &FootprintArgs, env: &Env) -> Result<Objects> {
+fn objects(args: &FootprintArgs, env: &Env) -> Result<(Objects, FunctionObjects)> {
     let source = &env.source;
+    let mut functions = FunctionObjects::default();
     let mut objects = match (&args.build, &source.vmlinux) {
-        (Some(build), _) => build::objects(build)?,
+        (Some(build), _) => build::objects(build, &mut functions)?,
         (None, Some(vmlinux)) => Objects { objects: linked::objects(vmlinux, env)?, refused: Vec::new() },
         (None, None) => {
             return Err(Failure::new("no build is given")
@@ -163,15 +167,19 @@ fn objects(args: &FootprintArgs, env: &Env) -> Result<Objects> {
         }
     };
     if let Some(directory) = &source.modules {
-        let modules = build::modules(directory)?;
+        let modules = build::modules(directory, &mut functions)?;
         objects.objects.extend(modules.objects);
         objects.refused.extend(modules.refused);
     }
-    Ok(objects)
+    Ok((objects, functions))
 }
 
-/// Slab memory by source file, or where that is not known by directory.
-fn dynamic(session: &Session<'_>, selection: &Selection) -> Result<BTreeMap<String, Dynamic>> {
+/// Slab memory by source file, or where that is not known by the object that defines the function, or by directory.
+fn dynamic(
+    session: &Session<'_>,
+    selection: &Selection,
+    functions: &FunctionObjects,
+) -> Result<BTreeMap<String, Dynamic>> {
     session.check_directories("dynamic memory by directory")?;
     let report = Grouped { report: Callers::by_source() };
     let context = Context { session, selection, limit: usize::MAX };
@@ -179,7 +187,12 @@ fn dynamic(session: &Session<'_>, selection: &Selection) -> Result<BTreeMap<Stri
     let rows = rows.map_err(|reason| Failure::new(format!("{}: {reason}", session.path.display())))?;
     let mut files: BTreeMap<String, Dynamic> = BTreeMap::new();
     for group in rows.groups.iter().flat_map(|groups| &groups.table.groups) {
-        let path = match group.path() {
+        let defined = group.text("function").and_then(|function| functions.of(function));
+        let path = match (group.text("file").and(group.path()), defined) {
+            (None, Some(object)) => Some((object, false)),
+            _ => group.path(),
+        };
+        let path = match path {
             Some((directory, true)) => format!("{directory}/inferred from names"),
             Some((path, false)) => path.to_owned(),
             None => linked::UNKNOWN.to_owned(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kmt_common::shell;
 use serde::Serialize;
 
 use super::details::Fact;
@@ -113,6 +114,7 @@ impl PageDocument<'_, '_, '_> {
             escaped(&file),
             escaped(&release)
         );
+        let file = shell::path(&self.context.session.path);
         self.findings(&mut out, &file);
         out += "<section id=time aria-labelledby=time-h><h2 id=time-h>Over time</h2>\n\
                 <noscript><p>This part needs JavaScript.</p></noscript></section>\n";
@@ -217,7 +219,7 @@ impl PageDocument<'_, '_, '_> {
             lost: lost.map(|share| share.map(|share| (1_000.0 * share).ceil() / 10.0)).collect(),
             file,
             window,
-            options: selection.options(),
+            options: selection.shell_options(),
             rounded: self.groups.iter().any(exceeds),
             groups: self.groups.iter().map(names).collect(),
             functions: &self.functions,

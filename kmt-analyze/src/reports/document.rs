@@ -1,5 +1,6 @@
 //! The frame of every report: heading, selection, trust, schema, and where it is printed.
 
+use kmt_common::shell;
 use serde::Serialize;
 
 use super::common::ReportContext;
@@ -12,7 +13,6 @@ use crate::pass::sum_of;
 use crate::render::head::Head;
 use crate::render::out::{self, Schema, print_json};
 use crate::render::screen::{Ink, Screen, page, paint};
-use crate::render::text::escaped;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -82,7 +82,7 @@ pub fn print_screen(session: &Session<'_>, screen: Screen, show: &Show) -> Resul
 /// Prints screens, each under its heading, and below them how far they can be trusted.
 fn print(session: &Session<'_>, screens: &[Titled], trust: &[String], show: &Show) -> Result<()> {
     let options: String = session.env.source.options().map(|option| option + " ").collect();
-    let file = escaped(options.as_bytes()) + &escaped(session.path.as_os_str().as_encoded_bytes());
+    let file = options + &shell::path(&session.path);
     let mut text = String::new();
     for (index, (title, screen)) in screens.iter().enumerate() {
         let is_last = index + 1 == screens.len();

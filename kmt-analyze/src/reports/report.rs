@@ -88,6 +88,11 @@ pub trait Report: clap::Args + 'static {
         context.basis().lacks(self.rests_on())
     }
 
+    /// Reason why rows have no table, if they have none: CSV has only tables.
+    fn lacks_table(&self, _rows: &Self::Rows) -> Option<String> {
+        None
+    }
+
     /// Computes the rows.
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> Self::Rows;
 
@@ -139,6 +144,8 @@ pub trait Answer {
     fn rows(&self) -> &dyn erased_serde::Serialize;
     /// The rows as a JSON object in memory: several times what its text takes.
     fn document(&self) -> Map<String, Value>;
+    /// See [`Report::lacks_table`].
+    fn lacks_table(&self) -> Option<String>;
     /// Their screen.
     fn screen(&self, context: &ReportContext<'_, '_>, view: &View) -> Screen;
 }
@@ -203,6 +210,10 @@ impl<R: Report> Answer for AnsweredReport<'_, R> {
             // Rows are structs of numbers, texts and lists: they serialize to objects, and without errors.
             _ => Map::new(),
         }
+    }
+
+    fn lacks_table(&self) -> Option<String> {
+        self.report.lacks_table(&self.rows)
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, view: &View) -> Screen {

@@ -94,7 +94,10 @@ pub fn rows_of(
     let (analysis, pending) = pass_for(context, &[report]);
     let answer = match pending.first() {
         None => Ok(Map::new()),
-        Some(pending) => pending(&ReportContext::new(context, &analysis)).map(|answer| answer.document()),
+        Some(pending) => {
+            let answer = pending(&ReportContext::new(context, &analysis));
+            answer.and_then(|answer| answer.lacks_table().map_or(Ok(answer.document()), Err))
+        }
     };
     (analysis, answer)
 }

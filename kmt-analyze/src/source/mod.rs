@@ -13,6 +13,8 @@ mod wrappers;
 
 use std::path::PathBuf;
 
+use kmt_common::shell;
+
 use crate::failure::{Failure, Result};
 
 pub use directory::{Directory, paths_above};
@@ -78,7 +80,7 @@ impl SourceArgs {
         self.vmlinux.is_some() || self.modules.is_some() || self.debug_dir.is_some()
     }
 
-    /// The debug information, as it would be given on the command line.
+    /// The debug information, as a shell would be given it.
     pub fn options(&self) -> impl Iterator<Item = String> {
         let paths = [
             ("--vmlinux", &self.vmlinux),
@@ -87,9 +89,10 @@ impl SourceArgs {
             ("--system-map", &self.system_map),
             ("--wrappers", &self.wrappers),
         ];
-        let paths =
-            paths.into_iter().filter_map(|(name, path)| Some(format!("{name} {}", path.as_ref()?.display())));
-        paths.chain(self.source_root.iter().map(|root| format!("--source-root {root}")))
+        let paths = paths
+            .into_iter()
+            .filter_map(|(name, path)| Some(format!("{name} {}", shell::path(path.as_ref()?))));
+        paths.chain(self.source_root.iter().map(|root| shell::option("--source-root", root)))
     }
 
     /// A directory, cut to the parts that are shown.

@@ -54,7 +54,7 @@ impl<'p> Arrivals<'p> {
         };
         let waits = !matches!(input, ArrivalInput::Held(_));
         let interrupt = waits.then(Interrupt::watch).transpose();
-        let interrupt = interrupt.map_err(|e| Failure::new(format!("cannot watch for signals: {e}")))?;
+        let interrupt = interrupt.map_err(|e| Failure::os("cannot watch for signals", &e))?;
         Ok(Self { path, input, interrupt, interrupted: None })
     }
 

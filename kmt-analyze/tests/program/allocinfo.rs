@@ -108,3 +108,24 @@ fn a_wrong_line_of_allocinfo_is_refused_with_its_place() {
     let output = allocinfo(&[], &[&file]);
     assert!(stderr(&output).contains("larger than 2^62"), "{}", stderr(&output));
 }
+
+#[test]
+fn a_table_without_rows_has_its_heading() {
+    let scratch = Scratch::new();
+    let file = scratch.0.join("one");
+    fs::write(&file, BEFORE).unwrap();
+    for (args, heading) in [
+        (
+            &["--csv"][..],
+            "name,function,module,bytes_before,calls_before,bytes,calls,bytes_change,calls_change,inaccurate\n",
+        ),
+        (
+            &["--csv", "--by", "dir"],
+            "name,bytes_before,calls_before,bytes,calls,bytes_change,calls_change,inaccurate\n",
+        ),
+    ] {
+        let output = allocinfo(args, &[&file, &file]);
+        assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+        assert_eq!(stdout(&output).replace("\r\n", "\n"), heading);
+    }
+}

@@ -210,3 +210,31 @@ fn a_dump_on_a_terminal_is_tame_too() {
         assert_tame(text.as_bytes(), &"dump on a terminal");
     }
 }
+
+/// All characters that reorder text, and an escape.
+const REORDERS: &str = "a\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}\u{1b}[31mb";
+
+#[test]
+fn words_of_the_command_line_are_harmless() {
+    let option = format!("--{REORDERS}");
+    for args in [
+        &["callers", "--sort", REORDERS, "x.kmt"][..],
+        &["callers", "--time", REORDERS, "x.kmt"],
+        &["callers", "--where", REORDERS, "x.kmt"],
+        &["callers", "--by", REORDERS, "x.kmt"],
+        &["callers", "--limit", REORDERS, "x.kmt"],
+        &["callers", "-l", REORDERS, "x.kmt"],
+        &["leaks", &option, "x.kmt"],
+        &["leaks", "x.kmt", REORDERS],
+        &["completions", REORDERS],
+        &[REORDERS],
+        &[REORDERS, "--json", "--nonsense"],
+    ] {
+        let output =
+            std::process::Command::new(env!("CARGO_BIN_EXE_kmt-analyze")).args(args).output().unwrap();
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{args:?}: {output:?}");
+        assert!(!output.stderr.is_empty(), "{args:?}");
+        assert_tame(&output.stderr, &args);
+        assert_tame(&output.stdout, &args);
+    }
+}

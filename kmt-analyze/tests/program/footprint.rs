@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use object::{Object, ObjectSection, SectionFlags};
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 
@@ -292,4 +292,68 @@ fn builds_are_compared_by_symbol() {
     assert_eq!(over("1").status.code(), Some(i32::from(grown > 1)));
     let lacks = run(&["footprint"], &objects().join("vmlinux.x86_64"));
     assert!(!lacks.status.success());
+}
+
+#[test]
+fn functions_are_in_the_objects_that_define_them() {
+    let scratch = Scratch::new();
+    let made = Made::read("vmlinux.x86_64");
+    let file = scratch.0.join("trace.kmt");
+    fs::write(&file, made.trace(&[]).0).unwrap();
+    let build = scratch.0.join("build");
+    let place = |path: &str| {
+        let place = build.join(path);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::copy(objects().join("x86_64.ko"), &place).unwrap();
+        place
+    };
+    let object = place("own/place/super.o");
+    fs::write(build.join("vmlinux.a"), thin_archive(&["own/place/super.o"])).unwrap();
+    let bytes = fs::read(&object).unwrap();
+    let elf = object::File::parse(bytes.as_slice()).unwrap();
+    let defined = elf.symbols().filter(|s| s.kind() == SymbolKind::Text && s.section_index().is_some());
+    let defined: Vec<String> = defined.map(|symbol| symbol.name().unwrap().to_owned()).collect();
+    let callers = json(&["callers", "--by", "function", "--json"], &file);
+    let of_object = callers["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|group| defined.iter().any(|name| group["function"] == name.as_str()));
+    let expected: u64 = of_object.map(|group| number(group, "bytes_alloc")).sum();
+    assert!(expected > 0, "{callers}");
+    let args = ["footprint", "--json", "--build", build.to_str().unwrap()];
+    let all = json(&args, &file);
+    check_sums(&all);
+    let found = all["rows"].as_array().unwrap().iter().find(|row| row["path"] == "own").unwrap();
+    assert_eq!(number(found, "total_dynamic"), expected, "{all}");
+    let below = json(&[&args[..], &["--start-branch", "own", "--depth", "2"]].concat(), &file);
+    assert_eq!(below["rows"][0]["path"], "own/place/super", "{below}");
+    // A name that two objects define shows neither of them.
+    place("other/place/super.o");
+    fs::write(build.join("vmlinux.a"), thin_archive(&["own/place/super.o", "other/place/super.o"])).unwrap();
+    let twice = json(&args, &file);
+    check_sums(&twice);
+    for directory in ["own", "other"] {
+        let row = twice["rows"].as_array().unwrap().iter().find(|row| row["path"] == directory).unwrap();
+        assert_eq!(number(row, "total_dynamic"), 0, "{twice}");
+    }
+    // The same names in a module: of that module alone.
+    let made = Made::read("x86_64");
+    fs::write(&file, made.trace(&[]).0).unwrap();
+    fs::write(build.join("vmlinux.a"), thin_archive(&["own/place/super.o"])).unwrap();
+    let modules = scratch.0.join("modules");
+    fs::create_dir_all(modules.join("a/module")).unwrap();
+    // Without debug information.
+    let mut bytes = bytes;
+    while let Some(at) = bytes.windows(11).position(|name| name == b".debug_info") {
+        bytes[at + 1] = b'x';
+    }
+    fs::write(modules.join("a/module/ext9.ko"), bytes).unwrap();
+    let with_modules = json(&[&args[..], &["--modules", modules.to_str().unwrap()]].concat(), &file);
+    let dynamic = |path: &str| {
+        let row = with_modules["rows"].as_array().unwrap().iter().find(|row| row["path"] == path);
+        number(row.unwrap_or_else(|| panic!("{path} of {with_modules}")), "total_dynamic")
+    };
+    assert_eq!(dynamic("own"), 0);
+    assert!(dynamic("a") > 0);
 }

@@ -9,6 +9,7 @@ mod cache_names;
 mod cgroups;
 mod charts;
 mod cli;
+mod commands;
 mod debug_information;
 mod diff_modules;
 mod documents;

@@ -20,6 +20,11 @@ fn page(args: &[&str], file: &Path) -> String {
     stdout(&output)
 }
 
+/// Facts of a page that its script reads.
+pub fn about(page: &str) -> Value {
+    Numbers::of(page).about
+}
+
 fn from_base64(text: &str) -> Vec<u8> {
     const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits: Vec<u32> =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::files::{Scratch, at, convert, json, run, stdout};
+use crate::support::files::{Scratch, at, convert, json, run, stderr, stdout};
 use serde_json::Value;
 
 fn capture() -> PathBuf {
@@ -154,4 +154,20 @@ fn perfs_rule_finds_callers_in_stacks_of_ftrace() {
         callers.len() == 4 && callers.iter().all(|name| *name == "__alloc_frozen_pages_noprof"),
         "{callers:?}"
     );
+}
+
+#[test]
+fn a_call_graph_without_stacks_is_refused_as_a_table() {
+    let scratch = Scratch::new();
+    let file = of_text(&scratch, &text("").replace("5: <stack trace>", "4: other: x\n#"));
+    for (args, remedy) in [
+        (&["callgraph", "--csv"][..], "record with --stack 'kmem:kmalloc' --stack 'kmem:kmem_cache_alloc'"),
+        (&["export", "ndjson", "--of", "callgraph"], "--stack 'kmem:kmalloc'"),
+    ] {
+        let output = run(args, &file);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stdout(&output));
+        assert!(stderr(&output).contains(remedy), "{args:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{args:?}");
+    }
+    assert_eq!(run(&["callgraph", "--pages", "--csv"], &file).status.code(), Some(0));
 }

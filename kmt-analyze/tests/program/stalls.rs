@@ -318,3 +318,37 @@ fn ctrl_c_ends_with_the_sums() {
         drop(input);
     }
 }
+
+#[test]
+fn shrinkers_of_one_function_are_one_sum_of_followed_stalls() {
+    let scratch = Scratch::new();
+    let (input, file) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+    let shrink = |begin: u64, end: u64, function: &str, shrinker: &str| {
+        let head = |time: u64| format!("            sh-10      [000] ..... {:>5}.{:06}: ", 1, time);
+        format!(
+            "{}mm_shrink_slab_start: {function}+0x0/0x10 {shrinker}: nid: 0 objects to shrink 1 gfp_flags GFP_KERNEL \
+             cache items 1 delta 0 total_scan 1 priority 12\n\
+             {}mm_shrink_slab_end: {function}+0x0/0x10 {shrinker}: nid: 0 unused scan count 0 new scan count 0 \
+             total_scan 1 last shrinker return val 0\n",
+            head(begin),
+            head(end)
+        )
+    };
+    let text = [
+        shrink(100, 300, "several", "ffff888100009000"),
+        shrink(400, 500, "several", "ffff888100001000"),
+        shrink(600, 650, "several", "ffff888100009000"),
+        shrink(700, 720, "alone", "ffff888100005000"),
+    ];
+    fs::write(&input, format!("# tracer: nop\n#\n{}", text.concat())).unwrap();
+    convert(&input, &file, None).unwrap();
+    let live = stdout(&run(&["latency", "--follow"], &file));
+    let (lines, sums) = live.split_once("\n\n").unwrap();
+    let numbered = |number: usize| lines.matches(&format!("shrinker several #{number} of ")).count();
+    assert_eq!((numbered(1), numbered(2)), (2, 1), "{live}");
+    assert_eq!(
+        sums,
+        "shrinker several, 2 shrinkers: 3 stalls, 350 us in total, the longest 200 us\n\
+         shrinker alone: 1 stall, 20 us in total, the longest 20 us\n"
+    );
+}

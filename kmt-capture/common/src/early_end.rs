@@ -65,7 +65,7 @@ impl Unfinished {
         name: &OsString,
         make: impl FnOnce() -> Result<(T, Option<FileId>)>,
     ) -> Result<(T, Self)> {
-        install_handlers().map_err(|e| Failure::new(format!("cannot watch for signals: {e}")))?;
+        install_handlers().map_err(|e| Failure::os("cannot watch for signals", &e))?;
         let mut entries = entries();
         let (made, file) = make()?;
         let number = entries.next;
@@ -112,7 +112,7 @@ impl Entry {
 }
 
 /// Wakes the thread. The bytes in it carry no information.
-static WAKER: OnceLock<Option<UnixStream>> = OnceLock::new();
+static WAKER: OnceLock<std::result::Result<UnixStream, Option<i32>>> = OnceLock::new();
 
 /// Finds the file of a mapping in which an access failed; the path is `None` if it is unknown.
 pub(crate) type Faulted = fn() -> Option<Option<PathBuf>>;
@@ -127,14 +127,14 @@ pub(crate) fn watch_faults(faulted: Faulted) {
 /// Wakes the thread that ends the program; starts it at the first call.
 pub(crate) fn waker() -> io::Result<&'static UnixStream> {
     let start = || {
-        let (receiver, sender) = UnixStream::pair().ok()?;
-        thread::Builder::new().name("early end".into()).spawn(|| wait(receiver)).ok()?;
-        Some(sender)
+        let (receiver, sender) = UnixStream::pair()?;
+        thread::Builder::new().name("early end".into()).spawn(|| wait(receiver))?;
+        Ok(sender)
     };
     WAKER
-        .get_or_init(start)
+        .get_or_init(|| start().map_err(|error: io::Error| error.raw_os_error()))
         .as_ref()
-        .ok_or_else(|| io::Error::other("cannot start a thread that watches for signals"))
+        .map_err(|errno| errno.map_or(io::ErrorKind::Other.into(), io::Error::from_raw_os_error))
 }
 
 /// True if memory ran out.
@@ -143,7 +143,7 @@ static OUT_OF_MEMORY: AtomicBool = AtomicBool::new(false);
 /// Has the thread remove unfinished files and end the process with code 1, if it is running; allocates nothing.
 pub(crate) fn end_without_memory() -> bool {
     OUT_OF_MEMORY.store(true, Ordering::SeqCst);
-    let Some(Some(waker)) = WAKER.get() else { return false };
+    let Some(Ok(waker)) = WAKER.get() else { return false };
     rustix::io::write(waker, &[0]).is_ok()
 }
 

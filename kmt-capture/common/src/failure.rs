@@ -4,13 +4,26 @@ use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
+use rustix::io::Errno;
+
 use crate::text::line;
+
+/// Remedies where too many files are open: by this process, in the whole system.
+const REMEDIES: [(Errno, &str); 2] = [
+    (Errno::MFILE, "raise the limit on open files of this shell, such as with `ulimit -n 1024`"),
+    (
+        Errno::NFILE,
+        "close other programs, or raise the limit on open files of the system: sysctl fs.file-max",
+    ),
+];
 
 /// Reason why the program fails.
 #[derive(Debug)]
 pub struct Failure {
     what: String,
     hint: Option<String>,
+    /// The hint is the remedy whatever was tried.
+    is_settled: bool,
 }
 
 /// A result whose error ends the program.
@@ -19,12 +32,24 @@ pub type Result<T> = std::result::Result<T, Failure>;
 impl Failure {
     /// A failure with the message `what`.
     pub fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: None }
+        Self { what: what.into(), hint: None, is_settled: false }
     }
 
     /// A failure of `action` on a file.
     pub fn io(action: &str, path: &Path, error: &std::io::Error) -> Self {
-        Self::new(format!("{action} {}: {error}", path.display()))
+        Self::os(format!("{action} {}", path.display()), error)
+    }
+
+    /// The failure `what` by an error of the system. If files are open up to a limit, that is the reason whatever was tried,
+    /// and other hints are not given.
+    pub fn os(what: impl fmt::Display, error: &std::io::Error) -> Self {
+        let failure = Self::new(format!("{what}: {error}"));
+        let errno = error.raw_os_error();
+        let remedy = REMEDIES.iter().find(|(limit, _)| errno == Some(limit.raw_os_error()));
+        match remedy {
+            Some((_, remedy)) => Self { is_settled: true, hint: Some((*remedy).to_owned()), ..failure },
+            None => failure,
+        }
     }
 
     /// The fact, without the remedy.
@@ -34,7 +59,9 @@ impl Failure {
 
     /// With what the user can do about it.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        if !self.is_settled {
+            self.hint = Some(hint.into());
+        }
         self
     }
 }

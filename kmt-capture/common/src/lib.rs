@@ -20,6 +20,8 @@ pub mod output;
 pub mod quantity;
 pub mod recovery;
 pub mod setting_change;
+pub mod shell;
 pub mod text;
 pub mod unseen_frees;
+pub mod usage;
 pub mod version;

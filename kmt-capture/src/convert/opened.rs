@@ -107,7 +107,7 @@ fn with_program(path: &Path, bytes: &[u8], program: &str, most: u64) -> Result<V
     let mut child =
         Command::new(program).arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(
             |e| {
-                Failure::new(format!("{} is compressed, and {program} cannot be run: {e}", path.display()))
+                Failure::os(format!("{} is compressed, and {program} cannot be run", path.display()), &e)
                     .hint(format!("install {program}, or decompress the file elsewhere"))
             },
         )?;

@@ -56,6 +56,17 @@ pub struct Directory {
     parent: Option<Folder>,
 }
 
+/// Number of a CPU as the kernel writes it; the largest one is not a CPU.
+fn cpu_number(digits: &str) -> Option<u32> {
+    let cpu = digits.parse::<u32>().ok().filter(|&cpu| cpu < u32::MAX)?;
+    (cpu.to_string() == digits).then_some(cpu)
+}
+
+fn not_a_cpu(path: &Path) -> Failure {
+    Failure::new(format!("{}: its name has not the number of a CPU", path.display()))
+        .hint("remove it, or name it as the kernel does: cpu0, cpu1 …")
+}
+
 fn is_root(folder: &Folder) -> Result<bool> {
     Ok(folder.folder("per_cpu")?.is_some() || folder.file("events/header_page")?.is_some())
 }
@@ -139,7 +150,12 @@ impl Directory {
     pub fn cpus(&self) -> Result<Vec<CpuFiles>> {
         let mut cpus = Vec::new();
         for name in self.root.names("per_cpu")? {
-            let Some(cpu) = name.to_str().and_then(|n| n.strip_prefix("cpu")?.parse().ok()) else { continue };
+            let Some(number) = name.to_str().and_then(|name| name.strip_prefix("cpu")) else { continue };
+            if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+                continue;
+            }
+            let cpu =
+                cpu_number(number).ok_or_else(|| not_a_cpu(&self.root.path.join("per_cpu").join(&name)))?;
             let file = |name: &str| format!("per_cpu/cpu{cpu}/{name}");
             let name = file("trace_pipe_raw");
             let Some((_, raw_len)) = self.root.file(&name)? else { continue };

@@ -30,7 +30,7 @@ pub struct Signals {
 impl Signals {
     /// Takes the signals over.
     pub fn new() -> Result<Self> {
-        let failed = |e: std::io::Error| Failure::new(format!("cannot watch for signals: {e}"));
+        let failed = |e: std::io::Error| Failure::os("cannot watch for signals", &e);
         let mut ids = Vec::new();
         let mut watch = |signals: &[i32]| -> std::io::Result<UnixStream> {
             let (stream, sender) = UnixStream::pair()?;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use kmt_common::shell;
 use kmt_common::text::count;
 use kmt_format::kernel::CpuStats;
 use kmt_format::write::Loss;
@@ -140,7 +141,7 @@ fn report(
             cost => console.print(format_args!("cost of recording: {cost}")),
         }
         if path.is_file() {
-            console.print(format_args!("kmt-analyze {}", path.display()));
+            console.print(format_args!("kmt-analyze {}", shell::path(path)));
         }
     }
     let is_changed = ended.changes > 0;

@@ -63,7 +63,7 @@ impl Connection {
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         ignore_ctrl_c(&mut command);
         let failed = |e: std::io::Error| {
-            Failure::new(format!("starting {program}: {e}"))
+            Failure::os(format!("starting {program}"), &e)
                 .hint("install it, or give another command with --via")
         };
         let mut child = command.spawn().map_err(failed)?;

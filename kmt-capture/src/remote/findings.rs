@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use kmt_common::shell;
+
 /// Prints the findings of a file, or the command that does.
 pub fn print(path: &Path) {
     if path.is_file() {
@@ -10,7 +12,7 @@ pub fn print(path: &Path) {
         let file = if begins(path) { Path::new(".").join(path) } else { path.to_owned() };
         match Command::new(program()).arg(&file).status() {
             Ok(_) => kmt_common::tell!("{}", path.display()),
-            Err(_) => kmt_common::tell!("kmt-analyze {}", file.display()),
+            Err(_) => kmt_common::tell!("kmt-analyze {}", shell::path(path)),
         }
     }
 }

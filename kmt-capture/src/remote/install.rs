@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
+use kmt_common::shell::quoted;
 use kmt_common::tell;
 
 use super::binary::{self, Binary};
 use super::facts::{RemoteFacts, RemoteFolder};
 use super::shell::{ANSWER, Shell};
-use super::words::quoted;
 use super::{RemoteOptions, cut_reason};
 use crate::failure::{Failure, Result};
 use crate::record::line::PROGRAM;

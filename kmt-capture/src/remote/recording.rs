@@ -4,12 +4,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
+use kmt_common::shell::quoted;
 use kmt_common::tell;
 
 use super::shell::{ANSWER, Shell};
 use super::stream::{Ended, Receiver, StreamBounds, receive};
 use super::verdict::{Verdict, end_in_place, unusable, verdict};
-use super::words::quoted;
 use super::{RemoteOptions, convert_received, cut_reason};
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::Output;

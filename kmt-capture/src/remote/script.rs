@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use kmt_common::shell::quoted;
 use kmt_common::tell;
 
 use super::checksum::cksum;
@@ -12,7 +13,6 @@ use super::connection::Came;
 use super::facts::RemoteFacts;
 use super::shell::Shell;
 use super::space::Space;
-use super::words::quoted;
 use super::{RemoteOptions, convert_received, cut_reason};
 use crate::failure::{Failure, Outcome, Result};
 use crate::record::RecordOptions;

@@ -3,9 +3,10 @@
 use std::io::Read;
 use std::time::{Duration, Instant};
 
+use kmt_common::shell::quoted;
+
 use super::connection::Connection;
 use super::facts::{self, RemoteFacts, RemoteFolder};
-use super::words::quoted;
 use crate::failure::{Failure, Result};
 
 /// Functions for the target's shell.

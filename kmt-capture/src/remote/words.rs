@@ -28,25 +28,10 @@ pub fn split(text: &str) -> Result<Vec<String>, String> {
     if words.is_empty() { Err("no command".to_owned()) } else { Ok(words) }
 }
 
-/// A word as the target's shell reads it.
-pub fn quoted(word: &[u8]) -> Vec<u8> {
-    let is_plain = |&b: &u8| b.is_ascii_alphanumeric() || b"-_./:=,+@%".contains(&b);
-    if !word.is_empty() && word.iter().all(is_plain) {
-        return word.to_vec();
-    }
-    let mut out = vec![b'\''];
-    for &byte in word {
-        match byte {
-            b'\'' => out.extend_from_slice(b"'\\''"),
-            _ => out.push(byte),
-        }
-    }
-    out.push(b'\'');
-    out
-}
-
 #[cfg(test)]
 mod tests {
+    use kmt_common::shell::quoted;
+
     use super::*;
 
     #[test]

@@ -44,6 +44,12 @@ fn with_stacks(pages: bool) -> &'static str {
     }
 }
 
+/// No allocation that is selected has a stack.
+fn without_stacks(pages: bool) -> String {
+    let what = if pages { "page" } else { "slab" };
+    format!("no {what} allocation has a stack: {}", with_stacks(pages))
+}
+
 impl Report for CallGraph {
     type Handles = (Option<Handle<Calls>>, Option<Handle<PageGroups>>);
     type Rows = CallGraphRows;
@@ -88,6 +94,10 @@ impl Report for CallGraph {
         let pages = handles.1.map(|pages| pages::calls(analysis.get(pages), analysis.page_size.0));
         let calls = handles.0.map(|calls| analysis.get(calls)).or(pages.as_ref());
         calls.map_or(CallGraphRows { callgraph: None }, |calls| rows::compute(context, calls, self))
+    }
+
+    fn lacks_table(&self, rows: &CallGraphRows) -> Option<String> {
+        rows.callgraph.is_none().then(|| without_stacks(self.pages))
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &CallGraphRows, view: &View) -> Screen {

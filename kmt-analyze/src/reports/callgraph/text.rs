@@ -12,8 +12,8 @@ const INDENT_MAX: usize = 12;
 /// The call graph, and its heaviest branch.
 pub fn screen(rows: &CallGraphRows, pages: bool, view: &View) -> Screen {
     let Some(graph) = &rows.callgraph else {
-        let what = if pages { "page" } else { "slab" };
-        return Screen::new(format!("No {what} allocation has a stack: {}.", super::with_stacks(pages)));
+        let sentence = super::without_stacks(pages);
+        return Screen::new(format!("{}.", sentence.replacen("no ", "No ", 1)));
     };
     let mut screen = Screen::new(answer(graph, view));
     screen.table(tree(graph));

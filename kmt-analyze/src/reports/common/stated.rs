@@ -1,5 +1,6 @@
 //! The selection of a report, and the amount of events that it leaves.
 
+use kmt_common::shell;
 use kmt_format::read::Trace;
 use serde::Serialize;
 
@@ -116,18 +117,28 @@ impl Selection {
             || self.without_recorder
     }
 
-    /// As it would be given on the command line.
+    /// As it would be given on the command line, one option each, for people and machines.
     pub fn options(&self) -> Vec<String> {
+        self.options_with(|name, value| format!("{name} {}", escaped(value.as_bytes())))
+    }
+
+    /// The same as a shell would be given it.
+    pub fn shell_options(&self) -> Vec<String> {
+        self.options_with(shell::option)
+    }
+
+    fn options_with(&self, option: impl Fn(&str, &str) -> String) -> Vec<String> {
+        let option = |name: &str, value: &dyn ToString| option(name, &value.to_string());
         let mut out = Vec::new();
-        out.extend(self.time.iter().map(|t| format!("--time {t}")));
+        out.extend(self.time.iter().map(|t| option("--time", t)));
         out.extend(
-            self.at.iter().map(|t| format!("--at {}", t.to_string().split("..").next().unwrap_or_default())),
+            self.at.iter().map(|t| option("--at", &t.to_string().split("..").next().unwrap_or_default())),
         );
-        out.extend(self.pids.iter().map(|p| format!("--pid {p}")));
-        out.extend(self.comms.iter().map(|c| format!("--comm {}", escaped(c.as_bytes()))));
+        out.extend(self.pids.iter().map(|p| option("--pid", p)));
+        out.extend(self.comms.iter().map(|c| option("--comm", c)));
         out.extend(self.children.then(|| "--children".to_owned()));
-        out.extend(self.cpus.iter().map(|c| format!("--cpu {c}")));
-        out.extend(self.conditions().map(|t| format!("--where {}", escaped(t.to_string().as_bytes()))));
+        out.extend(self.cpus.iter().map(|c| option("--cpu", c)));
+        out.extend(self.conditions().map(|t| option("--where", &t)));
         out.extend(self.without_recorder.then(|| "--without-recorder".to_owned()));
         out
     }

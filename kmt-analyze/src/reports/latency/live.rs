@@ -1,6 +1,6 @@
 //! `latency --follow`: stalls over a threshold as they end, with their events, and sums at the end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use kmt_common::quantity::Span;
@@ -212,22 +212,45 @@ impl<'r> LiveNames<'r> {
     }
 }
 
+/// Stalls of a kind; shrinkers of one function are one kind.
+#[derive(Default)]
+struct KindSums {
+    count: u64,
+    total: u64,
+    max: u64,
+    /// Shrinkers of the function.
+    shrinkers: HashSet<Option<u64>>,
+}
+
 /// All stalls by kind, also those below the threshold; those with the largest sum first.
 fn sums(sums: &StallSums, pids: &[i32], names: &LiveNames<'_>) -> String {
-    let mut kinds: HashMap<Stall, (u64, u64, u64)> = HashMap::new();
+    let mut kinds: HashMap<Stall, KindSums> = HashMap::new();
     for ((stall, pid), waits) in &sums.by_task {
         if pids.is_empty() || pids.contains(pid) {
-            let kind = kinds.entry(*stall).or_default();
-            *kind = (kind.0 + waits.count, kind.1.saturating_add(waits.total), kind.2.max(waits.max));
+            // Numbers of shrinkers are in the order of their first stalls: sums do not have them.
+            let (kind, shrinker) = match *stall {
+                Stall::Shrinker(function, shrinker) => (Stall::Shrinker(function, None), Some(shrinker)),
+                other => (other, None),
+            };
+            let kind = kinds.entry(kind).or_default();
+            kind.count += waits.count;
+            kind.total = kind.total.saturating_add(waits.total);
+            kind.max = kind.max.max(waits.max);
+            kind.shrinkers.extend(shrinker);
         }
     }
     let mut kinds: Vec<_> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(stall, (_, total, _))| (std::cmp::Reverse(*total), *stall));
+    kinds.sort_by_key(|(stall, kind)| (std::cmp::Reverse(kind.total), *stall));
     let mut text = String::new();
-    for (stall, (count, total, max)) in &kinds {
-        let (total, max) = (rounded(*total, names.view.unit), rounded(*max, names.view.unit));
-        let stalls = counted(*count, "stall", "stalls");
-        text.push_str(&format!("{}: {stalls}, {total} in total, the longest {max}\n", names.stall(*stall)));
+    for (stall, kind) in &kinds {
+        let (total, max) = (rounded(kind.total, names.view.unit), rounded(kind.max, names.view.unit));
+        let stalls = counted(kind.count, "stall", "stalls");
+        let several = match kind.shrinkers.len() {
+            0 | 1 => String::new(),
+            several => format!(", {several} shrinkers"),
+        };
+        let name = names.stall(*stall);
+        text.push_str(&format!("{name}{several}: {stalls}, {total} in total, the longest {max}\n"));
     }
     match kinds.is_empty() {
         true => "No stalls.\n".to_owned(),

@@ -12,6 +12,7 @@ use super::special::{inherited, is_stdout, open_special};
 use super::{Output, PartFile};
 use crate::early_end::Unfinished;
 use crate::failure::{Failure, Result};
+use crate::shell;
 
 /// Destination of an output, and permission to replace a file.
 #[derive(Debug, Clone)]
@@ -155,6 +156,6 @@ pub(super) fn already_there(path: &Path) -> Failure {
 fn cut_off(part: &Path) -> Failure {
     Failure::new(format!("{} is the file of an interrupted recording", part.display())).hint(format!(
         "`kmt-capture convert {} -o FILE.kmt` saves its events; --force overwrites it",
-        part.display()
+        shell::path(part)
     ))
 }

@@ -32,6 +32,7 @@ use super::tasks::TaskNames;
 use super::{Cost, RecordOptions, description, snapshot};
 use crate::failure::{Failure, Result};
 use crate::uuid::Identity;
+use kmt_common::shell;
 use kmt_common::text::count;
 
 /// Memory that the file needs while it is written, for each CPU and for the index.
@@ -378,7 +379,7 @@ impl Recorder {
                 "{} has the {} recorded until then: kmt-analyze {}",
                 part.display(),
                 count(events_written, "event"),
-                part.display()
+                shell::path(part)
             )),
             None => failure,
         });
