@@ -1249,7 +1249,9 @@ fn what_the_snippet_saves_is_converted() {
     let script = Command::new(env!("CARGO_BIN_EXE_kmt-capture")).arg("snippet").output().unwrap().stdout;
     fs::write(bench.path("snippet.sh"), script).unwrap();
     let saved = bench.path("saved");
-    let mut load = Command::new("sh").args(["-c", &bench.endless(&load(1))]).spawn().unwrap();
+    // 20,000 events at a time, so that a script that has to wait for a CPU loses none: 64 MiB hold a million.
+    let work = bench.endless(&format!("{}; sleep 0.2", load(1)));
+    let mut load = Command::new("sh").args(["-c", &work]).spawn().unwrap();
     let output = Command::new("sh")
         .arg(bench.path("snippet.sh"))
         .arg(&saved)

@@ -59,7 +59,7 @@ impl Folder {
         regular(&self.path.join(name), |flags| self.below(name, flags))
     }
 
-    /// Names in a directory below it, sorted; none if there is no such directory.
+    /// Names in a directory below it, sorted; empty if the directory is missing.
     pub fn names(&self, name: &str) -> Result<Vec<OsString>> {
         Ok(self.entries(name)?.into_iter().map(|(name, _)| name).collect())
     }

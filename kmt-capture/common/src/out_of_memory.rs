@@ -26,27 +26,31 @@ pub struct Checked {
 // SAFETY: each call is passed to `System` unchanged, and its result is returned unchanged unless it is null; then the
 // call does not return. `end` allocates nothing, so it does not call the allocator again.
 unsafe impl GlobalAlloc for Checked {
+    // SAFETY: the caller promises a layout of a size that is not 0.
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises about the layout are those of `System`.
         self.checked(unsafe { System.alloc(layout) }, layout.size())
     }
 
+    // SAFETY: the caller promises a layout of a size that is not 0.
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: the caller's promises about the layout are those of `System`.
         self.checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
+    // SAFETY: the caller promises a block of this allocator with this layout, and a new size that is not 0.
     #[inline]
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: all blocks are of `System`, so the caller's promises about this one and the layout are those of `System`.
         self.checked(unsafe { System.realloc(at, layout, size) }, size)
     }
 
+    // SAFETY: the caller promises a block of this allocator with this layout, which is not used any more.
     #[inline]
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: all blocks are of `System`, so the caller's promises about this one are those of `System`.
         unsafe { System.dealloc(at, layout) }
     }
 }

@@ -31,7 +31,7 @@ pub fn word(word: impl AsRef<[u8]>) -> String {
     }
 }
 
-/// A path as an argument: one that begins with a dash is no option.
+/// A path as an argument: a leading dash does not make it an option.
 pub fn path(path: &Path) -> String {
     let bytes = path.as_os_str().as_encoded_bytes();
     match bytes {

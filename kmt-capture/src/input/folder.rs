@@ -1,4 +1,4 @@
-//! A directory made by others, with a limit for what is read of it.
+//! A directory made by others, with a limit on the bytes that are read from it.
 
 use std::fs::File;
 use std::io::Read;

@@ -190,7 +190,7 @@ struct Watch {
     inotify: OwnedFd,
     /// Names of the directories, by number of the watch.
     dirs: BTreeMap<i32, String>,
-    /// They stay open: the kernel forgets directories of events that nobody has open, and the watch with them.
+    /// They stay open: the kernel frees directories of events that are not open, and the watches on them.
     _open: Vec<TraceDir>,
 }
 

@@ -15,8 +15,7 @@ use crate::tell;
 /// Opens a device or a pipe. Another user of the directory may have replaced it by a link or a regular file since it was
 /// checked; such a file is refused.
 ///
-/// Its owner receives what is written. So it belongs to us or root, in a directory where nobody else can put another one in its
-/// place.
+/// Its owner receives what is written. So it belongs to us or root, in a directory where no other user can replace it.
 pub(super) fn open_special(entry: &DirEntry) -> Result<File> {
     let path = &entry.path;
     entry.check_folder()?;

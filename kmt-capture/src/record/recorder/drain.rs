@@ -35,7 +35,7 @@ impl Recorder {
         let _ = poll(&mut fds, Some(&timeout));
     }
 
-    /// Empties all buffers, or goes on with that the next time: symbols, names and counters are due meanwhile.
+    /// Empties all buffers, or stops after 100 ms and continues in the next round: symbols, names and counters are due meanwhile.
     pub(super) fn drain_round(&mut self) -> Result<()> {
         let start = Instant::now();
         if !self.has_rest {

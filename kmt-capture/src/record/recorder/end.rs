@@ -32,7 +32,7 @@ impl Recorder {
             self.drain_round()?;
             self.cpus.iter().any(|cpu| cpu.drained > 0)
         } {}
-        // Nobody has to switch our events on again.
+        // A write after the stop is a change by another process, too.
         self.notice_writes()?;
         if self.room.reached.is_some() {
             self.left = self.leave_the_rest()?;
