@@ -37,7 +37,8 @@ impl EarlyEnd {
 
     pub(crate) fn of(contents: &Contents<'_>) -> Option<Self> {
         let pairs = contents.metadata.pairs.iter().filter(|(key, _)| key == Self::KEY);
-        let recorded = pairs.map(|(_, value)| Self::parse(value));
+        let cpus_max = contents.limits.streams as usize;
+        let recorded = pairs.map(|(_, value)| Self::parse(value, cpus_max));
         recorded.chain((!contents.finished).then(|| Self::measured(contents))).reduce(Self::earlier)
     }
 
@@ -67,14 +68,15 @@ impl EarlyEnd {
         Self { complete_until }
     }
 
-    /// The value of the pair. Lines that are none of it are passed over.
-    fn parse(value: &[u8]) -> Self {
+    /// The value of the pair, with as many CPUs as a file may have: each costs readers a row. Lines that are none of it are
+    /// passed over.
+    fn parse(value: &[u8], cpus_max: usize) -> Self {
         let text = core::str::from_utf8(value).unwrap_or_default();
         let row = |line: &str| {
             let (cpu, until) = line.split_once(' ')?;
             Some((cpu.parse().ok()?, until.parse().ok()))
         };
-        Self { complete_until: text.lines().filter_map(row).collect() }
+        Self { complete_until: text.lines().filter_map(row).take(cpus_max).collect() }
     }
 
     /// The value of the pair `recovery.end`.
@@ -99,9 +101,10 @@ mod tests {
         let end = |rows: &[(u32, Option<u64>)]| EarlyEnd { complete_until: rows.iter().copied().collect() };
         let one = end(&[(0, Some(5)), (1, None), (7, Some(u64::MAX))]);
         assert_eq!(one.to_text(), "0 5\n1 -\n7 18446744073709551615\n");
-        assert_eq!(EarlyEnd::parse(one.to_text().as_bytes()), one);
-        assert_eq!(EarlyEnd::parse(b"x\n3 4\n\xff"), EarlyEnd::default(), "not UTF-8");
-        assert_eq!(EarlyEnd::parse(b"x\n3 4\n-1 2"), end(&[(3, Some(4))]));
+        assert_eq!(EarlyEnd::parse(one.to_text().as_bytes(), 3), one);
+        assert_eq!(EarlyEnd::parse(b"x\n3 4\n\xff", 9), EarlyEnd::default(), "not UTF-8");
+        assert_eq!(EarlyEnd::parse(b"x\n3 4\n-1 2", 9), end(&[(3, Some(4))]));
+        assert_eq!(EarlyEnd::parse(one.to_text().as_bytes(), 1), end(&[(0, Some(5))]), "a limit on CPUs");
         let both = one.earlier(end(&[(0, Some(9)), (1, Some(2)), (2, Some(1)), (7, Some(8))]));
         assert_eq!(both, end(&[(0, Some(5)), (1, None), (2, Some(1)), (7, Some(8))]));
     }

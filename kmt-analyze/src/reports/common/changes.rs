@@ -1,6 +1,6 @@
 //! The sentence about changes of a recording by other processes.
 
-use crate::render::text::{escaped, time};
+use crate::render::text::{shown, time};
 use crate::render::words::counted;
 use crate::trace::session::Session;
 
@@ -13,11 +13,7 @@ pub fn sentence(session: &Session<'_>) -> Option<String> {
     let named = changes.iter().take(NAMED_MAX);
     let mut named: Vec<String> = named
         .map(|change| {
-            format!(
-                "{} at {}",
-                escaped(change.setting.describe().as_bytes()),
-                time(change.to, session.unit())
-            )
+            format!("{} at {}", shown(change.setting.describe().as_bytes()), time(change.to, session.unit()))
         })
         .collect();
     if named.is_empty() {
