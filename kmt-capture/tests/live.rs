@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use kmt_format::read::{Event, StackJoiner, Trace};
 use kmt_format::schema::Role;
-use support::alone::{Alone, TRACING, is_foreign, recordings_of_others};
+use support::alone::{Alone, TRACING, is_foreign, is_recording, recordings_of_others};
 
 /// One recording test at a time, in a folder of its own, beside an instance that must stay as it is.
 struct Bench {
@@ -376,10 +376,9 @@ fn gone_after(recorder: u32) -> Duration {
 
 /// Waits until a recorder records.
 fn recording(recorder: u32) -> PathBuf {
-    let is_on = |dir: &PathBuf| fs::read_to_string(dir.join("tracing_on")).is_ok_and(|on| on.trim() == "1");
     let found = (0..500).find_map(|_| {
         std::thread::sleep(Duration::from_millis(10));
-        instance_of(recorder).filter(is_on)
+        instance_of(recorder).filter(|dir| is_recording(dir))
     });
     found.expect("it does not record")
 }

@@ -44,8 +44,10 @@ pub fn grouped(cli: Command) -> Command {
     let list = list(&cli);
     let hide = |arg: clap::Arg| {
         let is_shared = [Some(SELECTION), Some(SOURCE)].contains(&arg.get_help_heading());
-        let is_compat =
-            matches!(arg.get_id().as_str(), "compat" | "slab" | "page" | "caller" | "alloc" | "lines");
+        let is_compat = matches!(
+            arg.get_id().as_str(),
+            "compat" | "slab" | "page" | "caller" | "alloc" | "sort" | "lines"
+        );
         if is_shared || is_compat { arg.hide(true) } else { arg }
     };
     cli.mut_args(hide).before_help(list).help_template(TEMPLATE)

@@ -31,6 +31,10 @@ fn perf_kmem_prints_the_same() {
         &["--page"],
         &["--page", "--caller", "--alloc"],
         &["--slab", "--page", "--caller"],
+        &["--slab", "--caller", "-s", "pingpong,hit"],
+        &["--slab", "--alloc", "-s", "callsite,bytes"],
+        &["--page", "--caller", "-s", "order,migtype,hit"],
+        &["--page", "--alloc", "-s", "gfp,page"],
     ] {
         let perf = Command::new("perf")
             .args(["kmem", "-f", "-i"])

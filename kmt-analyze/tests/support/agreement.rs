@@ -205,12 +205,26 @@ impl<'t> Walk<'t> {
             let pairs = self.text[at..].iter().zip(sample);
             pairs.filter(|(a, b)| !a.same(b)).take(differ_max + 1).count() <= differ_max
         };
+        // An interrupt of many events moves all behind it: the line begins a stretch that has nearly all of them.
+        let has_most = |at: usize| {
+            let end = self.text.len().min(at + sample.len() + EDGE);
+            let mut there: Vec<&Line> = self.text[at..end].iter().collect();
+            let mut missing = sample.iter().filter(|line| {
+                let place = there.iter().position(|t| t.same(line));
+                place.map(|place| there.remove(place)).is_none()
+            });
+            missing.by_ref().take(differ_max + 1).count() <= differ_max
+        };
         // The times are not the same, but they are close: both have the clock mono. Of several places the nearest counts.
         let micros = ours.first().map_or(0, |line| line.micros);
         let distance = |at: usize| self.text.get(at).map_or(u64::MAX, |line| line.micros.abs_diff(micros));
-        (self.at..=self.text.len().saturating_sub(sample.len()))
-            .filter(|&at| distance(at) < NEAR_US && fits(at))
+        let near =
+            || (self.at..=self.text.len().saturating_sub(sample.len())).filter(|&at| distance(at) < NEAR_US);
+        let begins = |at: &usize| self.text.get(*at).zip(ours.first()).is_some_and(|(a, b)| a.same(b));
+        near()
+            .filter(|&at| fits(at))
             .min_by_key(|&at| distance(at))
+            .or_else(|| near().filter(begins).filter(|&at| has_most(at)).min_by_key(|&at| distance(at)))
             .ok_or_else(|| format!("the text does not have {:?}", ours.first()))
     }
 
@@ -292,4 +306,24 @@ fn a_task_may_take_a_name_after_the_end_of_the_file() {
     assert_eq!(named(&rename), Some(("8".into(), "x y".into())));
     let own = line("   cc-7 [001] d..2. 5.000001: task_rename: oldcomm=cc newcomm=ld oom_score_adj=0");
     assert_eq!(named(&own), Some(("7".into(), "ld".into())));
+}
+
+/// Fifteen events of an interrupt stand early in one and late in the other.
+#[test]
+fn a_long_interrupt_does_not_hide_where_lines_start() {
+    let line = |number: u64, micros: u64| Line {
+        cpu: 0,
+        pid: "7".into(),
+        comm: "cc".into(),
+        micros,
+        text: format!("kfree: call_site=f ptr={number:x}"),
+    };
+    let (names, task): (Names, Vec<u64>) = (Names::new(), (1000..1200).collect());
+    let with_interrupt = |place: usize| -> Vec<Line> {
+        let numbers = task[..place].iter().copied().chain(1..=15).chain(task[place..].iter().copied());
+        numbers.zip(5_000..).map(|(number, micros)| line(number, micros)).collect()
+    };
+    let (ours, text) = (with_interrupt(5), with_interrupt(45));
+    assert_eq!(Walk::start(&ours, &text, &names).map(|walk| walk.start), Ok(0));
+    assert!(Walk::start(&ours, &text[1..], &names).is_err(), "its first line is not there");
 }

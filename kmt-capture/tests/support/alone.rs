@@ -82,7 +82,8 @@ pub fn recordings_of_others() -> Vec<String> {
     recording.chain(top_level).collect()
 }
 
-fn is_recording(dir: &Path) -> bool {
+/// True if a buffer gets events. A new one is on from the start, before it has any: one of a recorder is off until all is set.
+pub fn is_recording(dir: &Path) -> bool {
     let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap_or_default();
     read("tracing_on").trim() == "1"
         && (read("events/enable").trim() != "0" || read("current_tracer").trim() != "nop")

@@ -20,6 +20,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::pass::Selection;
 use crate::pass::operations::operations;
 use crate::reports::compat::legacy::Legacy;
+use crate::reports::compat::perf_rules::PerfKey;
 use crate::trace::session::Session;
 
 /// Another tool.
@@ -32,7 +33,7 @@ pub enum Tool {
 }
 
 /// The other tool, and parts of its output.
-#[derive(Debug, Clone, Copy, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct CompatOptions {
     /// Print the output of another tool for the same events; cannot be combined with a selection
     #[arg(
@@ -54,6 +55,9 @@ pub struct CompatOptions {
     /// With --compat perf-kmem: a table by address or frame
     #[arg(long, requires = "compat")]
     pub alloc: bool,
+    /// With --compat perf-kmem: sort the table of --caller or --alloc by these keys, the most important first
+    #[arg(short, long, value_enum, value_name = "KEY", value_delimiter = ',', requires = "compat")]
+    pub sort: Vec<PerfKey>,
     /// With --compat: show at most N rows of each table
     #[arg(short, long = "lines", value_name = "N", requires = "compat")]
     pub lines: Option<usize>,
@@ -103,8 +107,8 @@ pub fn run(session: &Session<'_>, tool: Tool, options: &CompatOptions, json: boo
         Tool::PerfKmem if json => Err(Failure::new("perf kmem has no machine-readable output")
             .hint("summary, callers and pages have, with the exact figures: docs/json.md")),
         Tool::PerfKmem => perf_kmem::run(session, options),
-        _ if options.slab || options.page || options.caller || options.alloc => {
-            Err(Failure::new("--slab, --page, --caller and --alloc are options of perf kmem")
+        _ if options.slab || options.page || options.caller || options.alloc || !options.sort.is_empty() => {
+            Err(Failure::new("--slab, --page, --caller, --alloc and --sort are options of perf kmem")
                 .hint("give --compat perf-kmem"))
         }
         Tool::TraceCmdMem => trace_cmd_mem::run(session, options, json),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use clap::ValueEnum as _;
 use kmt_common::tell;
 use kmt_common::text::tame;
 use kmt_format::print::{EventText, PrintEnv};
@@ -10,12 +11,12 @@ use kmt_format::read::{Event, LEVEL_FLAGS, StackJoiner};
 use kmt_format::schema::{Meaning, Role};
 
 use super::CompatOptions;
-use crate::failure::{Outcome, Result};
+use crate::failure::{Failure, Outcome, Result};
 use crate::render::out::print;
 use crate::render::text::escaped;
 use crate::reports::common::page_callers::is_tracer;
 use crate::reports::compat::perf_rules::{
-    Gfp, PageQueue, PageRow, PerfPageKey, PerfPages, Slab, SlabRow, Waiting, fragmentation,
+    Gfp, PageQueue, PageRow, PerfKey, PerfPageKey, PerfPages, Slab, SlabRow, Waiting, fragmentation,
 };
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -27,29 +28,31 @@ const LINE: &str = "------------------------------------------------------------
 
 /// Prints it.
 pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
+    check_keys(options)?;
     let mut view = PerfView::new(session);
     let damages = view.read();
     let is_slab = options.slab || !options.page;
     let limit = options.lines.unwrap_or(usize::MAX);
+    let keys = options.sort.as_slice();
     let mut text = String::new();
     if is_slab {
         if options.caller {
-            view.slab_table(&mut text, &view.slab.callers(), limit, true);
+            view.slab_table(&mut text, &view.slab.callers(keys), limit, true);
         }
         if options.alloc {
-            view.slab_table(&mut text, &view.slab.pointers(), limit, false);
+            view.slab_table(&mut text, &view.slab.pointers(keys), limit, false);
         }
         slab_summary(&mut text, &view.slab);
     }
     if options.page {
         if options.caller || options.alloc {
-            view.legend(&mut text);
+            legend(&mut text, &view.gfp);
         }
         if options.caller {
-            view.page_table(&mut text, &view.pages.callers(), limit, false);
+            view.page_table(&mut text, &view.pages.callers(keys), limit, false);
         }
         if options.alloc {
-            view.page_table(&mut text, &view.pages.frames(), limit, true);
+            view.page_table(&mut text, &view.pages.frames(keys), limit, true);
         }
         page_summary(&mut text, &view.pages);
         if let Some(count) = session.trace.metadata().text("perf/corrupt_chains") {
@@ -68,6 +71,36 @@ pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
     Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
 }
 
+/// Keys belong to one table: perf sorts the one whose option stands last before them.
+fn check_keys(options: &CompatOptions) -> Result<()> {
+    if options.sort.is_empty() {
+        return Ok(());
+    }
+    if options.caller == options.alloc || options.slab && options.page {
+        return Err(Failure::new("--sort is the order of one table")
+            .hint("give one of --caller and --alloc, and with it --slab or --page"));
+    }
+    let is_there = |key: &PerfKey| key.is_of(options.page, options.caller);
+    match options.sort.iter().find(|key| !is_there(key)) {
+        None => Ok(()),
+        Some(key) => {
+            let name =
+                |key: &PerfKey| key.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned());
+            let keys: Vec<String> =
+                PerfKey::value_variants().iter().filter(|k| is_there(k)).map(name).collect();
+            Err(Failure::new(format!("perf kmem does not sort this table by {}", name(key)))
+                .hint(format!("--sort takes {} here", keys.join(", "))))
+        }
+    }
+}
+
+/// A stack as perf would have it: that of ftrace begins in functions of the tracer. A chain of perf counts as it is, also
+/// with such functions in it.
+fn chain(stack: &[u64], is_of_perf: bool, is_tracer: impl Fn(u64) -> bool) -> &[u64] {
+    let of_tracer = if is_of_perf { 0 } else { stack.iter().take_while(|&&ip| is_tracer(ip)).count() };
+    stack.get(of_tracer..).unwrap_or_default()
+}
+
 /// CPU and level of an event: on one level of a CPU there is one event at a time.
 fn level(event: &Event<'_>) -> (u32, u64) {
     (event.cpu(), event.uint_with(Role::FLAGS).unwrap_or(0) & LEVEL_FLAGS)
@@ -82,6 +115,8 @@ struct PerfView<'s, 'd> {
     page_size: u64,
     /// Offset that perf adds to the addresses of page allocations' call sites, so that it finds no symbol.
     shift: Option<u64>,
+    /// Stacks are call chains that perf recorded.
+    is_of_perf: bool,
     allocators: HashMap<u64, bool>,
 }
 
@@ -98,6 +133,7 @@ impl<'s, 'd> PerfView<'s, 'd> {
             gfp: Gfp::default(),
             page_size: session.trace.header().page_size.unwrap_or(4096),
             shift,
+            is_of_perf: metadata.text("source") == Some("perf.data"),
             allocators: HashMap::new(),
         }
     }
@@ -191,12 +227,10 @@ impl<'s, 'd> PerfView<'s, 'd> {
         (number(Role::ORDER), number(Role::MIGRATETYPE), gfp_flags)
     }
 
-    /// The first frame that is in no function of the page allocator; else the innermost one. Frames of the tracer, which
-    /// perf's call chains do not have, are left out.
+    /// The first frame that is in no function of the page allocator; else the innermost one.
     fn call_site(&mut self, stack: &[u64]) -> u64 {
         let (env, allocators) = (&self.env, &mut self.allocators);
-        let of_tracer = stack.iter().take_while(|&&ip| is_tracer(&env.symbol_with_offset(ip))).count();
-        let stack = stack.get(of_tracer..).unwrap_or_default();
+        let stack = chain(stack, self.is_of_perf, |ip| is_tracer(&env.symbol_with_offset(ip)));
         let outside = stack.iter().find(|&&ip| {
             !*allocators.entry(ip).or_insert_with(|| is_page_allocator(&env.symbol_with_offset(ip)))
         });
@@ -246,20 +280,8 @@ impl<'s, 'd> PerfView<'s, 'd> {
         let _ = writeln!(text, "{LINE}");
     }
 
-    fn gfp_width(&self) -> usize {
-        self.gfp.values().map(|t| compact(t).len()).max().unwrap_or(0).max("GFP flags".len())
-    }
-
-    fn legend(&self, text: &mut String) {
-        text.push_str("#\n# GFP flags\n# ---------\n");
-        let width = self.gfp_width();
-        for (flags, names) in &self.gfp {
-            let _ = writeln!(text, "# {flags:08x}: {:>width$}: {names}", compact(names));
-        }
-    }
-
     fn page_table(&self, text: &mut String, rows: &[(PerfPageKey, PageRow)], limit: usize, by_frame: bool) {
-        let width = self.gfp_width();
+        let width = gfp_width(&self.gfp).max("GFP flags".len());
         let _ = writeln!(text, "\n{LINE}");
         let frame = if by_frame { " PFN              |" } else { "" };
         let _ = writeln!(
@@ -315,6 +337,19 @@ fn is_page_allocator(symbol: &[u8]) -> bool {
     let name = symbol.strip_prefix(b"_").unwrap_or(symbol);
     let name = name.strip_prefix(b"_").unwrap_or(name);
     [&b"alloc_page"[..], b"get_free_page", b"get_zeroed_page"].iter().any(|start| name.starts_with(start))
+}
+
+/// Width of the longest flags. A table's column has at least that of its heading; the legend's has not.
+fn gfp_width(gfp: &Gfp) -> usize {
+    gfp.values().map(|names| compact(names).len()).max().unwrap_or(0)
+}
+
+fn legend(text: &mut String, gfp: &Gfp) {
+    text.push_str("#\n# GFP flags\n# ---------\n");
+    let width = gfp_width(gfp);
+    for (flags, names) in gfp {
+        let _ = writeln!(text, "# {flags:08x}: {:>width$}: {names}", compact(names));
+    }
 }
 
 /// `%#llx`
@@ -421,5 +456,24 @@ mod tests {
         assert!(is_page_allocator(b"__alloc_pages+0x1/0x2") && is_page_allocator(b"get_zeroed_page"));
         assert!(!is_page_allocator(b"___alloc_pages") && !is_page_allocator(b"__alloc_frozen_pages_noprof"));
         assert_eq!(compact("GFP_NOFS|__GFP_NOFAIL|__GFP_FUTURE|__GFP_COMP"), "NF|NF|C");
+    }
+
+    #[test]
+    fn functions_of_the_tracer_are_left_out_of_stacks_of_ftrace_only() {
+        let stack = [1, 2, 30, 2];
+        assert_eq!(chain(&stack, false, |ip| ip < 10), [30, 2]);
+        assert_eq!(chain(&stack, true, |ip| ip < 10), stack);
+    }
+
+    #[test]
+    fn the_legend_is_as_wide_as_its_longest_flags() {
+        let mut text = String::new();
+        let names = [(0xcc0, "GFP_KERNEL"), (0x14_0cca, "GFP_HIGHUSER_MOVABLE|__GFP_COMP")];
+        legend(&mut text, &names.map(|(flags, names)| (flags, names.to_owned())).into());
+        let lines: Vec<&str> = text.lines().skip(3).collect();
+        assert_eq!(
+            lines,
+            ["# 00000cc0:     K: GFP_KERNEL", "# 00140cca: HUM|C: GFP_HIGHUSER_MOVABLE|__GFP_COMP"]
+        );
     }
 }

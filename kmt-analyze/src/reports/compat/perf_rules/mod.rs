@@ -1,10 +1,12 @@
 //! The rules of `perf kmem stat` (tools/perf/builtin-kmem.c, Linux 6.1 to 7.2): what it counts of the same events, with
 //! all that it gets wrong, so that what it prints can be printed.
 
+mod order;
 mod pages;
 mod queue;
 mod slab;
 
+pub use order::PerfKey;
 pub use pages::{Gfp, PageRow, PerfPageKey, PerfPages};
 pub use queue::{PageQueue, Waiting};
 pub use slab::{Slab, SlabRow};

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::order::{self, PerfKey, sort_pages};
+
 /// Sums of a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PageRow {
@@ -78,14 +80,14 @@ impl PerfPages {
         self.sums.other_order += u64::from(live != order);
     }
 
-    /// Rows by frame, those of most bytes first.
-    pub fn frames(&self) -> Vec<(PerfPageKey, PageRow)> {
-        sorted(&self.by_frame)
+    /// Rows by frame; without keys those of most bytes first.
+    pub fn frames(&self, keys: &[PerfKey]) -> Vec<(PerfPageKey, PageRow)> {
+        sorted(&self.by_frame, keys)
     }
 
-    /// Rows by call site, those of most bytes first.
-    pub fn callers(&self) -> Vec<(PerfPageKey, PageRow)> {
-        sorted(&self.by_caller)
+    /// Rows by call site; without keys those of most bytes first.
+    pub fn callers(&self, keys: &[PerfKey]) -> Vec<(PerfPageKey, PageRow)> {
+        sorted(&self.by_caller, keys)
     }
 }
 
@@ -98,10 +100,9 @@ fn add(sum: &mut (u64, u64), bytes: u64) {
     sum.1 = sum.1.wrapping_add(bytes);
 }
 
-/// By bytes and hits; what is equal stays in the order of keys.
-fn sorted(rows: &BTreeMap<PerfPageKey, PageRow>) -> Vec<(PerfPageKey, PageRow)> {
+fn sorted(rows: &BTreeMap<PerfPageKey, PageRow>, keys: &[PerfKey]) -> Vec<(PerfPageKey, PageRow)> {
     let mut rows: Vec<(PerfPageKey, PageRow)> = rows.iter().map(|(&key, &row)| (key, row)).collect();
-    rows.sort_by(|(_, a), (_, b)| b.alloc_bytes.cmp(&a.alloc_bytes).then(b.allocs.cmp(&a.allocs)));
+    sort_pages(&mut rows, if keys.is_empty() { &order::PAGES } else { keys });
     rows
 }
 
@@ -120,7 +121,7 @@ mod tests {
         assert_eq!((sums.allocs, sums.fails), ((2, 36_864), (1, 4096)));
         assert_eq!((sums.frees, sums.no_match, sums.other_order), ((2, 8192), (1, 4096), 1));
         assert_eq!(
-            pages.callers(),
+            pages.callers(&[]),
             [((7, 3, 0, 0xcc0), PageRow { allocs: 1, alloc_bytes: 32_768, call_site: 7 })]
         );
     }

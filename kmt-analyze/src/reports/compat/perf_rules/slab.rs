@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::fragmentation;
+use super::order::{self, PerfKey, sort_slab};
 
 /// Sums of a pointer or of a call site.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -15,6 +15,8 @@ pub struct SlabRow {
     pub hit: u64,
     /// Frees on another CPU than the last allocation, and second frees.
     pub pingpong: u64,
+    /// Call site of its last allocation.
+    pub call_site: u64,
 }
 
 /// Sums of all.
@@ -35,7 +37,6 @@ pub struct PerfSlabSums {
 #[derive(Debug, Default)]
 struct Pointer {
     row: SlabRow,
-    call_site: u64,
     last_alloc: u64,
     /// CPU of the last allocation; none after a free.
     cpu: Option<u32>,
@@ -53,11 +54,11 @@ impl Slab {
     /// An allocation, also one that failed: NULL is a pointer like any other.
     pub fn alloc(&mut self, ptr: u64, call_site: u64, bytes_req: u64, bytes_alloc: u64, cpu: u32) {
         let pointer = self.pointers.entry(ptr).or_default();
-        pointer.call_site = call_site;
         pointer.last_alloc = bytes_alloc;
         pointer.cpu = Some(cpu);
         let caller = self.callers.entry(call_site).or_default();
         for row in [&mut pointer.row, caller] {
+            row.call_site = call_site;
             row.hit += 1;
             row.bytes_req = row.bytes_req.wrapping_add(bytes_req);
             row.bytes_alloc = row.bytes_alloc.wrapping_add(bytes_alloc);
@@ -73,31 +74,26 @@ impl Slab {
         self.sums.freed = self.sums.freed.wrapping_add(pointer.last_alloc);
         if pointer.cpu.replace(cpu) != Some(cpu) {
             pointer.row.pingpong += 1;
-            if let Some(caller) = self.callers.get_mut(&pointer.call_site) {
+            if let Some(caller) = self.callers.get_mut(&pointer.row.call_site) {
                 caller.pingpong += 1;
             }
         }
         pointer.cpu = None;
     }
 
-    /// Rows by call site, the most fragmented first.
-    pub fn callers(&self) -> Vec<(u64, SlabRow)> {
-        sorted(self.callers.iter().map(|(&site, &row)| (site, row)).collect())
+    /// Rows by call site; without keys the most fragmented first.
+    pub fn callers(&self, keys: &[PerfKey]) -> Vec<(u64, SlabRow)> {
+        sorted(self.callers.iter().map(|(&site, &row)| (site, row)).collect(), keys)
     }
 
-    /// Rows by pointer, the most fragmented first.
-    pub fn pointers(&self) -> Vec<(u64, SlabRow)> {
-        sorted(self.pointers.iter().map(|(&ptr, pointer)| (ptr, pointer.row)).collect())
+    /// Rows by pointer; without keys the most fragmented first.
+    pub fn pointers(&self, keys: &[PerfKey]) -> Vec<(u64, SlabRow)> {
+        sorted(self.pointers.iter().map(|(&ptr, pointer)| (ptr, pointer.row)).collect(), keys)
     }
 }
 
-/// By fragmentation, hits, bytes; what is equal stays in the order of addresses.
-fn sorted(mut rows: Vec<(u64, SlabRow)>) -> Vec<(u64, SlabRow)> {
-    let frag = |row: &SlabRow| fragmentation(row.bytes_req, row.bytes_alloc);
-    rows.sort_by(|(_, a), (_, b)| {
-        let by_frag = frag(b).total_cmp(&frag(a));
-        by_frag.then(b.hit.cmp(&a.hit)).then(b.bytes_alloc.cmp(&a.bytes_alloc))
-    });
+fn sorted(mut rows: Vec<(u64, SlabRow)>, keys: &[PerfKey]) -> Vec<(u64, SlabRow)> {
+    sort_slab(&mut rows, if keys.is_empty() { &order::SLAB } else { keys });
     rows
 }
 
@@ -113,6 +109,7 @@ mod tests {
         slab.free(0x10, 0);
         slab.free(0x20, 0);
         assert_eq!(slab.sums, PerfSlabSums { requested: 24, allocated: 32, freed: 64, cross: 0, allocs: 1 });
-        assert_eq!(slab.callers(), [(7, SlabRow { bytes_alloc: 32, bytes_req: 24, hit: 1, pingpong: 1 })]);
+        let row = SlabRow { bytes_alloc: 32, bytes_req: 24, hit: 1, pingpong: 1, call_site: 7 };
+        assert_eq!(slab.callers(&[]), [(7, row)]);
     }
 }
