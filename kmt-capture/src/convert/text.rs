@@ -157,6 +157,9 @@ struct LineConversion<'t> {
     nameless: u64,
     has_kmem: bool,
     unprinted: u64,
+    /// Events with a number that is missing or cannot be read.
+    unreadable: u64,
+    first_unreadable: Option<u64>,
     kinds_left_out: u64,
     layouts_left_out: u64,
     /// Events with more pairs than are kept.
@@ -168,7 +171,7 @@ impl<'t> LineConversion<'t> {
     fn new(stack: StackFormat, survey: TextSurvey, bounds: Bounds) -> Self {
         Self {
             records: RecordConversion::new(stack, ByteOrder::Little),
-            schema: Schema::new(survey.long_size, ByteOrder::Little, &bounds),
+            schema: Schema::new(survey.long_size, ByteOrder::Little, survey.notations, &bounds),
             comms: HashMap::new(),
             pairs: Vec::new(),
             record: Vec::new(),
@@ -189,6 +192,8 @@ impl<'t> LineConversion<'t> {
             nameless: 0,
             has_kmem: false,
             unprinted: 0,
+            unreadable: 0,
+            first_unreadable: None,
             kinds_left_out: 0,
             layouts_left_out: 0,
             cut: 0,
@@ -352,6 +357,10 @@ impl<'t> LineConversion<'t> {
                 match reason {
                     Unrecordable::PointerNotPrinted => self.unprinted += 1,
                     Unrecordable::TooManyKinds => self.layouts_left_out += 1,
+                    Unrecordable::Unreadable => {
+                        self.unreadable += 1;
+                        self.first_unreadable.get_or_insert(self.lines);
+                    }
                 }
                 return self.records.lose(writer, event.cpu, Loss::counted(1));
             }
@@ -468,6 +477,12 @@ impl<'t> LineConversion<'t> {
             notes.push(format!(
                 "{} events have no pointer (early boot): they are counted as lost",
                 self.unprinted
+            ));
+        }
+        if let Some(line) = self.first_unreadable {
+            notes.push(format!(
+                "{} without a number, or with one that cannot be read: counted as lost; the first is in line {line}",
+                count(self.unreadable, "event")
             ));
         }
         if self.kinds_left_out > 0 {

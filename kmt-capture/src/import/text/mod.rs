@@ -16,9 +16,11 @@ mod layout;
 mod line;
 mod line_types;
 mod names;
+mod notation;
 mod readings;
 mod shape;
 mod survey;
+mod value;
 
 pub use args::Arg;
 pub use columns::Stamp;
@@ -29,4 +31,5 @@ pub use layout::TextLayout;
 pub use line::{could_be_event, parse};
 pub use line_types::{Graph, GraphKind, Parsed, TextEvent, TextLine};
 pub use names::NamedSymbols;
+pub use notation::Notations;
 pub use survey::TextSurvey;
