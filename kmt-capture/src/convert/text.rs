@@ -16,7 +16,7 @@ use crate::failure::{Failure, Result};
 use crate::import::Bounds;
 use crate::import::text::{
     Arg, Graph, GraphKind, Parsed, RecordLayout, Schema, Stamp, TextEvent, TextLayout, TextLine, TextSurvey,
-    Unrecordable, could_be_event, fields_of, parse,
+    Unrecordable, could_be_event, event_name, fields_of, parse,
 };
 use crate::output::Output;
 use crate::record::Symbols;
@@ -266,6 +266,7 @@ impl<'t> LineConversion<'t> {
             self.stack_follows(event, time, false);
             return Ok(());
         }
+        let event = &TextEvent { name: event_name(event.name), ..*event };
         let mut pairs = std::mem::take(&mut self.pairs);
         let most = usize::try_from(self.bounds.pairs).unwrap_or(usize::MAX);
         self.cut += u64::from(!fields_of(event.name, event.text, most, &mut pairs));

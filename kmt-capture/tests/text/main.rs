@@ -2,6 +2,7 @@
 #![cfg(feature = "convert")]
 
 mod numbers;
+mod pages;
 
 use std::fs;
 use std::process::Command;
@@ -22,6 +23,8 @@ struct Converted {
     lines: Vec<String>,
     /// Call site of each line.
     sites: Vec<Option<u64>>,
+    /// Frame number of each line.
+    frames: Vec<Option<u64>>,
     /// Lost events that were counted.
     lost: u64,
     /// Losses without a count.
@@ -64,7 +67,8 @@ fn converted(text: &str) -> Converted {
     let file = file.unwrap_or_else(|| panic!("{stderr}"));
     let trace = Trace::open(&file).unwrap();
     let env = PrintEnv::of(trace.header(), trace.metadata(), trace.symbols());
-    let (mut lines, mut sites, mut lost, mut uncounted) = (Vec::new(), Vec::new(), 0, 0);
+    let (mut lines, mut sites, mut frames) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut lost, mut uncounted) = (0, 0);
     for item in trace.items() {
         match item {
             Item::Event(event) => {
@@ -81,6 +85,7 @@ fn converted(text: &str) -> Converted {
                     EventText::new(event.class(), &env).write(&mut line, &event, &env);
                 }
                 sites.push(event.uint_with(Role::CALL_SITE));
+                frames.push(event.uint_with(Role::PFN));
                 lines.push(String::from_utf8(line).unwrap().trim_end().to_owned());
             }
             Item::Loss(gap) => {
@@ -90,7 +95,7 @@ fn converted(text: &str) -> Converted {
             _ => {}
         }
     }
-    Converted { code, stderr, lines, sites, lost, uncounted }
+    Converted { code, stderr, lines, sites, frames, lost, uncounted }
 }
 
 /// A line of `trace` of task sh.

@@ -248,7 +248,8 @@ impl Schema {
         }
         let fixed_len = shape.fixed_len.next_multiple_of(4);
         self.dynamic.clear();
-        let is_null = |v: &[u8]| v.starts_with(b"(n") || v.iter().all(|&b| b == b'0');
+        // A text that prints no addresses has null pointers for all pages, and the frames tell.
+        let is_null = |v: &[u8]| pointer(v, Notation::Hex) == Some(0);
         let is_failure = event.name.starts_with(b"mm_page_alloc")
             && args.iter().any(|a| a.key == b"page" && is_null(a.value));
         for (field, arg) in shape.fields.iter().zip(args) {
@@ -270,8 +271,8 @@ impl Schema {
                     _ => return false,
                 }
             };
-            // Old kernels print frame 0 of a failed allocation.
-            let number = if is_failure && field.key == b"pfn" { u64::MAX } else { number };
+            // Kernels print frame 0 of a failed allocation.
+            let number = if is_failure && field.key == b"pfn" && number == 0 { u64::MAX } else { number };
             // Fields are in the order of their offsets.
             record.resize(field.offset, 0);
             order.push(record, number, field.size);

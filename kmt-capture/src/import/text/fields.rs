@@ -89,9 +89,18 @@ pub fn fields_of<'a>(event: &[u8], text: &'a [u8], most: usize, out: &mut Vec<Ar
     is_whole
 }
 
+/// The name that an event has since Linux 3.3.
+pub fn event_name(name: &[u8]) -> &[u8] {
+    match name {
+        b"mm_page_free_direct" => b"mm_page_free",
+        b"mm_pagevec_free" => b"mm_page_free_batched",
+        _ => name,
+    }
+}
+
 /// Events of the system kmem that reports use.
 pub(super) fn is_kmem(event: &[u8]) -> bool {
-    const KMEM: [&[u8]; 14] = [
+    const KMEM: [&[u8]; 12] = [
         b"kmalloc",
         b"kmalloc_node",
         b"kfree",
@@ -100,9 +109,7 @@ pub(super) fn is_kmem(event: &[u8]) -> bool {
         b"kmem_cache_free",
         b"mm_page_alloc",
         b"mm_page_free",
-        b"mm_page_free_direct",
         b"mm_page_free_batched",
-        b"mm_pagevec_free",
         b"mm_page_alloc_zone_locked",
         b"mm_page_pcpu_drain",
         b"mm_page_alloc_extfrag",

@@ -25,7 +25,7 @@ mod value;
 pub use args::Arg;
 pub use columns::Stamp;
 pub use event::{RecordLayout, Schema, Unrecordable};
-pub use fields::fields_of;
+pub use fields::{event_name, fields_of};
 pub use gfp::GfpNames;
 pub use layout::TextLayout;
 pub use line::{could_be_event, parse};
