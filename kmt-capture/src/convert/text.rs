@@ -16,7 +16,7 @@ use crate::failure::{Failure, Result};
 use crate::import::Bounds;
 use crate::import::text::{
     Arg, Graph, GraphKind, Parsed, RecordLayout, Schema, Stamp, TextEvent, TextLayout, TextLine, TextSurvey,
-    Unrecordable, could_be_event, fields_of, parse,
+    Unrecordable, could_be_event, event_name, fields_of, parse,
 };
 use crate::output::Output;
 use crate::record::Symbols;
@@ -157,6 +157,9 @@ struct LineConversion<'t> {
     nameless: u64,
     has_kmem: bool,
     unprinted: u64,
+    /// Events with a number that is missing or cannot be read.
+    unreadable: u64,
+    first_unreadable: Option<u64>,
     kinds_left_out: u64,
     layouts_left_out: u64,
     /// Events with more pairs than are kept.
@@ -168,7 +171,7 @@ impl<'t> LineConversion<'t> {
     fn new(stack: StackFormat, survey: TextSurvey, bounds: Bounds) -> Self {
         Self {
             records: RecordConversion::new(stack, ByteOrder::Little),
-            schema: Schema::new(survey.long_size, ByteOrder::Little, &bounds),
+            schema: Schema::new(survey.long_size, ByteOrder::Little, survey.notations, &bounds),
             comms: HashMap::new(),
             pairs: Vec::new(),
             record: Vec::new(),
@@ -189,6 +192,8 @@ impl<'t> LineConversion<'t> {
             nameless: 0,
             has_kmem: false,
             unprinted: 0,
+            unreadable: 0,
+            first_unreadable: None,
             kinds_left_out: 0,
             layouts_left_out: 0,
             cut: 0,
@@ -261,6 +266,7 @@ impl<'t> LineConversion<'t> {
             self.stack_follows(event, time, false);
             return Ok(());
         }
+        let event = &TextEvent { name: event_name(event.name), ..*event };
         let mut pairs = std::mem::take(&mut self.pairs);
         let most = usize::try_from(self.bounds.pairs).unwrap_or(usize::MAX);
         self.cut += u64::from(!fields_of(event.name, event.text, most, &mut pairs));
@@ -352,6 +358,10 @@ impl<'t> LineConversion<'t> {
                 match reason {
                     Unrecordable::PointerNotPrinted => self.unprinted += 1,
                     Unrecordable::TooManyKinds => self.layouts_left_out += 1,
+                    Unrecordable::Unreadable => {
+                        self.unreadable += 1;
+                        self.first_unreadable.get_or_insert(self.lines);
+                    }
                 }
                 return self.records.lose(writer, event.cpu, Loss::counted(1));
             }
@@ -468,6 +478,12 @@ impl<'t> LineConversion<'t> {
             notes.push(format!(
                 "{} events have no pointer (early boot): they are counted as lost",
                 self.unprinted
+            ));
+        }
+        if let Some(line) = self.first_unreadable {
+            notes.push(format!(
+                "{} without a number, or with one that cannot be read: counted as lost; the first is in line {line}",
+                count(self.unreadable, "event")
             ));
         }
         if self.kinds_left_out > 0 {

@@ -32,6 +32,12 @@ pub(super) fn event_column(text: &[u8]) -> Option<EventColumn<'_>> {
     (!name.is_empty()).then(|| (system, name, rest.trim_ascii_start()))
 }
 
+/// Without what stands behind a line: a carriage return; in a page of HTML of old systrace, the end of a line of a script.
+pub(super) fn without_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    line.strip_suffix(b"\\n\\").unwrap_or(line)
+}
+
 /// Without what a console puts before a line: `<6>`, `[   12.345690] `.
 pub(super) fn without_console(line: &[u8]) -> &[u8] {
     fn behind(line: &[u8], open: u8, close: u8) -> Option<&[u8]> {

@@ -6,12 +6,14 @@ use kmt_format::kernel::ByteOrder;
 
 use super::super::bounds::Bounds;
 use super::args::Arg;
-use super::fields::names_of;
+use super::fields::{is_needed, names_of, needs};
 use super::format::{format, system};
 use super::gfp::GfpNames;
 use super::line_types::TextEvent;
 use super::names::NamedSymbols;
+use super::notation::{Notation, Notations};
 use super::shape::{Field, Form, Shape, Shapes};
+use super::value::{decimal, has_size, hex, of_option_fields, pointer};
 
 /// All layouts that a text needs.
 #[derive(Debug)]
@@ -23,6 +25,7 @@ pub struct Schema {
     key: Vec<u8>,
     count: u16,
     most: u64,
+    notations: Notations,
     /// Names of allocation flags.
     pub gfp: GfpNames,
     /// Functions.
@@ -49,6 +52,8 @@ pub enum Unrecordable {
     PointerNotPrinted,
     /// Too many events of different kinds.
     TooManyKinds,
+    /// A number that reports use is missing, or cannot be read.
+    Unreadable,
 }
 
 const COMMON_LEN: usize = 8;
@@ -57,7 +62,7 @@ const FIRST_ID: u16 = 32;
 
 impl Schema {
     /// None yet, and no more layouts and functions than `bounds` allow.
-    pub fn new(long_size: usize, order: ByteOrder, bounds: &Bounds) -> Self {
+    pub fn new(long_size: usize, order: ByteOrder, notations: Notations, bounds: &Bounds) -> Self {
         Self {
             long_size,
             order,
@@ -65,7 +70,8 @@ impl Schema {
             key: Vec::new(),
             count: 0,
             most: bounds.layouts,
-            gfp: GfpNames::default(),
+            notations,
+            gfp: GfpNames::new(notations.of(b"gfp_flags")),
             symbols: NamedSymbols::new(long_size, bounds.functions),
             dynamic: Vec::new(),
             #[cfg(test)]
@@ -114,22 +120,31 @@ impl Schema {
         if shapes.use_first(|shape| self.fill(shape, event, args, record)) {
             return Ok(RecordLayout::Known);
         }
+        if !needs(event.name).iter().all(|names| args.iter().any(|arg| names.contains(&arg.name))) {
+            return Err(Unrecordable::Unreadable);
+        }
         if shapes.is_empty() && u64::from(self.count) >= self.most {
             return Err(Unrecordable::TooManyKinds);
         }
         let shape = self.shape(args);
+        let system = system(event);
+        if shape.fields.iter().any(|f| f.form == Form::Text && is_needed(&system, args, &f.key)) {
+            return Err(Unrecordable::Unreadable);
+        }
         if let Some(same) = shapes.with_forms_of(&shape) {
-            self.fill(same, event, args, record);
-            return Ok(RecordLayout::Known);
+            let is_filled = self.fill(same, event, args, record);
+            return if is_filled { Ok(RecordLayout::Known) } else { Err(Unrecordable::Unreadable) };
         }
         if u64::from(self.count) >= self.most {
             return Err(Unrecordable::TooManyKinds);
         }
+        if !self.fill(&shape, event, args, record) {
+            return Err(Unrecordable::Unreadable);
+        }
         self.count += 1;
         let format = format(event, args, &shape);
-        self.fill(&shape, event, args, record);
         shapes.add(shape);
-        Ok(RecordLayout::New(system(event), format))
+        Ok(RecordLayout::New(system, format))
     }
 
     /// The layout that an event's text asks for. A text without pairs is one field.
@@ -158,22 +173,28 @@ impl Schema {
         if let Some(names) = names_of(arg.name).filter(|names| names.value(value).is_some()) {
             return Form::Names(names);
         }
-        let candidates: &[Form] = match arg.name {
-            b"func" | b"ip" | b"parent_ip" => &[Form::Hex { prefixed: true }, Form::Name],
-            b"shrink" => &[Form::Hex { prefixed: true }, Form::Function],
-            b"shr" => &[Form::Pointer],
-            b"call_site" => &[Form::Hex { prefixed: true }, Form::Hex { prefixed: false }, Form::Function],
-            b"ptr" | b"page" => &[Form::Pointer],
-            b"gfp_flags" => &[Form::Gfp],
-            b"pfn" => &[Form::Hex { prefixed: true }, Form::Decimal { bytes: false }],
-            b"bytes_req" | b"bytes_alloc" | b"order" | b"migratetype" | b"node" => {
-                &[Form::Decimal { bytes: false }]
+        const HEX: Form = Form::Hex { prefixed: true };
+        const BARE: Form = Form::Hex { prefixed: false };
+        const DECIMAL: Form = Form::Decimal { bytes: false };
+        let notation = self.notations.of(arg.name);
+        let candidates: &[Form] = match (arg.name, notation) {
+            (b"func" | b"ip" | b"parent_ip", _) => &[HEX, Form::Name],
+            (b"shrink", _) => &[HEX, Form::Function],
+            (b"shr", _) => &[Form::Pointer(Notation::Hex)],
+            (b"call_site", Notation::Hex) => &[HEX, BARE, Form::Function],
+            (b"call_site", Notation::Name) => &[HEX, Form::Function, BARE],
+            (b"call_site", Notation::Decimal) => &[HEX, DECIMAL, Form::Function],
+            (b"ptr" | b"page", Notation::Decimal) => &[Form::Pointer(Notation::Decimal)],
+            (b"ptr" | b"page", _) => &[Form::Pointer(Notation::Hex)],
+            (b"gfp_flags", _) => &[Form::Gfp],
+            (b"pfn" | b"bytes_req" | b"bytes_alloc" | b"order" | b"migratetype" | b"node", Notation::Hex) => {
+                &[HEX, BARE]
             }
-            b"accounted" => &[Form::Truth],
-            b"name" => &[],
-            _ => {
-                &[Form::Decimal { bytes: false }, Form::Decimal { bytes: true }, Form::Hex { prefixed: true }]
-            }
+            (b"pfn", _) => &[HEX, DECIMAL],
+            (b"bytes_req" | b"bytes_alloc" | b"order" | b"migratetype" | b"node", _) => &[DECIMAL, HEX],
+            (b"accounted", _) => &[Form::Truth],
+            (b"name", _) => &[],
+            _ => &[DECIMAL, Form::Decimal { bytes: true }, HEX],
         };
         candidates.iter().copied().find(|&form| self.number(form, value).is_some()).unwrap_or(Form::Text)
     }
@@ -182,7 +203,7 @@ impl Schema {
         match form {
             Form::Text => 4,
             Form::Truth => 1,
-            Form::Function | Form::Name | Form::Pointer | Form::Gfp | Form::Names(_) => self.long_size,
+            Form::Function | Form::Name | Form::Pointer(_) | Form::Gfp | Form::Names(_) => self.long_size,
             Form::Hex { .. } | Form::Decimal { .. } => match key {
                 b"call_site" | b"pfn" | b"bytes_req" | b"bytes_alloc" => self.long_size,
                 b"order" | b"migratetype" | b"node" => 4,
@@ -193,22 +214,19 @@ impl Schema {
 
     /// The value as a number, if it is written in that form.
     fn number(&mut self, form: Form, value: &[u8]) -> Option<u64> {
-        if let Some(number) = hex_and_decimal(value).filter(|_| form != Form::Text) {
+        if let Some(number) = of_option_fields(value).filter(|_| form != Form::Text) {
             return Some(number);
         }
         match form {
             Form::Function | Form::Name => self.symbols.address(value),
             Form::Names(names) => names.value(value),
             Form::Hex { prefixed } => hex(value, prefixed),
-            Form::Pointer => match value {
-                b"(null)" | b"(nil)" | b"null" => Some(0),
-                _ => hex(value, true).or_else(|| hex(value, false)),
-            },
+            Form::Pointer(notation) => pointer(value, notation),
             Form::Decimal { bytes } => decimal(if bytes { value.strip_suffix(b"B")? } else { value }),
-            Form::Gfp => Some(self.gfp.value(value)),
+            Form::Gfp => self.gfp.value(value),
             Form::Truth => match value {
-                b"true" => Some(1),
-                b"false" => Some(0),
+                b"true" | b"1" => Some(1),
+                b"false" | b"0" => Some(0),
                 _ => None,
             },
             Form::Text => None,
@@ -230,7 +248,8 @@ impl Schema {
         }
         let fixed_len = shape.fixed_len.next_multiple_of(4);
         self.dynamic.clear();
-        let is_null = |v: &[u8]| v.starts_with(b"(n") || v.iter().all(|&b| b == b'0');
+        // A text that prints no addresses has null pointers for all pages, and the frames tell.
+        let is_null = |v: &[u8]| pointer(v, Notation::Hex) == Some(0);
         let is_failure = event.name.starts_with(b"mm_page_alloc")
             && args.iter().any(|a| a.key == b"page" && is_null(a.value));
         for (field, arg) in shape.fields.iter().zip(args) {
@@ -248,12 +267,12 @@ impl Schema {
                 u64::from(start) | u64::from(len) << 16
             } else {
                 match self.number(field.form, arg.value) {
-                    Some(number) => number,
-                    None => return false,
+                    Some(number) if has_size(number, field.size) => number,
+                    _ => return false,
                 }
             };
-            // Old kernels print frame 0 of a failed allocation.
-            let number = if is_failure && field.key == b"pfn" { u64::MAX } else { number };
+            // Kernels print frame 0 of a failed allocation.
+            let number = if is_failure && field.key == b"pfn" && number == 0 { u64::MAX } else { number };
             // Fields are in the order of their offsets.
             record.resize(field.offset, 0);
             order.push(record, number, field.size);
@@ -306,36 +325,6 @@ fn flags(columns: &[u8]) -> (u8, u8) {
     (irqs | resched | context, digit(3) | digit(4) << 4)
 }
 
-/// `0x40 (64)`, as kernels print all fields where the option `fields` is set (6.4 and later).
-fn hex_and_decimal(value: &[u8]) -> Option<u64> {
-    let (hexadecimal, rest) = value.split_at_checked(value.iter().position(|&b| b == b' ')?)?;
-    let is_twice = rest.starts_with(b" (") && rest.ends_with(b")");
-    hex(hexadecimal, true).filter(|_| is_twice)
-}
-
-fn hex(value: &[u8], prefixed: bool) -> Option<u64> {
-    let digits = if prefixed { value.strip_prefix(b"0x")? } else { value };
-    if digits.is_empty() || digits.len() > 16 {
-        return None;
-    }
-    digits.iter().try_fold(0u64, |sum, &b| Some(sum << 4 | u64::from((b as char).to_digit(16)?)))
-}
-
-fn decimal(value: &[u8]) -> Option<u64> {
-    let (negative, digits) = match value.strip_prefix(b"-") {
-        Some(digits) => (true, digits),
-        None => (false, value),
-    };
-    if digits.is_empty() {
-        return None;
-    }
-    let number = digits.iter().try_fold(0u64, |sum, &b| {
-        let digit = b.checked_sub(b'0').filter(|&d| d < 10)?;
-        sum.checked_mul(10)?.checked_add(digit.into())
-    })?;
-    Some(if negative { number.wrapping_neg() } else { number })
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::layout::TextLayout;
@@ -345,7 +334,7 @@ mod tests {
 
     /// Records of lines `kind: FIELDS`; how many layouts were tried, and how many there are.
     fn work(lines: impl Iterator<Item = String>) -> (u64, u16) {
-        let mut schema = Schema::new(8, ByteOrder::Little, &Bounds::default());
+        let mut schema = Schema::new(8, ByteOrder::Little, Notations::default(), &Bounds::default());
         let mut record = Vec::new();
         for fields in lines {
             let mut args = Vec::new();

@@ -3,6 +3,7 @@
 //! Source: include/trace/events/{vmscan,migrate}.h, 3.1 to 7.2.
 
 use super::args::{Arg, args};
+use super::notation::has_number;
 
 /// Names of numbers.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,10 +79,101 @@ pub fn fields_of<'a>(event: &[u8], text: &'a [u8], most: usize, out: &mut Vec<Ar
         return true;
     }
     let is_whole = args(text, most, out);
+    let is_alias = out.iter().all(|arg| arg.key != b"call_site");
     for arg in out.iter_mut() {
-        arg.name = field_of(event, arg.key);
+        arg.name = field_of(event, arg.key, is_alias);
+    }
+    if is_kmem(event) && out.iter().any(|arg| rest_of(arg).is_some()) {
+        split_rests(most, out);
     }
     is_whole
+}
+
+/// The name that an event has since Linux 3.3.
+pub fn event_name(name: &[u8]) -> &[u8] {
+    match name {
+        b"mm_page_free_direct" => b"mm_page_free",
+        b"mm_pagevec_free" => b"mm_page_free_batched",
+        _ => name,
+    }
+}
+
+/// Events of the system kmem that reports use.
+pub(super) fn is_kmem(event: &[u8]) -> bool {
+    const KMEM: [&[u8]; 12] = [
+        b"kmalloc",
+        b"kmalloc_node",
+        b"kfree",
+        b"kmem_cache_alloc",
+        b"kmem_cache_alloc_node",
+        b"kmem_cache_free",
+        b"mm_page_alloc",
+        b"mm_page_free",
+        b"mm_page_free_batched",
+        b"mm_page_alloc_zone_locked",
+        b"mm_page_pcpu_drain",
+        b"mm_page_alloc_extfrag",
+    ];
+    KMEM.contains(&event)
+}
+
+/// Fields without which an event tells nothing: of each row, one.
+pub(super) fn needs(event: &[u8]) -> &'static [&'static [&'static [u8]]] {
+    match event {
+        b"kmalloc" | b"kmalloc_node" | b"kmem_cache_alloc" | b"kmem_cache_alloc_node" => {
+            &[&[b"ptr"], &[b"bytes_req"], &[b"bytes_alloc"]]
+        }
+        b"kfree" | b"kmem_cache_free" => &[&[b"ptr"]],
+        b"mm_page_alloc" => &[&[b"pfn", b"page"], &[b"order"]],
+        b"mm_page_free" | b"mm_page_free_batched" => &[&[b"pfn", b"page"]],
+        _ => &[],
+    }
+}
+
+/// True if an event of a system is worth nothing where that field cannot be read.
+pub(super) fn is_needed(system: &str, args: &[Arg<'_>], field: &[u8]) -> bool {
+    let is_known = matches!(system, "kmem" | "vmscan" | "compaction" | "migrate") && has_number(field);
+    // A frame number says which page that is.
+    is_known && !(field == b"page" && args.iter().any(|arg| arg.name == b"pfn"))
+}
+
+/// Offset of what follows a number in its value, as some kernels print: `805ee260 caller(f+0x24/0x28)`.
+fn rest_of(arg: &Arg<'_>) -> Option<usize> {
+    let is_number = has_number(arg.name) && arg.name != b"gfp_flags";
+    let blank = arg.value.iter().position(|&b| b == b' ').filter(|_| is_number)?;
+    let rest = arg.value.get(blank..)?.trim_ascii_start();
+    // `f+0x1/0x20 [ext4]`, `0x40 (64)`.
+    (!rest.starts_with(b"[") && !rest.starts_with(b"(")).then_some(blank)
+}
+
+/// Makes fields of what follows numbers.
+fn split_rests(most: usize, out: &mut Vec<Arg<'_>>) {
+    let mut before_next = None;
+    for mut arg in std::mem::take(out) {
+        if let Some(before) = before_next.take() {
+            arg.before = before;
+        }
+        let value = arg.value;
+        let Some(blank) = rest_of(&arg).filter(|_| out.len() + 1 < most) else {
+            out.push(arg);
+            continue;
+        };
+        arg.value = value.get(..blank).unwrap_or_default();
+        out.push(arg);
+        let rest = value.get(blank..).unwrap_or_default();
+        let inner = || {
+            let open = rest.iter().position(|&b| b == b'(')?;
+            let (name, value) = (rest.get(1..open)?, rest.get(open + 1..)?.strip_suffix(b")")?);
+            let is_name = !name.is_empty() && name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
+            is_name.then_some((rest.get(..=open)?, name, value))
+        };
+        if let Some((before, name, value)) = inner() {
+            before_next = Some(&b") "[..]);
+            out.push(Arg { before, key: b"", name, value });
+        } else {
+            out.push(Arg { before: b" ", key: b"", name: b"text", value: rest.trim_ascii_start() });
+        }
+    }
 }
 
 /// The names that a field's numbers have.
@@ -93,8 +185,8 @@ pub fn names_of(field: &[u8]) -> Option<&'static Names> {
     }
 }
 
-/// Name of the field that an event prints under a key.
-fn field_of<'a>(event: &[u8], key: &'a [u8]) -> &'a [u8] {
+/// Name of the field that an event prints under a key. `is_alias`: no key is `call_site`.
+fn field_of<'a>(event: &[u8], key: &'a [u8], is_alias: bool) -> &'a [u8] {
     let is_reclaim = matches!(
         event,
         b"mm_vmscan_lru_shrink_inactive"
@@ -106,6 +198,8 @@ fn field_of<'a>(event: &[u8], key: &'a [u8]) -> &'a [u8] {
         b"flags" if is_reclaim => b"reclaim_flags",
         b"nr_succeeded" if event == b"mm_migrate_pages" => b"succeeded",
         b"nr_failed" if event == b"mm_migrate_pages" => b"failed",
+        // Kernels of vendors.
+        b"caller" if is_alias && is_kmem(event) => b"call_site",
         _ => key,
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::args::Arg;
+use super::fields::is_kmem;
 use super::gfp::GfpNames;
 use super::line_types::TextEvent;
 use super::shape::{Field, Form, Shape};
@@ -52,13 +53,13 @@ fn kind(key: &[u8], form: Form, size: usize) -> (&'static str, bool) {
     match (form, key) {
         (Form::Text, _) => ("__data_loc char[]", false),
         (Form::Truth, _) => ("bool", false),
-        (Form::Pointer, _) => ("const void *", false),
+        (Form::Pointer(_), _) => ("const void *", false),
         (Form::Function | Form::Name | Form::Gfp | Form::Names(_), _) | (_, b"call_site" | b"pfn") => {
             ("unsigned long", false)
         }
         (_, b"bytes_req" | b"bytes_alloc") => ("size_t", false),
         (_, b"order") => ("unsigned int", false),
-        (Form::Decimal { .. }, _) if size == 4 => ("int", true),
+        (Form::Decimal { .. } | Form::Hex { .. }, _) if size == 4 => ("int", true),
         (Form::Decimal { .. }, _) => ("s64", true),
         (Form::Hex { .. }, _) => ("u64", false),
     }
@@ -76,7 +77,7 @@ fn conversion(print: &mut String, values: &mut String, field: &Field) {
     let (spec, value) = match field.form {
         Form::Text => ("%s", format!("__get_str({key})")),
         Form::Truth => ("%s", format!("REC->{key} ? \"true\" : \"false\"")),
-        Form::Pointer => ("%p", format!("REC->{key}")),
+        Form::Pointer(_) => ("%p", format!("REC->{key}")),
         Form::Function => ("%pS", format!("(void *)REC->{key}")),
         Form::Name => ("%ps", format!("(void *)REC->{key}")),
         Form::Names(names) => ("%s", names.print(key)),
@@ -84,6 +85,7 @@ fn conversion(print: &mut String, values: &mut String, field: &Field) {
             let table = GfpNames::print_flags_rows();
             ("%s", format!("(REC->{key}) ? __print_flags(REC->{key}, \"|\", {table}) : \"none\""))
         }
+        Form::Hex { prefixed } if field.size == 4 => (if prefixed { "0x%x" } else { "%x" }, reads),
         Form::Hex { prefixed: true } => (if is_long { "0x%lx" } else { "0x%llx" }, reads),
         Form::Hex { prefixed: false } => (if is_long { "%lx" } else { "%llx" }, reads),
         Form::Decimal { bytes } => {
@@ -127,24 +129,8 @@ pub(super) fn system(event: &TextEvent<'_>) -> String {
     if let Some(system) = event.system {
         return String::from_utf8_lossy(system).into_owned();
     }
-    const KMEM: [&[u8]; 14] = [
-        b"kmalloc",
-        b"kmalloc_node",
-        b"kfree",
-        b"kmem_cache_alloc",
-        b"kmem_cache_alloc_node",
-        b"kmem_cache_free",
-        b"mm_page_alloc",
-        b"mm_page_free",
-        b"mm_page_free_direct",
-        b"mm_page_free_batched",
-        b"mm_pagevec_free",
-        b"mm_page_alloc_zone_locked",
-        b"mm_page_pcpu_drain",
-        b"mm_page_alloc_extfrag",
-    ];
     let name = event.name;
-    let system = if KMEM.contains(&name) || name == b"rss_stat" {
+    let system = if is_kmem(name) || name == b"rss_stat" {
         "kmem"
     } else if name.starts_with(b"mm_vmscan_") || name.starts_with(b"mm_shrink_slab_") {
         "vmscan"

@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use super::notation::Notation;
+use super::value::{decimal, hex};
+
 const DMA: u64 = 1;
 const HIGHMEM: u64 = 1 << 1;
 const DMA32: u64 = 1 << 2;
@@ -107,40 +110,55 @@ const GONE: [(&str, u64); 20] = [
 ];
 
 /// Texts of flags as numbers, remembered.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct GfpNames {
-    values: HashMap<Vec<u8>, u64>,
+    values: HashMap<Vec<u8>, Option<u64>>,
+    /// Of numbers without 0x.
+    notation: Notation,
     /// A name that is not known, if there was one.
     pub unknown: Option<String>,
 }
 
 impl GfpNames {
-    /// The flags that a text such as `GFP_KERNEL|__GFP_ZERO|0x1000` names.
-    pub fn value(&mut self, text: &[u8]) -> u64 {
+    /// None yet.
+    pub fn new(notation: Notation) -> Self {
+        Self { values: HashMap::new(), notation, unknown: None }
+    }
+
+    /// The flags that a text such as `GFP_KERNEL|__GFP_ZERO|0x1000` names; `None` if a word of it can be neither a name nor a
+    /// number.
+    pub fn value(&mut self, text: &[u8]) -> Option<u64> {
         /// Many more combinations than any kernel uses.
         const REMEMBERED: usize = 4096;
         if let Some(&value) = self.values.get(text) {
             return value;
         }
-        let words = text.split(|&b| b == b'|').map(|w| w.trim_ascii());
-        let value = words.fold(0, |sum, word| sum | self.word(word));
+        let mut words = text.split(|&b| b == b'|').map(|w| w.trim_ascii());
+        let value = words.try_fold(0, |sum, word| Some(sum | self.word(word)?));
         if self.values.len() < REMEMBERED {
             self.values.insert(text.to_vec(), value);
         }
         value
     }
 
-    fn word(&mut self, word: &[u8]) -> u64 {
-        let Ok(word) = std::str::from_utf8(word) else { return 0 };
-        if let Some(bits) = word.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok()) {
-            return bits;
+    fn word(&mut self, word: &[u8]) -> Option<u64> {
+        let number = hex(word, true).or_else(|| match self.notation {
+            Notation::Hex => hex(word, false),
+            _ => decimal(word),
+        });
+        if number.is_some() {
+            return number;
         }
+        let word = std::str::from_utf8(word).ok()?;
         let named = |name: &str| NAMES.iter().chain(&GONE).find(|(n, _)| *n == name).map(|(_, bits)| *bits);
         let old = || word.strip_prefix("GFP_").and_then(|rest| named(&format!("__GFP_{rest}")));
-        named(word).or_else(old).unwrap_or_else(|| {
+        let known = named(word).or_else(old);
+        let is_name = word.contains("GFP_") && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if known.is_none() && is_name {
             self.unknown.get_or_insert_with(|| word.to_owned());
-            0
-        })
+            return Some(0);
+        }
+        known
     }
 
     /// The names as a `print fmt` lists them.
@@ -157,12 +175,17 @@ mod tests {
 
     #[test]
     fn old_and_new_names() {
-        let mut names = GfpNames::default();
-        assert_eq!(names.value(b"GFP_KERNEL|GFP_ZERO"), KERNEL | ZERO);
-        assert_eq!(names.value(b"GFP_KERNEL|__GFP_ZERO"), KERNEL | ZERO);
-        assert_eq!(names.value(b"GFP_KERNEL|0x80000000"), KERNEL | 0x8000_0000);
+        let mut names = GfpNames::new(Notation::Decimal);
+        assert_eq!(names.value(b"GFP_KERNEL|GFP_ZERO"), Some(KERNEL | ZERO));
+        assert_eq!(names.value(b"GFP_KERNEL|__GFP_ZERO"), Some(KERNEL | ZERO));
+        assert_eq!(names.value(b"GFP_KERNEL|0x80000000"), Some(KERNEL | 0x8000_0000));
+        assert_eq!(names.value(b"3264"), Some(0xcc0));
         assert_eq!(names.unknown, None);
-        assert_eq!(names.value(b"GFP_TOMORROW"), 0);
+        assert_eq!(names.value(b"GFP_TOMORROW"), Some(0));
         assert_eq!(names.unknown.as_deref(), Some("GFP_TOMORROW"));
+        for damaged in ["", "-", "GFP_KERNEL node=-1", "GFP_KER\u{fffd}", "KERNEL", "cc0"] {
+            assert_eq!(names.value(damaged.as_bytes()), None, "{damaged}");
+        }
+        assert_eq!(GfpNames::new(Notation::Hex).value(b"cc0"), Some(0xcc0));
     }
 }

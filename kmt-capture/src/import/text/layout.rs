@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::columns::without_console;
+use super::columns::{without_console, without_end};
 use super::frame::chain;
 use super::line_types::{Parsed, Style, TextLine};
 use super::readings::{Reading, readings, readings_of};
@@ -93,7 +93,7 @@ impl Votes {
 
     /// Adds a line.
     pub(super) fn add(&mut self, line: &[u8]) {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = without_end(line);
         let bare = without_console(line);
         // Comments, and frames of perf: symbols of programs are texts of others, too.
         if line.starts_with(b"#") || chain(bare).is_some() {

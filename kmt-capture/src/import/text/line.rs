@@ -1,13 +1,13 @@
 //! One line: who, where, when, what.
 
-use super::columns::{number, without_console};
+use super::columns::{number, without_console, without_end};
 use super::frame::chain;
 use super::layout::TextLayout;
 use super::line_types::{Parsed, TextLine};
 
 /// Takes a line of a text with this layout apart.
 pub fn parse<'a>(line: &'a [u8], layout: &TextLayout) -> Parsed<'a> {
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let line = without_end(line);
     // Before all else: a task may be called as another kind of line begins.
     if let Some(line) = layout.in_column(line) {
         return Parsed { line, is_ambiguous: false };

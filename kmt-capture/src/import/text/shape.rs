@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::fields::Names;
+use super::notation::Notation;
 
 /// How a value is written, and so how a field holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,8 +12,8 @@ pub(super) enum Form {
     Function,
     /// A hexadecimal number, with 0x or without.
     Hex { prefixed: bool },
-    /// A pointer.
-    Pointer,
+    /// A pointer, in that notation if it has no 0x.
+    Pointer(Notation),
     /// A decimal number, maybe with B for bytes after it.
     Decimal { bytes: bool },
     /// Allocation flags by name.
@@ -33,7 +34,7 @@ impl Form {
         match self {
             Self::Function => 0,
             Self::Hex { prefixed } => 1 + usize::from(prefixed),
-            Self::Pointer => 3,
+            Self::Pointer(_) => 3,
             Self::Decimal { bytes } => 4 + usize::from(bytes),
             Self::Gfp => 6,
             Self::Truth => 7,
