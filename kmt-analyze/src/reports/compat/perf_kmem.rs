@@ -17,6 +17,7 @@ use crate::render::text::escaped;
 use crate::reports::common::page_callers::is_tracer;
 use crate::reports::compat::perf_rules::{
     Gfp, PageQueue, PageRow, PerfKey, PerfPageKey, PerfPages, Slab, SlabRow, Waiting, fragmentation,
+    sorted_pages, sorted_slab,
 };
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -37,10 +38,10 @@ pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
     let mut text = String::new();
     if is_slab {
         if options.caller {
-            view.slab_table(&mut text, &view.slab.callers(keys), limit, true);
+            view.slab_table(&mut text, &sorted_slab(view.slab.callers(), keys), limit, true);
         }
         if options.alloc {
-            view.slab_table(&mut text, &view.slab.pointers(keys), limit, false);
+            view.slab_table(&mut text, &sorted_slab(view.slab.pointers(), keys), limit, false);
         }
         slab_summary(&mut text, &view.slab);
     }
@@ -49,10 +50,10 @@ pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
             legend(&mut text, &view.gfp);
         }
         if options.caller {
-            view.page_table(&mut text, &view.pages.callers(keys), limit, false);
+            view.page_table(&mut text, &sorted_pages(view.pages.callers(), keys), limit, false);
         }
         if options.alloc {
-            view.page_table(&mut text, &view.pages.frames(keys), limit, true);
+            view.page_table(&mut text, &sorted_pages(view.pages.frames(), keys), limit, true);
         }
         page_summary(&mut text, &view.pages);
         if let Some(count) = session.trace.metadata().text("perf/corrupt_chains") {

@@ -6,7 +6,7 @@ mod pages;
 mod queue;
 mod slab;
 
-pub use order::PerfKey;
+pub use order::{PerfKey, sorted_pages, sorted_slab};
 pub use pages::{Gfp, PageRow, PerfPageKey, PerfPages};
 pub use queue::{PageQueue, Waiting};
 pub use slab::{Slab, SlabRow};

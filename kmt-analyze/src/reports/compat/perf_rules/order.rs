@@ -35,9 +35,9 @@ pub enum PerfKey {
 }
 
 /// Keys of slab tables, if no others are given.
-pub const SLAB: [PerfKey; 3] = [PerfKey::Frag, PerfKey::Hit, PerfKey::Bytes];
+const SLAB: [PerfKey; 3] = [PerfKey::Frag, PerfKey::Hit, PerfKey::Bytes];
 /// Keys of page tables, if no others are given.
-pub const PAGES: [PerfKey; 2] = [PerfKey::Bytes, PerfKey::Hit];
+const PAGES: [PerfKey; 2] = [PerfKey::Bytes, PerfKey::Hit];
 
 impl PerfKey {
     /// True if tables of pages, or of slab objects, have it: by call site, or by frame and pointer.
@@ -78,14 +78,18 @@ impl PerfKey {
     }
 }
 
-/// Sorts rows of slab objects; what is equal stays in the order of addresses.
-pub fn sort_slab(rows: &mut [(u64, SlabRow)], keys: &[PerfKey]) {
+/// Rows of slab objects in the order of these keys; what is equal stays in the order of addresses.
+pub fn sorted_slab(mut rows: Vec<(u64, SlabRow)>, keys: &[PerfKey]) -> Vec<(u64, SlabRow)> {
+    let keys = if keys.is_empty() { &SLAB } else { keys };
     rows.sort_by(|a, b| first(keys, |key| key.of_slab(a, b)));
+    rows
 }
 
-/// Sorts rows of pages; what is equal stays in the order of its keys.
-pub fn sort_pages(rows: &mut [(PerfPageKey, PageRow)], keys: &[PerfKey]) {
+/// Rows of pages in the order of these keys; what is equal stays in the order of frames or call sites.
+pub fn sorted_pages(mut rows: Vec<(PerfPageKey, PageRow)>, keys: &[PerfKey]) -> Vec<(PerfPageKey, PageRow)> {
+    let keys = if keys.is_empty() { &PAGES } else { keys };
     rows.sort_by(|a, b| first(keys, |key| key.of_page(a, b)));
+    rows
 }
 
 fn first(keys: &[PerfKey], order: impl Fn(PerfKey) -> Ordering) -> Ordering {
@@ -101,15 +105,15 @@ mod tests {
         let row = |at: u64, hit, bytes_alloc, pingpong| {
             (at, SlabRow { bytes_alloc, bytes_req: 8, hit, pingpong, call_site: 100 - at })
         };
-        let mut rows = [row(1, 5, 64, 0), row(2, 5, 32, 9), row(3, 7, 16, 0)];
-        let mut order = |keys: &[PerfKey]| {
-            sort_slab(&mut rows, keys);
-            rows.map(|(at, _)| at)
+        let rows = [row(1, 5, 64, 0), row(2, 5, 32, 9), row(3, 7, 16, 0)];
+        let order = |keys: &[PerfKey]| {
+            let rows = sorted_slab(rows.to_vec(), keys);
+            rows.iter().map(|(at, _)| *at).collect::<Vec<_>>()
         };
         assert_eq!(order(&[PerfKey::Ptr]), [3, 2, 1]);
         assert_eq!(order(&[PerfKey::Callsite]), [1, 2, 3]);
         assert_eq!(order(&[PerfKey::Hit, PerfKey::Bytes]), [3, 1, 2]);
         assert_eq!(order(&[PerfKey::Pingpong, PerfKey::Hit]), [2, 3, 1]);
-        assert_eq!(order(&SLAB), [1, 2, 3]);
+        assert_eq!(order(&[]), [1, 2, 3]);
     }
 }

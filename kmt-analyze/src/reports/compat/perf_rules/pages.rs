@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::order::{self, PerfKey, sort_pages};
-
 /// Sums of a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PageRow {
@@ -80,14 +78,14 @@ impl PerfPages {
         self.sums.other_order += u64::from(live != order);
     }
 
-    /// Rows by frame; without keys those of most bytes first.
-    pub fn frames(&self, keys: &[PerfKey]) -> Vec<(PerfPageKey, PageRow)> {
-        sorted(&self.by_frame, keys)
+    /// Rows by frame.
+    pub fn frames(&self) -> Vec<(PerfPageKey, PageRow)> {
+        self.by_frame.iter().map(|(&key, &row)| (key, row)).collect()
     }
 
-    /// Rows by call site; without keys those of most bytes first.
-    pub fn callers(&self, keys: &[PerfKey]) -> Vec<(PerfPageKey, PageRow)> {
-        sorted(&self.by_caller, keys)
+    /// Rows by call site.
+    pub fn callers(&self) -> Vec<(PerfPageKey, PageRow)> {
+        self.by_caller.iter().map(|(&key, &row)| (key, row)).collect()
     }
 }
 
@@ -98,12 +96,6 @@ fn bytes(order: u32, page_size: u64) -> u64 {
 fn add(sum: &mut (u64, u64), bytes: u64) {
     sum.0 += 1;
     sum.1 = sum.1.wrapping_add(bytes);
-}
-
-fn sorted(rows: &BTreeMap<PerfPageKey, PageRow>, keys: &[PerfKey]) -> Vec<(PerfPageKey, PageRow)> {
-    let mut rows: Vec<(PerfPageKey, PageRow)> = rows.iter().map(|(&key, &row)| (key, row)).collect();
-    sort_pages(&mut rows, if keys.is_empty() { &order::PAGES } else { keys });
-    rows
 }
 
 #[cfg(test)]
@@ -121,7 +113,7 @@ mod tests {
         assert_eq!((sums.allocs, sums.fails), ((2, 36_864), (1, 4096)));
         assert_eq!((sums.frees, sums.no_match, sums.other_order), ((2, 8192), (1, 4096), 1));
         assert_eq!(
-            pages.callers(&[]),
+            pages.callers(),
             [((7, 3, 0, 0xcc0), PageRow { allocs: 1, alloc_bytes: 32_768, call_site: 7 })]
         );
     }

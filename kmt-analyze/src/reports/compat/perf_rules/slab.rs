@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::order::{self, PerfKey, sort_slab};
-
 /// Sums of a pointer or of a call site.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SlabRow {
@@ -81,20 +79,15 @@ impl Slab {
         pointer.cpu = None;
     }
 
-    /// Rows by call site; without keys the most fragmented first.
-    pub fn callers(&self, keys: &[PerfKey]) -> Vec<(u64, SlabRow)> {
-        sorted(self.callers.iter().map(|(&site, &row)| (site, row)).collect(), keys)
+    /// Rows by call site.
+    pub fn callers(&self) -> Vec<(u64, SlabRow)> {
+        self.callers.iter().map(|(&site, &row)| (site, row)).collect()
     }
 
-    /// Rows by pointer; without keys the most fragmented first.
-    pub fn pointers(&self, keys: &[PerfKey]) -> Vec<(u64, SlabRow)> {
-        sorted(self.pointers.iter().map(|(&ptr, pointer)| (ptr, pointer.row)).collect(), keys)
+    /// Rows by pointer.
+    pub fn pointers(&self) -> Vec<(u64, SlabRow)> {
+        self.pointers.iter().map(|(&ptr, pointer)| (ptr, pointer.row)).collect()
     }
-}
-
-fn sorted(mut rows: Vec<(u64, SlabRow)>, keys: &[PerfKey]) -> Vec<(u64, SlabRow)> {
-    sort_slab(&mut rows, if keys.is_empty() { &order::SLAB } else { keys });
-    rows
 }
 
 #[cfg(test)]
@@ -110,6 +103,6 @@ mod tests {
         slab.free(0x20, 0);
         assert_eq!(slab.sums, PerfSlabSums { requested: 24, allocated: 32, freed: 64, cross: 0, allocs: 1 });
         let row = SlabRow { bytes_alloc: 32, bytes_req: 24, hit: 1, pingpong: 1, call_site: 7 };
-        assert_eq!(slab.callers(&[]), [(7, row)]);
+        assert_eq!(slab.callers(), [(7, row)]);
     }
 }
