@@ -15,8 +15,8 @@ use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::import::Bounds;
 use crate::import::text::{
-    Arg, Graph, GraphKind, Parsed, RecordLayout, Schema, Stamp, TextEvent, TextLayout, TextLine, TextSurvey,
-    Unrecordable, could_be_event, event_name, fields_of, parse,
+    Arg, Comm, Graph, GraphKind, Parsed, RecordLayout, Schema, Stamp, TextEvent, TextLayout, TextLine,
+    TextSurvey, Unrecordable, could_be_event, event_name, fields_of, parse,
 };
 use crate::output::Output;
 use crate::record::Symbols;
@@ -208,20 +208,20 @@ impl<'t> LineConversion<'t> {
             self.ambiguous += 1;
             self.first_ambiguous.get_or_insert(self.lines);
         }
+        if !matches!(parsed, TextLine::Frame(_) | TextLine::Chain(..)) {
+            self.end_stack(writer)?;
+        }
         match parsed {
-            TextLine::Event(event) if event.cpu < CPUS_MAX => {
-                self.end_stack(writer)?;
-                self.event(&event, writer)
-            }
+            TextLine::Event(event) if event.cpu < CPUS_MAX => self.event(&event, writer),
             TextLine::Function(event, function, caller) if event.cpu < CPUS_MAX => {
-                self.end_stack(writer)?;
                 let arg = |key: &'static [u8], value| Arg { before: b"", key, name: key, value };
                 let args = [arg(b"ip", function), arg(b"parent_ip", caller)];
                 self.record(&event, &args, writer)
             }
-            TextLine::Graph(event, graph) if event.cpu < CPUS_MAX => {
-                self.end_stack(writer)?;
-                self.graph(&event, &graph, writer)
+            TextLine::Graph(event, graph) if event.cpu < CPUS_MAX => self.graph(&event, &graph, writer),
+            TextLine::Comm(Comm { comm, tgid, pid, stamp }) if pid != 0 => {
+                let (Stamp::Time(since, _) | Stamp::Count(since)) = stamp;
+                self.name(pid, comm, tgid, since, writer)
             }
             TextLine::Frame(frame) => {
                 if self.stacked.as_ref().is_some_and(|s| !s.is_chain) {
@@ -246,7 +246,7 @@ impl<'t> LineConversion<'t> {
             TextLine::Written(held, written) if written > held => {
                 self.records.lose(writer, 0, Loss::counted(written - held))
             }
-            TextLine::Written(..) | TextLine::Remark => Ok(()),
+            TextLine::Written(..) | TextLine::Comm(_) | TextLine::Remark => Ok(()),
             _ if could_be_event(line) => {
                 self.torn += 1;
                 self.first_torn.get_or_insert(self.lines);
@@ -396,13 +396,23 @@ impl<'t> LineConversion<'t> {
         if event.comm == b"<...>" || event.pid == 0 {
             return Ok(());
         }
-        let tgid = event.tgid.unwrap_or(0);
-        if self.comms.get(&event.pid).is_some_and(|(comm, t)| comm == event.comm && *t == tgid) {
+        self.name(event.pid, event.comm, event.tgid.unwrap_or(0), time, writer)
+    }
+
+    /// Adds the name of a task, if it is a new one.
+    fn name(
+        &mut self,
+        pid: i32,
+        comm: &[u8],
+        tgid: i32,
+        since: u64,
+        writer: &mut Writer,
+    ) -> kmt_format::Result<()> {
+        if self.comms.get(&pid).is_some_and(|(had, t)| had == comm && (*t == tgid || tgid == 0)) {
             return Ok(());
         }
-        let comm = event.comm.to_vec();
-        self.comms.insert(event.pid, (comm.clone(), tgid));
-        self.records.task(writer, Task::new(event.pid, comm).tgid(tgid).since(time))
+        self.comms.insert(pid, (comm.to_vec(), tgid));
+        self.records.task(writer, Task::new(pid, comm.to_vec()).tgid(tgid).since(since))
     }
 
     /// Writes the stack whose frames have been collected.

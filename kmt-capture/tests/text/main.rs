@@ -1,6 +1,7 @@
 //! Texts of kernels and tools, converted and read back: each event, stack and loss as the text has it.
 #![cfg(feature = "convert")]
 
+mod losses;
 mod numbers;
 mod pages;
 
@@ -9,7 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kmt_format::print::{EventText, PrintEnv};
-use kmt_format::read::{Item, Trace};
+use kmt_format::read::{Item, TaskRecord, Trace};
 use kmt_format::schema::Role;
 
 /// A converted text.
@@ -25,6 +26,8 @@ struct Converted {
     sites: Vec<Option<u64>>,
     /// Frame number of each line.
     frames: Vec<Option<u64>>,
+    /// `PID (TGID) COMM since TIME` of each name of a task.
+    tasks: Vec<String>,
     /// Lost events that were counted.
     lost: u64,
     /// Losses without a count.
@@ -95,7 +98,12 @@ fn converted(text: &str) -> Converted {
             _ => {}
         }
     }
-    Converted { code, stderr, lines, sites, frames, lost, uncounted }
+    let named = |t: &TaskRecord<'_>| {
+        let comm = String::from_utf8_lossy(&t.comm).into_owned();
+        format!("{} ({}) {comm} since {}", t.pid, t.tgid, t.time)
+    };
+    let tasks = trace.metadata().tasks.iter().map(named).collect();
+    Converted { code, stderr, lines, sites, frames, tasks, lost, uncounted }
 }
 
 /// A line of `trace` of task sh.

@@ -35,6 +35,8 @@ pub enum TextLine<'a> {
     Graph(TextEvent<'a>, Graph<'a>),
     /// Events of a CPU were lost before the next one of it; `None` where they were not counted.
     Lost(u32, Option<u64>),
+    /// Name of a task since that time: of a record of perf.
+    Comm(Comm<'a>),
     /// How many events the buffer held and how many were written to it.
     Written(u64, u64),
     /// A frame of the stack that the event before has.
@@ -46,6 +48,19 @@ pub enum TextLine<'a> {
     Remark,
     /// None of these.
     Other,
+}
+
+/// Name of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Comm<'a> {
+    /// Name.
+    pub comm: &'a [u8],
+    /// Process id.
+    pub tgid: i32,
+    /// Thread id.
+    pub pid: i32,
+    /// Since when; of tasks that run before the recording, 0.
+    pub stamp: Stamp,
 }
 
 /// An event.

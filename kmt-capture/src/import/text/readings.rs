@@ -3,6 +3,7 @@
 use super::columns::{Stamp, TaskColumn, comm_and_pid, event_column, next_word, number, process, stamp};
 use super::graph::graph;
 use super::line_types::{Style, TextEvent, TextLine};
+use super::perf_record::perf_record;
 
 /// One way to read a line.
 #[derive(Debug, Clone, Copy)]
@@ -102,7 +103,10 @@ fn around(line: &[u8], open: usize) -> Option<Reading<'_>> {
 
 /// The event, or the function, after the columns that all lines have.
 fn behind_columns<'a>(head: TextEvent<'a>, text: &'a [u8]) -> Option<TextLine<'a>> {
-    if let Some((system, name, text)) = event_column(text) {
+    if let Some(record) = perf_record(&head, text) {
+        return Some(record);
+    }
+    if let Some((system, name, text)) = event_column(text).or_else(|| event_column(behind_number(text)?)) {
         return Some(TextLine::Event(TextEvent { system, name, text, ..head }));
     }
     let text = text.trim_ascii();
@@ -110,6 +114,15 @@ fn behind_columns<'a>(head: TextEvent<'a>, text: &'a [u8]) -> Option<TextLine<'a
     let (function, caller) = (text.get(..at)?, text.get(at + 3..)?);
     let event = TextEvent { system: Some(b"ftrace"), name: b"function", text: b"", ..head };
     (!function.is_empty()).then_some(TextLine::Function(event, function, caller))
+}
+
+/// What follows a column of numbers between time and event: `(+123)` of trace-cmd's --ts-diff, a period of perf.
+fn behind_number(text: &[u8]) -> Option<&[u8]> {
+    let mut rest = text;
+    let word = next_word(&mut rest)?;
+    let inner = word.strip_prefix(b"(").and_then(|inner| inner.strip_suffix(b")")).unwrap_or(word);
+    let digits = inner.strip_prefix(b"+").or_else(|| inner.strip_prefix(b"-")).unwrap_or(inner);
+    number(digits).map(|_| rest)
 }
 
 /// The latency format: `COMM-PID CPUFLAGS TIMEus: EVENT: TEXT`; trace-cmd has `SECONDS.FRACTION` there.
