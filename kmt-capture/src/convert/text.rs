@@ -225,10 +225,9 @@ impl<'t> LineConversion<'t> {
             }
             TextLine::Frame(frame) => {
                 if self.stacked.as_ref().is_some_and(|s| !s.is_chain) {
-                    // trace-cmd prints the address after the name.
-                    let frame = frame.split(|&b| b == b' ').next().unwrap_or_default();
-                    let address = self.schema.symbols.address(frame).unwrap_or(0);
-                    self.frames.extend_from_slice(&address.to_le_bytes());
+                    if let Some(address) = self.schema.symbols.frame(frame) {
+                        self.frames.extend_from_slice(&address.to_le_bytes());
+                    }
                 }
                 Ok(())
             }
@@ -264,6 +263,10 @@ impl<'t> LineConversion<'t> {
         if event.name == b"kernel_stack" {
             let time = self.time(event);
             self.stack_follows(event, time, false);
+            return Ok(());
+        }
+        if event.name == b"user_stack" {
+            // Its frames follow, and have no stack of the kernel before them.
             return Ok(());
         }
         let event = &TextEvent { name: event_name(event.name), ..*event };

@@ -4,6 +4,7 @@
 mod losses;
 mod numbers;
 mod pages;
+mod stacks;
 
 use std::fs;
 use std::process::Command;
@@ -38,6 +39,11 @@ impl Converted {
     /// `EVENT: TEXT` of each line.
     fn texts(&self) -> Vec<&str> {
         self.lines.iter().map(|line| line.split_once(": ").unwrap().1).collect()
+    }
+
+    /// Only stacks.
+    fn stacks(&self) -> Vec<&str> {
+        self.texts().into_iter().filter_map(|text| text.strip_prefix("stack: ")).collect()
     }
 
     /// Everything is read, and no message says otherwise.

@@ -1,7 +1,7 @@
 //! One line: who, where, when, what.
 
 use super::columns::{number, without_console, without_end};
-use super::frame::chain;
+use super::frame::{chain, short_chain};
 use super::layout::TextLayout;
 use super::line_types::{Parsed, TextLine};
 
@@ -21,9 +21,10 @@ pub fn parse<'a>(line: &'a [u8], layout: &TextLayout) -> Parsed<'a> {
             return Parsed { line, is_ambiguous: false };
         }
     }
-    layout
-        .rightmost(line)
-        .unwrap_or_else(|| Parsed { line: chain(rest).unwrap_or(TextLine::Other), is_ambiguous: false })
+    layout.rightmost(line).unwrap_or_else(|| {
+        let line = chain(rest).or_else(|| short_chain(rest)).unwrap_or(TextLine::Other);
+        Parsed { line, is_ambiguous: false }
+    })
 }
 
 /// Lines that begin as no event does, as long as no task is called so.
