@@ -15,8 +15,8 @@ use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::import::Bounds;
 use crate::import::text::{
-    Arg, Comm, Graph, GraphKind, Parsed, RecordLayout, Schema, Stamp, TextEvent, TextLayout, TextLine,
-    TextSurvey, Unrecordable, could_be_event, event_name, fields_of, parse,
+    Arg, Comm, Graph, GraphKind, NO_TASK, Parsed, RecordLayout, Schema, Stamp, TextEvent, TextLayout,
+    TextLine, TextSurvey, Unrecordable, could_be_event, event_name, fields_of, missing, parse,
 };
 use crate::output::Output;
 use crate::record::Symbols;
@@ -31,9 +31,10 @@ pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result
     let input = options.input.display();
     let survey = TextSurvey::of(bytes);
     if survey.events == 0 {
-        if bytes.split(|&b| b == b'\n').any(could_be_event) {
-            return Err(Failure::new(format!("{input}: its lines have neither the CPU nor the time of their events"))
-                .hint("record with `echo context-info > trace_options`, or use perf script with -F comm,tid,cpu,time,event,trace"));
+        if let Some(missing) = missing(bytes) {
+            return Err(
+                Failure::new(format!("{input}: its lines lack {}", missing.columns)).hint(missing.hint)
+            );
         }
         let first = bytes.split(|&b| b == b'\n').find(|l| !l.trim_ascii().is_empty() && !l.starts_with(b"#"));
         let first = String::from_utf8_lossy(first.unwrap_or_default()).chars().take(60).collect::<String>();
@@ -154,6 +155,8 @@ struct LineConversion<'t> {
     /// Lines with several readings.
     ambiguous: u64,
     first_ambiguous: Option<u64>,
+    /// Events without a task.
+    taskless: u64,
     nameless: u64,
     has_kmem: bool,
     unprinted: u64,
@@ -189,6 +192,7 @@ impl<'t> LineConversion<'t> {
             layout: survey.layout,
             ambiguous: 0,
             first_ambiguous: None,
+            taskless: 0,
             nameless: 0,
             has_kmem: false,
             unprinted: 0,
@@ -344,6 +348,7 @@ impl<'t> LineConversion<'t> {
         writer: &mut Writer,
     ) -> kmt_format::Result<()> {
         let time = self.time(event);
+        self.taskless += u64::from(event.pid == NO_TASK);
         self.task(event, time, writer)?;
         match self.schema.record(event, args, &mut self.record) {
             Ok(RecordLayout::Known) => {}
@@ -479,6 +484,12 @@ impl<'t> LineConversion<'t> {
             notes.push(format!(
                 "{} can be read in several ways, because names of tasks look like columns; the right-most reading is used; the first is line {line}",
                 count(self.ambiguous, "line")
+            ));
+        }
+        if self.taskless > 0 {
+            notes.push(format!(
+                "{} without a task in the text: it is unknown, and its number is {NO_TASK}",
+                count(self.taskless, "event")
             ));
         }
         if self.nameless > 0 {

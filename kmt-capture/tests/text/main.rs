@@ -1,6 +1,7 @@
 //! Texts of kernels and tools, converted and read back: each event, stack and loss as the text has it.
 #![cfg(feature = "convert")]
 
+mod columns;
 mod losses;
 mod numbers;
 mod pages;
@@ -68,6 +69,13 @@ fn run(text: &str) -> (Option<i32>, String, Option<Vec<u8>>) {
     let file = fs::read(&output).ok();
     fs::remove_dir_all(&folder).unwrap();
     (ran.status.code(), String::from_utf8(ran.stderr).unwrap(), file)
+}
+
+/// Message of a conversion that refuses a text.
+fn refused(text: &str) -> String {
+    let (code, stderr, file) = run(text);
+    assert!(code == Some(1) && file.is_none(), "{code:?}: {stderr}");
+    stderr
 }
 
 /// Converts a text and reads the file.
