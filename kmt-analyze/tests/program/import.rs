@@ -416,7 +416,7 @@ fn one_event_in_all_formats_of_text() {
     let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
     fs::write(&input, format!("kmalloc: {pairs}\nkmalloc: {pairs}\n")).unwrap();
     let error = convert(&input, &output, None).unwrap_err();
-    assert!(error.contains("neither the CPU nor the time") && error.contains("context-info"), "{error}");
+    assert!(error.contains("lack the CPU and the time") && error.contains("context-info"), "{error}");
     // What looks like an event and cannot be read is a loss.
     fs::write(
         &input,

@@ -15,8 +15,8 @@ use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::import::Bounds;
 use crate::import::text::{
-    Arg, Graph, GraphKind, Parsed, RecordLayout, Schema, Stamp, TextEvent, TextLayout, TextLine, TextSurvey,
-    Unrecordable, could_be_event, event_name, fields_of, parse,
+    Arg, Comm, Graph, GraphKind, NO_TASK, Parsed, RecordLayout, Schema, Stamp, TextEvent, TextLayout,
+    TextLine, TextSurvey, Unrecordable, could_be_event, event_name, fields_of, missing, parse,
 };
 use crate::output::Output;
 use crate::record::Symbols;
@@ -31,9 +31,10 @@ pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result
     let input = options.input.display();
     let survey = TextSurvey::of(bytes);
     if survey.events == 0 {
-        if bytes.split(|&b| b == b'\n').any(could_be_event) {
-            return Err(Failure::new(format!("{input}: its lines have neither the CPU nor the time of their events"))
-                .hint("record with `echo context-info > trace_options`, or use perf script with -F comm,tid,cpu,time,event,trace"));
+        if let Some(missing) = missing(bytes) {
+            return Err(
+                Failure::new(format!("{input}: its lines lack {}", missing.columns)).hint(missing.hint)
+            );
         }
         let first = bytes.split(|&b| b == b'\n').find(|l| !l.trim_ascii().is_empty() && !l.starts_with(b"#"));
         let first = String::from_utf8_lossy(first.unwrap_or_default()).chars().take(60).collect::<String>();
@@ -154,6 +155,8 @@ struct LineConversion<'t> {
     /// Lines with several readings.
     ambiguous: u64,
     first_ambiguous: Option<u64>,
+    /// Events without a task.
+    taskless: u64,
     nameless: u64,
     has_kmem: bool,
     unprinted: u64,
@@ -189,6 +192,7 @@ impl<'t> LineConversion<'t> {
             layout: survey.layout,
             ambiguous: 0,
             first_ambiguous: None,
+            taskless: 0,
             nameless: 0,
             has_kmem: false,
             unprinted: 0,
@@ -208,27 +212,26 @@ impl<'t> LineConversion<'t> {
             self.ambiguous += 1;
             self.first_ambiguous.get_or_insert(self.lines);
         }
+        if !matches!(parsed, TextLine::Frame(_) | TextLine::Chain(..)) {
+            self.end_stack(writer)?;
+        }
         match parsed {
-            TextLine::Event(event) if event.cpu < CPUS_MAX => {
-                self.end_stack(writer)?;
-                self.event(&event, writer)
-            }
+            TextLine::Event(event) if event.cpu < CPUS_MAX => self.event(&event, writer),
             TextLine::Function(event, function, caller) if event.cpu < CPUS_MAX => {
-                self.end_stack(writer)?;
                 let arg = |key: &'static [u8], value| Arg { before: b"", key, name: key, value };
                 let args = [arg(b"ip", function), arg(b"parent_ip", caller)];
                 self.record(&event, &args, writer)
             }
-            TextLine::Graph(event, graph) if event.cpu < CPUS_MAX => {
-                self.end_stack(writer)?;
-                self.graph(&event, &graph, writer)
+            TextLine::Graph(event, graph) if event.cpu < CPUS_MAX => self.graph(&event, &graph, writer),
+            TextLine::Comm(Comm { comm, tgid, pid, stamp }) if pid != 0 => {
+                let (Stamp::Time(since, _) | Stamp::Count(since)) = stamp;
+                self.name(pid, comm, tgid, since, writer)
             }
             TextLine::Frame(frame) => {
                 if self.stacked.as_ref().is_some_and(|s| !s.is_chain) {
-                    // trace-cmd prints the address after the name.
-                    let frame = frame.split(|&b| b == b' ').next().unwrap_or_default();
-                    let address = self.schema.symbols.address(frame).unwrap_or(0);
-                    self.frames.extend_from_slice(&address.to_le_bytes());
+                    if let Some(address) = self.schema.symbols.frame(frame) {
+                        self.frames.extend_from_slice(&address.to_le_bytes());
+                    }
                 }
                 Ok(())
             }
@@ -246,7 +249,7 @@ impl<'t> LineConversion<'t> {
             TextLine::Written(held, written) if written > held => {
                 self.records.lose(writer, 0, Loss::counted(written - held))
             }
-            TextLine::Written(..) | TextLine::Remark => Ok(()),
+            TextLine::Written(..) | TextLine::Comm(_) | TextLine::Remark => Ok(()),
             _ if could_be_event(line) => {
                 self.torn += 1;
                 self.first_torn.get_or_insert(self.lines);
@@ -264,6 +267,10 @@ impl<'t> LineConversion<'t> {
         if event.name == b"kernel_stack" {
             let time = self.time(event);
             self.stack_follows(event, time, false);
+            return Ok(());
+        }
+        if event.name == b"user_stack" {
+            // Its frames follow, and have no stack of the kernel before them.
             return Ok(());
         }
         let event = &TextEvent { name: event_name(event.name), ..*event };
@@ -341,6 +348,7 @@ impl<'t> LineConversion<'t> {
         writer: &mut Writer,
     ) -> kmt_format::Result<()> {
         let time = self.time(event);
+        self.taskless += u64::from(event.pid == NO_TASK);
         self.task(event, time, writer)?;
         match self.schema.record(event, args, &mut self.record) {
             Ok(RecordLayout::Known) => {}
@@ -396,13 +404,23 @@ impl<'t> LineConversion<'t> {
         if event.comm == b"<...>" || event.pid == 0 {
             return Ok(());
         }
-        let tgid = event.tgid.unwrap_or(0);
-        if self.comms.get(&event.pid).is_some_and(|(comm, t)| comm == event.comm && *t == tgid) {
+        self.name(event.pid, event.comm, event.tgid.unwrap_or(0), time, writer)
+    }
+
+    /// Adds the name of a task, if it is a new one.
+    fn name(
+        &mut self,
+        pid: i32,
+        comm: &[u8],
+        tgid: i32,
+        since: u64,
+        writer: &mut Writer,
+    ) -> kmt_format::Result<()> {
+        if self.comms.get(&pid).is_some_and(|(had, t)| had == comm && (*t == tgid || tgid == 0)) {
             return Ok(());
         }
-        let comm = event.comm.to_vec();
-        self.comms.insert(event.pid, (comm.clone(), tgid));
-        self.records.task(writer, Task::new(event.pid, comm).tgid(tgid).since(time))
+        self.comms.insert(pid, (comm.to_vec(), tgid));
+        self.records.task(writer, Task::new(pid, comm.to_vec()).tgid(tgid).since(since))
     }
 
     /// Writes the stack whose frames have been collected.
@@ -466,6 +484,12 @@ impl<'t> LineConversion<'t> {
             notes.push(format!(
                 "{} can be read in several ways, because names of tasks look like columns; the right-most reading is used; the first is line {line}",
                 count(self.ambiguous, "line")
+            ));
+        }
+        if self.taskless > 0 {
+            notes.push(format!(
+                "{} without a task in the text: it is unknown, and its number is {NO_TASK}",
+                count(self.taskless, "event")
             ));
         }
         if self.nameless > 0 {

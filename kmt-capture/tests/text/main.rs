@@ -1,15 +1,18 @@
 //! Texts of kernels and tools, converted and read back: each event, stack and loss as the text has it.
 #![cfg(feature = "convert")]
 
+mod columns;
+mod losses;
 mod numbers;
 mod pages;
+mod stacks;
 
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kmt_format::print::{EventText, PrintEnv};
-use kmt_format::read::{Item, Trace};
+use kmt_format::read::{Item, TaskRecord, Trace};
 use kmt_format::schema::Role;
 
 /// A converted text.
@@ -25,6 +28,8 @@ struct Converted {
     sites: Vec<Option<u64>>,
     /// Frame number of each line.
     frames: Vec<Option<u64>>,
+    /// `PID (TGID) COMM since TIME` of each name of a task.
+    tasks: Vec<String>,
     /// Lost events that were counted.
     lost: u64,
     /// Losses without a count.
@@ -35,6 +40,11 @@ impl Converted {
     /// `EVENT: TEXT` of each line.
     fn texts(&self) -> Vec<&str> {
         self.lines.iter().map(|line| line.split_once(": ").unwrap().1).collect()
+    }
+
+    /// Only stacks.
+    fn stacks(&self) -> Vec<&str> {
+        self.texts().into_iter().filter_map(|text| text.strip_prefix("stack: ")).collect()
     }
 
     /// Everything is read, and no message says otherwise.
@@ -59,6 +69,13 @@ fn run(text: &str) -> (Option<i32>, String, Option<Vec<u8>>) {
     let file = fs::read(&output).ok();
     fs::remove_dir_all(&folder).unwrap();
     (ran.status.code(), String::from_utf8(ran.stderr).unwrap(), file)
+}
+
+/// Message of a conversion that refuses a text.
+fn refused(text: &str) -> String {
+    let (code, stderr, file) = run(text);
+    assert!(code == Some(1) && file.is_none(), "{code:?}: {stderr}");
+    stderr
 }
 
 /// Converts a text and reads the file.
@@ -95,7 +112,12 @@ fn converted(text: &str) -> Converted {
             _ => {}
         }
     }
-    Converted { code, stderr, lines, sites, frames, lost, uncounted }
+    let named = |t: &TaskRecord<'_>| {
+        let comm = String::from_utf8_lossy(&t.comm).into_owned();
+        format!("{} ({}) {comm} since {}", t.pid, t.tgid, t.time)
+    };
+    let tasks = trace.metadata().tasks.iter().map(named).collect();
+    Converted { code, stderr, lines, sites, frames, tasks, lost, uncounted }
 }
 
 /// A line of `trace` of task sh.

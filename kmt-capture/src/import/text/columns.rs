@@ -18,6 +18,9 @@ pub(super) fn event_column(text: &[u8]) -> Option<EventColumn<'_>> {
     if text.starts_with(b"<stack trace>") {
         return Some((None, b"kernel_stack", b""));
     }
+    if text.starts_with(b"<user stack trace>") {
+        return Some((None, b"user_stack", b""));
+    }
     let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'.' || b == b'-';
     let end = text.iter().position(|&b| !is_name(b))?;
     let (mut system, mut name) = (None, text.get(..end)?);

@@ -1,7 +1,7 @@
 //! One line: who, where, when, what.
 
 use super::columns::{number, without_console, without_end};
-use super::frame::chain;
+use super::frame::{chain, short_chain};
 use super::layout::TextLayout;
 use super::line_types::{Parsed, TextLine};
 
@@ -21,9 +21,10 @@ pub fn parse<'a>(line: &'a [u8], layout: &TextLayout) -> Parsed<'a> {
             return Parsed { line, is_ambiguous: false };
         }
     }
-    layout
-        .rightmost(line)
-        .unwrap_or_else(|| Parsed { line: chain(rest).unwrap_or(TextLine::Other), is_ambiguous: false })
+    layout.rightmost(line).unwrap_or_else(|| {
+        let line = chain(rest).or_else(|| short_chain(rest)).unwrap_or(TextLine::Other);
+        Parsed { line, is_ambiguous: false }
+    })
 }
 
 /// Lines that begin as no event does, as long as no task is called so.
@@ -39,13 +40,6 @@ fn without_event(line: &[u8]) -> Option<TextLine<'_>> {
     }
     let is_remark = start.starts_with(b"cpus=") || start.starts_with(b"version = ") || is_switch(start);
     lost(start).or(is_remark.then_some(TextLine::Remark))
-}
-
-/// True if a line that is [`TextLine::Other`] looks like a torn event of the allocators.
-pub fn could_be_event(line: &[u8]) -> bool {
-    const NAMES: [&[u8]; 4] = [b"kmalloc", b"kfree:", b"kmem_cache_", b"mm_page_"];
-    let has = |text: &[u8]| line.windows(text.len()).any(|w| w == text);
-    !line.trim_ascii_start().starts_with(b"#") && NAMES.iter().any(|name| has(name)) && has(b": ")
 }
 
 /// ` 1)    <idle>-0    =>   kworker-41`, and the lines around it.
@@ -73,7 +67,12 @@ fn remark(line: &[u8]) -> TextLine<'_> {
 
 /// "CPU:2 [LOST 123 EVENTS]", "CPU:2 [LOST EVENTS]", trace-cmd's "CPU:2 [123 EVENTS DROPPED]".
 fn lost(line: &[u8]) -> Option<TextLine<'_>> {
-    let rest = line.strip_prefix(b"CPU:")?;
+    // The name of a file may precede it, where trace-cmd reads several.
+    let unnamed = || {
+        let at = line.iter().position(|&b| b == b' ')?;
+        line.get(..at)?.ends_with(b":").then(|| line.get(at..).unwrap_or_default().trim_ascii_start())
+    };
+    let rest = line.strip_prefix(b"CPU:").or_else(|| unnamed()?.strip_prefix(b"CPU:"))?;
     let blank = rest.iter().position(|&b| b == b' ')?;
     let cpu = number(rest.get(..blank)?)?;
     let what = rest.get(blank..)?.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")?;

@@ -5,12 +5,16 @@ use super::columns::Stamp;
 /// Order of the columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Style {
+    /// `[CPU] FLAGS TIME: EVENT: TEXT`, without the task.
+    NoTask,
     /// `COMM-PID (TGID) [CPU] FLAGS TIME: EVENT: TEXT` of ftrace and trace-cmd.
     Dash,
     /// `COMM PID [CPU] TIME: EVENT: TEXT` of perf script.
     Blank,
     /// `COMM-PID CPUFLAGS TIME: EVENT: TEXT`: the latency format.
     Latency,
+    /// `COMM PID CPU FLAGS PREEMPT INDEX [TIME] MILLISECONDSms (+MILLISECONDSms): EVENT: TEXT`: the same with `verbose`.
+    Verbose,
     /// `TIME | CPU) COMM-PID | ...` of the function graph tracer.
     Graph,
 }
@@ -35,6 +39,8 @@ pub enum TextLine<'a> {
     Graph(TextEvent<'a>, Graph<'a>),
     /// Events of a CPU were lost before the next one of it; `None` where they were not counted.
     Lost(u32, Option<u64>),
+    /// Name of a task since that time: of a record of perf.
+    Comm(Comm<'a>),
     /// How many events the buffer held and how many were written to it.
     Written(u64, u64),
     /// A frame of the stack that the event before has.
@@ -48,12 +54,25 @@ pub enum TextLine<'a> {
     Other,
 }
 
+/// Name of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Comm<'a> {
+    /// Name.
+    pub comm: &'a [u8],
+    /// Process id.
+    pub tgid: i32,
+    /// Thread id.
+    pub pid: i32,
+    /// Since when; of tasks that run before the recording, 0.
+    pub stamp: Stamp,
+}
+
 /// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextEvent<'a> {
     /// Name of the task.
     pub comm: &'a [u8],
-    /// Thread id.
+    /// Thread id; [`NO_TASK`] where the text has no tasks.
     pub pid: i32,
     /// Process id, where the text has that column.
     pub tgid: Option<i32>,
@@ -70,6 +89,24 @@ pub struct TextEvent<'a> {
     /// Text of the event.
     pub text: &'a [u8],
 }
+
+impl TextEvent<'_> {
+    /// One without any column.
+    pub(super) const EMPTY: Self = TextEvent {
+        comm: b"",
+        pid: 0,
+        tgid: None,
+        cpu: 0,
+        flags: b"",
+        stamp: Stamp::Count(0),
+        system: None,
+        name: b"",
+        text: b"",
+    };
+}
+
+/// Thread id of a task that the text does not tell.
+pub const NO_TASK: i32 = -1;
 
 /// Begin or end of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -68,6 +68,16 @@ impl NamedSymbols {
         Some(address)
     }
 
+    /// The address of a frame of a stack: `FUNCTION+0x1/0x20`, or an address that no symbol has; `None` if it is neither.
+    /// trace-cmd prints the address behind the name, too.
+    pub fn frame(&mut self, text: &[u8]) -> Option<u64> {
+        let text = text.trim_ascii();
+        let end = text.windows(2).position(|w| w == b" (").unwrap_or(text.len());
+        let text = text.get(..end)?.trim_ascii_end();
+        let number = text.strip_prefix(b"0x").and_then(hex);
+        number.or_else(|| self.address(text)).filter(|&address| address != 0)
+    }
+
     /// A function of which the text tells an address in it: `FUNCTION+0xOFFSET`.
     pub fn set_address(&mut self, text: &[u8], address: u64) {
         let plus = text.iter().rposition(|&b| b == b'+').unwrap_or(text.len());

@@ -2,7 +2,9 @@
 
 use super::columns::{Stamp, TaskColumn, comm_and_pid, event_column, next_word, number, process, stamp};
 use super::graph::graph;
-use super::line_types::{Style, TextEvent, TextLine};
+use super::line_types::{NO_TASK, Style, TextEvent, TextLine};
+use super::perf_record::perf_record;
+use super::verbose::verbose;
 
 /// One way to read a line.
 #[derive(Debug, Clone, Copy)]
@@ -34,8 +36,18 @@ impl<'a> Reading<'a> {
 
 /// All readings, of each style from left to right.
 pub(super) fn readings<'a>(line: &'a [u8], found: &mut dyn FnMut(Reading<'a>)) {
+    let mut has_task = false;
     // Dash and Blank are read together.
-    [Style::Dash, Style::Latency, Style::Graph].into_iter().for_each(|style| each(style, line, found));
+    for style in [Style::Dash, Style::Latency, Style::Verbose, Style::Graph] {
+        each(style, line, &mut |reading| {
+            has_task = true;
+            found(reading);
+        });
+    }
+    // A task may be called as the columns of a line without one.
+    if !has_task {
+        each(Style::NoTask, line, found);
+    }
 }
 
 /// Readings of one style.
@@ -48,15 +60,24 @@ pub(super) fn readings_of<'a>(style: Style, line: &'a [u8], found: &mut dyn FnMu
 }
 
 fn each<'a>(style: Style, line: &'a [u8], found: &mut dyn FnMut(Reading<'a>)) {
+    let one = |line| Reading { style, ends: (0, 0), line };
     match style {
         Style::Dash | Style::Blank => brackets(line, found),
         Style::Latency => latency(line, found),
-        Style::Graph => {
-            if let Some(line) = graph(line) {
-                found(Reading { style, ends: (0, 0), line });
-            }
+        Style::Graph => graph(line).map(one).into_iter().for_each(found),
+        Style::NoTask => without_task(line).map(one).into_iter().for_each(found),
+        Style::Verbose => {
+            let reading = verbose(line).map(|(end, line)| Reading { style, ends: (end, end), line });
+            reading.into_iter().for_each(found);
         }
     }
+}
+
+/// `[CPU] FLAGS TIME: EVENT: TEXT`.
+fn without_task(line: &[u8]) -> Option<TextLine<'_>> {
+    let open =
+        line.iter().position(|b| !b.is_ascii_whitespace()).filter(|&at| line.get(at) == Some(&b'['))?;
+    behind_task(line, open, TextEvent { pid: NO_TASK, comm: b"<...>", ..TextEvent::EMPTY })
 }
 
 /// `COMM-PID (TGID) [CPU] FLAGS TIME: EVENT: TEXT`, without some of the columns.
@@ -76,12 +97,19 @@ fn around(line: &[u8], open: usize) -> Option<Reading<'_>> {
     if !left.ends_with(b" ") && !left.ends_with(b"\t") {
         return None;
     }
-    let right = line.get(open + 1..)?;
+    let (task, tgid) = process(left.trim_ascii_end());
+    let TaskColumn { comm, pid, has_dash, ends } = comm_and_pid(task)?;
+    let style = if has_dash { Style::Dash } else { Style::Blank };
+    let line = behind_task(line, open, TextEvent { comm, pid, tgid, ..TextEvent::EMPTY })?;
+    Some(Reading { style, ends, line })
+}
+
+/// The rest of a line from the brackets on that have the CPU.
+fn behind_task<'a>(line: &'a [u8], open: usize, head: TextEvent<'a>) -> Option<TextLine<'a>> {
+    let right = line.get(open..)?.strip_prefix(b"[")?;
     let close = right.iter().take(8).position(|&b| b == b']')?;
     let cpu = u32::try_from(number(right.get(..close)?)?).ok()?;
     let mut rest = right.get(close + 1..)?;
-    let (task, tgid) = process(left.trim_ascii_end());
-    let TaskColumn { comm, pid, has_dash, ends } = comm_and_pid(task)?;
     let mut word = next_word(&mut rest)?;
     let mut flags: &[u8] = b"";
     if stamp(word).is_none() {
@@ -95,14 +123,15 @@ fn around(line: &[u8], open: usize) -> Option<Reading<'_>> {
     let (stamp, behind) = stamp(word)?;
     // Some clocks leave no blank between the time and the event.
     let text = if behind.is_empty() { rest } else { line.get(line.len() - rest.len() - behind.len()..)? };
-    let head = TextEvent { comm, pid, tgid, cpu, flags, stamp, system: None, name: b"", text: b"" };
-    let style = if has_dash { Style::Dash } else { Style::Blank };
-    Some(Reading { style, ends, line: behind_columns(head, text)? })
+    behind_columns(TextEvent { cpu, flags, stamp, ..head }, text)
 }
 
 /// The event, or the function, after the columns that all lines have.
 fn behind_columns<'a>(head: TextEvent<'a>, text: &'a [u8]) -> Option<TextLine<'a>> {
-    if let Some((system, name, text)) = event_column(text) {
+    if let Some(record) = perf_record(&head, text) {
+        return Some(record);
+    }
+    if let Some((system, name, text)) = event_column(text).or_else(|| event_column(behind_number(text)?)) {
         return Some(TextLine::Event(TextEvent { system, name, text, ..head }));
     }
     let text = text.trim_ascii();
@@ -110,6 +139,15 @@ fn behind_columns<'a>(head: TextEvent<'a>, text: &'a [u8]) -> Option<TextLine<'a
     let (function, caller) = (text.get(..at)?, text.get(at + 3..)?);
     let event = TextEvent { system: Some(b"ftrace"), name: b"function", text: b"", ..head };
     (!function.is_empty()).then_some(TextLine::Function(event, function, caller))
+}
+
+/// What follows a column of numbers between time and event: `(+123)` of trace-cmd's --ts-diff, a period of perf.
+fn behind_number(text: &[u8]) -> Option<&[u8]> {
+    let mut rest = text;
+    let word = next_word(&mut rest)?;
+    let inner = word.strip_prefix(b"(").and_then(|inner| inner.strip_suffix(b")")).unwrap_or(word);
+    let digits = inner.strip_prefix(b"+").or_else(|| inner.strip_prefix(b"-")).unwrap_or(inner);
+    number(digits).map(|_| rest)
 }
 
 /// The latency format: `COMM-PID CPUFLAGS TIMEus: EVENT: TEXT`; trace-cmd has `SECONDS.FRACTION` there.

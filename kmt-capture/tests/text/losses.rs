@@ -1,0 +1,97 @@
+//! Losses of a text are neither hidden nor invented.
+
+use crate::{converted, line};
+
+const FREE: &str = "kfree: call_site=f+0x1/0x20 ptr=ffff888100001000";
+
+/// A line of perf script.
+fn perf(us: u64, text: &str) -> String {
+    format!("            perf 22704 [001]   660.{us:06}: {text}\n")
+}
+
+#[test]
+fn lost_records_of_perf() {
+    let free = |us| perf(us, &format!(" kmem:{FREE}"));
+    let text = [
+        free(1),
+        perf(2, "PERF_RECORD_LOST lost 70"),
+        free(2),
+        perf(3, "PERF_RECORD_LOST lost 3"),
+        perf(4, "PERF_RECORD_LOST_SAMPLES lost 2"),
+        free(5),
+        perf(5, "PERF_RECORD_THROTTLE"),
+        free(6),
+        perf(6, "PERF_RECORD_UNTHROTTLE"),
+        free(7),
+    ]
+    .concat();
+    let read = converted(&text);
+    assert_eq!((read.code, read.lost, read.uncounted), (Some(3), 75, 1), "{}", read.stderr);
+    assert_eq!(read.lines.len(), 5, "{:?}", read.lines);
+    assert!(!read.stderr.contains("not events"), "{}", read.stderr);
+}
+
+#[test]
+fn records_of_perf_that_are_no_events() {
+    let text = [
+        "swapper     0 [000]     0.000000: PERF_RECORD_MMAP -1/0: [0xffffffff81000000(0x1276508) @ 0xffffffff81000000]: x [kernel.kallsyms]_text\n",
+        "swapper     0 [000]     0.000000: PERF_RECORD_FORK(7:8):(0:0)\n",
+        "my: task     0 [000]     0.000000: PERF_RECORD_COMM: my: task:7/8\n",
+        "perf 19675 [000]   565.251338:          kmem:kfree: call_site=f+0x127 ptr=0xffff888102c90e60\n",
+        "sh      8 [000]   565.251339: PERF_RECORD_COMM exec: sh:7/8\n",
+        "sh      8 [001]   565.253738:          kmem:kfree: call_site=f+0x127 ptr=0xffff8881042895c0\n",
+        "sh      8 [001]   565.253739: PERF_RECORD_EXIT(7:8):(0:0)\n",
+    ]
+    .concat();
+    let read = converted(&text);
+    read.is_whole();
+    assert_eq!(
+        read.lines,
+        [
+            "perf-19675 [0] 565251338000: kfree: call_site=f+0x127/0x10000 ptr=ffff888102c90e60",
+            "sh-8 [1] 565253738000: kfree: call_site=f+0x127/0x10000 ptr=ffff8881042895c0",
+        ]
+    );
+    let names: Vec<&str> = read.tasks.iter().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        ["8 (7) my: task since 0", "19675 (0) perf since 565251338000", "8 (7) sh since 565251339000"]
+    );
+}
+
+#[test]
+fn losses_behind_the_name_of_a_file() {
+    for prefix in ["", "trs.dat: ", "a/b-c:     "] {
+        let text = [line(1, FREE), format!("{prefix}CPU:1 [210 EVENTS DROPPED]\n"), line(2, FREE)].concat();
+        let read = converted(&text);
+        assert_eq!((read.code, read.lost, read.lines.len()), (Some(3), 210, 2), "{prefix}: {}", read.stderr);
+    }
+}
+
+#[test]
+fn texts_that_mention_allocators_are_no_losses() {
+    let text = [
+        line(1, FREE),
+        line(2, "stat_set+0x220/0x428: [+]mem_ptr1: 7576a560"),
+        line(3, "stat_set+0x2ec/0x428: [+][kmem_cache]name : kmalloc-128, size : 80"),
+        line(4, "stat_set+0x2ec/0x428: kmalloc: call_site=f+0x1/0x20"),
+        line(5, FREE),
+    ]
+    .concat();
+    let read = converted(&text);
+    assert_eq!((read.code, read.lost, read.lines.len()), (Some(0), 0, 2), "{}", read.stderr);
+}
+
+#[test]
+fn columns_between_time_and_event() {
+    for column in ["(+1567)", "(+334)  ", "         1         ", "(-5)"] {
+        for event in [FREE.to_owned(), format!("kmem:{FREE}")] {
+            let read = converted(&[line(1, &event), line(2, &format!("{column} {event}"))].concat());
+            read.is_whole();
+            assert_eq!(read.texts(), [FREE, FREE], "{column}");
+        }
+    }
+    // One that is not known: the event is in the text and cannot be read.
+    let read = converted(&[line(1, FREE), line(2, &format!("~~ {FREE}"))].concat());
+    assert_eq!((read.code, read.lost, read.lines.len()), (Some(3), 1, 1), "{}", read.stderr);
+}

@@ -1,0 +1,129 @@
+//! Stacks are those of their events: all frames of the kernel, and no others.
+
+use crate::{converted, line};
+
+const ALLOC: &str =
+    "kmalloc: call_site=f+0x1/0x20 ptr=ffff888100001000 bytes_req=8 bytes_alloc=8 gfp_flags=GFP_KERNEL";
+
+fn perf(us: u64, event: &str, frames: &[&str]) -> String {
+    let frames: String = frames.iter().map(|frame| format!("\t{frame:>16}\n")).collect();
+    format!("perf 22697 [000]   659.{us:06}: {event}\n{frames}\n")
+}
+
+fn alloc(us: u64, frames: &[&str]) -> String {
+    perf(us, &format!("         kmem:{ALLOC}"), frames)
+}
+
+/// Names of frames: the text has no sizes.
+fn names(stack: &str) -> Vec<&str> {
+    stack.split(' ').map(|frame| frame.split('/').next().unwrap()).collect()
+}
+
+#[test]
+fn the_kernel_is_wherever_its_file_lies() {
+    let kernel = [
+        "ffffffff8782660d kmem_cache_alloc+0xfd (/usr/lib/debug/lib/modules/4.18.0-305.el8.x86_64/vmlinux)",
+        "ffffffffc0a1b2c4 xfs_buf_alloc+0x44 (/lib/modules/4.18.0-305.el8.x86_64/kernel/fs/xfs/xfs.ko.xz)",
+        "ffffffffc0a1c2c4 xfs_buf_get_map+0x44 ([xfs])",
+        "ffffffff878c1a8f kthread+0x11f (/tmp/kernel (copy))",
+        "ffffffff878c1aff inline_one (inlined)",
+        "ffffffff878c1aff ret_from_fork+0x1f ([kernel.kallsyms])",
+    ];
+    let user = [
+        "    7efdf7f7d3e8 __poll+0x18 (/usr/lib64/libc-2.28.so)",
+        "           ee137 sched_setaffinity@@GLIBC_2.3.4+0x7 (/usr/lib/x86_64-linux-gnu/libc.so.6)",
+        "               7 [unknown] (/usr/bin/perf)",
+        "          401000 std::map<int, int>::at(int)+0x7 (/usr/bin/a b)",
+    ];
+    let text = alloc(1, &[&kernel[..], &user].concat()) + &alloc(2, &user) + &alloc(3, &kernel[..1]);
+    let read = converted(&text);
+    read.is_whole();
+    let expected = [
+        "kmem_cache_alloc+0xfd",
+        "xfs_buf_alloc+0x44",
+        "xfs_buf_get_map+0x44",
+        "kthread+0x11f",
+        "ret_from_fork+0x1f",
+    ];
+    let stacks: Vec<Vec<&str>> = read.stacks().into_iter().map(names).collect();
+    assert_eq!(stacks, [&expected[..], &expected[..1]]);
+}
+
+#[test]
+fn any_other_line_ends_a_stack() {
+    let frames = [
+        "ffffffff8164e795 __kmalloc+0x215 ([kernel.kallsyms])",
+        "ffffffff82259cc1 do_syscall_64+0x71 ([kernel.kallsyms])",
+    ];
+    let other = "ffffffff8158ecd0 perf_swevent_event+0x160 ([kernel.kallsyms])";
+    for between in [
+        perf(2, "    250000             cpu-clock: ", &[other]),
+        perf(2, "cpu-clock: ", &[other]),
+        perf(2, "    250000 cycles/period=1/u: ", &[other]),
+        format!("a line of a log\n\t{other}\n"),
+        format!("\n\t{other}\n"),
+    ] {
+        let read = converted(&[alloc(1, &frames), between.clone(), alloc(3, &frames[..1])].concat());
+        let kmallocs: Vec<(usize, &str)> = read
+            .texts()
+            .windows(2)
+            .filter(|pair| pair[0].starts_with("kmalloc"))
+            .map(|pair| (names(pair[1]).len(), pair[1]))
+            .map(|(count, stack)| (count - 1, stack))
+            .collect();
+        assert_eq!(kmallocs.len(), 2, "{:?}", read.lines);
+        assert!(
+            kmallocs.iter().all(|(_, stack)| !stack.contains("perf_swevent")),
+            "{between}: {:?}",
+            read.lines
+        );
+        assert_eq!((kmallocs[0].0, kmallocs[1].0), (2, 1), "{between}: {:?}", read.lines);
+    }
+}
+
+/// `-F +srcline`.
+#[test]
+fn lines_of_source_code_part_no_stack() {
+    let text = alloc(
+        1,
+        &[
+            "ffffffff8164e795 __kmalloc+0x215 ([kernel.kallsyms])",
+            "slub.c:4000",
+            "ffffffff82259cc1 do_syscall_64+0x71 ([kernel.kallsyms])",
+            "common.c:83",
+        ],
+    );
+    let read = converted(&text);
+    read.is_whole();
+    assert_eq!(names(read.stacks()[0]), ["__kmalloc+0x215", "do_syscall_64+0x71"]);
+}
+
+#[test]
+fn stacks_of_ftrace() {
+    for (user, stack_of_user) in [
+        (
+            "<user stack trace>",
+            " => /lib/aarch64-linux-gnu/libc-2.32.so[+0xa76d8]\n => /bin/bash[+0x5f354]\n =>  <00007f325b4ce45b>\n",
+        ),
+        ("user_stack:           <user stack trace >", "=> main (401000)\n=> <00007f325b4ce45b>\n"),
+    ] {
+        let text = [
+            line(1, ALLOC),
+            line(1, "<stack trace>"),
+            " => __kmalloc_noprof\n => xfs_a [xfs]\n => 0xffffffffc0a1c2c4\n => [unknown/kretprobe'd]\n => copy_process+0x10/0x20\n".to_owned(),
+            line(2, user),
+            stack_of_user.to_owned(),
+            line(3, ALLOC),
+            line(3, user),
+            stack_of_user.to_owned(),
+        ]
+        .concat();
+        let read = converted(&text);
+        read.is_whole();
+        let frames =
+            ["__kmalloc_noprof+0x0", "xfs_a+0x0", "[xfs]", "0xffffffffc0a1c2c4", "copy_process+0x10"];
+        let stacks: Vec<Vec<&str>> = read.stacks().into_iter().map(names).collect();
+        assert_eq!(stacks, [frames]);
+        assert_eq!(read.lines.len(), 3, "{:?}", read.lines);
+    }
+}
