@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use kmt_common::quantity;
 
 use crate::pass::selection::Selection;
+use crate::reports::column_order::ColumnOrder;
 use crate::reports::diff::By;
 use crate::trace::time_range::TimeRange;
 
@@ -82,6 +83,8 @@ pub struct DiffArgs {
     /// Exit with 1 if live slab memory grows by more than this beyond noise
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub fail_over: Option<u64>,
+    #[command(flatten)]
+    pub order: ColumnOrder,
     #[command(flatten)]
     pub lines: LineArgs,
     /// Machine-readable output; docs/json.md describes it

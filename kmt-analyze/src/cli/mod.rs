@@ -31,6 +31,7 @@ use crate::limits::{self, Limit, RunLimits};
 use crate::pass::selection::Selection;
 use crate::render::look_args::LookArgs;
 use crate::render::out;
+use crate::reports::column_order::ColumnOrder;
 use crate::reports::common::stated::Keys;
 use crate::reports::findings::Findings;
 use crate::reports::output::{Output, Show};
@@ -135,7 +136,7 @@ fn summarise(
     match args.options.compat {
         None => {
             let output = Output { limit: None, json: args.json, show };
-            with(env, file, |session| one(session, &selection, output, report))
+            with(env, file, |session| one(session, &selection, output, (report, &ColumnOrder::default())))
         }
         Some(tool) => {
             let options = args.options;
@@ -319,6 +320,7 @@ fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
         all: args.all,
         fail_over: args.fail_over,
         output: Output { limit: args.lines.lines, json: args.json, show },
+        order: args.order.clone(),
         by_function: !exact,
     };
     diff::run(&a, &b, &options, env)?;

@@ -7,12 +7,16 @@ use crate::env::Env;
 use crate::export::{self, ReportTable};
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
+use crate::reports::column_order::ColumnOrder;
 use crate::reports::latency::{Latency, LatencyOptions, live};
 use crate::reports::output::{Output, Show};
 use crate::reports::registry::{Entry, REPORTS, named};
 use crate::reports::report::Report;
 use crate::reports::run::one;
 use crate::trace::session::Session;
+
+/// Id of the option that sorts.
+const SORT: &str = "sort";
 
 /// Adds a command for each report without its own, after the first ones.
 pub fn with_reports(mut cli: Command) -> Command {
@@ -30,6 +34,8 @@ pub fn with_reports(mut cli: Command) -> Command {
 /// Its own options first, then those that all reports have.
 fn command(entry: &Entry) -> Command {
     let command = (entry.with_options)(Command::new(entry.name));
+    let has_keys = command.get_arguments().any(|arg| arg.get_id() == SORT);
+    let command = if has_keys || !entry.has_lines { command } else { ColumnOrder::augment_args(command) };
     let command = if entry.has_lines { LineArgs::augment_args(command) } else { command };
     let command = Selection::augment_args(TableArgs::augment_args(Target::augment_args(command)));
     // Each group of options brings the description of its own.
@@ -61,12 +67,17 @@ pub fn run(entry: &Entry, matches: &ArgMatches, show: Show, env: &Env) -> Result
     let report = (entry.parse)(matches, &selection).map_err(wrong)?;
     let TableArgs { csv, table } = TableArgs::from_arg_matches(matches).map_err(wrong)?;
     let output = Output { limit, json: target.json, show };
+    // The keys of a report of its own are of another type.
+    let order = match matches.try_get_many::<String>(SORT) {
+        Ok(_) => ColumnOrder::from_arg_matches(matches).map_err(wrong)?,
+        Err(_) => ColumnOrder::default(),
+    };
     let print = |session: &Session<'_>| match csv {
         true => {
-            let table = ReportTable { report: &*report, name: table.as_deref(), lines: limit };
+            let table = ReportTable { report: &*report, name: table.as_deref(), lines: limit, order: &order };
             export::csv(session, &selection, &table)
         }
-        false => one(session, &selection, output, &*report),
+        false => one(session, &selection, output, (&*report, &order)),
     };
     if entry.accounts {
         super::with(env, &target.file, print)

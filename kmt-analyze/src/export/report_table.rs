@@ -12,6 +12,7 @@ use crate::env::Env;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 use crate::pass::selection::Selection;
+use crate::reports::column_order::ColumnOrder;
 use crate::reports::common::Context;
 use crate::reports::report::AnyReport;
 use crate::reports::run::rows_of;
@@ -26,6 +27,8 @@ pub struct ReportTable<'r> {
     pub name: Option<&'r str>,
     /// At most this many rows, 0: all. `None`: up to the limit `rows`, and a table that is cut is reported.
     pub lines: Option<usize>,
+    /// Order of the rows.
+    pub order: &'r ColumnOrder,
 }
 
 /// Prints a table of a report as CSV.
@@ -62,12 +65,17 @@ impl ReportTable<'_> {
         let most = usize::try_from(session.env.limits.rows).unwrap_or(usize::MAX);
         let lines = self.lines.filter(|lines| *lines > 0 && *lines <= most);
         // One more row shows that the table is cut.
-        let limit = lines.unwrap_or(most.saturating_add(1));
+        let limit = lines.filter(|_| self.order.is_empty()).unwrap_or(most.saturating_add(1));
         let context = Context { session, selection, limit };
         self.report.check(&context)?;
         let (analysis, rows) = rows_of(&context, self.report);
         let mut document =
             rows.map_err(|reason| Failure::new(format!("{}: no {title}: {reason}", session.path.display())))?;
+        if !self.order.is_empty() {
+            let whole = document.clone();
+            self.order.sort_document(&mut document, whole)?;
+            lines.map(|lines| cut(&mut document, lines));
+        }
         let is_cut = lines.is_none() && cut(&mut document, most);
         if is_cut {
             tell!("warning: {}: {title} has more rows: the limit `rows` is {most}", session.path.display());

@@ -8,6 +8,7 @@ use super::{ExportOf, ExportOptions, ReportTable, events};
 use crate::collect::Collectors;
 use crate::failure::{Outcome, Result};
 use crate::pass::{self, Needs, Request};
+use crate::reports::column_order::ColumnOrder;
 use crate::reports::common::basis::Input;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -44,7 +45,12 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
             result.damages
         }
         ExportOf::Report(report) => {
-            let table = ReportTable { report: &**report, name: options.table.as_deref(), lines: None };
+            let table = ReportTable {
+                report: &**report,
+                name: options.table.as_deref(),
+                lines: None,
+                order: &ColumnOrder::default(),
+            };
             return table.write(session, &options.selection, writer);
         }
     };

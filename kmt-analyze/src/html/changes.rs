@@ -4,6 +4,7 @@ use super::ROWS;
 use crate::pass::selection::Selection;
 use crate::render::look::Look;
 use crate::render::screen::Screen;
+use crate::reports::column_order::ColumnOrder;
 use crate::reports::diff;
 use crate::reports::output::{Output, Show};
 use crate::trace::session::Session;
@@ -26,6 +27,7 @@ pub fn changes(before: &Session<'_>, after: &Session<'_>, selection: &Selection)
         all: false,
         fail_over: None,
         output: Output { limit: Some(ROWS), json: false, show: Show { look, pager: false } },
+        order: ColumnOrder::default(),
         by_function: !is_one_build,
     };
     let (mut screen, cautions) = diff::screen(&[profile(before)], &[profile(after)], &options);

@@ -9,6 +9,7 @@ pub(crate) mod baseline;
 pub(crate) mod caches;
 pub(crate) mod callers;
 pub(crate) mod callgraph;
+pub(crate) mod column_order;
 pub(crate) mod common;
 pub(crate) mod compat;
 pub(crate) mod crosscpu;

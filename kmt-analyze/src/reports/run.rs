@@ -3,6 +3,7 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
+use super::column_order::ColumnOrder;
 use super::common::stated::Keys;
 use super::common::{Context, ReportContext, View};
 use super::document::{About, emit, refuse};
@@ -10,6 +11,7 @@ use super::output::Output;
 use super::report::{Answer, AnyReport, Pending, Report};
 use crate::collect::Collectors;
 use crate::failure::{Outcome, Result};
+use crate::limits::ROWS_MAX;
 use crate::pass::selection::Selection;
 use crate::pass::{self, Analysis, Needs, Request};
 use crate::render::out::Schema;
@@ -41,18 +43,18 @@ fn pass_for<'r>(context: &Context<'_, '_>, reports: &[&'r dyn AnyReport]) -> (An
     (pass::run(context.session, &request), pending)
 }
 
-/// Prints one report.
+/// Prints one report; its tables in that order, if any is given.
 pub fn one(
     session: &Session<'_>,
     selection: &Selection,
     output: Output,
-    report: &dyn AnyReport,
+    (report, order): (&dyn AnyReport, &ColumnOrder),
 ) -> Result<Outcome> {
-    let context = Context { session, selection, limit: output.rows() };
+    let request = Context { session, selection, limit: output.rows() };
     selection.check(session, report.title(), report.keys())?;
-    report.check(&context)?;
-    let (analysis, pending) = pass_for(&context, &[report]);
-    let context = ReportContext::new(&context, &analysis);
+    report.check(&request)?;
+    let (analysis, pending) = pass_for(&request, &[report]);
+    let context = ReportContext::new(&request, &analysis);
     let schema = Schema { report: report.name(), version: report.version() };
     let about = About { keys: report.keys(), schema };
     let Some(pending) = pending.first() else { return Ok(Outcome::Done) };
@@ -60,13 +62,21 @@ pub fn one(
         Err(reason) => return refuse(&about, &context, &output, report.title(), &reason),
         Ok(answer) => answer,
     };
-    emit(
-        &about,
-        &context,
-        &output,
-        || answer.rows(),
-        || vec![(String::new(), answer.screen(&context, &context.view(output.show.look)))],
-    )
+    let screen = || answer.screen(&context, &context.view(output.show.look));
+    if order.is_empty() {
+        return emit(&about, &context, &output, || answer.rows(), || vec![(String::new(), screen())]);
+    }
+    let all = Context { limit: ROWS_MAX, ..request };
+    let all = ReportContext::new(&all, &analysis);
+    let Ok(whole) = pending(&all) else { return Ok(Outcome::Done) };
+    let (mut document, mut screen) = (Map::new(), screen());
+    if output.json {
+        document = answer.document();
+        order.sort_document(&mut document, whole.document())?;
+    } else {
+        order.sort_screen(&mut screen, whole.screen(&all, &all.view(output.show.look)))?;
+    }
+    emit(&about, &context, &output, || document, || vec![(String::new(), screen)])
 }
 
 /// The typed rows of one report; why there are none, if so.

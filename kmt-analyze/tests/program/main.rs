@@ -49,6 +49,7 @@ mod registry;
 mod reports;
 mod screens;
 mod selections;
+mod sorting;
 #[cfg(feature = "dwarf")]
 pub mod source;
 mod stacks;

@@ -105,6 +105,33 @@ impl Cell {
         !matches!(self, Self::Empty | Self::Text(_) | Self::Symbol(..) | Self::Verdict(..))
     }
 
+    /// Its number, by which tables are sorted; a text may be one.
+    pub fn number(&self) -> Option<f64> {
+        Some(match self {
+            Self::Count(number) | Self::Bytes(number) | Self::BytesPerSecond(number) => *number as f64,
+            Self::Change(number) | Self::BytesChange(number) => *number as f64,
+            Self::Percent(number) | Self::Bar(number) => *number,
+            Self::Duration(length, _) => *length as f64,
+            Self::Course(values) => values.last().copied()? as f64,
+            Self::About(cell) => cell.number()?,
+            // Words may look like numbers: `inf`.
+            Self::Text(text) if text.contains(|c: char| c.is_ascii_digit()) => {
+                text.trim_start_matches(['<', '>', '+', '±', ' ']).replace(',', "").parse().ok()?
+            }
+            Self::Empty | Self::Unknown | Self::Text(_) | Self::Verdict(..) | Self::Symbol(..) => {
+                return None;
+            }
+        })
+    }
+
+    /// Its name, if it is one.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Verdict(text, _) | Self::Symbol(text, _) => text,
+            _ => "",
+        }
+    }
+
     /// Its text.
     pub fn shown(&self, look: &Look) -> String {
         let bytes = |bytes: u64| match bytes {

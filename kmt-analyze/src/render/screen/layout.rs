@@ -148,6 +148,13 @@ impl Table {
         self.explanations.push((heading, note.into()));
     }
 
+    /// The column at that place no longer leaves.
+    pub fn keep(&mut self, at: usize) {
+        if let Some(column) = self.columns.get_mut(at) {
+            column.leaves = 0;
+        }
+    }
+
     /// Meanings of columns.
     pub fn explanations(&self) -> impl Iterator<Item = &str> {
         self.explanations.iter().map(|(_, note)| note.as_str())

@@ -34,7 +34,7 @@ pub fn lead(
         SortKey::Freed => |sums| sums.bytes_freed,
         SortKey::Count => |sums| sums.alloc_events,
         SortKey::Req => |sums| sums.bytes_req,
-        SortKey::Alloc | SortKey::Name => |sums| sums.bytes_alloc,
+        SortKey::Alloc | SortKey::Pages | SortKey::LivePages | SortKey::Name => |sums| sums.bytes_alloc,
     };
     let Some(number) = part(all) else { return format!("{who}.") };
     let (bytes, objects) = (view.bytes(number), counted(number, "object", "objects"));
@@ -48,7 +48,9 @@ pub fn lead(
         SortKey::Freed => format!("{bytes} of {who} were freed"),
         SortKey::Count => format!("{who} allocated {objects}"),
         SortKey::Req => format!("{who} requested {bytes}"),
-        SortKey::Alloc | SortKey::Name => format!("{who} allocated {bytes}"),
+        SortKey::Alloc | SortKey::Pages | SortKey::LivePages | SortKey::Name => {
+            format!("{who} allocated {bytes}")
+        }
     };
     let most = first.and_then(|(name, sums)| Some((name, part(sums)?)));
     let most = most.filter(|(_, part)| *part > 0 && rows > 1).map_or(String::new(), |(name, part)| {

@@ -31,12 +31,23 @@ pub enum SortKey {
     /// Bytes live at the end
     #[value(name = "live", alias = "bytes_live")]
     Live,
+    /// Pages allocated, of tasks
+    #[value(name = "pages", aliases = ["page_bytes", "pages_alloc"])]
+    Pages,
+    /// Pages live at the end, of tasks
+    #[value(name = "live_pages", alias = "pages_live")]
+    LivePages,
     /// Name
     #[value(name = "name")]
     Name,
 }
 
 impl SortKey {
+    /// True for sums of pages: only tasks have them beside slab objects.
+    pub fn is_of_pages(self) -> bool {
+        matches!(self, Self::Pages | Self::LivePages)
+    }
+
     /// Number of these sums; the larger one is the first. `None`: the name.
     pub fn number(self, sums: &Totals) -> Option<u128> {
         Some(match self {
@@ -49,7 +60,7 @@ impl SortKey {
             Self::Freed => sums.bytes_freed.into(),
             // Parts per million: a total order without floating point.
             Self::Frag => u128::from(sums.bytes_wasted()) * 1_000_000 / u128::from(sums.bytes_alloc.max(1)),
-            Self::Name => return None,
+            Self::Pages | Self::LivePages | Self::Name => return None,
         })
     }
 }

@@ -11,11 +11,14 @@ mod text;
 pub use profile::{RunProfile, build, compute};
 pub use rows::DiffRows;
 
+use serde_json::{Map, Value};
+
 use crate::env::Env;
 use crate::failure::{Failure, Result};
 use crate::render::out::{self, Schema, print_rows};
 use crate::render::screen::{Screen, page};
 use crate::render::text::count;
+use crate::reports::column_order::ColumnOrder;
 use crate::reports::output::Output;
 
 /// Keys of the comparison.
@@ -33,7 +36,7 @@ pub enum By {
 }
 
 /// DiffOptions of the comparison and its output.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DiffOptions {
     /// Names of the sides, as given.
     pub names: [String; 2],
@@ -51,6 +54,8 @@ pub struct DiffOptions {
     pub fail_over: Option<u64>,
     /// Rows, JSON or text, and display.
     pub output: Output,
+    /// Order of the rows; empty: the largest changes first.
+    pub order: ColumnOrder,
     /// Call sites are matched by function alone: the kernels are different builds.
     pub by_function: bool,
 }
@@ -62,10 +67,23 @@ pub fn run(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions, e
             .hint("compare windows of the same number of ticks, with --time and --against"));
     }
     let rows = rows::compute(before, after, options);
-    if options.output.json {
-        print_rows(env, Schema::first("diff"), &rows)?;
-    } else {
-        print(&rows, options, env)?;
+    let whole = (!options.order.is_empty()).then(|| {
+        let options = DiffOptions { output: Output { limit: Some(0), ..options.output }, ..options.clone() };
+        (rows::compute(before, after, &options), options)
+    });
+    match whole {
+        None if options.output.json => print_rows(env, Schema::first("diff"), &rows)?,
+        None => print(text::screen(&rows, options), &rows, options, env)?,
+        Some((whole, _)) if options.output.json => {
+            let mut document = document(&rows);
+            options.order.sort_document(&mut document, self::document(&whole))?;
+            print_rows(env, Schema::first("diff"), &document)?;
+        }
+        Some((whole, all)) => {
+            let mut screen = text::screen(&rows, options);
+            options.order.sort_screen(&mut screen, text::screen(&whole, &all))?;
+            print(screen, &rows, options, env)?;
+        }
     }
     let growth = rows.diff.live_growth_beyond_noise;
     match options.fail_over {
@@ -83,12 +101,20 @@ pub fn screen(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions
     (text::screen(&rows, options), cautions::sentences(&rows, options))
 }
 
+/// The rows as a JSON object.
+fn document(rows: &DiffRows) -> Map<String, Value> {
+    match serde_json::to_value(rows) {
+        Ok(Value::Object(document)) => document,
+        _ => Map::new(),
+    }
+}
+
 /// Prints the screen; the limits of the comparison stand where other reports have their trust.
-fn print(rows: &DiffRows, options: &DiffOptions, env: &Env) -> Result<()> {
+fn print(screen: Screen, rows: &DiffRows, options: &DiffOptions, env: &Env) -> Result<()> {
     let show = &options.output.show;
     // A command and its reason have about 50 characters; the screen names the sides A and B.
     let is_short = options.arguments.chars().count().saturating_add(50) <= show.look.width;
     let arguments = if is_short { options.arguments.as_str() } else { options.placeholders };
-    let text = page(&text::screen(rows, options), &cautions::sentences(rows, options), arguments, &show.look);
+    let text = page(&screen, &cautions::sentences(rows, options), arguments, &show.look);
     out::print(env, show.pager, text.as_bytes())
 }

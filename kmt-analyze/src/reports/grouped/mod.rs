@@ -18,7 +18,7 @@ pub use table::GroupTable;
 pub use values::Values;
 
 use crate::collect::{Collectors, Groups, Handle};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::pass::Needs;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
@@ -127,6 +127,11 @@ impl<R: Groupable> Report for Grouped<R> {
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
         Report::check(&self.report, context)?;
+        let RowOptions { groups, sort } = self.report.row_options();
+        if sort.iter().any(|key| key.is_of_pages()) && (R::NAME != "tasks" || !groups.by.is_empty()) {
+            return Err(Failure::new("--sort: these are sums of slab objects, not of pages")
+                .hint("kmt-analyze pages --by has sums of pages, and kmt-analyze tasks has both"));
+        }
         self.report.row_options().groups.by.iter().try_for_each(|key| key.check(context.session))
     }
 

@@ -211,7 +211,12 @@ pub fn compute(
 ) -> TaskRows {
     let analysis = context.analysis;
     let mut all = candidates(context, tasks, page_use);
-    sort_rows(&mut all, sort, |task, key| key.number(&task.sums.slab), |a, b| a.name.cmp(&b.name));
+    let number = |task: &TaskCandidate, key: SortKey| match key {
+        SortKey::Pages => Some(task.sums.pages.frames_alloc.into()),
+        SortKey::LivePages => Some(task.sums.pages.frames_live.into()),
+        key => key.number(&task.sums.slab),
+    };
+    sort_rows(&mut all, sort, number, |a, b| a.name.cmp(&b.name));
     let recorded = RecordedTasks::of(context);
     let rows = all.iter().take(context.limit).map(|c| row(c, analysis.page_size.0, &recorded)).collect();
     let mut users: Vec<&TaskCandidate> = all.iter().filter(|c| c.page_use != Use::default()).collect();

@@ -69,9 +69,14 @@ fn load(rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Table {
         .columns(columns_of_slab(sort, view), |row| slab_cells(&row.slab, None, view.is_lossy))
         .column(Column::number("frees").leaves(5), |row| Cell::count(row.slab_frees))
         .column(Column::number("freed by others").leaves(6), |row| Cell::count(row.slab_freed_by_others))
-        .column(Column::number("pages").leaves(7), |row| Cell::count(row.pages.pages_alloc))
+        .column(Column::number("pages").leaves(if sort == Some(SortKey::Pages) { 0 } else { 7 }), |row| {
+            Cell::count(row.pages.pages_alloc)
+        })
         .column(Column::number("page bytes").leaves(1), |row| Cell::bytes(row.pages.bytes_alloc))
-        .column(Column::number("live pages").leaves(2), |row| Cell::count(row.pages.pages_live))
+        .column(
+            Column::number("live pages").leaves(if sort == Some(SortKey::LivePages) { 0 } else { 2 }),
+            |row| Cell::count(row.pages.pages_live),
+        )
         .explain("frees", "Frees: objects that the task freed, its own and those of other tasks.")
         .into()
 }
