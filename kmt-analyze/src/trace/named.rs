@@ -4,7 +4,7 @@ use std::path::Path;
 
 use kmt_common::input::InputBytes;
 use kmt_common::tell;
-use kmt_format::kernel::{KernelSymbols, parse_kallsyms};
+use kmt_format::kernel::{KernelSymbols, Symbol, SymbolOwner, parse_kallsyms};
 use kmt_format::write::Writer;
 use kmt_format::{Compression, read::Trace};
 
@@ -41,13 +41,10 @@ pub fn with_names(path: &Path, bytes: InputBytes, env: &Env) -> Result<InputByte
 /// was loaded elsewhere, or it is another one.
 fn used<'t>(trace: &Trace<'_>, mut table: KernelSymbols<'t>, map: &Path) -> Result<KernelSymbols<'t>> {
     table.symbols.sort_by_key(|symbol| symbol.address);
-    let bound = |name: &[u8]| table.symbols.iter().find(|s| s.name == name).map(|s| s.address);
-    let (start, end) = (bound(b"_stext").or(bound(b"_text")), bound(b"_etext"));
+    let (start, end) = bounds(&mut table, map)?;
     let wanted = addresses(trace);
-    let is_inside =
-        |address: &&u64| start.is_none_or(|s| **address >= s) && end.is_none_or(|e| **address <= e);
-    let inside = wanted.iter().filter(is_inside).count();
-    if start.is_none() || inside * 2 < wanted.len() {
+    let inside = wanted.iter().filter(|address| (start..=end).contains(*address)).count();
+    if inside * 2 < wanted.len() {
         return Err(Failure::new(format!(
             "{}: of {} addresses of code in the trace, {inside} are in this kernel",
             map.display(),
@@ -67,4 +64,29 @@ fn used<'t>(trace: &Trace<'_>, mut table: KernelSymbols<'t>, map: &Path) -> Resu
         starts.binary_search(&symbol.address).is_ok() || KernelSymbols::BOUNDS.contains(&symbol.name)
     });
     Ok(table)
+}
+
+/// First and last address of the kernel's code. A part of a System.map may lack the symbols that say so: they are added
+/// around the code that it has.
+fn bounds(table: &mut KernelSymbols<'_>, map: &Path) -> Result<(u64, u64)> {
+    let bound = |name: &[u8]| table.symbols.iter().find(|s| s.name == name).map(|s| s.address);
+    let start = bound(b"_stext").or(bound(b"_text"));
+    let (end, has_end) = (bound(b"_etext"), bound(b"_etext").or(bound(b"_end")).is_some());
+    let is_code = |s: &&Symbol<'_>| s.address != 0 && matches!(s.kind, b't' | b'T' | b'w' | b'W');
+    let mut code = table.symbols.iter().filter(is_code).map(|s| s.address);
+    let Some(first) = code.next() else {
+        return Err(Failure::new(format!("{}: it has no addresses of functions", map.display()))
+            .hint("--system-map takes the System.map of the kernel's build, or its /proc/kallsyms"));
+    };
+    let last = code.next_back().unwrap_or(first).saturating_add(PAGE_SIZE);
+    let symbol = |name, address| Symbol { address, size: 0, kind: b'T', owner: SymbolOwner::Core, name };
+    if start.is_none() {
+        // In front of the first function, whose name it would take.
+        table.symbols.push(symbol(b"_stext", first.saturating_sub(1)));
+    }
+    if !has_end {
+        table.symbols.push(symbol(b"_etext", last));
+    }
+    table.symbols.sort_by_key(|symbol| symbol.address);
+    Ok((start.unwrap_or(first), end.unwrap_or(u64::MAX)))
 }

@@ -495,6 +495,18 @@ fn a_system_map_names_functions() {
         !refused.status.success() && text.contains("0 are in this kernel") && text.contains("KASLR"),
         "{text}"
     );
+    // A part of it, without the symbols that bound the code.
+    fs::write(&map, lines(CODE).lines().filter(|line| !line.contains("text")).collect::<Vec<_>>().join("\n"))
+        .unwrap();
+    let rows = json(&args, &file);
+    let found: Vec<&str> =
+        rows["callers"].as_array().unwrap().iter().filter_map(|row| row["symbol"].as_str()).collect();
+    assert!(
+        found.iter().zip(["ext4_alloc_inode+0x9", "vfs_open+0x9"]).all(|(a, b)| a.starts_with(b)),
+        "{found:?}"
+    );
+    fs::write(&map, "00000000 A nothing\n").unwrap();
+    assert!(stderr(&run(&args, &file)).contains("no addresses of functions"));
     // One with names keeps them.
     let kept = run(&args, &named);
     assert!(kept.status.success() && stderr(&kept).contains("is not used"), "{}", stderr(&kept));

@@ -63,7 +63,7 @@ pub fn taken(args: &[&str], file: &Path, seconds_max: f64) -> Taken {
 fn wrong(args: &[&str], made: &File, file: &Path, is_timed: bool) -> Option<String> {
     let taken = taken(args, file, f64::INFINITY);
     let is_fine = matches!(taken.code, Some(0 | 1 | 3))
-        && taken.bytes <= BYTES_MAX + BYTES_PER_ALLOCATION * made.allocations
+        && taken.bytes <= BYTES_MAX + BYTES_PER_ALLOCATION * made.allocations + BYTES_PER_SITE * made.sites
         && (!is_timed || taken.seconds <= SECONDS_MAX);
     (!is_fine).then(|| format!("{}: {args:?}: {taken:?}", made.name))
 }

@@ -14,13 +14,16 @@ pub struct File {
     pub make: fn() -> Vec<u8>,
     /// Allocations that it holds.
     pub allocations: u64,
+    /// Call sites of allocations and frees in it, if they are many.
+    pub sites: u64,
     /// Whether the program takes its time when it is not optimised.
     pub is_long: bool,
 }
 
 /// All of them.
 pub fn all() -> Vec<File> {
-    let file = |name, allocations, is_long, make| File { name, make, allocations, is_long };
+    let file = |name, allocations, is_long, make| File { name, make, allocations, sites: 0, is_long };
+    let sites = |name, number, make| File { sites: number, ..file(name, number, true, make) };
     vec![
         file("meta-values", 2000, false, meta_values),
         file("meta-pairs", 2000, false, meta_pairs),
@@ -39,14 +42,14 @@ pub fn all() -> Vec<File> {
         file("long-name", 2000, false, || long_name(false)),
         file("long-names", 2000, false, || long_name(true)),
         file("colliding", 16_000, false, colliding),
-        file("many-sites", 200_000, true, many_sites),
+        sites("many-sites", 200_000, many_sites),
         file("many-tasks", 400_000, true, many_tasks),
         file("many-cpus", 16_000, true, many_cpus),
         file("deep-stacks", 200, false, deep_stacks),
         file("many-stacks", 200_000, true, many_stacks),
         file("chunks-of-nothing", 2000, true, chunks_of_nothing),
         file("slabinfo", 2000, true, slabinfo),
-        file("freeing-sites", 200_000, true, || dimensions::freeing_sites(200_000)),
+        sites("freeing-sites", 200_000, || dimensions::freeing_sites(200_000)),
         file("cache-names", 50_000, true, || dimensions::cache_names(50_000)),
         file("open-stalls", 1, true, || dimensions::open_stalls(200_000)),
         file("shrinkers", 1, true, || dimensions::shrinkers_of_a_function(50_000)),
@@ -56,7 +59,7 @@ pub fn all() -> Vec<File> {
         file("renames", 100_000, true, || dimensions::renames(100_000)),
         file("naming-classes", 20_000, true, || dimensions::naming_classes(4_000, 20_000)),
         file("snapshots", 50_000, true, || dimensions::snapshots(600, 50_000)),
-        file("sites-and-caches", 100_000, true, || dimensions::sites_and_caches(100_000)),
+        sites("sites-and-caches", 100_000, || dimensions::sites_and_caches(100_000)),
         file("shared-text", 1, false, || dimensions::shared_text(60_000)),
     ]
 }
