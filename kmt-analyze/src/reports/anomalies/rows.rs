@@ -30,13 +30,15 @@ pub struct AnomalyKind {
     pub may_be_a_fault: bool,
     /// Number of events.
     pub count: u64,
+    /// Number of those that may be bugs: no harmless cause was found.
+    pub suspect: u64,
     /// Number of sites, including those beyond the limit of rows.
     pub rows_total: usize,
-    /// Sites, those with most first.
+    /// Sites, those with most events that may be bugs first, then those with most events.
     pub rows: Vec<AnomalyRow>,
-    /// Number of events that may be bugs.
+    /// All are frees to caches whose objects the kernel allocates in bulk.
     #[serde(skip)]
-    pub suspect: u64,
+    pub is_bulk: bool,
 }
 
 /// One site of an anomaly.
@@ -49,6 +51,8 @@ pub struct AnomalyRow {
     pub freed_by: Option<AnomalySite>,
     /// Number of events there.
     pub count: u64,
+    /// Number of those that may be bugs.
+    pub suspect: u64,
     /// Details for people.
     pub detail: String,
     /// Numbers of the details.
@@ -57,9 +61,9 @@ pub struct AnomalyRow {
     /// Cache that the frees name.
     #[serde(skip)]
     pub cache: Option<String>,
-    /// No harmless cause is known.
+    /// The kernel allocates objects of this cache in bulk.
     #[serde(skip)]
-    pub is_suspect: bool,
+    pub is_bulk: bool,
 }
 
 /// Numbers of one site, by kind of anomaly.
@@ -83,6 +87,13 @@ pub enum Detail {
         /// The page was freed or allocated again.
         by_page: u64,
     },
+    /// Evidence of allocations without an event.
+    Again {
+        /// Frees after a free that ended no object of the trace.
+        after_unmatched: u64,
+        /// Frees on pages that were allocated after the last event of the address.
+        on_new_pages: u64,
+    },
     /// Bytes requested by each.
     Size(u64),
 }
@@ -98,6 +109,12 @@ impl Detail {
             Self::Delay(delay) => format!("up to {} late", duration(delay, unit)),
             Self::Implied { by_object, by_page } => {
                 format!("{} by an allocation, {} by a page event", count(by_object), count(by_page))
+            }
+            Self::Again { after_unmatched, on_new_pages } => {
+                let (unmatched, pages) = (count(after_unmatched), count(on_new_pages));
+                format!(
+                    "{unmatched} after a free without a traced allocation, {pages} on pages allocated since"
+                )
             }
             Self::Size(bytes) => format!("{} bytes each", count(bytes)),
         }

@@ -29,7 +29,7 @@ pub fn screen(rows: &AnomalyRows, view: &View) -> Screen {
 
 /// Kinds that may be bugs, or else the most frequent one.
 fn verdict(kind: &AnomalyKind, view: &View) -> &'static str {
-    Meaning::of(kind).verdict(kind.suspect, view.is_lossy)
+    Meaning::of(kind).verdict(kind, view.is_lossy)
 }
 
 fn answer(screen: &mut Screen, found: &[&AnomalyKind], view: &View) {
@@ -39,7 +39,7 @@ fn answer(screen: &mut Screen, found: &[&AnomalyKind], view: &View) {
     };
     for kind in found.iter().filter(|kind| kind.suspect > 0) {
         let number = counted(kind.suspect, Meaning::of(kind).one, kind.title);
-        let most = kind.rows.iter().find(|row| row.is_suspect).map_or(String::new(), by);
+        let most = kind.rows.iter().find(|row| row.suspect > 0).map_or(String::new(), by);
         screen.answer(format!("{number} ({}){most}.", verdict(kind, view)));
     }
     if screen.answer.is_empty() {
@@ -48,12 +48,21 @@ fn answer(screen: &mut Screen, found: &[&AnomalyKind], view: &View) {
     }
 }
 
-/// `, 2,898 of them by mas_destroy`.
+/// `, 2,898 of them by mas_destroy`: events that may be bugs.
 fn by(row: &AnomalyRow) -> String {
     let site = row.freed_by.as_ref().or(row.call_site.as_ref());
     site.map_or(String::new(), |site| {
-        format!(", {} of them by {}", count(row.count), function_of(&site.symbol))
+        format!(", {} of them by {}", count(row.suspect), function_of(&site.symbol))
     })
+}
+
+/// `possible double free: 1`, if not all of the kind are.
+fn with_number(kind: &AnomalyKind, view: &View) -> String {
+    match kind.suspect {
+        0 => verdict(kind, view).to_owned(),
+        suspect if suspect == kind.count => verdict(kind, view).to_owned(),
+        suspect => format!("{}: {}", verdict(kind, view), count(suspect)),
+    }
 }
 
 /// One row for each kind.
@@ -63,7 +72,7 @@ fn kinds(found: &[&AnomalyKind], view: &View) -> Table {
         .of("kind", "kinds", found.len())
         .column(Column::name("anomaly"), |kind| Cell::text(kind.title))
         .column(Column::number("count"), |kind| Cell::Count(kind.count))
-        .column(Column::text("verdict"), |kind| Cell::Verdict(verdict(kind, view).to_owned(), ink(kind)))
+        .column(Column::text("verdict"), |kind| Cell::Verdict(with_number(kind, view), ink(kind)))
         .into()
 }
 
@@ -77,6 +86,7 @@ fn sites(kind: &AnomalyKind, view: &View) -> Table {
     let has_cache = has(|row| row.cache.is_some());
     let name = |site: &Option<AnomalySite>| site.as_ref().map_or(Cell::Empty, |s| Cell::from(&s.symbol));
     let cache = |row: &AnomalyRow| row.cache.as_ref().map_or(Cell::Empty, Cell::text);
+    let is_partly = kind.suspect > 0 && has(|row| matches!(row.numbers, Some(Detail::Again { .. })));
     let details = kind.rows.iter().find_map(|row| row.numbers).map_or(Vec::new(), detail_columns);
     Table::of_rows("", &kind.rows)
         .of("site", "sites", kind.rows_total)
@@ -85,6 +95,7 @@ fn sites(kind: &AnomalyKind, view: &View) -> Table {
         .column_if(has_cache, Column::text("cache"), |row| cache(row))
         .column(Column::number("count"), |row| Cell::Count(row.count))
         .column(Column::number("share").leaves(3), |row| Cell::share(row.count, kind.count))
+        .column_if(is_partly, Column::number("possible double free"), |row| Cell::Count(row.suspect))
         .columns(details, |row| row.numbers.map_or(Vec::new(), |numbers| detail_cells(numbers, view)))
         .into()
 }
@@ -94,6 +105,7 @@ fn detail_columns(numbers: Detail) -> Vec<Column> {
         Detail::Undersized { .. } => &["allocated", "requested"],
         Detail::Bytes(_) => &["bytes"],
         Detail::Delay(_) => &["longest delay"],
+        Detail::Again { .. } => &[],
         Detail::Implied { .. } => &["address reused", "page reused"],
         Detail::Size(_) => &["size"],
     };
@@ -105,6 +117,7 @@ fn detail_cells(numbers: Detail, view: &View) -> Vec<Cell> {
         Detail::Undersized { allocated, requested } => vec![Cell::Bytes(allocated), Cell::Bytes(requested)],
         Detail::Bytes(bytes) | Detail::Size(bytes) => vec![Cell::Bytes(bytes)],
         Detail::Delay(delay) => vec![view.duration_cell(Some(delay))],
+        Detail::Again { .. } => Vec::new(),
         Detail::Implied { by_object, by_page } => vec![Cell::Count(by_object), Cell::Count(by_page)],
     }
 }
