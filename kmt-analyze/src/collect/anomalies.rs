@@ -28,12 +28,28 @@ pub struct AnomalySums {
     pub ambiguous: BTreeMap<u32, u64>,
     /// Implied frees by call site: by an object, by a page event, and by a page event with a later free.
     pub implied_frees: BTreeMap<u32, [u64; 3]>,
-    /// Frees without a life, by freeing site: of objects older than the trace, on pages of the trace, at addresses with
-    /// events.
-    pub unmatched: BTreeMap<u32, [u64; 3]>,
+    /// Frees without a life, by freeing site.
+    pub unmatched: BTreeMap<u32, UnmatchedFrees>,
     /// Lives that end before their birth, by call site: the clocks of two CPUs differ.
     pub inverted: BTreeMap<u32, u64>,
 }
+
+/// Frees without a life, by cause: see [`NoLife`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UnmatchedFrees {
+    /// Of objects allocated before the trace.
+    pub before: u64,
+    /// On pages allocated in the trace, after the last event of the address.
+    pub new_page: u64,
+    /// After a free that ended an object of the trace.
+    pub again_seen: u64,
+    /// After a free that ended none.
+    pub again_unseen: u64,
+    /// At addresses with events, where events may be lost since the last one.
+    pub again_lost: u64,
+}
+
+sums!(UnmatchedFrees: before, new_page, again_seen, again_unseen, again_lost);
 
 /// Late free events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -88,11 +104,14 @@ impl Receiver for AnomalySums {
     }
 
     fn unmatched(&mut self, free: &Free, no_life: NoLife) {
-        let slot = match no_life {
-            NoLife::Before => 0,
-            NoLife::NewPage => 1,
-            NoLife::UsedAddress => 2,
+        let frees = self.unmatched.entry(free.site).or_default();
+        let count = match no_life {
+            NoLife::Before => &mut frees.before,
+            NoLife::NewPage => &mut frees.new_page,
+            NoLife::AgainSeen => &mut frees.again_seen,
+            NoLife::AgainUnseen => &mut frees.again_unseen,
+            NoLife::AgainLost => &mut frees.again_lost,
         };
-        self.unmatched.entry(free.site).or_default()[slot] += 1;
+        *count += 1;
     }
 }

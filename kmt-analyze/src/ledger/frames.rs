@@ -62,16 +62,17 @@ pub struct FrameBalance {
 }
 
 impl Frames {
-    /// True if the frame was allocated in the trace and not freed.
-    pub fn is_allocated(&self, pfn: u64) -> bool {
-        self.owners.find(pfn) != 0
+    /// Time of the allocation of a frame that was allocated in the trace and not freed.
+    #[inline]
+    pub fn born_at(&self, pfn: u64) -> Option<u64> {
+        let owner = self.owners.find(pfn);
+        self.allocations.get(owner.wrapping_sub(1)).map(|allocation| allocation.born)
     }
 
     /// Starts to load the allocation of a frame; the result keeps the load alive.
     #[inline]
     pub fn touch(&self, pfn: u64) -> u64 {
-        let owner = self.owners.find(pfn);
-        self.allocations.get(owner.wrapping_sub(1)).map_or(0, |allocation| allocation.born)
+        self.born_at(pfn).unwrap_or(0)
     }
 
     /// Marks live allocations; `is_slab` is true if one, by its first frame, order and birth, holds slab objects.

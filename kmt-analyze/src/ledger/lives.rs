@@ -1,6 +1,7 @@
 //! Lives at addresses: their events, and decisions that wait for the next event.
 
 use crate::stream::Api;
+use crate::stream::op::OpCode;
 
 /// Addresses are compared without their upper byte, where arm64 keeps tags (rule R1).
 pub const ADDRESS_BITS: u64 = (1 << 56) - 1;
@@ -85,11 +86,22 @@ impl End {
 pub enum NoLife {
     /// No earlier event: the object was allocated before the trace.
     Before,
-    /// Its page was allocated in the trace: the allocation of the object has no event.
+    /// Its page was allocated in the trace, after the last event of the address: the allocation of the object has no event.
     NewPage,
-    /// The address had events, and no object is live there: an allocation without an event, or a double free.
-    UsedAddress,
+    /// The last free of the address ended an object: an allocation without an event since, or a double free.
+    AgainSeen,
+    /// The last free of the address ended no object of the trace, or a page event ended it: probably an allocation without
+    /// an event.
+    AgainUnseen,
+    /// The address had events, and events may be lost since: also the allocation.
+    AgainLost,
 }
+
+/// Site in the life of a slot whose last free ended no life. No operation has this number, or that of [`NEW_PAGE`].
+pub const NO_SITE: u32 = u32::MAX;
+/// The same, after a free with the cause [`NoLife::NewPage`]: the birth is the time of that free.
+pub const NEW_PAGE: u32 = u32::MAX - 1;
+const _: () = assert!(NEW_PAGE >= OpCode::NUMBERS);
 
 /// Decision at an address that waits for the next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

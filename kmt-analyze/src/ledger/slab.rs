@@ -2,7 +2,8 @@
 
 use super::Ledger;
 use super::lives::{
-    ADDRESS_BITS, End, Free, FreedOnce, Life, NoLife, PendingLife, Replacement, ZERO_SIZE_PTR,
+    ADDRESS_BITS, End, Free, FreedOnce, Life, NEW_PAGE, NO_SITE, NoLife, PendingLife, Replacement,
+    ZERO_SIZE_PTR,
 };
 use super::receiver::Receiver;
 use super::table::SlotLocation;
@@ -116,6 +117,8 @@ impl<R: Receiver> Ledger<'_, R> {
         let (life, was_live) = (slot.life, std::mem::replace(&mut slot.is_live, false));
         let is_settled = slot.is_plain();
         if was_live {
+            // The free, as in [`LifeTable::exchange`](super::table::LifeTable::exchange).
+            slot.life = Life { born: op.time, site: op.code.number(), origin: op.origin };
             self.table.count_live(at, false);
         }
         if self.is_plain && is_settled && was_live {
@@ -126,7 +129,7 @@ impl<R: Receiver> Ledger<'_, R> {
         }
         match (is_settled, was_live) {
             (true, true) => self.close(address, &life, End::Freed { free, end: op.time, late: None }),
-            (true, false) => self.unmatched(address, &free, NoLife::UsedAddress, counted),
+            (true, false) => self.free_again(address, at, &free, counted),
             (false, _) => self.free_pending(address, at, (life, was_live), free, counted),
         }
     }
@@ -134,12 +137,46 @@ impl<R: Receiver> Ledger<'_, R> {
     /// Enters a free at an address without earlier events.
     #[cold]
     fn free_at_new_address(&mut self, address: u64, free: &Free, counted: bool) {
-        let page_shift = self.rules.page_size.trailing_zeros();
-        let page_is_traced =
-            self.rules.direct_map.is_some_and(|map| self.frames.is_allocated(map.frame(address, page_shift)));
-        self.table.add(address);
-        let no_life = if page_is_traced { NoLife::NewPage } else { NoLife::Before };
+        let no_life = if self.page_born(address).is_some() { NoLife::NewPage } else { NoLife::Before };
+        let at = self.table.add(address);
+        self.free_unmatched(address, at, free, (no_life, counted));
+    }
+
+    /// Enters a free at an address with earlier events, whose last life has ended (R10).
+    #[cold]
+    fn free_again(&mut self, address: u64, at: SlotLocation, free: &Free, counted: bool) {
+        let Some(last) = self.table.slot_mut(at).map(|slot| slot.life) else { return };
+        let no_life = match self.page_born(address) {
+            Some(page_born) if page_born > last.born => NoLife::NewPage,
+            _ if self.may_be_lost_between(last.born, free.time) => NoLife::AgainLost,
+            _ if matches!(last.site, NO_SITE | NEW_PAGE) => NoLife::AgainUnseen,
+            _ => NoLife::AgainSeen,
+        };
+        self.free_unmatched(address, at, free, (no_life, counted));
+    }
+
+    /// True if events may be lost between two events. A loss that ends at the first or begins at the second is outside.
+    fn may_be_lost_between(&self, first: u64, second: u64) -> bool {
+        self.has_losses && self.losses.overlaps(first.saturating_add(1), second.saturating_sub(1))
+    }
+
+    fn free_unmatched(
+        &mut self,
+        address: u64,
+        at: SlotLocation,
+        free: &Free,
+        (no_life, counted): (NoLife, bool),
+    ) {
+        let new_page = (no_life == NoLife::NewPage).then_some(free.time);
+        self.table.set_freed_unmatched(at, new_page);
         self.unmatched(address, free, no_life, counted);
+    }
+
+    /// Time of the allocation of the page of an address, if it was allocated in the trace. No page is allocated while an
+    /// object lives on it.
+    fn page_born(&self, address: u64) -> Option<u64> {
+        let page_shift = self.rules.page_size.trailing_zeros();
+        self.rules.direct_map.and_then(|map| self.frames.born_at(map.frame(address, page_shift)))
     }
 
     /// Enters a free at an address with a pending decision.
@@ -167,27 +204,35 @@ impl<R: Receiver> Ledger<'_, R> {
                 self.close(address, &once.old, End::Freed { free: once.free, end: once.second.born, late });
                 match once.page_gone {
                     None => self.close(address, &once.second, now),
-                    Some(end) => self.freed_behind_page(address, &once.second, end, free, counted),
+                    Some(end) => self.freed_behind_page(address, at, (&once.second, end), free, counted),
                 }
             }
             Some(PendingLife::PageGone { old, end }) => {
-                self.freed_behind_page(address, &old, end, free, counted)
+                self.freed_behind_page(address, at, (&old, end), free, counted)
             }
             Some(PendingLife::Folded(_)) | None if was_live => self.close(address, &life, now),
             Some(PendingLife::Deferred(_)) => {}
-            Some(PendingLife::Folded(_)) | None => {
-                self.unmatched(address, &free, NoLife::UsedAddress, counted)
-            }
+            Some(PendingLife::Folded(_)) | None => self.free_again(address, at, &free, counted),
         }
     }
 
     /// Enters a free after the page event that ended a life: its own, logged late, or unmatched (R7).
-    fn freed_behind_page(&mut self, address: u64, life: &Life, end: u64, free: Free, counted: bool) {
+    fn freed_behind_page(
+        &mut self,
+        address: u64,
+        at: SlotLocation,
+        (life, end): (&Life, u64),
+        free: Free,
+        counted: bool,
+    ) {
         if self.is_late(end, &free) {
             self.close(address, life, End::Freed { free, end, late: Some(Replacement::Page) });
         } else {
             self.close_implied(address, life, end, Replacement::PageThenFree);
-            self.unmatched(address, &free, NoLife::UsedAddress, counted);
+            if let Some(slot) = self.table.slot_mut(at) {
+                slot.life = Life { site: NO_SITE, ..*life };
+            }
+            self.free_again(address, at, &free, counted);
         }
     }
 

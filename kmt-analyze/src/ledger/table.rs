@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use super::arena::Arena;
-use super::lives::{ADDRESS_BITS, FreedOnce, Life, PendingLife};
+use super::lives::{ADDRESS_BITS, FreedOnce, Life, NEW_PAGE, NO_SITE, PendingLife};
 use crate::int_hash::{IntHash, Seed};
 use crate::stream::Op;
 
@@ -24,7 +24,8 @@ const MARKS: usize = 1 << 12;
 /// State of one address.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
-    /// Its life; meaningless without one.
+    /// Its life. Without one: the last free that ended a life, with its time as birth, or the last life if no free ended
+    /// it; the site may be [`NO_SITE`] or [`NEW_PAGE`].
     pub life: Life,
     /// Offset in the page, or [`UNUSED`].
     offset: u16,
@@ -41,6 +42,9 @@ impl Slot {
         self.pending == NOTHING
     }
 }
+
+// Memory for each address, and the processor's caches.
+const _: () = assert!(size_of::<Slot>() == 24);
 
 const UNUSED: u16 = u16::MAX;
 const NOTHING: u32 = u32::MAX;
@@ -274,6 +278,16 @@ impl LifeTable {
         self.slots.get_mut(at.slot as usize)
     }
 
+    /// Records a free that ended no life (R10). `new_page` is its time if its page was allocated since the last event.
+    pub fn set_freed_unmatched(&mut self, at: SlotLocation, new_page: Option<u64>) {
+        let Some(slot) = self.slots.get_mut(at.slot as usize) else { return };
+        match new_page {
+            Some(born) => slot.life = Life { born, site: NEW_PAGE, origin: 0 },
+            None if slot.life.site == NEW_PAGE => {}
+            None => slot.life.site = NO_SITE,
+        }
+    }
+
     /// Increments or decrements the live objects of a page.
     #[inline]
     pub fn count_live(&mut self, at: SlotLocation, born: bool) {
@@ -307,7 +321,7 @@ impl LifeTable {
     /// Pages with births, and the time of the last birth, by page.
     pub fn last_births(&self) -> Vec<(u64, u64)> {
         let last = |head: &SlotHead| {
-            let used = self.page_slots(head).iter().filter(|s| s.offset != UNUSED);
+            let used = self.page_slots(head).iter().filter(|s| s.offset != UNUSED && s.life.site != NEW_PAGE);
             used.map(|s| s.life.born).max().filter(|&born| born > 0)
         };
         let mut births: Vec<(u64, u64)> =

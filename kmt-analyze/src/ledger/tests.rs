@@ -1,5 +1,6 @@
 //! Each rule on crafted events, and random events against a slow model.
 
+mod again;
 mod bench;
 
 use std::collections::HashMap;

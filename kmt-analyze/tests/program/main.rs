@@ -22,6 +22,7 @@ mod file_size;
 mod findings;
 #[cfg(feature = "dwarf")]
 mod footprint;
+mod freed_again;
 mod fuzz_seeds;
 mod generated;
 mod groups;

@@ -1,14 +1,27 @@
 //! Sites of each kind of anomaly, in the results of a pass.
 
 use super::rows::{AnomalyRow, AnomalySite, Detail};
-use crate::collect::anomalies::AnomalySums;
+use crate::collect::anomalies::{AnomalySums, UnmatchedFrees};
 use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::rows::Address;
 use crate::stream::Api;
 
-/// Caches whose objects the kernel allocates in bulk, without events: maple tree, network, io_uring.
-const BULK: [&str; 3] = ["maple_node", "skbuff_head_cache", "io_kiocb"];
+/// Caches whose objects the kernel allocates in bulk (kmem_cache_alloc_bulk), without events: maple tree (lib/maple_tree.c,
+/// 6.1 to 6.17), network (net/core/skbuff.c), io_uring (io_uring/io_uring.c and, since 6.8, io_uring/kbuf.c).
+const BULK: [&str; 4] = ["maple_node", "skbuff_head_cache", "io_kiocb", "io_buffer"];
+
+/// Number of repeated frees of a site that may be double frees: those that allocations without an event do not explain.
+///
+/// Two frees after frees that themselves ended no object show such allocations: no kernel frees an object three times and
+/// continues. So does one free on a page that was allocated after the last free.
+fn unexplained(frees: &UnmatchedFrees) -> u64 {
+    let shown = frees.again_unseen.max(frees.new_page);
+    match frees.new_page >= 1 || frees.again_unseen >= 2 {
+        true => frees.again_seen.saturating_sub(shown),
+        false => frees.again_seen.saturating_add(frees.again_unseen),
+    }
+}
 
 /// Finds anomalies in the results of a pass.
 pub struct Finder<'f, 's, 'd> {
@@ -47,7 +60,17 @@ impl Finder<'_, '_, '_> {
         let [call_site, freed_by] = sites;
         let unit = self.context.session.unit();
         let detail = numbers.map_or(String::new(), |numbers| numbers.text(unit));
-        AnomalyRow { call_site, freed_by, count, detail, numbers, cache: None, is_suspect: false }
+        AnomalyRow {
+            call_site,
+            freed_by,
+            count,
+            detail,
+            numbers,
+            cache: None,
+            is_bulk: false,
+            suspect: 0,
+            maybe_lost: 0,
+        }
     }
 
     fn allocated(&self, caller: u32, count: u64, numbers: Option<Detail>) -> AnomalyRow {
@@ -55,13 +78,9 @@ impl Finder<'_, '_, '_> {
     }
 
     fn freed(&self, free: u32, count: u64, numbers: Option<Detail>) -> AnomalyRow {
-        AnomalyRow { cache: self.cache(free), ..self.row([None, self.free_site(free)], count, numbers) }
-    }
-
-    /// Frees that ended no life, of one kind: the index in [`AnomalySums::unmatched`].
-    fn unmatched(&self, kind: usize) -> Vec<AnomalyRow> {
-        let counts = self.sums.unmatched.iter().map(|(free, counts)| (*free, counts[kind]));
-        counts.filter(|(_, count)| *count > 0).map(|(free, count)| self.freed(free, count, None)).collect()
+        let cache = self.cache(free);
+        let is_bulk = cache.as_deref().is_some_and(|cache| BULK.contains(&cache));
+        AnomalyRow { cache, is_bulk, ..self.row([None, self.free_site(free)], count, numbers) }
     }
 
     /// Allocations smaller than requested.
@@ -74,7 +93,7 @@ impl Finder<'_, '_, '_> {
                 let numbers = Detail::Undersized { allocated: site.bytes_alloc, requested: site.bytes_req };
                 let count = by_cache.iter().map(|(_, t)| t.alloc_events).sum();
                 let row = self.row([self.at(site.call_site), None], count, Some(numbers));
-                AnomalyRow { is_suspect: true, ..row }
+                AnomalyRow { suspect: count, ..row }
             })
             .filter(|row| row.count > 0)
             .collect()
@@ -82,15 +101,25 @@ impl Finder<'_, '_, '_> {
 
     /// Frees at addresses whose last object has ended.
     pub fn freed_again_or_born_unseen(&self) -> Vec<AnomalyRow> {
-        let mut rows = self.unmatched(2);
-        let is_bulk = |row: &AnomalyRow| row.cache.as_deref().is_some_and(|cache| BULK.contains(&cache));
-        rows.iter_mut().for_each(|row| row.is_suspect = !is_bulk(row));
-        rows
+        let row = |(free, frees): (&u32, &UnmatchedFrees)| {
+            let UnmatchedFrees { new_page, again_seen, again_unseen, again_lost, .. } = *frees;
+            let numbers = Detail::Again {
+                after_unmatched: again_unseen,
+                on_new_pages: new_page,
+                after_loss: again_lost,
+            };
+            let count = again_seen.saturating_add(again_unseen).saturating_add(again_lost);
+            let row = self.freed(*free, count, Some(numbers));
+            let [suspect, maybe_lost] = if row.is_bulk { [0, 0] } else { [unexplained(frees), again_lost] };
+            AnomalyRow { suspect, maybe_lost, ..row }
+        };
+        self.sums.unmatched.iter().map(row).filter(|row| row.count > 0).collect()
     }
 
     /// Frees on pages that were allocated in the trace.
     pub fn born_unseen(&self) -> Vec<AnomalyRow> {
-        self.unmatched(1)
+        let on_new_pages = self.sums.unmatched.iter().filter(|(_, frees)| frees.new_page > 0);
+        on_new_pages.map(|(free, frees)| self.freed(*free, frees.new_page, None)).collect()
     }
 
     /// Objects allocated by one interface and freed by the other.
@@ -98,7 +127,7 @@ impl Finder<'_, '_, '_> {
         let row = |(&(caller, free), &(frees, bytes)): (&(u32, u32), &(u64, u64))| {
             let row = self.row([self.site(caller), self.free_site(free)], frees, Some(Detail::Bytes(bytes)));
             let (api, ..) = self.context.labels().caller(self.context.analysis, caller);
-            AnomalyRow { is_suspect: api == Api::Kmalloc, ..row }
+            AnomalyRow { suspect: if api == Api::Kmalloc { frees } else { 0 }, ..row }
         };
         self.sums.mixed.iter().map(row).collect()
     }

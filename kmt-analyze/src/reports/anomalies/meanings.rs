@@ -19,6 +19,10 @@ pub struct Meaning {
     pub verdict_suspect: Option<&'static str>,
     /// Verdict where one may be because events were lost, if that is a cause.
     pub verdict_lossy: Option<&'static str>,
+    /// Verdict where no site is suspect and events were lost before some of the frees.
+    pub verdict_maybe_lost: Option<&'static str>,
+    /// Verdict where no site is suspect and not all free objects allocated in bulk; the second one if events were lost.
+    pub verdict_not_bulk: Option<[&'static str; 2]>,
     /// Its causes.
     pub explanation: &'static str,
     /// Its sites.
@@ -32,9 +36,16 @@ impl Meaning {
     }
 
     /// Verdict on the rows of a kind.
-    pub fn verdict(&self, suspect: u64, is_lossy: bool) -> &'static str {
-        let may_be_lost = is_lossy && (suspect > 0 || !self.may_be_a_fault);
-        let verdict = if suspect > 0 { self.verdict_suspect.unwrap_or(self.verdict) } else { self.verdict };
+    pub fn verdict(&self, kind: &AnomalyKind, is_lossy: bool) -> &'static str {
+        let is_suspect = kind.suspect > 0;
+        if let Some(verdict) = self.verdict_maybe_lost.filter(|_| !is_suspect && kind.maybe_lost > 0) {
+            return verdict;
+        }
+        if let Some(verdicts) = self.verdict_not_bulk.filter(|_| !is_suspect && !kind.is_bulk) {
+            return verdicts[usize::from(is_lossy)];
+        }
+        let may_be_lost = is_lossy && (is_suspect || !self.may_be_a_fault);
+        let verdict = if is_suspect { self.verdict_suspect.unwrap_or(self.verdict) } else { self.verdict };
         self.verdict_lossy.filter(|_| may_be_lost).unwrap_or(verdict)
     }
 }
@@ -48,6 +59,8 @@ const NORMAL: Meaning = Meaning {
     verdict: "",
     verdict_suspect: None,
     verdict_lossy: None,
+    verdict_maybe_lost: None,
+    verdict_not_bulk: None,
     explanation: "",
     rows: |_| Vec::new(),
 };
@@ -66,15 +79,20 @@ pub static KINDS: [Meaning; 10] = [
     },
     Meaning {
         kind: "freed_again_or_born_unseen",
-        title: "frees of already freed addresses",
-        one: "free of an already freed address",
+        title: "frees again without an allocation event",
+        one: "free again without an allocation event",
         may_be_a_fault: true,
         verdict: "normal: allocated in bulk",
         verdict_suspect: Some("possible double free"),
-        verdict_lossy: Some("lost event or double free"),
-        explanation: "A double free, or the free of an object whose allocation has no event. kmem_cache_alloc_bulk has no events (maple tree, \
-         network, io_uring): frees of these caches are normal. After a real double free most kernels stop.",
+        verdict_maybe_lost: Some("lost event or double free"),
+        verdict_not_bulk: Some(["allocated without an event", "allocated without an event"]),
+        explanation: "The address was freed before, without an allocation event in between. Either the object was allocated without an \
+         event, or this is a double free. Objects without an event are allocated in bulk (kmem_cache_alloc_bulk: maple tree, \
+         network, io_uring), or by a task whose events are not recorded. A site frees such objects if at least two of its frees \
+         follow a free that itself ended no traced object, or one is on a page that was allocated since. Only frees that this \
+         does not explain, and before which no events were lost, are called possible double frees. After a real double free most kernels stop.",
         rows: |finder| finder.freed_again_or_born_unseen(),
+        ..NORMAL
     },
     Meaning {
         kind: "born_unseen",
@@ -82,8 +100,9 @@ pub static KINDS: [Meaning; 10] = [
         one: "free of an object allocated without an event",
         verdict: "normal: allocated in bulk",
         verdict_lossy: Some("lost or bulk allocation"),
+        verdict_not_bulk: Some(["bulk or not recorded", "lost or not recorded"]),
         explanation: "The page was allocated in the trace, so the object was too, without an event: in bulk (kmem_cache_alloc_bulk), at boot \
-         before events were enabled, or in a gap.",
+         before events were enabled, by a task whose events are not recorded, or in a gap.",
         rows: |finder| finder.born_unseen(),
         ..NORMAL
     },

@@ -30,13 +30,30 @@ pub struct AnomalyKind {
     pub may_be_a_fault: bool,
     /// Number of events.
     pub count: u64,
+    /// Number of those that may be bugs: no harmless cause was found.
+    pub suspect: u64,
     /// Number of sites, including those beyond the limit of rows.
     pub rows_total: usize,
-    /// Sites, those with most first.
+    /// Sites, those with most events that may be bugs first, then those with most events.
     pub rows: Vec<AnomalyRow>,
-    /// Number of events that may be bugs.
+    /// Number of those that may be bugs, or due to lost events.
     #[serde(skip)]
-    pub suspect: u64,
+    pub maybe_lost: u64,
+    /// All are frees to caches whose objects the kernel allocates in bulk.
+    #[serde(skip)]
+    pub is_bulk: bool,
+}
+
+impl AnomalyKind {
+    /// Number of events that may be bugs, or else of those that may be bugs or due to lost events.
+    pub fn doubtful(&self) -> u64 {
+        if self.suspect > 0 { self.suspect } else { self.maybe_lost }
+    }
+
+    /// The same of a site.
+    pub fn doubtful_of(&self, row: &AnomalyRow) -> u64 {
+        if self.suspect > 0 { row.suspect } else { row.maybe_lost }
+    }
 }
 
 /// One site of an anomaly.
@@ -49,6 +66,8 @@ pub struct AnomalyRow {
     pub freed_by: Option<AnomalySite>,
     /// Number of events there.
     pub count: u64,
+    /// Number of those that may be bugs.
+    pub suspect: u64,
     /// Details for people.
     pub detail: String,
     /// Numbers of the details.
@@ -57,9 +76,12 @@ pub struct AnomalyRow {
     /// Cache that the frees name.
     #[serde(skip)]
     pub cache: Option<String>,
-    /// No harmless cause is known.
+    /// Number of those that may be bugs, or due to lost events.
     #[serde(skip)]
-    pub is_suspect: bool,
+    pub maybe_lost: u64,
+    /// The kernel allocates objects of this cache in bulk.
+    #[serde(skip)]
+    pub is_bulk: bool,
 }
 
 /// Numbers of one site, by kind of anomaly.
@@ -83,6 +105,15 @@ pub enum Detail {
         /// The page was freed or allocated again.
         by_page: u64,
     },
+    /// Evidence of allocations without an event.
+    Again {
+        /// Frees after a free that ended no object of the trace.
+        after_unmatched: u64,
+        /// Frees on pages that were allocated after the last event of the address.
+        on_new_pages: u64,
+        /// Frees at addresses since whose last event events may be lost.
+        after_loss: u64,
+    },
     /// Bytes requested by each.
     Size(u64),
 }
@@ -98,6 +129,12 @@ impl Detail {
             Self::Delay(delay) => format!("up to {} late", duration(delay, unit)),
             Self::Implied { by_object, by_page } => {
                 format!("{} by an allocation, {} by a page event", count(by_object), count(by_page))
+            }
+            Self::Again { after_unmatched, on_new_pages, after_loss } => {
+                let [unmatched, pages, loss] = [after_unmatched, on_new_pages, after_loss].map(count);
+                format!(
+                    "{unmatched} after a free without a traced allocation, {pages} on pages allocated since, {loss} after a loss"
+                )
             }
             Self::Size(bytes) => format!("{} bytes each", count(bytes)),
         }
