@@ -45,9 +45,11 @@ pub struct UnmatchedFrees {
     pub again_seen: u64,
     /// After a free that ended none.
     pub again_unseen: u64,
+    /// At addresses with events, where events may be lost since the last one.
+    pub again_lost: u64,
 }
 
-sums!(UnmatchedFrees: before, new_page, again_seen, again_unseen);
+sums!(UnmatchedFrees: before, new_page, again_seen, again_unseen, again_lost);
 
 /// Late free events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -108,6 +110,7 @@ impl Receiver for AnomalySums {
             NoLife::NewPage => &mut frees.new_page,
             NoLife::AgainSeen => &mut frees.again_seen,
             NoLife::AgainUnseen => &mut frees.again_unseen,
+            NoLife::AgainLost => &mut frees.again_lost,
         };
         *count += 1;
     }

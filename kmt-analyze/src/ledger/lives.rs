@@ -93,6 +93,8 @@ pub enum NoLife {
     /// The last free of the address ended no object of the trace, or a page event ended it: probably an allocation without
     /// an event.
     AgainUnseen,
+    /// The address had events, and events may be lost since: also the allocation.
+    AgainLost,
 }
 
 /// Site in the life of a slot whose last free ended no life. No operation has this number, or that of [`NEW_PAGE`].

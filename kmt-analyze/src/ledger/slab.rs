@@ -117,6 +117,8 @@ impl<R: Receiver> Ledger<'_, R> {
         let (life, was_live) = (slot.life, std::mem::replace(&mut slot.is_live, false));
         let is_settled = slot.is_plain();
         if was_live {
+            // The free, as in [`LifeTable::exchange`](super::table::LifeTable::exchange).
+            slot.life = Life { born: op.time, site: op.code.number(), origin: op.origin };
             self.table.count_live(at, false);
         }
         if self.is_plain && is_settled && was_live {
@@ -146,10 +148,16 @@ impl<R: Receiver> Ledger<'_, R> {
         let Some(last) = self.table.slot_mut(at).map(|slot| slot.life) else { return };
         let no_life = match self.page_born(address) {
             Some(page_born) if page_born > last.born => NoLife::NewPage,
+            _ if self.may_be_lost_between(last.born, free.time) => NoLife::AgainLost,
             _ if matches!(last.site, NO_SITE | NEW_PAGE) => NoLife::AgainUnseen,
             _ => NoLife::AgainSeen,
         };
         self.free_unmatched(address, at, free, (no_life, counted));
+    }
+
+    /// True if events may be lost between two events. A loss that ends at the first or begins at the second is outside.
+    fn may_be_lost_between(&self, first: u64, second: u64) -> bool {
+        self.has_losses && self.losses.overlaps(first.saturating_add(1), second.saturating_sub(1))
     }
 
     fn free_unmatched(

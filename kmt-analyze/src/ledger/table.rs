@@ -24,8 +24,8 @@ const MARKS: usize = 1 << 12;
 /// State of one address.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
-    /// Its life. Without one: the last life, or its free (with its time as birth); the site may be [`NO_SITE`] or
-    /// [`NEW_PAGE`].
+    /// Its life. Without one: the last free that ended a life, with its time as birth, or the last life if no free ended
+    /// it; the site may be [`NO_SITE`] or [`NEW_PAGE`].
     pub life: Life,
     /// Offset in the page, or [`UNUSED`].
     offset: u16,

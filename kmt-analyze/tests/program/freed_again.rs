@@ -4,9 +4,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
+use kmt_format::raw::ChunkKind;
+use kmt_format::read::Trace as Reader;
 use serde_json::Value;
 
+use crate::model::Crafted;
 use crate::support::files::{Scratch, at, convert, json, run, stdout};
+use crate::support::model::{Event, What};
 
 /// Text of a trace; each event is 10 us after the one before.
 struct Trace {
@@ -216,20 +220,74 @@ fn caches_that_the_kernel_allocates_in_bulk_are_normal() {
     }
 }
 
+/// Events may be lost at once after the last event so far.
+fn lost(trace: &mut Trace) {
+    trace.text.push_str("CPU:0 [LOST 3 EVENTS]\n");
+}
+
 #[test]
-fn lost_events_are_a_cause_of_both() {
-    let lost = |trace: &Trace| {
-        let (first, rest) = trace.text.split_once('\n').unwrap();
-        Trace { text: format!("{first}\nCPU:0 [LOST 3 EVENTS]\n{rest}"), time: trace.time }
-    };
-    let (kind, screen) = lost(&unseen_task()).found();
-    assert_eq!(at(&kind, "/suspect"), 0, "{kind:#}");
-    assert!(screen.contains("lost, or no allocation event"), "{screen}");
+fn an_allocation_may_be_lost_where_events_were_lost_before_the_free() {
     let mut trace = Trace::new();
-    trace.alloc(1).kfree("site", 1).kfree("site", 1);
-    let (kind, screen) = lost(&trace).found();
-    assert_eq!(at(&kind, "/suspect"), 1, "{kind:#}");
-    assert!(screen.contains("lost event or double free"), "{screen}");
+    trace.alloc(1).kfree("site", 1);
+    lost(&mut trace);
+    trace.kfree("site", 1);
+    let (kind, screen) = trace.found();
+    assert_eq!((at(&kind, "/count"), at(&kind, "/suspect")), (&1.into(), &0.into()), "{kind:#}");
+    let answer = "1 free again without an allocation event (lost event or double free), 1 of them by site.";
+    assert!(screen.starts_with(answer), "{screen}");
+    // Another one without a loss in between.
+    trace.alloc(2).kfree("broken_driver", 2).kfree("broken_driver", 2);
+    let (kind, screen) = trace.found();
+    assert_eq!((at(&kind, "/count"), at(&kind, "/suspect")), (&2.into(), &1.into()), "{kind:#}");
+    let answer =
+        "1 free again without an allocation event (possible double free), 1 of them by broken_driver.";
+    assert!(screen.starts_with(answer), "{screen}");
+    // Nor does a loss before the object, or while it lived, explain its second free.
+    let mut trace = Trace::new();
+    lost(&mut trace);
+    trace.alloc(1);
+    lost(&mut trace);
+    trace.kfree("site", 1).kfree("site", 1);
+    assert_eq!(trace.counts(), [1, 1]);
+}
+
+/// Events of one CPU end before those of the other.
+#[test]
+fn an_allocation_may_be_behind_the_end_of_its_cpu() {
+    let scratch = Scratch::new();
+    let object = |number: u64| crate::model::BASE + (16 << 12) + number * 64;
+    let mut crafted = Crafted::new();
+    crafted.release("6.18.0");
+    let mut time = 1_000_000_000;
+    let mut event = |cpu, what| {
+        time += 1_000_000;
+        crafted.event(&Event { time, cpu, pid: 7, what });
+    };
+    let alloc = |number| What::Alloc { kmalloc: true, site: 5, ptr: object(number), req: 64, alloc: 64 };
+    let free = |number| What::Free { kfree: true, ptr: object(number) };
+    let cache = |number| What::Alloc { kmalloc: false, site: 6, ptr: object(number), req: 64, alloc: 64 };
+    for (cpu, what) in [(0, cache(9)), (1, What::Free { kfree: false, ptr: object(9) })] {
+        event(cpu, what);
+    }
+    // A double free while both CPUs have events.
+    [alloc(1), free(1), free(1)].into_iter().for_each(|what| event(0, what));
+    event(1, alloc(2));
+    [free(2), free(2)].into_iter().for_each(|what| event(0, what));
+    let bytes = crafted.writer.finish().unwrap();
+    let suspect = |bytes: &[u8], name: &str| {
+        let file = scratch.0.join(name);
+        fs::write(&file, bytes).unwrap();
+        let report = json(&["anomalies", "--json"], &file);
+        let kinds = at(&report, "/anomalies").as_array().unwrap();
+        let kind = kinds.iter().find(|kind| kind["kind"] == "freed_again_or_born_unseen").unwrap();
+        ["/count", "/suspect"].map(|key| at(kind, key).as_u64().unwrap())
+    };
+    assert_eq!(suspect(&bytes, "whole.kmt"), [2, 2]);
+    // Cut behind the last events.
+    let trace = Reader::open(&bytes).unwrap();
+    let last = trace.chunks().filter(|chunk| chunk.kind == ChunkKind::EVENTS).last().unwrap();
+    let end = last.offset as usize + last.total_len as usize;
+    assert_eq!(suspect(&bytes[..end], "part.kmt.part"), [2, 1]);
 }
 
 #[test]

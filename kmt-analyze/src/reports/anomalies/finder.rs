@@ -60,7 +60,17 @@ impl Finder<'_, '_, '_> {
         let [call_site, freed_by] = sites;
         let unit = self.context.session.unit();
         let detail = numbers.map_or(String::new(), |numbers| numbers.text(unit));
-        AnomalyRow { call_site, freed_by, count, detail, numbers, cache: None, is_bulk: false, suspect: 0 }
+        AnomalyRow {
+            call_site,
+            freed_by,
+            count,
+            detail,
+            numbers,
+            cache: None,
+            is_bulk: false,
+            suspect: 0,
+            maybe_lost: 0,
+        }
     }
 
     fn allocated(&self, caller: u32, count: u64, numbers: Option<Detail>) -> AnomalyRow {
@@ -92,11 +102,16 @@ impl Finder<'_, '_, '_> {
     /// Frees at addresses whose last object has ended.
     pub fn freed_again_or_born_unseen(&self) -> Vec<AnomalyRow> {
         let row = |(free, frees): (&u32, &UnmatchedFrees)| {
-            let numbers = Detail::Again { after_unmatched: frees.again_unseen, on_new_pages: frees.new_page };
-            let count = frees.again_seen.saturating_add(frees.again_unseen);
+            let UnmatchedFrees { new_page, again_seen, again_unseen, again_lost, .. } = *frees;
+            let numbers = Detail::Again {
+                after_unmatched: again_unseen,
+                on_new_pages: new_page,
+                after_loss: again_lost,
+            };
+            let count = again_seen.saturating_add(again_unseen).saturating_add(again_lost);
             let row = self.freed(*free, count, Some(numbers));
-            let suspect = if row.is_bulk { 0 } else { unexplained(frees) };
-            AnomalyRow { suspect, ..row }
+            let [suspect, maybe_lost] = if row.is_bulk { [0, 0] } else { [unexplained(frees), again_lost] };
+            AnomalyRow { suspect, maybe_lost, ..row }
         };
         self.sums.unmatched.iter().map(row).filter(|row| row.count > 0).collect()
     }

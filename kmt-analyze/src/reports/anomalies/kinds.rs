@@ -11,10 +11,13 @@ pub fn compute(context: &ReportContext<'_, '_>, sums: &AnomalySums) -> AnomalyRo
     let mut kinds = kinds(context, sums);
     for kind in &mut kinds {
         kind.rows.sort_by(|a, b| {
+            fn rank(row: &AnomalyRow) -> [u64; 3] {
+                [row.suspect, row.maybe_lost, row.count]
+            }
             fn names(row: &AnomalyRow) -> [Option<&str>; 2] {
                 [&row.call_site, &row.freed_by].map(|site| site.as_ref().map(|site| site.symbol.as_str()))
             }
-            [b.suspect, b.count].cmp(&[a.suspect, a.count]).then_with(|| names(a).cmp(&names(b)))
+            rank(b).cmp(&rank(a)).then_with(|| names(a).cmp(&names(b)))
         });
         kind.rows.truncate(context.limit);
     }
@@ -34,6 +37,7 @@ fn kinds(context: &ReportContext<'_, '_>, sums: &AnomalySums) -> Vec<AnomalyKind
             count: rows.iter().map(|row| row.count).sum(),
             rows_total: rows.len(),
             suspect: rows.iter().map(|row| row.suspect).sum(),
+            maybe_lost: rows.iter().map(|row| row.maybe_lost).sum(),
             is_bulk: rows.iter().all(|row| row.is_bulk),
             rows,
         }

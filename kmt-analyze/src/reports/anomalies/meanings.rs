@@ -19,6 +19,8 @@ pub struct Meaning {
     pub verdict_suspect: Option<&'static str>,
     /// Verdict where one may be because events were lost, if that is a cause.
     pub verdict_lossy: Option<&'static str>,
+    /// Verdict where no site is suspect and events were lost before some of the frees.
+    pub verdict_maybe_lost: Option<&'static str>,
     /// Verdict where no site is suspect and not all free objects allocated in bulk; the second one if events were lost.
     pub verdict_not_bulk: Option<[&'static str; 2]>,
     /// Its causes.
@@ -36,6 +38,9 @@ impl Meaning {
     /// Verdict on the rows of a kind.
     pub fn verdict(&self, kind: &AnomalyKind, is_lossy: bool) -> &'static str {
         let is_suspect = kind.suspect > 0;
+        if let Some(verdict) = self.verdict_maybe_lost.filter(|_| !is_suspect && kind.maybe_lost > 0) {
+            return verdict;
+        }
         if let Some(verdicts) = self.verdict_not_bulk.filter(|_| !is_suspect && !kind.is_bulk) {
             return verdicts[usize::from(is_lossy)];
         }
@@ -54,6 +59,7 @@ const NORMAL: Meaning = Meaning {
     verdict: "",
     verdict_suspect: None,
     verdict_lossy: None,
+    verdict_maybe_lost: None,
     verdict_not_bulk: None,
     explanation: "",
     rows: |_| Vec::new(),
@@ -78,14 +84,15 @@ pub static KINDS: [Meaning; 10] = [
         may_be_a_fault: true,
         verdict: "normal: allocated in bulk",
         verdict_suspect: Some("possible double free"),
-        verdict_lossy: Some("lost event or double free"),
-        verdict_not_bulk: Some(["allocated without an event", "lost, or no allocation event"]),
+        verdict_maybe_lost: Some("lost event or double free"),
+        verdict_not_bulk: Some(["allocated without an event", "allocated without an event"]),
         explanation: "The address was freed before, without an allocation event in between. Either the object was allocated without an \
          event, or this is a double free. Objects without an event are allocated in bulk (kmem_cache_alloc_bulk: maple tree, \
          network, io_uring), or by a task whose events are not recorded. A site frees such objects if at least two of its frees \
          follow a free that itself ended no traced object, or one is on a page that was allocated since. Only frees that this \
-         does not explain are called possible double frees. After a real double free most kernels stop.",
+         does not explain, and before which no events were lost, are called possible double frees. After a real double free most kernels stop.",
         rows: |finder| finder.freed_again_or_born_unseen(),
+        ..NORMAL
     },
     Meaning {
         kind: "born_unseen",

@@ -36,9 +36,24 @@ pub struct AnomalyKind {
     pub rows_total: usize,
     /// Sites, those with most events that may be bugs first, then those with most events.
     pub rows: Vec<AnomalyRow>,
+    /// Number of those that may be bugs, or due to lost events.
+    #[serde(skip)]
+    pub maybe_lost: u64,
     /// All are frees to caches whose objects the kernel allocates in bulk.
     #[serde(skip)]
     pub is_bulk: bool,
+}
+
+impl AnomalyKind {
+    /// Number of events that may be bugs, or else of those that may be bugs or due to lost events.
+    pub fn doubtful(&self) -> u64 {
+        if self.suspect > 0 { self.suspect } else { self.maybe_lost }
+    }
+
+    /// The same of a site.
+    pub fn doubtful_of(&self, row: &AnomalyRow) -> u64 {
+        if self.suspect > 0 { row.suspect } else { row.maybe_lost }
+    }
 }
 
 /// One site of an anomaly.
@@ -61,6 +76,9 @@ pub struct AnomalyRow {
     /// Cache that the frees name.
     #[serde(skip)]
     pub cache: Option<String>,
+    /// Number of those that may be bugs, or due to lost events.
+    #[serde(skip)]
+    pub maybe_lost: u64,
     /// The kernel allocates objects of this cache in bulk.
     #[serde(skip)]
     pub is_bulk: bool,
@@ -93,6 +111,8 @@ pub enum Detail {
         after_unmatched: u64,
         /// Frees on pages that were allocated after the last event of the address.
         on_new_pages: u64,
+        /// Frees at addresses since whose last event events may be lost.
+        after_loss: u64,
     },
     /// Bytes requested by each.
     Size(u64),
@@ -110,10 +130,10 @@ impl Detail {
             Self::Implied { by_object, by_page } => {
                 format!("{} by an allocation, {} by a page event", count(by_object), count(by_page))
             }
-            Self::Again { after_unmatched, on_new_pages } => {
-                let (unmatched, pages) = (count(after_unmatched), count(on_new_pages));
+            Self::Again { after_unmatched, on_new_pages, after_loss } => {
+                let [unmatched, pages, loss] = [after_unmatched, on_new_pages, after_loss].map(count);
                 format!(
-                    "{unmatched} after a free without a traced allocation, {pages} on pages allocated since"
+                    "{unmatched} after a free without a traced allocation, {pages} on pages allocated since, {loss} after a loss"
                 )
             }
             Self::Size(bytes) => format!("{} bytes each", count(bytes)),

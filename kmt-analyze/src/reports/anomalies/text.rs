@@ -37,9 +37,10 @@ fn answer(screen: &mut Screen, found: &[&AnomalyKind], view: &View) {
         screen.answer("No anomalies: allocations and frees do not contradict each other.");
         return;
     };
-    for kind in found.iter().filter(|kind| kind.suspect > 0) {
-        let number = counted(kind.suspect, Meaning::of(kind).one, kind.title);
-        let most = kind.rows.iter().find(|row| row.suspect > 0).map_or(String::new(), by);
+    for kind in found.iter().filter(|kind| kind.doubtful() > 0) {
+        let number = counted(kind.doubtful(), Meaning::of(kind).one, kind.title);
+        let most = kind.rows.iter().map(|row| (row, kind.doubtful_of(row))).find(|(_, count)| *count > 0);
+        let most = most.map_or(String::new(), |(row, count)| by(row, count));
         screen.answer(format!("{number} ({}){most}.", verdict(kind, view)));
     }
     if screen.answer.is_empty() {
@@ -48,21 +49,19 @@ fn answer(screen: &mut Screen, found: &[&AnomalyKind], view: &View) {
     }
 }
 
-/// `, 2,898 of them by mas_destroy`: events that may be bugs.
-fn by(row: &AnomalyRow) -> String {
+/// `, 2,898 of them by mas_destroy`.
+fn by(row: &AnomalyRow, number: u64) -> String {
     let site = row.freed_by.as_ref().or(row.call_site.as_ref());
-    site.map_or(String::new(), |site| {
-        format!(", {} of them by {}", count(row.suspect), function_of(&site.symbol))
-    })
+    site.map_or(String::new(), |site| format!(", {} of them by {}", count(number), function_of(&site.symbol)))
 }
 
 /// `possible double free: 1`, if not all of the kind are.
 fn with_number(kind: &AnomalyKind, view: &View) -> String {
-    match kind.suspect {
-        0 => verdict(kind, view).to_owned(),
-        suspect if suspect == kind.count => verdict(kind, view).to_owned(),
-        suspect => format!("{}: {}", verdict(kind, view), count(suspect)),
+    let (verdict, doubtful) = (verdict(kind, view), kind.doubtful());
+    if doubtful == 0 || doubtful == kind.count {
+        return verdict.to_owned();
     }
+    format!("{verdict}: {}", count(doubtful))
 }
 
 /// One row for each kind.
@@ -86,7 +85,7 @@ fn sites(kind: &AnomalyKind, view: &View) -> Table {
     let has_cache = has(|row| row.cache.is_some());
     let name = |site: &Option<AnomalySite>| site.as_ref().map_or(Cell::Empty, |s| Cell::from(&s.symbol));
     let cache = |row: &AnomalyRow| row.cache.as_ref().map_or(Cell::Empty, Cell::text);
-    let is_partly = kind.suspect > 0 && has(|row| matches!(row.numbers, Some(Detail::Again { .. })));
+    let is_again = has(|row| matches!(row.numbers, Some(Detail::Again { .. })));
     let details = kind.rows.iter().find_map(|row| row.numbers).map_or(Vec::new(), detail_columns);
     Table::of_rows("", &kind.rows)
         .of("site", "sites", kind.rows_total)
@@ -95,7 +94,12 @@ fn sites(kind: &AnomalyKind, view: &View) -> Table {
         .column_if(has_cache, Column::text("cache"), |row| cache(row))
         .column(Column::number("count"), |row| Cell::Count(row.count))
         .column(Column::number("share").leaves(3), |row| Cell::share(row.count, kind.count))
-        .column_if(is_partly, Column::number("possible double free"), |row| Cell::Count(row.suspect))
+        .column_if(is_again && kind.suspect > 0, Column::number("possible double free"), |row| {
+            Cell::Count(row.suspect)
+        })
+        .column_if(kind.maybe_lost > 0, Column::number("lost or double free"), |row| {
+            Cell::Count(row.maybe_lost)
+        })
         .columns(details, |row| row.numbers.map_or(Vec::new(), |numbers| detail_cells(numbers, view)))
         .into()
 }
