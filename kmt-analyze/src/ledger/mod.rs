@@ -8,7 +8,8 @@
 //! - R7 A page free or allocation under a live object is an implied free likewise.
 //! - R9 A free matches the life of its address, whichever API it used.
 //! - R10 A free without a life is of an untraced allocation if its address or page had events, else of an object
-//!   allocated before the trace. R11 A free on another CPU than the allocation is a cross-CPU free.
+//!   allocated before the trace. The last event of its address shows if it may be a double free ([`lives::NoLife`]).
+//! - R11 A free on another CPU than the allocation is a cross-CPU free.
 //! - R12 Pages have a ledger of their own, by frame ([`frames`]); vmalloc and percpu areas too, by address ([`areas`]).
 //! - R13 An object passed to kfree_rcu, if that was recorded, ends for its owner; the kernel frees it within
 //!   [`Rules::deferred_max`], with or without an event, which then is not a free of its own.
