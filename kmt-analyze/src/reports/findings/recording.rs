@@ -1,5 +1,6 @@
 //! The recording: losses, length, CPUs, kernel.
 
+use kmt_format::schema::Meaning;
 use serde::Serialize;
 
 use crate::render::text::{count, duration, escaped};
@@ -26,11 +27,18 @@ pub fn recording(session: &Session<'_>) -> Recording {
     let sentence = format!(
         "{} {} in {} from {}, {kernel}.",
         losses(session),
-        counted(session.trace.event_count(), "event", "events"),
+        events(session),
         duration(length, session.unit()),
         counted(session.losses.cpus.len() as u64, "CPU", "CPUs"),
     );
     Recording { sentence, length, kernel_release: release }
+}
+
+/// A stack is an event of its own.
+fn events(session: &Session<'_>) -> String {
+    let has_stacks = session.trace.schema().classes().any(|(_, class)| class.meaning == Meaning::KERNEL_STACK);
+    let (one, several) = if has_stacks { ("event or stack", "events and stacks") } else { ("event", "events") };
+    counted(session.trace.event_count(), one, several)
 }
 
 fn losses(session: &Session<'_>) -> String {
