@@ -12,6 +12,7 @@ mod clean;
 pub mod cli;
 #[cfg(feature = "convert")]
 pub mod convert;
+mod enumerators;
 mod naming;
 pub use kmt_common::failure;
 #[cfg(feature = "convert")]

@@ -7,6 +7,7 @@ use kmt_format::kernel::{
 use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions};
 use kmt_format::{Compression, Result};
 
+use crate::enumerators;
 use crate::record::Symbols;
 
 /// The note on an input that has no kmem events.
@@ -148,10 +149,19 @@ impl Description {
             ("kernel.machine", uname.as_ref().map(|u| u.machine.clone().into_bytes())),
             ("page_size.source", self.page_size.map(|(_, how)| how.into())),
         ];
+        let constants = self.constants().map(|text| ("constants".to_owned(), text.into_bytes()));
         let facts = facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        let facts = facts.chain(constants);
         let pairs: Vec<(String, Vec<u8>)> = facts.chain(self.pairs.iter().cloned()).collect();
         let pairs: Vec<(&str, &[u8])> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_slice())).collect();
         writer.add_metadata(&pairs)
+    }
+
+    /// Values of the enumerators that print fmts name, if the target's description of its types is there.
+    fn constants(&self) -> Option<String> {
+        let (_, btf) = self.files.iter().find(|(name, _)| name == "btf")?;
+        let formats = self.formats.iter().map(|(system, _, text)| (system.as_str(), text.as_str()));
+        enumerators::of_formats(btf, formats, (self.order(), self.long_size))
     }
 
     fn tasks(&self, writer: &mut Writer) -> Result<()> {

@@ -3,7 +3,6 @@
 mod baseline;
 pub(crate) mod command;
 mod console;
-mod constants;
 mod cost;
 mod cpus;
 mod description;

@@ -36,8 +36,10 @@ pub fn recording(session: &Session<'_>) -> Recording {
 
 /// A stack is an event of its own.
 fn events(session: &Session<'_>) -> String {
-    let has_stacks = session.trace.schema().classes().any(|(_, class)| class.meaning == Meaning::KERNEL_STACK);
-    let (one, several) = if has_stacks { ("event or stack", "events and stacks") } else { ("event", "events") };
+    let has_stacks =
+        session.trace.schema().classes().any(|(_, class)| class.meaning == Meaning::KERNEL_STACK);
+    let (one, several) =
+        if has_stacks { ("event or stack", "events and stacks") } else { ("event", "events") };
     counted(session.trace.event_count(), one, several)
 }
 

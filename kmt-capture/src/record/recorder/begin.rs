@@ -7,12 +7,13 @@ use kmt_format::print::PrintEnv;
 
 use super::Recorder;
 use super::cpu::Cpu;
+use crate::enumerators;
 use crate::failure::{Failure, Result};
 use crate::record::cpus::online;
 use crate::record::ring::Ring;
 use crate::record::snapshot::{self, When};
 use crate::record::symbols::{self, Symbols, kallsyms_has_addresses};
-use crate::record::{RecordOptions, baseline, console, constants, description};
+use crate::record::{RecordOptions, baseline, console, description};
 use kmt_common::text::count;
 
 impl Recorder {
@@ -90,7 +91,7 @@ impl Recorder {
             let name = event.file("format");
             let text = self.setup.dir.read(&name).or_else(|| self.setup.top.read(&name));
             let system = self.plan.system(event);
-            text.iter().for_each(|text| constants::note(&env, system, text, long_size));
+            text.iter().for_each(|text| enumerators::note(&env, system, text, long_size));
             let id = text.and_then(|text| self.writer.add_format(system, &text).ok());
             match id {
                 Some(id) => ids.push(id),
@@ -110,7 +111,7 @@ impl Recorder {
                 let _ = self.writer.add_format("ftrace", &text);
             }
         }
-        if let Some(constants) = constants::found(&env.unknown_names()) {
+        if let Some(constants) = enumerators::of_this_kernel(&env.unknown_names()) {
             self.writer.add_metadata(&[("constants", constants.as_bytes())])?;
         }
         let declared = ids.into_iter().try_for_each(|id| self.writer.declare(id));

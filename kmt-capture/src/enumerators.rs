@@ -1,8 +1,9 @@
 //! Values of enumerators that print fmts name: the kernel's own description of its types has them.
 //!
 //! Print fmts have the names of enumerators as they are in C, unless a kernel's TRACE_DEFINE_ENUM replaces them by numbers.
-//! /sys/kernel/btf/vmlinux (Documentation/bpf/btf.rst, 5.2 to 7.2) has them all. It has some megabytes, so it is read in
-//! pieces: the offsets of the names in its strings, then the enumerators with these names.
+//! /sys/kernel/btf/vmlinux (Documentation/bpf/btf.rst, 5.2 to 7.2) has them all; a copy of it may be beside saved buffers
+//! and in a trace.dat. It has some megabytes, so it is read in pieces: the offsets of the names in its strings, then the
+//! enumerators with these names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -27,12 +28,27 @@ pub fn note(env: &PrintEnv<'_>, system: &str, format: &str, long_size: usize) {
 }
 
 /// The value for the key `constants`: those of the names that the running kernel describes.
-pub fn found(names: &BTreeSet<String>) -> Option<String> {
+pub fn of_this_kernel(names: &BTreeSet<String>) -> Option<String> {
     if names.is_empty() {
         return None;
     }
-    let mut btf = BufReader::with_capacity(BUFFER_LEN, File::open("/sys/kernel/btf/vmlinux").ok()?);
-    let values = values(&mut btf, names, ByteOrder::NATIVE)?;
+    found(&mut BufReader::with_capacity(BUFFER_LEN, File::open("/sys/kernel/btf/vmlinux").ok()?), names)
+}
+
+/// The same of a description in memory, of any byte order, for the names in these print fmts: system and format.
+#[cfg(feature = "convert")]
+pub fn of_formats<'f>(
+    btf: &[u8],
+    formats: impl Iterator<Item = (&'f str, &'f str)>,
+    (order, long_size): (ByteOrder, usize),
+) -> Option<String> {
+    let env = PrintEnv::new(order, long_size);
+    formats.for_each(|(system, format)| note(&env, system, format, long_size));
+    found(&mut std::io::Cursor::new(btf), &env.unknown_names())
+}
+
+fn found(btf: &mut (impl BufRead + Seek), names: &BTreeSet<String>) -> Option<String> {
+    let values = values(btf, names)?;
     let pairs: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
     Some(pairs.join(" ")).filter(|text| !text.is_empty())
 }
@@ -41,13 +57,14 @@ pub fn found(names: &BTreeSet<String>) -> Option<String> {
 fn values<'n>(
     btf: &mut (impl BufRead + Seek),
     names: &'n BTreeSet<String>,
-    order: ByteOrder,
 ) -> Option<BTreeMap<&'n str, i64>> {
     let mut header = [0; 24];
     btf.read_exact(&mut header).ok()?;
+    let is_of = |order: &ByteOrder| order.uint_at(&header, 0, 2) == Some(MAGIC);
+    let order = [ByteOrder::Little, ByteOrder::Big].into_iter().find(is_of)?;
     let word = |at| order.uint_at(&header, at, 4);
-    let (magic, header_len) = (order.uint_at(&header, 0, 2)?, word(4)?);
-    if magic != MAGIC || !(24..=HEADER_MAX).contains(&header_len) {
+    let header_len = word(4)?;
+    if !(24..=HEADER_MAX).contains(&header_len) {
         return None;
     }
     let (types, types_len, strings, strings_len) = (word(8)?, word(12)?, word(16)?, word(20)?);
@@ -151,10 +168,22 @@ mod tests {
     fn enumerators_of_any_byte_order_have_their_values() {
         let names = names_of(&["I_DIRTY", "A_NEGATIVE", "LARGE", "OTHER", "jiffies"]);
         for order in [ByteOrder::Little, ByteOrder::Big] {
-            let found = values(&mut Cursor::new(described(order)), &names, order).unwrap();
+            let found = values(&mut Cursor::new(described(order)), &names).unwrap();
             let found: Vec<(&str, i64)> = found.into_iter().collect();
             assert_eq!(found, [("A_NEGATIVE", -3), ("I_DIRTY", 16), ("LARGE", (1 << 32) + 5)], "{order:?}");
         }
+    }
+
+    #[cfg(feature = "convert")]
+    #[test]
+    fn names_of_print_fmts_have_values_of_a_copy() {
+        let format = "name: e\nID: 1\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+            \tfield:int state;\toffset:4;\tsize:4;\tsigned:1;\n\nprint fmt: \"%s\", __print_flags(REC->state, \"|\", {I_DIRTY, \"D\"}, {2, \"T\"})\n";
+        for order in [ByteOrder::Little, ByteOrder::Big] {
+            let formats = [("writeback", format)].into_iter();
+            assert_eq!(of_formats(&described(order), formats, (order, 8)).as_deref(), Some("I_DIRTY=16"));
+        }
+        assert_eq!(of_formats(b"no", [("writeback", format)].into_iter(), (ByteOrder::Little, 8)), None);
     }
 
     #[test]
@@ -162,16 +191,16 @@ mod tests {
         let names = names_of(&["I_DIRTY", "LARGE"]);
         let whole = described(ByteOrder::Little);
         for len in 0..whole.len() {
-            let _ = values(&mut Cursor::new(&whole[..len]), &names, ByteOrder::Little);
+            let _ = values(&mut Cursor::new(&whole[..len]), &names);
         }
         for at in 0..whole.len() {
             for change in [0x01, 0x80, 0xff] {
                 let mut changed = whole.clone();
                 changed[at] ^= change;
-                let _ = values(&mut Cursor::new(changed), &names, ByteOrder::Little);
+                let _ = values(&mut Cursor::new(changed), &names);
             }
         }
-        assert!(values(&mut Cursor::new(b"ELF"), &names, ByteOrder::Little).is_none());
+        assert!(values(&mut Cursor::new(b"ELF"), &names).is_none());
     }
 
     #[test]
