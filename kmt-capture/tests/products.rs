@@ -149,3 +149,37 @@ fn call_sites_of_a_sampled_event_with_a_long_name() {
     assert!(told.contains("was sampled"), "{told}");
     assert_eq!(Trace::open(&file).unwrap().event_count(), SITES);
 }
+
+/// Lines whose prefixes are long, deep, and all different.
+#[test]
+fn prefixes_of_lines() {
+    const LINES: usize = 60_000;
+    const PARTS: [&str; 8] =
+        ["> ", "<6>", "kern  :warn  : ", "[    1.5] ", "[ T12] ", "Nov 28 09:00:00 ", "W/a: ", "b.dat: "];
+    let mut text = Vec::new();
+    for line in 0..LINES {
+        // Eight parts of eight, in the order of the digits of a number.
+        let part = |at: usize| PARTS[line.wrapping_mul(2_654_435_761) >> (at * 3) & 7];
+        (0..8).for_each(|at| text.extend_from_slice(part(at).as_bytes()));
+        text.extend_from_slice(
+            format!(
+                "    sh-7       [001] d..1. 1.{:06}: kfree: call_site=f+0x1/0x2 ptr=ffff888100001000\n",
+                line
+            )
+            .as_bytes(),
+        );
+    }
+    for part in PARTS {
+        text.extend_from_slice(part.repeat(400_000).as_bytes());
+        text.push(b'\n');
+    }
+    let folder = Folder::new("prefixes");
+    let (input, made) = (folder.0.join("input"), folder.0.join("out.kmt"));
+    fs::write(&input, &text).unwrap();
+    let output = bounded(&input, &made, &[]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    // Prefixes that the text does not share are not guessed.
+    assert!(output.status.code() == Some(3) && told.contains("lines with a part of an event"), "{told}");
+    let trace = fs::read(made).unwrap();
+    assert!(Trace::open(&trace).unwrap().event_count() < LINES as u64);
+}

@@ -1,5 +1,6 @@
 //! `convert`: an earlier recording of any tool, to a .kmt file.
 
+mod colours;
 mod description;
 mod directory;
 mod driver;

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use kmt_common::input::InputBytes;
 use kmt_common::out_of_memory::spawn;
 
+use super::colours;
 use crate::failure::{Failure, Result};
 use crate::import::Kind;
 use crate::import::text::TextSurvey;
@@ -42,11 +43,13 @@ fn decoded(path: &Path, stored: InputBytes, limits: &Limits) -> Result<InputByte
     // Text in UTF-16 stays in memory until the copy in UTF-8 is complete.
     let most = limits.of(Limit::Inflated, stored_len);
     let in_memory = if let InputBytes::InMemory(bytes) = &bytes { bytes.len() as u64 } else { 0 };
-    match utf16(&bytes, most.saturating_sub(in_memory)) {
-        None => Ok(bytes),
-        Some(Some(text)) => Ok(InputBytes::InMemory(text)),
-        Some(None) => Err(too_much(path, most)),
-    }
+    let bytes = match utf16(&bytes, most.saturating_sub(in_memory)) {
+        None => bytes,
+        Some(Some(text)) => InputBytes::InMemory(text),
+        Some(None) => return Err(too_much(path, most)),
+    };
+    let is_coloured = Kind::of(&bytes) == Kind::Text && colours::are_in(&bytes);
+    Ok(if is_coloured { InputBytes::InMemory(colours::dropped(&bytes)) } else { bytes })
 }
 
 fn read(path: &Path, from: impl Read, limits: &Limits) -> Result<Vec<u8>> {

@@ -148,6 +148,8 @@ struct LineConversion<'t> {
     graph: HashMap<i64, Vec<(u64, &'t [u8])>>,
     has_functions: bool,
     last: (u64, u32, u64),
+    /// True if a log lost lines since the last event.
+    has_log_gap: bool,
     layout: TextLayout,
     counts: TextCounts,
     bounds: Bounds,
@@ -167,6 +169,7 @@ impl<'t> LineConversion<'t> {
             graph: HashMap::new(),
             has_functions: survey.has_functions,
             last: (0, 0, 0),
+            has_log_gap: false,
             layout: survey.layout,
             counts: TextCounts::default(),
             bounds,
@@ -215,6 +218,11 @@ impl<'t> LineConversion<'t> {
             }
             TextLine::Written(held, written) if written > held => {
                 self.records.lose(writer, 0, Loss::counted(written - held))
+            }
+            // Only between events the lines were events, too.
+            TextLine::LogGap => {
+                self.has_log_gap |= self.last != (0, 0, 0);
+                Ok(())
             }
             TextLine::Written(..) | TextLine::Comm(_) | TextLine::Remark => Ok(()),
             _ if could_be_event(line) => {
@@ -314,6 +322,9 @@ impl<'t> LineConversion<'t> {
         args: &[Arg<'_>],
         writer: &mut Writer,
     ) -> kmt_format::Result<()> {
+        if std::mem::take(&mut self.has_log_gap) {
+            self.records.lose(writer, self.last.1, Loss::uncounted())?;
+        }
         let time = self.time(event);
         if event.pid == NO_TASK {
             self.counts.add(|counts| &mut counts.taskless);

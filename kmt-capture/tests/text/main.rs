@@ -5,6 +5,7 @@ mod columns;
 mod losses;
 mod numbers;
 mod pages;
+mod prefixes;
 mod round;
 mod stacks;
 

@@ -41,20 +41,6 @@ pub(super) fn without_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\\n\\").unwrap_or(line)
 }
 
-/// Without what a console puts before a line: `<6>`, `[   12.345690] `.
-pub(super) fn without_console(line: &[u8]) -> &[u8] {
-    fn behind(line: &[u8], open: u8, close: u8) -> Option<&[u8]> {
-        let inner = line.strip_prefix(&[open])?;
-        let end = inner.iter().take(24).position(|&b| b == close)?;
-        let digits = inner.get(..end)?.trim_ascii();
-        let is_number =
-            digits.iter().any(u8::is_ascii_digit) && digits.iter().all(|b| b.is_ascii_digit() || *b == b'.');
-        inner.get(end + 1..).filter(|_| is_number)
-    }
-    let rest = behind(line, b'<', b'>').unwrap_or(line);
-    behind(rest, b'[', b']').filter(|rest| rest.starts_with(b" ")).unwrap_or(line)
-}
-
 /// Takes `(TGID)` off the end.
 pub(super) fn process(left: &[u8]) -> (&[u8], Option<i32>) {
     let inner = || {

@@ -2,28 +2,22 @@
 
 use std::collections::HashMap;
 
-use super::columns::{without_console, without_end};
+use super::columns::without_end;
 use super::frame::chain;
 use super::line_types::{Parsed, Style, TextLine};
+use super::prefix::{Prefix, without_console};
 use super::readings::{Reading, readings, readings_of};
 
-/// Columns that the events of a text have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Columns that the events of a text have; the default is one of which nothing is known.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct TextLayout {
     style: Option<Style>,
-    /// True if a console has put a time before each line.
-    is_console: bool,
+    /// Text that a log or another program has put before each line.
+    prefix: Prefix,
     /// Offset at which all names end: those of tools are padded on the left.
     column: Option<usize>,
     /// True if they do in all lines that were looked at; else in most.
     is_strict: bool,
-}
-
-/// Of a text of which nothing is known.
-impl Default for TextLayout {
-    fn default() -> Self {
-        Self { style: None, is_console: true, column: None, is_strict: false }
-    }
 }
 
 impl TextLayout {
@@ -32,8 +26,9 @@ impl TextLayout {
         self.column.is_some()
     }
 
-    fn part<'a>(&self, line: &'a [u8]) -> &'a [u8] {
-        if self.is_console { without_console(line) } else { line }
+    /// A line without the prefix of the text.
+    pub(super) fn part<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        self.prefix.strip(line).unwrap_or(line)
     }
 
     /// The event of a line whose name ends in the column of the text.
@@ -53,7 +48,8 @@ impl TextLayout {
     /// The reading of a line that is right-most: of the style of the text, or else of any.
     pub(super) fn rightmost<'a>(&self, line: &'a [u8]) -> Option<Parsed<'a>> {
         // A console may have put its time before some lines only.
-        self.rightmost_of(self.part(line)).or_else(|| self.rightmost_of(without_console(line)))
+        let part = self.part(line);
+        self.rightmost_of(part).or_else(|| self.rightmost_of(without_console(part)))
     }
 
     fn rightmost_of<'a>(&self, line: &'a [u8]) -> Option<Parsed<'a>> {
@@ -79,10 +75,10 @@ impl TextLayout {
 #[derive(Debug, Default)]
 pub(super) struct Votes {
     lines: u64,
-    /// Lines with a reading, by style, with and without what a console puts before them.
-    styles: HashMap<(bool, Style), u64>,
+    /// Lines with a reading, by the prefix that is taken off and the style.
+    styles: HashMap<(Prefix, Style), u64>,
     /// The same, by the end of the name, too.
-    columns: HashMap<(bool, Style, usize), u64>,
+    columns: HashMap<(Prefix, Style, usize), u64>,
 }
 
 impl Votes {
@@ -94,20 +90,20 @@ impl Votes {
     /// Adds a line.
     pub(super) fn add(&mut self, line: &[u8]) {
         let line = without_end(line);
-        let bare = without_console(line);
-        // Comments, and frames of perf: symbols of programs are texts of others, too.
-        if line.starts_with(b"#") || chain(bare).is_some() {
-            return;
-        }
-        let mut styles = Vec::new();
-        let mut columns = Vec::new();
-        for (is_console, part) in
-            [(false, line), (true, bare)].into_iter().take(1 + usize::from(bare.len() < line.len()))
-        {
+        let (mut styles, mut columns, mut is_other) = (Vec::new(), Vec::new(), line.starts_with(b"#"));
+        Prefix::each(line, &mut |prefix, part| {
+            // Frames of perf: symbols of programs are texts of others, too.
+            is_other = is_other || chain(part).is_some();
+            if is_other {
+                return;
+            }
             readings(part, &mut |reading| {
-                styles.push((is_console, reading.style));
-                columns.extend((reading.ends.0..=reading.ends.1).map(|end| (is_console, reading.style, end)));
+                styles.push((prefix, reading.style));
+                columns.extend((reading.ends.0..=reading.ends.1).map(|end| (prefix, reading.style, end)));
             });
+        });
+        if is_other {
+            return;
         }
         // A line has one vote for each.
         styles.sort_unstable();
@@ -122,22 +118,31 @@ impl Votes {
     /// The column that most lines share, the right-most of several: another one is within names. Else the style of most.
     pub(super) fn layout(&self) -> TextLayout {
         let columns = self.columns.iter().filter(|(_, count)| **count >= self.lines - self.lines / 8);
-        if let Some((&(is_console, style, mut column), &count)) =
-            columns.max_by_key(|(key, count)| (**count, key.0, key.2, key.1))
+        if let Some((&(prefix, style, mut column), &count)) =
+            columns.max_by_key(|((prefix, style, end), count)| {
+                // Where names end as tools print them, nothing stands before them: a task may be called as a prefix looks.
+                let is_plain = prefix.is_empty() && *end == padding(*style);
+                (**count, is_plain, *prefix, *end, *style)
+            })
         {
-            let is_shared = |column| self.columns.get(&(is_console, style, column)) == Some(&count);
+            let is_shared = |column| self.columns.get(&(prefix, style, column)) == Some(&count);
             // Blanks between name and number are not part of the name.
             while style == Style::Blank && column > 0 && is_shared(column - 1) {
                 column -= 1;
             }
             let is_strict = count == self.lines;
-            return TextLayout { style: Some(style), is_console, column: Some(column), is_strict };
+            return TextLayout { style: Some(style), prefix, column: Some(column), is_strict };
         }
         let most = self.styles.iter().max_by_key(|(key, count)| (**count, **key));
-        most.map_or_else(TextLayout::default, |(&(is_console, style), _)| TextLayout {
+        most.map_or_else(TextLayout::default, |(&(prefix, style), _)| TextLayout {
             style: Some(style),
-            is_console,
+            prefix,
             ..TextLayout::default()
         })
     }
+}
+
+/// Width to which tools pad the name of a task.
+fn padding(style: Style) -> usize {
+    if style == Style::Latency { 8 } else { 16 }
 }

@@ -1,9 +1,10 @@
 //! One line: who, where, when, what.
 
-use super::columns::{number, without_console, without_end};
+use super::columns::{number, without_end};
 use super::frame::{chain, short_chain};
 use super::layout::TextLayout;
 use super::line_types::{Parsed, TextLine};
+use super::prefix::without_console;
 
 /// Takes a line of a text with this layout apart.
 pub fn parse<'a>(line: &'a [u8], layout: &TextLayout) -> Parsed<'a> {
@@ -12,7 +13,7 @@ pub fn parse<'a>(line: &'a [u8], layout: &TextLayout) -> Parsed<'a> {
     if let Some(line) = layout.in_column(line) {
         return Parsed { line, is_ambiguous: false };
     }
-    let rest = without_console(line);
+    let rest = without_console(layout.part(line));
     if let Some(line) = without_event(rest) {
         return Parsed { line, is_ambiguous: false };
     }
@@ -38,8 +39,11 @@ fn without_event(line: &[u8]) -> Option<TextLine<'_>> {
         }
         _ => {}
     }
-    let is_remark = start.starts_with(b"cpus=") || start.starts_with(b"version = ") || is_switch(start);
-    lost(start).or(is_remark.then_some(TextLine::Remark))
+    /// Longer than any name of a task, or not one that is followed by a number.
+    const REMARKS: [&[u8]; 4] =
+        [b"cpus=", b"version = ", b"Dumping ftrace buffer:", b"(ftrace buffer empty)"];
+    let is_remark = REMARKS.iter().any(|remark| start.starts_with(remark)) || is_switch(start);
+    lost(start).or_else(|| log_gap(start)).or(is_remark.then_some(TextLine::Remark))
 }
 
 /// ` 1)    <idle>-0    =>   kworker-41`, and the lines around it.
@@ -63,6 +67,13 @@ fn remark(line: &[u8]) -> TextLine<'_> {
         Some(TextLine::Written(counts.next()??, counts.next()??))
     };
     counts().unwrap_or(TextLine::Remark)
+}
+
+/// "** 15 printk messages dropped **" of the kernel's console, and dmesg's like.
+fn log_gap(line: &[u8]) -> Option<TextLine<'_>> {
+    let inner = line.trim_ascii_end().strip_prefix(b"** ")?.strip_suffix(b"**")?.trim_ascii_end();
+    let count = inner.strip_suffix(b" printk messages dropped")?;
+    number(count).map(|_| TextLine::LogGap)
 }
 
 /// "CPU:2 [LOST 123 EVENTS]", "CPU:2 [LOST EVENTS]", trace-cmd's "CPU:2 [123 EVENTS DROPPED]".
@@ -201,6 +212,7 @@ mod tests {
         assert_eq!(parse(b"CPU:2 [LOST 123 EVENTS]"), TextLine::Lost(2, Some(123)));
         assert_eq!(parse(b"CPU:2 [LOST EVENTS]"), TextLine::Lost(2, None));
         assert_eq!(parse(b"CPU:1 [55 EVENTS DROPPED]"), TextLine::Lost(1, Some(55)));
+        assert_eq!(parse(b"** 15 printk messages dropped **"), TextLine::LogGap);
         assert_eq!(parse(b" => do_sys_open"), TextLine::Frame(b"do_sys_open"));
         assert_eq!(parse(b"some words"), TextLine::Other);
         assert_eq!(parse(b" ------------------------------------------"), TextLine::Remark);

@@ -39,6 +39,8 @@ pub enum TextLine<'a> {
     Graph(TextEvent<'a>, Graph<'a>),
     /// Events of a CPU were lost before the next one of it; `None` where they were not counted.
     Lost(u32, Option<u64>),
+    /// A log lost lines, which may have been events.
+    LogGap,
     /// Name of a task since that time: of a record of perf.
     Comm(Comm<'a>),
     /// How many events the buffer held and how many were written to it.

@@ -1,6 +1,7 @@
 //! Columns that the lines of a text lack, if none can be read.
 
-use super::columns::{Stamp, comm_and_pid, next_word, number, stamp, without_console, without_end};
+use super::columns::{Stamp, comm_and_pid, next_word, number, stamp, without_end};
+use super::prefix::without_prefix;
 use super::torn::could_be_event;
 
 /// Columns that are missing, and how a recording has them.
@@ -14,7 +15,7 @@ pub struct Missing {
 
 /// Columns that the lines with events lack; `None` if no line looks like one with an event.
 pub fn missing(text: &[u8]) -> Option<Missing> {
-    let mut lines = text.split(|&b| b == b'\n').map(|line| without_console(without_end(line)));
+    let mut lines = text.split(|&b| b == b'\n').map(|line| without_prefix(without_end(line)));
     let is_graph = |line: &[u8]| line.starts_with(b"# tracer: function_graph");
     let line = lines.find(|line| is_graph(line) || could_be_event(line))?;
     let line = if is_graph(line) { lines.find(|line| graph_cpu(line).is_some())? } else { line };
