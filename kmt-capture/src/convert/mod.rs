@@ -12,6 +12,7 @@ mod stacks;
 mod sub_buffers;
 mod target_files;
 mod text;
+mod text_counts;
 mod trace_dat;
 
 use std::path::PathBuf;

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use kmt_format::kernel::{ByteOrder, TraceClock};
 use kmt_format::write::{Loss, Task, Writer};
 
-use super::description::{Description, NO_KMEM};
+use super::description::Description;
 use super::driver::{self, EventSource, EventTotals, KmtFile};
 use super::opened::INPUTS;
 use super::records::RecordConversion;
 use super::stacks::StackFormat;
 use super::target_files::TargetFiles;
+use super::text_counts::TextCounts;
 use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::import::Bounds;
@@ -96,7 +97,8 @@ impl EventSource for TextLines<'_> {
     fn notes(&self, description: Description) -> Vec<String> {
         let mut notes = description.notes;
         notes.retain(|n| !n.starts_with("no kallsyms") && !n.starts_with("no modules"));
-        self.conversion.notes(&mut notes);
+        let LineConversion { counts, schema, bounds, .. } = &self.conversion;
+        counts.notes(schema, bounds, &mut notes);
         notes
     }
 }
@@ -146,27 +148,8 @@ struct LineConversion<'t> {
     graph: HashMap<i64, Vec<(u64, &'t [u8])>>,
     has_functions: bool,
     last: (u64, u32, u64),
-    lines: u64,
-    other: u64,
-    first_other: Option<u64>,
-    torn: u64,
-    first_torn: Option<u64>,
     layout: TextLayout,
-    /// Lines with several readings.
-    ambiguous: u64,
-    first_ambiguous: Option<u64>,
-    /// Events without a task.
-    taskless: u64,
-    nameless: u64,
-    has_kmem: bool,
-    unprinted: u64,
-    /// Events with a number that is missing or cannot be read.
-    unreadable: u64,
-    first_unreadable: Option<u64>,
-    kinds_left_out: u64,
-    layouts_left_out: u64,
-    /// Events with more pairs than are kept.
-    cut: u64,
+    counts: TextCounts,
     bounds: Bounds,
 }
 
@@ -184,33 +167,17 @@ impl<'t> LineConversion<'t> {
             graph: HashMap::new(),
             has_functions: survey.has_functions,
             last: (0, 0, 0),
-            lines: 0,
-            other: 0,
-            first_other: None,
-            torn: 0,
-            first_torn: None,
             layout: survey.layout,
-            ambiguous: 0,
-            first_ambiguous: None,
-            taskless: 0,
-            nameless: 0,
-            has_kmem: false,
-            unprinted: 0,
-            unreadable: 0,
-            first_unreadable: None,
-            kinds_left_out: 0,
-            layouts_left_out: 0,
-            cut: 0,
+            counts: TextCounts::default(),
             bounds,
         }
     }
 
     fn line(&mut self, line: &'t [u8], writer: &mut Writer) -> kmt_format::Result<()> {
-        self.lines += 1;
+        self.counts.lines += 1;
         let Parsed { line: parsed, is_ambiguous } = parse(line, &self.layout);
         if is_ambiguous {
-            self.ambiguous += 1;
-            self.first_ambiguous.get_or_insert(self.lines);
+            self.counts.add(|counts| &mut counts.ambiguous);
         }
         if !matches!(parsed, TextLine::Frame(_) | TextLine::Chain(..)) {
             self.end_stack(writer)?;
@@ -218,7 +185,7 @@ impl<'t> LineConversion<'t> {
         match parsed {
             TextLine::Event(event) if event.cpu < CPUS_MAX => self.event(&event, writer),
             TextLine::Function(event, function, caller) if event.cpu < CPUS_MAX => {
-                let arg = |key: &'static [u8], value| Arg { before: b"", key, name: key, value };
+                let arg = |key: &'static [u8], value| Arg { before: b" ", key, name: key, value };
                 let args = [arg(b"ip", function), arg(b"parent_ip", caller)];
                 self.record(&event, &args, writer)
             }
@@ -251,13 +218,11 @@ impl<'t> LineConversion<'t> {
             }
             TextLine::Written(..) | TextLine::Comm(_) | TextLine::Remark => Ok(()),
             _ if could_be_event(line) => {
-                self.torn += 1;
-                self.first_torn.get_or_insert(self.lines);
+                self.counts.add(|counts| &mut counts.torn);
                 self.records.lose(writer, self.last.1, Loss::counted(1))
             }
             _ => {
-                self.other += 1;
-                self.first_other.get_or_insert(self.lines);
+                self.counts.add(|counts| &mut counts.other);
                 Ok(())
             }
         }
@@ -276,7 +241,9 @@ impl<'t> LineConversion<'t> {
         let event = &TextEvent { name: event_name(event.name), ..*event };
         let mut pairs = std::mem::take(&mut self.pairs);
         let most = usize::try_from(self.bounds.pairs).unwrap_or(usize::MAX);
-        self.cut += u64::from(!fields_of(event.name, event.text, most, &mut pairs));
+        if !fields_of(event.name, event.text, most, &mut pairs) {
+            self.counts.add(|counts| &mut counts.cut);
+        }
         let recorded = self.record(event, &pairs, writer);
         self.pairs = pairs;
         recorded
@@ -302,13 +269,13 @@ impl<'t> LineConversion<'t> {
         let entered = open.drain(entered..).next().filter(|(depth, _)| *depth == graph.depth);
         let function = graph.function.or(entered.map(|(_, function)| function));
         let Some(function) = function else {
-            self.nameless += 1;
+            self.counts.add(|counts| &mut counts.nameless);
             return Ok(());
         };
         if graph.kind == GraphKind::Begin {
             open.push((graph.depth, function));
         }
-        let arg = |key: &'static [u8], value| Arg { before: b"", key, name: key, value };
+        let arg = |key: &'static [u8], value| Arg { before: b" ", key, name: key, value };
         let depth = graph.depth.to_string();
         let begin = [arg(b"func", function), arg(b"depth", depth.as_bytes())];
         if graph.kind != GraphKind::End {
@@ -348,34 +315,33 @@ impl<'t> LineConversion<'t> {
         writer: &mut Writer,
     ) -> kmt_format::Result<()> {
         let time = self.time(event);
-        self.taskless += u64::from(event.pid == NO_TASK);
+        if event.pid == NO_TASK {
+            self.counts.add(|counts| &mut counts.taskless);
+        }
         self.task(event, time, writer)?;
         match self.schema.record(event, args, &mut self.record) {
             Ok(RecordLayout::Known) => {}
             Ok(RecordLayout::New(system, format)) => {
-                self.has_kmem |= system == "kmem";
+                self.counts.has_kmem |= system == "kmem";
                 let added = writer.add_format(&system, &format);
                 let declared =
                     added.and_then(|id| if system == "kmem" { writer.declare(id) } else { Ok(()) });
                 if declared.is_err() {
-                    self.kinds_left_out += 1;
+                    self.counts.add(|counts| &mut counts.kinds_left_out);
                     return self.records.lose(writer, event.cpu, Loss::counted(1));
                 }
             }
             Err(reason) => {
-                match reason {
-                    Unrecordable::PointerNotPrinted => self.unprinted += 1,
-                    Unrecordable::TooManyKinds => self.layouts_left_out += 1,
-                    Unrecordable::Unreadable => {
-                        self.unreadable += 1;
-                        self.first_unreadable.get_or_insert(self.lines);
-                    }
-                }
+                self.counts.add(|counts| match reason {
+                    Unrecordable::PointerNotPrinted => &mut counts.unprinted,
+                    Unrecordable::TooManyKinds => &mut counts.layouts_left_out,
+                    Unrecordable::Unreadable => &mut counts.unreadable,
+                });
                 return self.records.lose(writer, event.cpu, Loss::counted(1));
             }
         }
         if self.records.event(writer, event.cpu, time, &self.record).is_err() {
-            self.kinds_left_out += 1;
+            self.counts.add(|counts| &mut counts.kinds_left_out);
             return self.records.lose(writer, event.cpu, Loss::counted(1));
         }
         self.stack_follows(event, time, true);
@@ -440,85 +406,5 @@ impl<'t> LineConversion<'t> {
             writer.add_symbols(&self.schema.symbols.kernel_symbols(), &[])?;
         }
         self.records.end_cpus(writer)
-    }
-
-    /// Notes on exceeded limits.
-    fn bounded(&self, notes: &mut Vec<String>) {
-        let Bounds { layouts, functions, pairs, .. } = self.bounds;
-        for (count, what, name) in [
-            (
-                self.layouts_left_out,
-                format!("events have a layout beyond the first {layouts}: they are counted as lost"),
-                "layouts",
-            ),
-            (
-                self.schema.symbols.left_out,
-                format!("addresses are in functions beyond the first {functions}: they are left out"),
-                "functions",
-            ),
-            (self.cut, format!("events have more than {pairs} fields: the others are left out"), "pairs"),
-        ] {
-            if count > 0 {
-                notes.push(format!("{count} {what}; --limit {name}=SIZE raises the limit"));
-            }
-        }
-    }
-
-    fn notes(&self, notes: &mut Vec<String>) {
-        if let Some(line) = self.first_other {
-            notes.push(format!(
-                "{} lines are not events and are left out; the first is line {line}",
-                self.other
-            ));
-        }
-        if !self.has_kmem {
-            notes.push(NO_KMEM.to_owned());
-        }
-        if let Some(line) = self.first_torn {
-            notes.push(format!(
-                "{} lines look like events but cannot be parsed; they are counted as lost; the first is line {line}",
-                self.torn
-            ));
-        }
-        if let Some(line) = self.first_ambiguous {
-            notes.push(format!(
-                "{} can be read in several ways, because names of tasks look like columns; the right-most reading is used; the first is line {line}",
-                count(self.ambiguous, "line")
-            ));
-        }
-        if self.taskless > 0 {
-            notes.push(format!(
-                "{} without a task in the text: it is unknown, and its number is {NO_TASK}",
-                count(self.taskless, "event")
-            ));
-        }
-        if self.nameless > 0 {
-            notes.push(format!(
-                "{} ends of functions without a begin in the text are left out",
-                self.nameless
-            ));
-        }
-        if self.unprinted > 0 {
-            notes.push(format!(
-                "{} events have no pointer (early boot): they are counted as lost",
-                self.unprinted
-            ));
-        }
-        if let Some(line) = self.first_unreadable {
-            notes.push(format!(
-                "{} without a number, or with one that cannot be read: counted as lost; the first is in line {line}",
-                count(self.unreadable, "event")
-            ));
-        }
-        if self.kinds_left_out > 0 {
-            notes.push(format!(
-                "{} events have an invalid layout: they are counted as lost",
-                self.kinds_left_out
-            ));
-        }
-        self.bounded(notes);
-        if let Some(name) = &self.schema.gfp.unknown {
-            notes.push(format!("unknown allocation flags are left out, such as {name}"));
-        }
     }
 }

@@ -5,6 +5,7 @@ mod columns;
 mod losses;
 mod numbers;
 mod pages;
+mod round;
 mod stacks;
 
 use std::fs;
@@ -28,6 +29,8 @@ struct Converted {
     sites: Vec<Option<u64>>,
     /// Frame number of each line.
     frames: Vec<Option<u64>>,
+    /// Pointer, requested and allocated bytes, and order of each line.
+    numbers: Vec<[Option<u64>; 4]>,
     /// `PID (TGID) COMM since TIME` of each name of a task.
     tasks: Vec<String>,
     /// Lost events that were counted.
@@ -50,7 +53,7 @@ impl Converted {
     /// Everything is read, and no message says otherwise.
     fn is_whole(&self) {
         assert_eq!((self.code, self.lost, self.uncounted), (Some(0), 0, 0), "{}", self.stderr);
-        for part in ["are not events", "is not an event", "lost", "damaged", "cannot be"] {
+        for part in ["without an event", "lost", "cannot be"] {
             assert!(!self.stderr.contains(part), "{part}: {}", self.stderr);
         }
     }
@@ -84,7 +87,7 @@ fn converted(text: &str) -> Converted {
     let file = file.unwrap_or_else(|| panic!("{stderr}"));
     let trace = Trace::open(&file).unwrap();
     let env = PrintEnv::of(trace.header(), trace.metadata(), trace.symbols());
-    let (mut lines, mut sites, mut frames) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut lines, mut sites, mut frames, mut numbers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut lost, mut uncounted) = (0, 0);
     for item in trace.items() {
         match item {
@@ -102,6 +105,8 @@ fn converted(text: &str) -> Converted {
                     EventText::new(event.class(), &env).write(&mut line, &event, &env);
                 }
                 sites.push(event.uint_with(Role::CALL_SITE));
+                let roles = [Role::PTR, Role::BYTES_REQ, Role::BYTES_ALLOC, Role::ORDER];
+                numbers.push(roles.map(|role| event.uint_with(role)));
                 frames.push(event.uint_with(Role::PFN));
                 lines.push(String::from_utf8(line).unwrap().trim_end().to_owned());
             }
@@ -117,7 +122,7 @@ fn converted(text: &str) -> Converted {
         format!("{} ({}) {comm} since {}", t.pid, t.tgid, t.time)
     };
     let tasks = trace.metadata().tasks.iter().map(named).collect();
-    Converted { code, stderr, lines, sites, frames, tasks, lost, uncounted }
+    Converted { code, stderr, lines, sites, frames, numbers, tasks, lost, uncounted }
 }
 
 /// A line of `trace` of task sh.

@@ -122,6 +122,9 @@ fn a_value_that_cannot_be_read_is_a_damaged_event() {
         assert_eq!((read.code, read.lost, read.lines.len()), (Some(3), 1, 2), "{damaged}: {:?}", read.lines);
         assert!(read.stderr.contains("cannot be read") && read.stderr.contains("line 3"), "{}", read.stderr);
     }
+    // A field that no event has is none of the text.
+    let without = |event: &str| event.replace(" bytes_alloc=64", "");
+    converted(&[line(1, &without(whole)), line(2, page)].concat()).is_whole();
     // A page pointer adds nothing to a frame number.
     let read =
         converted(&[line(1, page), line(2, &page.replace("ffffea0000000040", "(____ptrval____)"))].concat());

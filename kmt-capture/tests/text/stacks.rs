@@ -127,3 +127,20 @@ fn stacks_of_ftrace() {
         assert_eq!(read.lines.len(), 3, "{:?}", read.lines);
     }
 }
+
+/// The function tracers: each field is printed with its name.
+#[test]
+fn functions() {
+    let graph = "   12.404427 |   0)    true-704    |   0.123 us    |  do_filp_open();\n";
+    let read = converted(&(line(1, "do_filp_open <-do_sys_openat2") + &line(2, ALLOC)));
+    read.is_whole();
+    assert_eq!(read.texts()[0], "function: ip=do_filp_open parent_ip=do_sys_openat2");
+    let read = converted(graph);
+    assert_eq!(
+        read.texts(),
+        [
+            "funcgraph_entry: func=do_filp_open depth=0",
+            "funcgraph_exit: func=do_filp_open depth=0 calltime=12404427000 rettime=12404427123"
+        ]
+    );
+}

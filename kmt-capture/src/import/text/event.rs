@@ -6,7 +6,7 @@ use kmt_format::kernel::ByteOrder;
 
 use super::super::bounds::Bounds;
 use super::args::Arg;
-use super::fields::{is_needed, names_of, needs};
+use super::fields::{is_needed, names_of};
 use super::format::{format, system};
 use super::gfp::GfpNames;
 use super::line_types::TextEvent;
@@ -120,7 +120,7 @@ impl Schema {
         if shapes.use_first(|shape| self.fill(shape, event, args, record)) {
             return Ok(RecordLayout::Known);
         }
-        if !needs(event.name).iter().all(|names| args.iter().any(|arg| names.contains(&arg.name))) {
+        if self.notations.lacks(event.name, args) {
             return Err(Unrecordable::Unreadable);
         }
         if shapes.is_empty() && u64::from(self.count) >= self.most {

@@ -117,19 +117,6 @@ pub(super) fn is_kmem(event: &[u8]) -> bool {
     KMEM.contains(&event)
 }
 
-/// Fields without which an event tells nothing: of each row, one.
-pub(super) fn needs(event: &[u8]) -> &'static [&'static [&'static [u8]]] {
-    match event {
-        b"kmalloc" | b"kmalloc_node" | b"kmem_cache_alloc" | b"kmem_cache_alloc_node" => {
-            &[&[b"ptr"], &[b"bytes_req"], &[b"bytes_alloc"]]
-        }
-        b"kfree" | b"kmem_cache_free" => &[&[b"ptr"]],
-        b"mm_page_alloc" => &[&[b"pfn", b"page"], &[b"order"]],
-        b"mm_page_free" | b"mm_page_free_batched" => &[&[b"pfn", b"page"]],
-        _ => &[],
-    }
-}
-
 /// True if an event of a system is worth nothing where that field cannot be read.
 pub(super) fn is_needed(system: &str, args: &[Arg<'_>], field: &[u8]) -> bool {
     let is_known = matches!(system, "kmem" | "vmscan" | "compaction" | "migrate") && has_number(field);

@@ -1,5 +1,7 @@
 //! Notation of numbers: decided for each field from all values of a text, as one value alone can be read in several ways.
 
+use super::args::Arg;
+
 /// How a field writes numbers that have no `0x`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notation {
@@ -27,21 +29,59 @@ const FIELDS: [&[u8]; 11] = [
 ];
 const ADDRESSES: usize = 3;
 
-/// The notation of each field of a text.
+/// Lists of names of fields.
+type Lists = &'static [&'static [&'static [u8]]];
+
+/// Fields without which an event tells nothing: of each list, one. A text may leave out a field of all events of a name; where
+/// some have it, it is missing in the others.
+const NEEDED: [(&[u8], Lists); 9] = [
+    (b"kmalloc", ALLOCATED),
+    (b"kmalloc_node", ALLOCATED),
+    (b"kmem_cache_alloc", ALLOCATED),
+    (b"kmem_cache_alloc_node", ALLOCATED),
+    (b"kfree", &[&[b"ptr"]]),
+    (b"kmem_cache_free", &[&[b"ptr"]]),
+    (b"mm_page_alloc", &[&[b"pfn", b"page"], &[b"order"]]),
+    (b"mm_page_free", &[&[b"pfn", b"page"], &[b"order"]]),
+    (b"mm_page_free_batched", &[&[b"pfn", b"page"]]),
+];
+const ALLOCATED: Lists = &[&[b"ptr"], &[b"bytes_req"], &[b"bytes_alloc"]];
+
+/// Bits of the lists of fields that an event of that name has, and of those that it lacks.
+fn needed(event: &[u8], args: &[Arg<'_>]) -> (u8, u8) {
+    let lists = NEEDED.iter().find(|(name, _)| *name == event).map_or(&[][..], |(_, lists)| lists);
+    lists.iter().zip(0..).fold((0, 0), |(has, lacks), (list, bit)| {
+        let is_there = args.iter().any(|arg| list.contains(&arg.name));
+        if is_there { (has | 1 << bit, lacks) } else { (has, lacks | 1 << bit) }
+    })
+}
+
+/// The notation of each field of a text, and the fields that its events have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Notations([Notation; FIELDS.len()]);
+pub struct Notations {
+    fields: [Notation; FIELDS.len()],
+    /// Bits of [`needed`] that some event of each name has.
+    has: [u8; NEEDED.len()],
+}
 
 /// Those of kernels: addresses are hexadecimal.
 impl Default for Notations {
     fn default() -> Self {
-        Self(std::array::from_fn(|at| if at < ADDRESSES { Notation::Hex } else { Notation::Decimal }))
+        let fields = std::array::from_fn(|at| if at < ADDRESSES { Notation::Hex } else { Notation::Decimal });
+        Self { fields, has: [0; NEEDED.len()] }
     }
 }
 
 impl Notations {
     /// The notation of a field.
     pub(super) fn of(&self, field: &[u8]) -> Notation {
-        index(field).and_then(|at| self.0.get(at)).copied().unwrap_or(Notation::Decimal)
+        index(field).and_then(|at| self.fields.get(at)).copied().unwrap_or(Notation::Decimal)
+    }
+
+    /// True if an event lacks a field that others of its name have, and without which it tells nothing.
+    pub(super) fn lacks(&self, event: &[u8], args: &[Arg<'_>]) -> bool {
+        let has = NEEDED.iter().zip(self.has).find(|((name, _), _)| *name == event).map_or(0, |(_, has)| has);
+        needed(event, args).1 & has != 0
     }
 }
 
@@ -56,7 +96,10 @@ fn index(field: &[u8]) -> Option<usize> {
 
 /// Values of all fields of a text.
 #[derive(Debug, Default)]
-pub(super) struct Evidence([Values; FIELDS.len()]);
+pub(super) struct Evidence {
+    values: [Values; FIELDS.len()],
+    has: [u8; NEEDED.len()],
+}
 
 /// Values of one field that have no `0x`.
 #[derive(Debug, Default)]
@@ -80,17 +123,25 @@ const LONG: usize = 8;
 const LONG_DIGITS: usize = 6;
 
 impl Evidence {
+    /// Adds the fields of an event.
+    pub(super) fn event(&mut self, event: &[u8], args: &[Arg<'_>]) {
+        if let Some((_, has)) = NEEDED.iter().zip(&mut self.has).find(|((name, _), _)| *name == event) {
+            *has |= needed(event, args).0;
+        }
+        args.iter().for_each(|arg| self.add(arg.name, arg.value));
+    }
+
     /// Adds a value.
-    pub(super) fn add(&mut self, field: &[u8], value: &[u8]) {
-        if let Some(values) = index(field).and_then(|at| self.0.get_mut(at)) {
+    fn add(&mut self, field: &[u8], value: &[u8]) {
+        if let Some(values) = index(field).and_then(|at| self.values.get_mut(at)) {
             values.add(value);
         }
     }
 
     /// The notations that the values have.
     pub(super) fn notations(&self) -> Notations {
-        let mut notations = Notations::default();
-        for (number, (notation, values)) in notations.0.iter_mut().zip(&self.0).enumerate() {
+        let mut notations = Notations { has: self.has, ..Notations::default() };
+        for (number, (notation, values)) in notations.fields.iter_mut().zip(&self.values).enumerate() {
             *notation = if number < ADDRESSES { values.of_address() } else { values.of_number() };
         }
         notations

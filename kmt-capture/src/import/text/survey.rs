@@ -2,7 +2,7 @@
 //! once for all lines is decided here.
 
 use super::columns::{Stamp, number};
-use super::fields::fields_of;
+use super::fields::{event_name, fields_of};
 use super::layout::{TextLayout, Votes};
 use super::line::parse;
 use super::line_types::{TextEvent, TextLine};
@@ -57,8 +57,8 @@ impl TextSurvey {
             events += 1;
             counts += u64::from(matches!(stamp, Stamp::Count(_)));
             fields_of(name, text, PAIRS, &mut pairs);
+            evidence.event(event_name(name), &pairs);
             for pair in &pairs {
-                evidence.add(pair.name, pair.value);
                 has_functions |= pair.name == b"call_site" && pair.value.contains(&b'+');
                 if pair.name == b"ptr" || pair.name == b"call_site" {
                     pointers.add(pair.value, pair.name == b"ptr");
