@@ -16,7 +16,7 @@ use crate::input::{Folder, Kind as Limit, Limits, too_large};
 
 /// The inputs that can be converted, for messages.
 pub const INPUTS: &str = "convert accepts a directory laid out like tracefs, a trace.dat, a perf.data (or a directory with \
-    the parts of --switch-output), text of ftrace, trace-cmd or perf script, or a .kmt file to rewrite; each also compressed (.gz, .xz, .zst)";
+    the parts of --switch-output), a Perfetto trace, text of ftrace, trace-cmd or perf script, or a .kmt file to rewrite; each also compressed (.gz, .xz, .zst)";
 
 /// Opens standard input for `-`, else a file, and decompresses it.
 pub fn open(path: &Path, limits: &Limits) -> Result<InputBytes> {
@@ -188,7 +188,7 @@ fn are_parts(paths: &[&Path]) -> bool {
 /// True if a file is one, by its beginning.
 fn is_recording(start: &[u8]) -> bool {
     match Kind::of(start) {
-        Kind::TraceDat | Kind::PerfData => true,
+        Kind::TraceDat | Kind::PerfData | Kind::Perfetto => true,
         Kind::Text => TextSurvey::of(start).events > 0,
         Kind::Kmt | Kind::Unknown => false,
     }
