@@ -184,43 +184,57 @@ pub fn numbers(field: &Field<'_>, mut see: impl FnMut(u64)) -> Result<()> {
     Ok(())
 }
 
-/// True if a file that begins so is a trace: packets whose fields have numbers and types that they can have.
+/// True if a file that begins so is a trace: the fields of its first packet have numbers and types that they can have,
+/// and another packet follows.
 pub fn is_trace(start: &[u8]) -> bool {
-    /// Highest number of a field of a packet.
-    const PACKET_FIELD_MAX: u32 = 1999;
+    const PACKET: u8 = 0x0a;
     // A text can begin with an empty line; it has no bytes such as the tags of numbers.
-    if start.first() != Some(&0x0a) || !start.iter().any(|b| matches!(b, 0..=8 | 14..=26)) {
+    if !start.iter().any(|b| matches!(b, 0..=8 | 14..=26)) {
         return false;
     }
     let mut trace = Message::new(start, 0).fields();
-    while trace.at < start.len() {
-        if start.get(trace.at) != Some(&0x0a) {
+    loop {
+        if start.get(trace.at) != Some(&PACKET) {
             return false;
         }
         trace.at += 1;
+        // The beginning may end within a length.
         let Ok(len) = trace.varint() else { return start.len() - trace.at < 10 };
         let end = usize::try_from(len).ok().and_then(|len| trace.at.checked_add(len)).unwrap_or(usize::MAX);
+        let rest = start.get(trace.at..end.min(start.len())).unwrap_or_default();
         let is_cut = end > start.len();
-        let packet = Message::new(start.get(trace.at..end.min(start.len())).unwrap_or_default(), 0);
-        let mut fields = packet.fields();
-        loop {
-            let (at, tag) = (fields.at, packet.bytes.get(fields.at).copied());
-            match fields.next() {
-                None => break,
-                Some(Ok(field)) if field.number <= PACKET_FIELD_MAX => {}
-                // The window may end within a field, but not within what cannot begin one.
-                Some(Err(_)) if is_cut && tag.is_some_and(|tag| matches!(tag & 7, 0 | 1 | 2 | 5)) => {
-                    let mut field = Fields { message: packet, at };
-                    return field
-                        .varint()
-                        .map_or(true, |tag| (1..=u64::from(PACKET_FIELD_MAX)).contains(&(tag >> 3)));
-                }
-                _ => return false,
-            }
+        if !rest.is_empty() || is_cut {
+            let follows = start.get(end).is_none_or(|&next| next == PACKET);
+            return could_be_packet(rest, is_cut) && follows;
+        }
+        if end == start.len() {
+            return true;
         }
         trace.at = end;
     }
-    true
+}
+
+/// True if all fields of a packet have a number and a type that they can have. The last one of a packet that is cut may
+/// lack its end.
+fn could_be_packet(packet: &[u8], is_cut: bool) -> bool {
+    /// Highest number of a field of a packet.
+    const FIELD_MAX: u64 = 1999;
+    let mut fields = Message::new(packet, 0).fields();
+    loop {
+        let at = fields.at;
+        match fields.next() {
+            None => return true,
+            Some(Ok(field)) if u64::from(field.number) <= FIELD_MAX => {}
+            Some(Err(_)) if is_cut => {
+                let mut last = Fields { message: fields.message, at };
+                let tag = last.varint();
+                return tag.map_or(true, |tag| {
+                    matches!(tag & 7, 0..=2 | 5) && (1..=FIELD_MAX).contains(&(tag >> 3))
+                });
+            }
+            _ => return false,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -259,7 +273,8 @@ mod tests {
         }
         let blanks = format!("\n{}x\u{1}", " ".repeat(33));
         assert!(!is_trace(blanks.as_bytes()));
-        assert!(is_trace(b"\x0a\x02\x50\x01"));
+        assert!(!is_trace(b"\x0a\x02\x50\x01\x09") && !is_trace(b"\x0a\x02\x53\x01"));
+        assert!(is_trace(b"\x0a\x02\x50\x01") && is_trace(b"\x0a\x00"));
         assert!(is_trace(b"\x0a\x00\x0a\x04\x0a\x02\x08\x01"));
         assert!(is_trace(b"\x0a\x82\x80\x80\x00\x50\x01\x0a\x90\x01\x0a\x8d\x01\x08\x01"), "cut");
     }
