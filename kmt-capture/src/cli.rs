@@ -95,9 +95,10 @@ enum Command {
     },
     /// Convert saved ring buffers, or a recording of another tool, to a .kmt file
     ///
-    /// INPUT is one of: a directory of ring buffers; a trace.dat of trace-cmd; a perf.data of perf; text printed by ftrace,
-    /// trace-cmd or perf script; a .kmt file; a directory with one of these, or with the parts of perf record --switch-output.
-    /// Each can be compressed (.gz, .xz, .zst). - is standard input.
+    /// INPUT is one of: a directory of ring buffers; a trace.dat of trace-cmd; a perf.data of perf; a trace of
+    /// Perfetto; text printed by ftrace, trace-cmd or perf script; a .kmt file; a directory with one of these, or with the
+    /// parts of perf record --switch-output.
+    /// Each can be compressed (.gz, .xz, .zst, or zlib as by atrace -z). - is standard input.
     ///
     /// A directory of ring buffers has the layout of tracefs: events/header_page, events/SYSTEM/EVENT/format,
     /// per_cpu/cpuN/trace_pipe_raw, and, if available, stats, trace_clock, trace_options, saved_cmdlines, saved_tgids and

@@ -8,6 +8,8 @@ mod kmt;
 mod naming_events;
 mod opened;
 mod perf_data;
+mod perfetto;
+mod perfetto_notes;
 mod records;
 mod stacks;
 mod sub_buffers;
@@ -103,6 +105,7 @@ pub fn convert(options: &ConvertOptions) -> Result<Outcome> {
     let options = &ConvertOptions { input: path.clone(), ..options.clone() };
     let converted = match kind {
         Kind::TraceDat => trace_dat::convert(options, bytes, output)?,
+        Kind::Perfetto => perfetto::convert(options, bytes, output)?,
         Kind::Text => text::convert(options, bytes, output)?,
         Kind::PerfData => perf_data::convert(options, &parts, output)?,
         Kind::Kmt | Kind::Unknown => return kmt::rewrite(options, bytes, output),

@@ -25,16 +25,19 @@ pub struct NamingEvents {
 impl NamingEvents {
     /// Of an input with these formats: system, place, text.
     pub fn new(formats: &[(String, String, String)], order: ByteOrder, long_size: usize) -> Self {
-        let of = |text: &str| {
-            let event = text.lines().find_map(|line| line.strip_prefix("name: "))?.trim();
-            let (_, comm) = Naming::EVENTS.iter().find(|(name, _)| *name == event)?;
-            Naming::of(text, comm, long_size)
-        };
-        let task = formats.iter().filter(|(system, ..)| system == "task");
-        let mut all: Vec<Naming> = task.filter_map(|(.., text)| of(text)).collect();
+        let mut all: Vec<Naming> =
+            formats.iter().filter_map(|(system, _, text)| naming(system, text, long_size)).collect();
         all.sort_by_key(|naming| naming.id);
         all.dedup_by_key(|naming| naming.id);
         Self { order, all, first: HashMap::new(), rows: Vec::new() }
+    }
+
+    /// Adds a format that was found after events of others; its id is its own.
+    pub fn add(&mut self, system: &str, text: &str, long_size: usize) {
+        if let Some(naming) = naming(system, text, long_size) {
+            let at = self.all.partition_point(|other| other.id < naming.id);
+            self.all.insert(at, naming);
+        }
     }
 
     /// Looks at the record of an event.
@@ -84,4 +87,14 @@ impl NamingEvents {
         self.rows.extend(before.into_iter().map(|(pid, old)| Task::new(pid, old)));
         self.write(writer)
     }
+}
+
+/// The naming event of a format, if it is one.
+fn naming(system: &str, text: &str, long_size: usize) -> Option<Naming> {
+    if system != "task" {
+        return None;
+    }
+    let event = text.lines().find_map(|line| line.strip_prefix("name: "))?.trim();
+    let (_, comm) = Naming::EVENTS.iter().find(|(name, _)| *name == event)?;
+    Naming::of(text, comm, long_size)
 }

@@ -17,7 +17,7 @@ use crate::input::{Folder, Kind as Limit, Limits, too_large};
 
 /// The inputs that can be converted, for messages.
 pub const INPUTS: &str = "convert accepts a directory laid out like tracefs, a trace.dat, a perf.data (or a directory with \
-    the parts of --switch-output), text of ftrace, trace-cmd or perf script, or a .kmt file to rewrite; each also compressed (.gz, .xz, .zst)";
+    the parts of --switch-output), a Perfetto trace, text of ftrace, trace-cmd or perf script, or a .kmt file to rewrite; each also compressed (.gz, .xz, .zst, zlib)";
 
 /// Opens standard input for `-`, else a file, and decompresses it.
 pub fn open(path: &Path, limits: &Limits) -> Result<InputBytes> {
@@ -68,6 +68,9 @@ fn unpacked(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Option<Vec<u8>
     if bytes.starts_with(&[0x1f, 0x8b]) {
         return inflate(path, flate2::read::MultiGzDecoder::new(bytes), most).map(Some);
     }
+    if let Some(zlib) = zlib_of(bytes) {
+        return inflate(path, flate2::read::ZlibDecoder::new(zlib), most).map(Some);
+    }
     if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         #[cfg(feature = "zstd")]
         return inflate(
@@ -103,6 +106,20 @@ fn too_much(path: &Path, most: u64) -> Failure {
         "{input} is compressed and has more than the limit of {most} bytes when decompressed"
     ))
     .hint("--limit inflated=SIZE raises the limit; or decompress it to a file, and convert that file")
+}
+
+/// The zlib stream of a file: the whole file, or what follows the title of `atrace -z`.
+fn zlib_of(bytes: &[u8]) -> Option<&[u8]> {
+    const TITLE: &[u8] = b"TRACE:\n";
+    /// Bytes that can be before the title: `capturing trace... done`.
+    const TITLE_END: usize = 256;
+    let is_zlib = |bytes: &[u8]| matches!(bytes, [0x78, 0x01 | 0x9c | 0xda, _, ..]);
+    if is_zlib(bytes) {
+        return Some(bytes);
+    }
+    let start = bytes.get(..bytes.len().min(TITLE_END))?;
+    let at = start.windows(TITLE.len()).position(|window| window == TITLE)?;
+    bytes.get(at + TITLE.len()..).filter(|rest| is_zlib(rest))
 }
 
 /// Lets the machine's own program decompress.
@@ -191,7 +208,7 @@ fn are_parts(paths: &[&Path]) -> bool {
 /// True if a file is one, by its beginning.
 fn is_recording(start: &[u8]) -> bool {
     match Kind::of(start) {
-        Kind::TraceDat | Kind::PerfData => true,
+        Kind::TraceDat | Kind::PerfData | Kind::Perfetto => true,
         Kind::Text => TextSurvey::of(start).events > 0,
         Kind::Kmt | Kind::Unknown => false,
     }

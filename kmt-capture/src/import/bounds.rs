@@ -20,15 +20,21 @@ pub struct Bounds {
     pub compressed_record: u64,
     /// Event attributes, and ids of them, of a perf.data: one for each event and CPU.
     pub ids: u64,
-    /// Records of a perf.data that wait to be sorted, in bytes; `None`: a quarter of the file, 64 to 256 MiB.
+    /// Compressed packets in one packet of a Perfetto trace, in bytes.
+    pub compressed_packet: u64,
+    /// Sequences of packets with events in a Perfetto trace: one for each data source.
+    pub sequences: u64,
+    /// Tasks of a Perfetto trace whose names are kept.
+    pub tasks: u64,
+    /// Records of a perf.data, and events of several data sources of a Perfetto trace, that wait to be sorted, in bytes; `None`: a quarter of the file, 64 to 256 MiB.
     pub waiting: Option<u64>,
     /// Call sites of which a perf.data's sampled events are added up one by one.
     pub sampled_sites: u64,
-    /// Layouts of records that a text's events need.
+    /// Layouts of records that the events of a text or of a Perfetto trace need.
     pub layouts: u64,
-    /// Functions that a text names.
+    /// Functions that a text or a Perfetto trace names.
     pub functions: u64,
-    /// `key=value` pairs of one event of a text.
+    /// `key=value` pairs of one event of a text; fields of an event that a Perfetto trace describes.
     pub pairs: u64,
 }
 
@@ -43,6 +49,9 @@ impl Default for Bounds {
             compressed_part: 256 << 20,
             compressed_record: 64 << 20,
             ids: 1 << 20,
+            compressed_packet: 64 << 20,
+            sequences: 256,
+            tasks: 262_144,
             waiting: None,
             sampled_sites: 65_536,
             layouts: 4096,
@@ -54,7 +63,7 @@ impl Default for Bounds {
 
 impl Bounds {
     /// Names of all of them but `kallsyms`, whose name can be that of a directory as well.
-    pub const NAMES: [&'static str; 12] = [
+    pub const NAMES: [&'static str; 15] = [
         "formats",
         "saved_cmdlines",
         "modules",
@@ -62,6 +71,9 @@ impl Bounds {
         "compressed_part",
         "compressed_record",
         "ids",
+        "compressed_packet",
+        "sequences",
+        "tasks",
         "waiting",
         "sampled_sites",
         "layouts",
@@ -84,6 +96,9 @@ impl Bounds {
             "compressed_part" => self.compressed_part = value,
             "compressed_record" => self.compressed_record = value,
             "ids" => self.ids = value,
+            "compressed_packet" => self.compressed_packet = value,
+            "sequences" => self.sequences = value,
+            "tasks" => self.tasks = value,
             "waiting" => self.waiting = Some(value),
             "sampled_sites" => self.sampled_sites = value,
             "layouts" if value <= Self::LAYOUTS_MAX => self.layouts = value,

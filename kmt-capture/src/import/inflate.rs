@@ -1,4 +1,4 @@
-//! Compression of trace-cmd and perf.
+//! Compression of trace-cmd, perf and Perfetto.
 
 use std::cell::Cell;
 use std::io::Read;
@@ -46,7 +46,7 @@ impl Inflating {
     }
 }
 
-/// A compression of trace.dat.
+/// A compression of parts of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Codec {
     /// A zlib stream a part.
@@ -80,6 +80,28 @@ impl Codec {
                 ),
             ));
         }
+        let out = self.inflate_to(packed, len, offset)?;
+        if out.len() as u64 != len {
+            return Err(ImportError::at(
+                offset,
+                format!("decompresses to {} bytes or more, {len} are stated", out.len()),
+            ));
+        }
+        Ok(out)
+    }
+
+    /// The bytes of a part that does not state how many they are: at most `len_max`, a bound of that name.
+    pub fn inflate_unstated(self, packed: &[u8], len_max: u64, offset: u64, bound: &str) -> Result<Vec<u8>> {
+        let out = self.inflate_to(packed, len_max, offset)?;
+        if out.len() as u64 > len_max {
+            let fact = format!("more than {len_max} compressed bytes in one part; {}", raise(bound));
+            return Err(ImportError::at(offset, fact));
+        }
+        Ok(out)
+    }
+
+    /// The bytes, but not more than `len` and one.
+    fn inflate_to(self, packed: &[u8], len: u64, offset: u64) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         let read = match self {
             Self::Zlib => {
@@ -88,12 +110,6 @@ impl Codec {
             Self::Zstd => zstd_reader(packed, offset)?.take(len.saturating_add(1)).read_to_end(&mut out),
         };
         read.map_err(|e| ImportError::at(offset, format!("decompressing: {e}")))?;
-        if out.len() as u64 != len {
-            return Err(ImportError::at(
-                offset,
-                format!("decompresses to {} bytes or more, {len} are stated", out.len()),
-            ));
-        }
         Ok(out)
     }
 }

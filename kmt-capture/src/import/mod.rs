@@ -8,6 +8,7 @@ mod bounds;
 mod cursor;
 mod inflate;
 pub mod perf_data;
+pub mod perfetto;
 #[cfg(test)]
 mod tests;
 pub mod text;
@@ -31,6 +32,8 @@ pub enum Kind {
     TraceDat,
     /// perf's perf.data.
     PerfData,
+    /// Perfetto's trace.
+    Perfetto,
     /// Text, maybe of ftrace.
     Text,
     /// None of these.
@@ -47,6 +50,8 @@ impl Kind {
             Self::TraceDat
         } else if start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP") {
             Self::PerfData
+        } else if perfetto::is_trace(start) {
+            Self::Perfetto
         } else if !start.is_empty() && !start.contains(&0) {
             Self::Text
         } else {

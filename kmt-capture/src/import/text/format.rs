@@ -110,7 +110,7 @@ fn conversion(print: &mut String, values: &mut String, field: &Field) {
 }
 
 /// Text inside a `print fmt`.
-fn escape(print: &mut String, text: &[u8]) {
+pub(in super::super) fn escape(print: &mut String, text: &[u8]) {
     for c in String::from_utf8_lossy(text).chars() {
         match c {
             '%' => print.push_str("%%"),
@@ -129,8 +129,12 @@ pub(super) fn system(event: &TextEvent<'_>) -> String {
     if let Some(system) = event.system {
         return String::from_utf8_lossy(system).into_owned();
     }
-    let name = event.name;
-    let system = if is_kmem(name) || name == b"rss_stat" {
+    system_of(event.name).to_owned()
+}
+
+/// The same by its name.
+pub(in super::super) fn system_of(name: &[u8]) -> &'static str {
+    if is_kmem(name) || name == b"rss_stat" {
         "kmem"
     } else if name.starts_with(b"mm_vmscan_") || name.starts_with(b"mm_shrink_slab_") {
         "vmscan"
@@ -144,6 +148,5 @@ pub(super) fn system(event: &TextEvent<'_>) -> String {
         "task"
     } else {
         "unknown"
-    };
-    system.to_owned()
+    }
 }

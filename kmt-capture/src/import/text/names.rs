@@ -30,7 +30,11 @@ const ROOM: u64 = 0x1_0000;
 impl NamedSymbols {
     /// None yet, and at most `most`.
     pub fn new(long_size: usize, most: u64) -> Self {
-        let next = if long_size == 8 { 0xffff_ffff_8100_0000 } else { 0xc100_0000 };
+        Self::at(if long_size == 8 { 0xffff_ffff_8100_0000 } else { 0xc100_0000 }, most)
+    }
+
+    /// The same, with addresses from `next` on.
+    pub fn at(next: u64, most: u64) -> Self {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         Self { by_name: HashMap::new(), rows: Vec::new(), next, sites: HashMap::new(), most, left_out: 0 }
     }

@@ -43,7 +43,7 @@ pub(super) fn pointer(value: &[u8], notation: Notation) -> Option<u64> {
 }
 
 /// True if the number is one of a field of that size.
-pub(super) fn has_size(number: u64, size: usize) -> bool {
+pub(in super::super) fn has_size(number: u64, size: usize) -> bool {
     let bits = 8 * u32::try_from(size).unwrap_or(8);
     bits >= 64 || number >> bits == 0 || (number as i64) >> (bits - 1) == -1
 }
