@@ -334,7 +334,7 @@ proptest! {
         let added = Layout { name: "b".into(), added: vec![80, 96], ..Layout::default() };
         let dropped = Layout { name: "c".into(), dropped: vec![128], ..Layout::default() };
         check(&Replay { layouts: vec![Layout::default(), added, dropped], end: LAST }, &log);
-        check(&Stalls { threshold: Some(5) }, &log);
+        check(&Stalls { threshold: Some(5), ..Stalls::default() }, &log);
         check(&Tasks, &log);
         check(&Steps { start: window.0, step: 90, steps: 11, kept_max: usize::MAX }, &log);
         check(&Timeline::new(window.0, window.1, 7, false), &log);

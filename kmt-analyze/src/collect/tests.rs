@@ -83,7 +83,7 @@ fn shrinkers_that_share_a_function_are_told_apart() {
 
 #[test]
 fn kswapd_wakes_once_until_it_sleeps() {
-    let collector = Stalls { threshold: Some(50) };
+    let collector = Stalls { threshold: Some(50), ..Stalls::default() };
     let mut stalls = part(&collector);
     for (kind, time, numbers) in [
         (SideEventKind::KswapdWake, 10, vec![0, 0]),

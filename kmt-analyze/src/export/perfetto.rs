@@ -20,6 +20,7 @@ use crate::pass::{self, Request};
 use crate::render::text::escaped;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::{Context, ReportContext};
+use crate::reports::latency::compactors;
 use crate::reports::report::Report as _;
 use crate::reports::timeline::{TimelineKey, TimelineReport};
 use crate::trace::open::outcome;
@@ -157,7 +158,7 @@ impl Trace {
         options: &ExportOptions,
     ) -> Result<Vec<kmt_format::read::Damage>> {
         let mut collectors = Collectors::default();
-        let stalls = collectors.add(Stalls { threshold: Some(0) });
+        let stalls = collectors.add(Stalls { threshold: Some(0), compactors: compactors(session) });
         let result = pass::run(session, &Request::new(&options.selection, &collectors));
         let stalls = result.get(stalls);
         let labels = Labels::new(session);

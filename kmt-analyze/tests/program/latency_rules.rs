@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::files::{Scratch, convert, run, stdout};
+use crate::support::files::{Scratch, at, convert, json, run, stdout};
 
 /// Tracepoints of a rule, and the function that prints them. `None`: the time between them does.
 const RULES: [(&[&str], Option<&str>); 5] = [
@@ -205,4 +205,39 @@ fn short_functions_hide_their_tracepoints() {
     assert_eq!(printed(&report).0, [begin[0], begin[1], begin[1], end[0]], "{report}");
     let live = stdout(&run(&["latency", "--follow", "--threshold", "1ms"], &file));
     assert_eq!(printed(&live).0, [begin[0], begin[1], begin[1], end[0]], "{live}");
+}
+
+/// Where mm_compaction_try_to_compact_pages is not in the trace, names of kernel threads tell who compacts for itself.
+#[test]
+fn compaction_of_a_task_is_its_wait_without_the_event_that_says_so() {
+    let scratch = Scratch::new();
+    let of = |comm: &str, pid: u32, micros: [u32; 2]| {
+        let line = |micros, event: &str| format!(" {comm}-{pid} [000] ..... 7.{micros:06}: {event}\n");
+        let zone = "zone_start=0x1 migrate_pfn=0x1 free_pfn=0xff zone_end=0x100, mode=async";
+        line(micros[0], &format!("mm_compaction_begin: {zone}"))
+            + &line(micros[1], &format!("mm_compaction_end: {zone} status=contended"))
+    };
+    let threads =
+        of("app", 7, [100, 318]) + &of("kcompactd0", 40, [400, 450]) + &of("kswapd0", 41, [500, 590]);
+    let announced = " app-7 [000] ..... 7.000099: mm_compaction_try_to_compact_pages: order=9 gfp_mask=GFP_KERNEL priority=5\n";
+    for (text, direct, background) in [
+        (threads.clone(), 218_000, 140_000),
+        (format!("{announced}{threads}"), 218_000, 140_000),
+        (
+            format!("{threads}{}", announced.replace("app-7", "other-9").replace("000099", "000600")),
+            0,
+            358_000,
+        ),
+    ] {
+        let (input, file) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+        fs::write(&input, text).unwrap();
+        convert(&input, &file, None).unwrap();
+        let latency = json(&["latency", "--json"], &file);
+        let total = |kind: &str| {
+            let kinds = at(&latency, "/latency/kinds").as_array().unwrap().clone();
+            let of_kind = kinds.iter().find(|row| row["kind"] == kind).cloned();
+            of_kind.map_or(0, |row| row["lengths"]["total"].as_u64().or(row["total"].as_u64()).unwrap())
+        };
+        assert_eq!((total("direct_compaction"), total("compaction")), (direct, background), "{latency:#}");
+    }
 }

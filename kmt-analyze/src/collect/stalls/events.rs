@@ -1,7 +1,7 @@
 //! Events that begin and end stalls.
 
 use super::StallSums;
-use super::kinds::Stall;
+use super::kinds::{Compactors, Stall};
 use crate::ledger::SideEvent;
 use crate::stream::{SideEventKind, SideNumbers};
 
@@ -104,6 +104,10 @@ impl StallSums {
 
     /// Kind of a compaction: direct if the task announced it, which kcompactd does not do.
     fn compaction(&self, pid: i32) -> Stall {
-        if self.compacting.contains_key(&pid) { Stall::DirectCompaction } else { Stall::Compaction }
+        let is_direct = match &self.compactors {
+            Compactors::Announced => self.compacting.contains_key(&pid),
+            Compactors::AllBut(pids) => pids.binary_search(&pid).is_err(),
+        };
+        if is_direct { Stall::DirectCompaction } else { Stall::Compaction }
     }
 }

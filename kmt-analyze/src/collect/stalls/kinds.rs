@@ -29,6 +29,16 @@ pub enum Stall {
     Function(u64),
 }
 
+/// Tasks that compact a zone for their own allocations.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Compactors {
+    /// Those that say so: mm_compaction_try_to_compact_pages comes before.
+    #[default]
+    Announced,
+    /// That event was not recorded: all tasks but these, in order: kcompactd and kswapd.
+    AllBut(Vec<i32>),
+}
+
 impl Stall {
     /// True if an allocation of the task waits for it.
     pub fn delays(self) -> bool {

@@ -6,7 +6,7 @@ mod events;
 mod functions;
 mod kinds;
 
-pub use kinds::{ByOrder, Delayed, Interval, Stall, TaskStalls, Waits};
+pub use kinds::{ByOrder, Compactors, Delayed, Interval, Stall, TaskStalls, Waits};
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,10 +22,12 @@ use delayed::Waiting;
 use functions::OpenFunctions;
 
 /// Collects stalls, and the allocations that waited.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stalls {
     /// Smallest length of recorded intervals, in the clock's unit.
     pub threshold: Option<u64>,
+    /// Tasks that compact for their own allocations.
+    pub compactors: Compactors,
 }
 
 impl Collector for Stalls {
@@ -37,7 +39,8 @@ impl Collector for Stalls {
 
     fn partition(&self, share: &Share) -> StallSums {
         let answered = PageNeeds::new(&share.rules);
-        StallSums { threshold: self.threshold, answered, ..StallSums::default() }
+        let compactors = self.compactors.clone();
+        StallSums { threshold: self.threshold, compactors, answered, ..StallSums::default() }
     }
 
     fn merge(&self, first: StallSums, others: Vec<StallSums>) -> StallSums {
@@ -61,6 +64,7 @@ pub struct StallSums {
     /// By task.
     pub tasks: HashMap<i32, TaskStalls, IntHash>,
     threshold: Option<u64>,
+    compactors: Compactors,
     /// Intervals beyond the threshold, by time; the longest ones if there are too many.
     pub intervals: Vec<Interval>,
     /// Number of dropped intervals beyond the threshold.

@@ -21,6 +21,7 @@ pub use rows::LatencyRows;
 
 use kmt_common::quantity::Span;
 
+use crate::collect::stalls::Compactors;
 use crate::collect::{Collectors, Handle, Stalls};
 use crate::failure::Result;
 use crate::pass::Needs;
@@ -30,6 +31,7 @@ use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
+use crate::trace::session::Session;
 
 /// Times that tasks waited for memory.
 #[derive(Debug, Default, clap::Args)]
@@ -79,14 +81,33 @@ impl Report for Latency {
         // Checked before.
         let threshold =
             self.options.threshold.and_then(|threshold| context.session.clock().units(threshold).ok());
-        (collectors.add(Stalls { threshold }), threshold)
+        (collectors.add(Stalls { threshold, compactors: compactors(context.session) }), threshold)
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, (stalls, threshold): &Self::Handles) -> LatencyRows {
         rows::compute(context, context.analysis.get(*stalls), *threshold)
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &LatencyRows, view: &View) -> Screen {
-        text::screen(rows, view)
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &LatencyRows, view: &View) -> Screen {
+        let mut screen = text::screen(rows, view);
+        let has_direct = rows.latency.kinds.iter().any(|kind| kind.kind == "direct_compaction");
+        if has_direct && compactors(context.session) != Compactors::Announced {
+            screen.note("mm_compaction_try_to_compact_pages was not recorded: compactions by tasks other than kcompactd and kswapd count as waits of these tasks.");
+        }
+        screen
     }
+}
+
+/// Tasks that compact for their own allocations. Without the event that says so, only names tell kernel threads apart.
+pub fn compactors(session: &Session<'_>) -> Compactors {
+    let is_announced = |name: &str| name == "mm_compaction_try_to_compact_pages";
+    if session.trace.schema().classes().any(|(_, class)| is_announced(&class.name)) {
+        return Compactors::Announced;
+    }
+    let names = session.names().all_at(session.last_time().unwrap_or(0));
+    let is_thread = |name: &[u8]| name.starts_with(b"kcompactd") || name.starts_with(b"kswapd");
+    let mut pids: Vec<i32> =
+        names.into_iter().filter(|(_, name)| is_thread(name)).map(|(pid, _)| pid).collect();
+    pids.sort_unstable();
+    Compactors::AllBut(pids)
 }
