@@ -255,6 +255,44 @@ fn hashed_pointers_are_said_and_what_needs_addresses_is_refused() {
     assert!(stderr(&refused).contains("hashes of addresses"), "{}", stderr(&refused));
 }
 
+/// Columns of an event that Perfetto's form of it has as well.
+fn exported_rows(file: &std::path::Path) -> Vec<Value> {
+    let lines = stdout(&run(&["export", "ndjson", "--events", "-o", "-"], file));
+    let mut rows: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Stacks have no frames there.
+    rows.retain(|row| row["event"] != "ftrace:kernel_stack");
+    for row in &mut rows {
+        let is_text_only = row.as_object().unwrap().len() == 6;
+        if let (false, Some(row)) = (is_text_only, row.as_object_mut()) {
+            row.remove("text");
+        }
+    }
+    rows
+}
+
+#[test]
+fn an_export_to_perfetto_can_be_read_back() {
+    let stacks = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.18-stacks");
+    for folder in CAPTURES.map(|(name, ..)| data(name)).into_iter().chain([stacks]) {
+        let scratch = Scratch::new();
+        let (file, exported, again) =
+            (scratch.convert(&folder), scratch.0.join("trace.pftrace"), scratch.0.join("again.kmt"));
+        let export = run(&["export", "perfetto", "--events", "-o", exported.to_str().unwrap()], &file);
+        assert!(export.status.success(), "{}", stderr(&export));
+        convert(&exported, &again, None).unwrap();
+        let (rows, expected) = (exported_rows(&again), exported_rows(&file));
+        assert_eq!(rows.len(), expected.len(), "{folder:?}");
+        for (row, expected) in rows.iter().zip(&expected) {
+            assert_eq!(row, expected, "{folder:?}");
+        }
+        for key in ["alloc_events", "free_events", "bytes_req", "bytes_alloc", "bytes_live"] {
+            let key = format!("/slab/{key}");
+            let [new, old] = [&again, &file].map(|file| json(&["summary", "--json"], file));
+            assert_eq!(at(&new, &key), at(&old, &key), "{folder:?} {key}");
+        }
+    }
+}
+
 /// Every reader, on everything that was cut or changed: an error or a file, but no panic.
 #[test]
 fn damaged_files_are_refused_or_read_as_far_as_they_go() {

@@ -8,10 +8,10 @@ use crate::import::perfetto::{Reader, Survey};
 /// Adds them, a sentence each.
 pub fn add(survey: &Survey, reader: &Reader<'_>, bounds: &Bounds, notes: &mut Vec<String>) {
     let counts = &reader.counts;
-    notes.push(
+    notes.extend((counts.kmem > 0).then(|| {
         "Perfetto records no stacks, cache names, memory cgroup accounting or interrupt levels, and no allocation flags of 64-bit kernels since 5.19: they are unknown"
-            .to_owned(),
-    );
+            .to_owned()
+    }));
     notes.extend(left_out(reader));
     let mut counted = |number: u64, what: &str, which: String| {
         if number > 0 {

@@ -96,7 +96,7 @@ fn events_with_their_names_and_described_ones() {
         msg(1, "kmem:kmem_cache_free"),
         named("ptr", num(5, PTR)),
         named("call_site", num(5, 0xffff_ffff_8120_0010)),
-        named("call_site_text", msg(3, "f+0x10")),
+        named("call_site_text", msg(3, "f+0x10/0x40 [ext4]")),
         named("cache", msg(3, "dentry")),
         named("text", msg(3, "all of it")),
     ]);
@@ -119,7 +119,7 @@ fn events_with_their_names_and_described_ones() {
         converted.lines,
         [
             "9 [0] 1: vmscan:mm_vmscan_wakeup_kswapd: nid=-1 why=low",
-            "9 [0] 2: kmem:kmem_cache_free: ptr=ffff888004000040 call_site=0xffffffff81200010 name=dentry",
+            "9 [0] 2: kmem:kmem_cache_free: ptr=ffff888004000040 call_site=f+0x10/0x40 [ext4] name=dentry",
             "9 [0] 3: pagemap:mm_lru: page_nr=5 comm=sh delta=-3",
         ]
     );

@@ -17,6 +17,15 @@ pub struct Names<'d> {
     pub system: &'d str,
     /// Name.
     pub name: &'d str,
+    /// Name and address of the function of the call site, where the event has both.
+    pub caller: Option<(&'d [u8], u64)>,
+}
+
+impl<'d> Names<'d> {
+    /// Of an event in that system.
+    pub fn of(system: &'d str, name: &'d str) -> Self {
+        Self { system, name, caller: None }
+    }
 }
 
 /// Addresses of functions are numbers of symbols below this one.
@@ -77,7 +86,7 @@ pub fn of_described<'e, 'd: 'e>(
 pub fn names_of_described(described: &Described) -> Names<'_> {
     let system =
         if described.group.is_empty() { system_of(described.name.as_bytes()) } else { &described.group };
-    Names { system, name: &described.name }
+    Names::of(system, &described.name)
 }
 
 /// The names and the fields of an event that has them with it; at most `most` fields.
@@ -96,14 +105,11 @@ pub fn of_generic<'d>(
             _ => {}
         }
     }
-    let names = match full.split_once(':') {
-        Some((system, name)) => Names { system, name },
-        None => Names { system: system_of(full.as_bytes()), name: full },
+    let Some((system, name)) = full.split_once(':') else {
+        return Ok(Names::of(system_of(full.as_bytes()), full));
     };
-    if full.contains(':') {
-        from_export(names.name, out);
-    }
-    Ok(names)
+    let caller = from_export(name, out);
+    Ok(Names { system, name, caller })
 }
 
 fn generic_field<'d>(row: Message<'d>, function: Function<'_>) -> Result<Option<EventField<'d>>> {
@@ -123,7 +129,13 @@ fn generic_field<'d>(row: Message<'d>, function: Function<'_>) -> Result<Option<
 }
 
 /// Names of fields as `kmt-analyze export perfetto` writes them: its columns become the kernel's fields again.
-fn from_export(event: &str, fields: &mut Vec<EventField<'_>>) {
+/// Returns the name and the address of the call site.
+fn from_export<'d>(event: &str, fields: &mut Vec<EventField<'d>>) -> Option<(&'d [u8], u64)> {
+    let content = |name: &str| fields.iter().find(|field| field.name == name).map(|field| field.content);
+    let caller = match (content("call_site_text"), content("call_site")) {
+        (Some(Content::Text(text)), Some(Content::Number(address))) => Some((text, address)),
+        _ => None,
+    };
     for field in fields.iter_mut() {
         field.name = match field.name {
             "page_order" => "order",
@@ -138,6 +150,20 @@ fn from_export(event: &str, fields: &mut Vec<EventField<'_>>) {
     if event != "rss_stat" {
         fields.retain(|field| !is_text(field.name));
     }
+    caller
+}
+
+/// The address in the field of an event that has its names with it, if it is an address of a slab event.
+pub fn slab_address(row: Message<'_>) -> Option<u64> {
+    let (mut is_address, mut number) = (false, None);
+    for field in row.fields().flatten() {
+        match (field.number, field.value) {
+            (1, Value::Message(name)) => is_address = matches!(name.bytes(), b"ptr" | b"call_site"),
+            (5, Value::Number(address)) => number = Some(address),
+            _ => {}
+        }
+    }
+    number.filter(|_| is_address)
 }
 
 /// Kind of a field that is known by its name.

@@ -26,4 +26,11 @@ impl Functions {
             Self::Own(symbols) => symbols.address(name),
         }
     }
+
+    /// A function of which an event has an address in it: `FUNCTION+0xOFFSET`.
+    pub fn set_address(&mut self, text: &[u8], address: u64) {
+        if let Self::Own(symbols) = self {
+            symbols.set_address(text, address);
+        }
+    }
 }

@@ -77,6 +77,8 @@ pub struct Counts {
     pub events: u64,
     /// Events of the compact form, which are left out.
     pub compact: u64,
+    /// Events of kmem that have a message of their own.
+    pub kmem: u64,
     /// Events that are left out, by the number of their message.
     pub left_out: BTreeMap<u32, u64>,
     /// Those beyond the numbers that are kept.

@@ -7,8 +7,8 @@ use kmt_format::write::Loss;
 use super::super::bounds::{Bounds, raise};
 use super::super::cursor::{ImportError, Result};
 use super::bundle::{Bundle, Parts, compact_names};
-use super::events::{DESCRIBED_FROM, Known, names_in};
-use super::fields::{is_generic, names_of_described, of_described, of_generic, of_known};
+use super::events::{DESCRIBED_FROM, GENERIC, Known, names_in};
+use super::fields::{Names, is_generic, names_of_described, of_described, of_generic, of_known};
 use super::functions::Functions;
 use super::layout::{EventField, Layouts, PlainEvent, Unrecordable};
 use super::merge::Merge;
@@ -351,28 +351,31 @@ impl<'d> Reader<'d> {
             address
         };
         let mut fields: Vec<EventField<'_>> = Vec::new();
-        let names: Result<Option<(&str, &str)>> = if let Some(known) = Known::numbered(number) {
-            of_known(known, message, &mut function, &mut fields).map(|()| Some((known.system, known.name)))
+        let names: Result<Option<Names<'_>>> = if let Some(known) = Known::numbered(number) {
+            of_known(known, message, &mut function, &mut fields)
+                .map(|()| Some(Names::of(known.system, known.name)))
         } else if is_generic(number) {
-            of_generic(message, self.bounds.pairs, &mut function, &mut fields)
-                .map(|n| Some((n.system, n.name)))
-        } else if let Some(described) =
-            Some(number).filter(|&n| n >= DESCRIBED_FROM).and_then(|n| sequence.described(n))
-        {
-            let names = names_of_described(described);
-            of_described(described, message, &mut function, &mut fields)
-                .map(|()| Some((names.system, names.name)))
+            of_generic(message, self.bounds.pairs, &mut function, &mut fields).map(Some)
         } else {
-            Ok(None)
+            let described = Some(number).filter(|&n| n >= DESCRIBED_FROM).and_then(|n| sequence.described(n));
+            described.map_or(Ok(None), |described| {
+                of_described(described, message, &mut function, &mut fields)
+                    .map(|()| Some(names_of_described(described)))
+            })
         };
-        let (system, name) = match names {
-            Ok(Some(names)) => names,
-            Ok(None) => return Ok(Ok(false)),
+        let Names { system, name, caller } = match names {
+            // A stack without its frames.
+            Ok(Some(names)) if names.name != "kernel_stack" => names,
+            Ok(_) => return Ok(Ok(false)),
             Err(fault) => {
                 self.fault.get_or_insert(fault);
                 return Ok(Err(Unrecordable::Unreadable));
             }
         };
+        if let Some((text, address)) = caller {
+            self.functions.set_address(text, address);
+        }
+        self.counts.kmem += u64::from(system == "kmem" && number < GENERIC);
         self.counts.without_pid += u64::from(pid.is_none());
         let pid = pid.map_or(NO_TASK, |pid| pid as u32 as i32);
         let event = PlainEvent { system, name, pid, fields: &fields };

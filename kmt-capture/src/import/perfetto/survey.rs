@@ -6,6 +6,8 @@ use super::super::bounds::Bounds;
 use super::super::cursor::Result;
 use super::CPUS_MAX;
 use super::bundle::{Bundle, Parts};
+use super::events::GENERIC;
+use super::fields::slab_address;
 use super::packets::packets;
 use super::sequence::{Packet, for_symbols, text};
 use super::tree::{Process, Tree};
@@ -203,12 +205,23 @@ impl Survey {
 
     /// Looks at the addresses of a slab event.
     fn words(&mut self, event: Message<'_>) -> Result<()> {
-        let Some((298..=303, message)) = Parts::of(event)?.message else { return Ok(()) };
-        self.slab_events += 1;
-        for field in message.fields() {
-            // Only `node` is negative.
-            let is_wide = |number: u64| number > u64::from(u32::MAX) && number as i64 != -1;
-            self.wide += u64::from(field?.uint().is_some_and(is_wide));
+        // Only `node` is negative.
+        let is_wide = |number: u64| number > u64::from(u32::MAX) && number as i64 != -1;
+        match Parts::of(event)?.message {
+            Some((298..=303, message)) => {
+                self.slab_events += 1;
+                for field in message.fields() {
+                    self.wide += u64::from(field?.uint().is_some_and(is_wide));
+                }
+            }
+            Some((GENERIC, message)) => {
+                for field in message.fields() {
+                    let Some(address) = field?.message().and_then(slab_address) else { continue };
+                    self.slab_events += 1;
+                    self.wide += u64::from(is_wide(address));
+                }
+            }
+            _ => {}
         }
         Ok(())
     }

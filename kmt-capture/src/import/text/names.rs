@@ -82,8 +82,17 @@ impl NamedSymbols {
         number.or_else(|| self.address(text)).filter(|&address| address != 0)
     }
 
-    /// A function of which the text tells an address in it: `FUNCTION+0xOFFSET`.
+    /// A function of which the text tells an address in it: `FUNCTION+0xOFFSET/0xSIZE [MODULE]`, where all but the
+    /// function may be missing.
     pub fn set_address(&mut self, text: &[u8], address: u64) {
+        let (text, owner) = match text.iter().position(|&b| b == b' ') {
+            Some(at) => text.split_at(at),
+            None => (text, &b""[..]),
+        };
+        let owner = owner.strip_prefix(b" [").and_then(|owner| owner.strip_suffix(b"]")).map(<[u8]>::to_vec);
+        let slash = text.iter().rposition(|&b| b == b'/').unwrap_or(text.len());
+        let (text, size) = text.split_at(slash);
+        let size = size.strip_prefix(b"/").and_then(hex).unwrap_or(0);
         let plus = text.iter().rposition(|&b| b == b'+').unwrap_or(text.len());
         let (Some(name), Some(rest)) = (text.get(..plus).filter(|n| is_function(n)), text.get(plus..)) else {
             return;
@@ -95,7 +104,7 @@ impl NamedSymbols {
         }
         if self.rows.len() < self.most {
             self.by_name.insert(name.to_vec(), self.rows.len());
-            self.rows.push(Row { name: name.to_vec(), owner: None, address: base, size: 0 });
+            self.rows.push(Row { name: name.to_vec(), owner, address: base, size });
         } else {
             self.left_out = self.left_out.saturating_add(1);
         }
