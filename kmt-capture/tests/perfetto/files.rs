@@ -77,7 +77,7 @@ fn a_damaged_part_does_not_end_the_reading() {
     for (what, bad) in [
         ("decompressing", msg(50, &good[..good.len() - 6])),
         ("compressed packet", msg(50, zlib(&[0x0a, 0x7f, 1]))),
-        ("needs", [msg(1, &[0x08, 0, 0x12, 0x7f, 1]), num(10, 2)].concat()),
+        ("needs", [msg(1, [0x08, 0, 0x12, 0x7f, 1]), num(10, 2)].concat()),
         ("not the number of a field", vec![0]),
     ] {
         let trace = [packet(2, [bundle(0, [kmalloc(10, PTR)])]), msg(1, bad), late.clone()].concat();
