@@ -52,7 +52,7 @@ pub struct Survey {
     pub recorder: Option<String>,
     /// Page size in bytes.
     pub page_size: Option<u64>,
-    /// Clocks of events, as numbered in [`Bundle::clock`].
+    /// Clocks of events, as numbered in `Bundle::clock`.
     pub clocks: BTreeSet<u64>,
     /// Bundles with events, by CPU and sequence.
     pub bundles: BTreeMap<u32, BTreeMap<u32, u64>>,
