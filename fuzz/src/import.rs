@@ -1,6 +1,7 @@
-//! Any bytes as a file of trace-cmd, of perf, or as text of events.
+//! Any bytes as a file of trace-cmd, of perf, of Perfetto, or as text of events.
 
 use kmt_capture::import::perf_data::{Item, PerfData, Rounds};
+use kmt_capture::import::perfetto::{self, Functions, Reader, Survey};
 use kmt_capture::import::text::{
     RecordLayout, Schema, TextLine, TextSurvey, could_be_event, fields_of, parse,
 };
@@ -47,11 +48,43 @@ pub fn perf_data(data: &[u8]) {
     }
 }
 
+/// A trace of Perfetto: every event has a record in a layout that was made before, and can be written.
+pub fn perfetto(data: &[u8]) {
+    perfetto::is_trace(data);
+    let bounds = Bounds { waiting: Some(10_000), sequences: 8, ..Bounds::default() };
+    let most = inflated_max(data.len() as u64);
+    let survey = Survey::of(data, most, &bounds);
+    let long_size = survey.long_size();
+    let options = WriterOptions::new(ByteOrder::Little, long_size).trace_uuid([7; 16]);
+    let Ok(mut writer) = Writer::new(options) else { return };
+    let functions = Functions::own(long_size, bounds.functions);
+    let mut reader = Reader::new(data, &survey, most, bounds, functions);
+    let mut invalid = 0;
+    let read: Result<(), ()> = reader.read(&mut |item| {
+        match item {
+            perfetto::Item::Format { system, format } => {
+                invalid += u64::from(writer.add_format(system, format).is_err());
+            }
+            perfetto::Item::Event { cpu, time, record } => {
+                let written = writer.add_event(cpu, time, record);
+                assert!(written.is_ok() || invalid > 0, "{written:?}");
+            }
+            perfetto::Item::Lost { cpu, loss } => writer.add_loss(cpu, loss).expect("a CPU that a file can have"),
+            perfetto::Item::Name { .. } => {}
+        }
+        Ok(())
+    });
+    assert!(read.is_ok());
+    if let Some(fault) = &reader.fault {
+        assert!(fault.offset <= data.len() as u64, "{fault}");
+    }
+}
+
 /// Text: what is made of it can be written, every record in the layout that was made for it.
 pub fn ftrace_text(data: &[u8]) {
     let survey = TextSurvey::of(data);
     let bounds = Bounds::default();
-    let mut schema = Schema::new(survey.long_size, ByteOrder::Little, &bounds);
+    let mut schema = Schema::new(survey.long_size, ByteOrder::Little, survey.notations, &bounds);
     let options = WriterOptions::new(ByteOrder::Little, survey.long_size).trace_uuid([7; 16]);
     let Ok(mut writer) = Writer::new(options) else { return };
     let (mut pairs, mut record) = (Vec::new(), Vec::new());

@@ -15,18 +15,21 @@ pub enum Kind {
     Kmt,
     TraceDat,
     PerfData,
+    Perfetto,
     Text,
     Directory,
 }
 
 impl Kind {
-    pub const ALL: [Self; 5] = [Self::Kmt, Self::TraceDat, Self::PerfData, Self::Text, Self::Directory];
+    pub const ALL: [Self; 6] =
+        [Self::Kmt, Self::TraceDat, Self::PerfData, Self::Perfetto, Self::Text, Self::Directory];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Kmt => "kmt",
             Self::TraceDat => "trace.dat",
             Self::PerfData => "perf.data",
+            Self::Perfetto => "perfetto",
             Self::Text => "text",
             Self::Directory => "directory",
         }
@@ -69,6 +72,8 @@ impl Inputs {
                     all.push(one(capture.perf(&kmt, Perf { pipe: true, ..Perf::default() })));
                     all.push(one(capture.perf(&kmt, Perf { sampled: true, ..Perf::default() })));
                 }
+                // Its seeds are of one capture.
+                Kind::Perfetto => {}
                 Kind::Text => all.push(one(lines(&data(name).join("trace.txt"), 400))),
                 Kind::Directory => all.push(tree(&data(name))),
             }
@@ -76,9 +81,16 @@ impl Inputs {
         if kind == Kind::Kmt {
             all.extend((0..24u64).map(|seed| one(made::file(&story(seed)))));
         }
+        let seed = |name: &str| {
+            let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds");
+            one(fs::read(seeds.join(name)).expect("a seed of a fuzz target"))
+        };
         if kind == Kind::Text {
-            let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds/ftrace_text/layouts");
-            all.push(one(fs::read(seeds).expect("a seed of the fuzz target")));
+            all.push(seed("ftrace_text/layouts"));
+        }
+        if kind == Kind::Perfetto {
+            let names = ["new", "dense", "zlib", "sources"];
+            all.extend(names.map(|name| seed(&format!("perfetto/{name}"))));
         }
         Self { kind, all }
     }

@@ -50,7 +50,7 @@ pub fn mutate(inputs: &Inputs, n: &mut Numbers) -> Input {
         match inputs.kind {
             Kind::Kmt => chunks(&mut input[at].1, n),
             Kind::Text => text(&mut input[at].1, n),
-            Kind::TraceDat | Kind::PerfData => either(&mut input[at].1, n),
+            Kind::TraceDat | Kind::PerfData | Kind::Perfetto => either(&mut input[at].1, n),
             Kind::Directory => match n.below(8) {
                 0 if input.len() > 1 => drop(input.remove(at)),
                 1 => {

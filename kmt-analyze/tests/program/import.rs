@@ -300,6 +300,8 @@ fn damaged_files_are_refused_or_read_as_far_as_they_go() {
     let capture = Capture::new(&data("armhf-6.1"), ByteOrder::Little);
     let kmt = fs::read(scratch.convert(&data("armhf-6.1"))).unwrap();
     let text = fs::read(data("armhf-6.1").join("trace.txt")).unwrap();
+    let seeds = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds/perfetto");
+    let seed = |name: &str| fs::read(seeds.join(name)).unwrap();
     let whole = [
         capture.v6(Some("mine")),
         capture.v7(Packing::None, 4096),
@@ -309,6 +311,10 @@ fn damaged_files_are_refused_or_read_as_far_as_they_go() {
         capture.perf(&kmt, Perf { pipe: true, ..Perf::default() }),
         capture.perf(&kmt, Perf { packed: true, ..Perf::default() }),
         text[..20_000].to_vec(),
+        seed("new"),
+        seed("dense"),
+        seed("zlib"),
+        seed("sources"),
     ];
     let (input, output) = (scratch.0.join("input"), scratch.0.join("out.kmt"));
     let try_it = |bytes: &[u8], what: &str| {

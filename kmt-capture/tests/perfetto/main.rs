@@ -4,6 +4,7 @@
 mod encoder;
 mod events;
 mod files;
+mod hostile;
 mod losses;
 mod tasks;
 
