@@ -4,10 +4,13 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use kmt_common::foreign::{Foreign, ctf_folder};
 use kmt_common::input::InputBytes;
+use kmt_common::recording::{convert_command, recording};
 use kmt_common::recovery::{warn_of_damages, warn_of_early_end, warn_of_missing_end};
 use kmt_common::tell;
 use kmt_format::Fault;
+use kmt_format::raw::MAGIC;
 use kmt_format::read::Trace;
 
 use crate::env::Env;
@@ -32,8 +35,13 @@ pub(crate) fn bytes_in(path: &Path, env: &Env) -> Result<InputBytes> {
     }
     let file = File::open(path).map_err(|e| Failure::io("opening", path, &e))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(Failure::new(format!("{} is a directory", path.display()))
-            .hint("kmt-capture convert makes a .kmt file of saved ring buffers"));
+        let directory = || {
+            Failure::new(format!("{} is a directory", path.display())).hint(format!(
+                "if it holds saved ring buffers, `{}` makes a .kmt file of them",
+                convert_command(path)
+            ))
+        };
+        return Err(ctf_folder(path).unwrap_or_else(directory));
     }
     InputBytes::of_file(path, file, |file| read(path, file))
 }
@@ -56,6 +64,19 @@ fn read(path: &Path, mut from: impl Read) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Files of which a .kmt file can be made.
+const INPUTS: &str = "kmt-capture convert makes .kmt files of saved ring buffers, trace.dat, perf.data, and text of ftrace, trace-cmd or perf script";
+
+/// The refusal of a file that is not a .kmt file: with its name, if it is known.
+fn other_file(path: &Path, bytes: &[u8], failure: Failure) -> Failure {
+    if let Some(recording) = recording(bytes) {
+        let hint = format!("`{}` makes a .kmt file of it", convert_command(path));
+        return Failure::new(format!("{} is {recording}, not a .kmt file", path.display())).hint(hint);
+    }
+    let foreign = Foreign::of(bytes).or_else(|| Foreign::in_general(bytes));
+    foreign.map_or_else(|| failure.hint(INPUTS), |kind| kind.refuse(path))
+}
+
 /// Opens the trace in `bytes`.
 pub fn trace<'d>(path: &Path, bytes: &'d [u8]) -> Result<Trace<'d>> {
     trace_in(path, bytes, &Env::default())
@@ -67,7 +88,8 @@ pub(crate) fn trace_in<'d>(path: &Path, bytes: &'d [u8], env: &Env) -> Result<Tr
         let failure = Failure::new(format!("{}: {error}", path.display()));
         match error.fault() {
             Fault::Input if bytes.is_empty() => Failure::new(format!("{} is empty", path.display())),
-            Fault::Input => failure.hint("kmt-capture convert makes .kmt files of saved ring buffers, trace.dat, perf.data, and text of ftrace, trace-cmd or perf script"),
+            Fault::Input if !bytes.starts_with(&MAGIC) => other_file(path, bytes, failure),
+            Fault::Input => failure.hint(INPUTS),
             Fault::Limit => failure.hint(limits::REMEDY),
             _ => failure,
         }

@@ -396,6 +396,41 @@ fn a_stream_that_is_not_a_trace_is_refused_at_its_begin() {
     assert!(stderr(&refused).contains("kmt-capture convert makes .kmt files"), "{}", stderr(&refused));
 }
 
+/// Files of other tools are named, with the command that converts them or with what to do.
+#[test]
+fn other_files_are_named() {
+    let scratch = Scratch::new();
+    let event =
+        "            sh-7       [001] d..1. 1.500000: kfree: call_site=f+0x1/0x2 ptr=ffff888100001000\n";
+    let kernel_log = "[    1.000000] Linux version 6.1\n";
+    for (name, bytes, says) in [
+        (
+            "a b.dat",
+            &b"\x17\x08\x44tracing6\0\0"[..],
+            &["a trace.dat of trace-cmd", "convert '", "a b.dat' -o '", "a b.kmt'`"][..],
+        ),
+        ("perf.data", b"PERFILE2\x68\0", &["a perf.data", "perf.kmt`"]),
+        ("trace.txt", event.as_bytes(), &["a text with events", "trace.kmt`"]),
+        ("trace.kmt", event.as_bytes(), &["a text with events", "trace.converted.kmt`"]),
+        ("x.gz", b"\x1f\x8b\x08\0", &["a compressed file", "x.kmt`"]),
+        ("slab", b"slabinfo - version: 2.1\n", &["a copy of /proc/slabinfo", "slabinfo.before"]),
+        ("vmcore", b"KDUMP   \x06\0\0\0", &["vmcore", "trace dump -t"]),
+        ("log", kernel_log.as_bytes(), &["a kernel log without events"]),
+    ] {
+        let path = scratch.0.join(name);
+        fs::write(&path, bytes).unwrap();
+        let output = run(&["info"], &path);
+        let message = stderr(&output);
+        assert!(output.status.code() == Some(1) && message.contains("hint: "), "{message}");
+        assert!(says.iter().all(|part| message.contains(part)), "{says:?}: {message}");
+    }
+    let folder = scratch.0.join("lttng");
+    fs::create_dir_all(&folder).unwrap();
+    assert!(stderr(&run(&["info"], &folder)).contains("kmt-capture convert "));
+    fs::write(folder.join("metadata"), "/* CTF 1.8 */\n").unwrap();
+    assert!(stderr(&run(&["info"], &folder)).contains("babeltrace2"));
+}
+
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let scratch = Scratch::new();

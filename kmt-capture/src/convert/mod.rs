@@ -16,10 +16,13 @@ mod sub_buffers;
 mod target_files;
 mod text;
 mod text_counts;
+mod text_description;
+mod text_refusal;
 mod trace_dat;
 
 use std::path::PathBuf;
 
+use kmt_common::foreign::{Foreign, ctf_folder};
 use kmt_common::tell;
 use kmt_format::Compression;
 use kmt_format::write::Loss;
@@ -81,6 +84,9 @@ pub fn convert(options: &ConvertOptions) -> Result<Outcome> {
         if let Some(directory) = Directory::open(&options.input, &budget)? {
             return Ok(report(options, &directory::convert(options, &directory, output)?));
         }
+        if let Some(failure) = ctf_folder(&options.input) {
+            return Err(failure);
+        }
         let folder = Folder::open(&options.input, &budget)?;
         for (path, file) in only_recording(&folder)? {
             let opened = opened::open_file(&path, file, &options.limits)?;
@@ -98,6 +104,9 @@ pub fn convert(options: &ConvertOptions) -> Result<Outcome> {
         .hint("copy events/ and per_cpu/ from /sys/kernel/tracing, or from the recording instance"));
     };
     let kind = Kind::of(bytes);
+    if let Some(foreign) = Foreign::of(bytes).filter(|_| kind == Kind::Unknown) {
+        return Err(foreign.refuse(path));
+    }
     if !matches!(kind, Kind::TraceDat) && options.instance.is_some() {
         return Err(Failure::new(format!("{} has no instances", path.display()))
             .hint("--instance works only with a trace.dat"));

@@ -2,22 +2,23 @@
 
 use std::collections::HashMap;
 
-use kmt_format::kernel::{ByteOrder, TraceClock};
+use kmt_format::kernel::ByteOrder;
 use kmt_format::write::{Loss, Task, Writer};
 
 use super::description::Description;
 use super::driver::{self, EventSource, EventTotals, KmtFile};
-use super::opened::INPUTS;
 use super::records::RecordConversion;
 use super::stacks::StackFormat;
 use super::target_files::TargetFiles;
 use super::text_counts::TextCounts;
+use super::text_description::describe;
+use super::text_refusal::without_events;
 use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::import::Bounds;
 use crate::import::text::{
     Arg, Comm, Graph, GraphKind, NO_TASK, Parsed, RecordLayout, Schema, Stamp, TextEvent, TextLayout,
-    TextLine, TextSurvey, Unrecordable, could_be_event, event_name, fields_of, missing, parse,
+    TextLine, TextSurvey, Unrecordable, could_be_event, event_name, fields_of, parse,
 };
 use crate::output::Output;
 use crate::record::Symbols;
@@ -32,17 +33,7 @@ pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result
     let input = options.input.display();
     let survey = TextSurvey::of(bytes);
     if survey.events == 0 {
-        if let Some(missing) = missing(bytes) {
-            return Err(
-                Failure::new(format!("{input}: its lines lack {}", missing.columns)).hint(missing.hint)
-            );
-        }
-        let first = bytes.split(|&b| b == b'\n').find(|l| !l.trim_ascii().is_empty() && !l.starts_with(b"#"));
-        let first = String::from_utf8_lossy(first.unwrap_or_default()).chars().take(60).collect::<String>();
-        return Err(Failure::new(format!(
-            "{input} is a text without events: {first:?} is not a line of a trace"
-        ))
-        .hint(INPUTS));
+        return Err(without_events(&options.input, bytes));
     }
     if options.verbatim {
         return Err(Failure::new(format!("{input} is text, not sub-buffers"))
@@ -100,27 +91,6 @@ impl EventSource for TextLines<'_> {
         let LineConversion { counts, schema, bounds, .. } = &self.conversion;
         counts.notes(schema, bounds, &mut notes);
         notes
-    }
-}
-
-fn describe(survey: TextSurvey) -> Description {
-    let hashed = "pointers are hashes of addresses: allocations and frees match, but the addresses are unknown; \
-                  record with `echo nohash-ptr > trace_options`, or save trace_pipe_raw";
-    let mut notes =
-        vec!["text has no byte order: little-endian is assumed; no report depends on it".to_owned()];
-    if survey.is_hashed {
-        notes.push(hashed.to_owned());
-    }
-    let pointers = if survey.is_hashed { "hashed" } else { "real" };
-    let clock = survey.counts.then(|| TraceClock::named("counter"));
-    Description {
-        source: "ftrace text".to_owned(),
-        order: Some(ByteOrder::Little),
-        long_size: survey.long_size,
-        clock,
-        pairs: vec![("pointers".to_owned(), pointers.as_bytes().to_vec())],
-        notes,
-        ..Description::default()
     }
 }
 

@@ -62,3 +62,21 @@ fn a_refusal_names_the_columns_that_are_missing() {
         );
     }
 }
+
+/// perf script -F +flags: how a branch was made, of any sample.
+#[test]
+fn kinds_of_branches_between_time_and_event() {
+    for kind in ["int", "call", "jmp   (x)", "tr strt jmp", "hw int", "return (xD)", "1 int", "int   1"] {
+        let text = format!(
+            "            sh    12 [001]    37.000001:                        kmem:{FREE}\n\
+             \x20           sh    12 [001]    37.000002:   {kind:<18} kmem:{FREE}\n"
+        );
+        let read = converted(&text);
+        read.is_whole();
+        assert_eq!(
+            read.lines,
+            [format!("sh-12 [1] 37000001000: {FREE}"), format!("sh-12 [1] 37000002000: {FREE}")],
+            "{kind}"
+        );
+    }
+}

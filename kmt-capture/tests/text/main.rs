@@ -2,6 +2,7 @@
 #![cfg(feature = "convert")]
 
 mod columns;
+mod foreign;
 mod losses;
 mod numbers;
 mod pages;

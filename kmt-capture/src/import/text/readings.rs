@@ -131,7 +131,10 @@ fn behind_columns<'a>(head: TextEvent<'a>, text: &'a [u8]) -> Option<TextLine<'a
     if let Some(record) = perf_record(&head, text) {
         return Some(record);
     }
-    if let Some((system, name, text)) = event_column(text).or_else(|| event_column(behind_number(text)?)) {
+    if let Some((system, name, text)) = event_column(text)
+        .or_else(|| event_column(behind_number(text)?))
+        .or_else(|| event_column(behind_branch(text)?))
+    {
         return Some(TextLine::Event(TextEvent { system, name, text, ..head }));
     }
     let text = text.trim_ascii();
@@ -148,6 +151,30 @@ fn behind_number(text: &[u8]) -> Option<&[u8]> {
     let inner = word.strip_prefix(b"(").and_then(|inner| inner.strip_suffix(b")")).unwrap_or(word);
     let digits = inner.strip_prefix(b"+").or_else(|| inner.strip_prefix(b"-")).unwrap_or(inner);
     number(digits).map(|_| rest)
+}
+
+/// What follows the kind of a branch, which perf script prints with -F +flags: `tr strt jmp`, `int`, `call (x)`; a period may
+/// stand before or behind it.
+///
+/// Source: `perf_sample__fprintf_flags` and `sample_flags`, tools/perf 4.0 to 7.0.
+fn behind_branch(text: &[u8]) -> Option<&[u8]> {
+    const KINDS: [&[u8]; 18] = [
+        b"call", b"return", b"jcc", b"jmp", b"int", b"iret", b"syscall", b"sysret", b"async", b"hw", b"tx",
+        b"abrt", b"tr", b"strt", b"start", b"end", b"vmentry", b"vmexit",
+    ];
+    let is_kind = |word: &[u8]| {
+        KINDS.contains(&word) || word.starts_with(b"(") && word.ends_with(b")") && word.len() <= 6
+    };
+    let mut rest = behind_number(text).unwrap_or(text);
+    let mut count = 0;
+    loop {
+        let mut behind = rest;
+        if !next_word(&mut behind).is_some_and(is_kind) {
+            break;
+        }
+        (rest, count) = (behind, count + 1);
+    }
+    (1..=5).contains(&count).then(|| behind_number(rest).unwrap_or(rest))
 }
 
 /// The latency format: `COMM-PID CPUFLAGS TIMEus: EVENT: TEXT`; trace-cmd has `SECONDS.FRACTION` there.
