@@ -69,7 +69,9 @@ pub fn perfetto(data: &[u8]) {
                 let written = writer.add_event(cpu, time, record);
                 assert!(written.is_ok() || invalid > 0, "{written:?}");
             }
-            perfetto::Item::Lost { cpu, loss } => writer.add_loss(cpu, loss).expect("a CPU that a file can have"),
+            perfetto::Item::Lost { cpu, loss } => {
+                writer.add_loss(cpu, loss).expect("a CPU that a file can have")
+            }
             perfetto::Item::Name { .. } => {}
         }
         Ok(())
