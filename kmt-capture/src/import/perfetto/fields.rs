@@ -144,12 +144,20 @@ fn from_export<'d>(event: &str, fields: &mut Vec<EventField<'d>>) -> Option<(&'d
         };
         field.kind = if field.name == "order" { Kind::Unsigned } else { field.kind };
     }
-    let has_columns = fields.iter().any(|field| !matches!(field.name, "text" | "call_site_text"));
-    let is_text = |name: &str| name == "call_site_text" || name == "text" && has_columns;
-    // An event of which some fields have no column, such as rss_stat, has them in its text only.
-    if event != "rss_stat" {
-        fields.retain(|field| !is_text(field.name));
-    }
+    // Other events have fields without a column, which are in their text only.
+    let has_all = matches!(
+        event,
+        "kmalloc"
+            | "kmalloc_node"
+            | "kmem_cache_alloc"
+            | "kmem_cache_alloc_node"
+            | "kfree"
+            | "kmem_cache_free"
+            | "mm_page_alloc"
+            | "mm_page_free"
+            | "mm_page_free_batched"
+    );
+    fields.retain(|field| field.name != "call_site_text" && !(has_all && field.name == "text"));
     caller
 }
 

@@ -160,33 +160,7 @@ impl<'d> Reader<'d> {
         let place = Place { sequence, cpu };
         let mut loss = self.loss_before(place, &bundle);
         self.describe(sequence, message);
-        let mut last = 0;
-        for field in message.fields().flatten() {
-            match (field.number, field.value) {
-                (Bundle::EVENT, Value::Message(event)) => {
-                    let parts = match Parts::of(event) {
-                        Ok(parts) => parts,
-                        Err(fault) => {
-                            self.fault.get_or_insert(fault);
-                            loss = loss.and(Loss::damaged_input());
-                            continue;
-                        }
-                    };
-                    let (Some(time), Some(_)) = (parts.time, parts.message) else {
-                        self.counts.incomplete += 1;
-                        loss = loss.and(Loss::counted(1));
-                        continue;
-                    };
-                    if !loss.is_none() {
-                        self.merge.loss(cpu, sequence, time, std::mem::take(&mut loss), see)?;
-                    }
-                    last = last.max(time);
-                    loss = self.event(place, time, &parts, see)?;
-                }
-                (4, Value::Message(compact)) => self.compact(compact, see)?,
-                _ => {}
-            }
-        }
+        let last = self.events(place, message, &mut loss, see)?;
         let last = last.max(bundle.compact_end);
         if bundle.fault.is_some() {
             loss = loss.and(Loss::damaged_input());
@@ -205,6 +179,44 @@ impl<'d> Reader<'d> {
             self.merge.end_bundle(cpu, sequence, last, see)?;
         }
         Ok(())
+    }
+
+    /// Passes the events of a bundle on. `loss` is before the next one. Returns the time of the last one.
+    fn events<E>(
+        &mut self,
+        place: Place,
+        message: Message<'_>,
+        loss: &mut Loss,
+        see: See<'_, E>,
+    ) -> std::result::Result<u64, E> {
+        let mut last = 0;
+        for field in message.fields().flatten() {
+            match (field.number, field.value) {
+                (Bundle::EVENT, Value::Message(event)) => {
+                    let parts = match Parts::of(event) {
+                        Ok(parts) => parts,
+                        Err(fault) => {
+                            self.fault.get_or_insert(fault);
+                            *loss = loss.and(Loss::damaged_input());
+                            continue;
+                        }
+                    };
+                    let (Some(time), Some(_)) = (parts.time, parts.message) else {
+                        self.counts.incomplete += 1;
+                        *loss = loss.and(Loss::counted(1));
+                        continue;
+                    };
+                    if !loss.is_none() {
+                        self.merge.loss(place.cpu, place.sequence, time, std::mem::take(loss), see)?;
+                    }
+                    last = last.max(time);
+                    *loss = self.event(place, time, &parts, see)?;
+                }
+                (4, Value::Message(compact)) => self.compact(compact, see)?,
+                _ => {}
+            }
+        }
+        Ok(last)
     }
 
     fn state(&mut self, place: Place) -> &mut super::sequence::CpuState {
