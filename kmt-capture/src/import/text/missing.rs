@@ -15,7 +15,12 @@ pub struct Missing {
 
 /// Columns that the lines with events lack; `None` if no line looks like one with an event.
 pub fn missing(text: &[u8]) -> Option<Missing> {
-    let mut lines = text.split(|&b| b == b'\n').map(|line| without_prefix(without_end(line)));
+    // `kmalloc: ` at the begin of a line is no prefix.
+    let bare = |line| {
+        let line = without_end(line);
+        if could_be_event(line) { line } else { without_prefix(line) }
+    };
+    let mut lines = text.split(|&b| b == b'\n').map(bare);
     let is_graph = |line: &[u8]| line.starts_with(b"# tracer: function_graph");
     let line = lines.find(|line| is_graph(line) || could_be_event(line))?;
     let line = if is_graph(line) { lines.find(|line| graph_cpu(line).is_some())? } else { line };
