@@ -102,9 +102,8 @@ impl ColumnOrder {
         }
         let mut seen = std::collections::HashSet::new();
         names.retain(|name| !name.is_empty() && seen.insert(name.clone()));
-        let (columns, are) = (self.columns.join(", "), if self.columns.len() == 1 { "is" } else { "are" });
-        Err(Failure::new(format!("--sort: no table here has {columns}"))
-            .hint(format!("{columns} {are} none of its columns: {}", names.join(", "))))
+        Err(Failure::new(format!("--sort: no table here has {}", self.columns.join(", ")))
+            .hint(format!("--sort takes {}", names.join(", "))))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `anomalies`: repeated frees without an allocation event are told apart from double frees, on traces made for it.
+//! `anomalies`: which repeated frees without an allocation event may be double frees, on traces made for it.
 
 use std::fmt::Write as _;
 use std::fs;

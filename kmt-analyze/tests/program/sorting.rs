@@ -6,9 +6,14 @@ use serde_json::{Map, Value};
 
 use crate::support::files::{Scratch, json, reports, run, stderr, stdout};
 
-/// A capture with pages, reclaim and slabinfo.
+/// A capture with pages and reclaim.
 fn capture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.1-reclaim")
+}
+
+/// A capture with many tasks, two states of slabinfo, and objects freed on other CPUs.
+fn sample() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1")
 }
 
 /// The first table of a document that has a key with several numbers: its path, the key.
@@ -41,8 +46,17 @@ const OWN_KEYS: [&str; 9] =
 
 #[test]
 fn every_report_sorts_by_a_key_of_its_tables() {
+    let mut sorted = sorted_of(&capture());
+    sorted.extend(sorted_of(&sample()));
+    for report in ["latency", "peak", "events", "crosscpu", "fragmentation"] {
+        assert!(sorted.contains(&report), "{report} is not among {sorted:?}");
+    }
+}
+
+/// Checks the order of each report that has a table to sort; returns these reports.
+fn sorted_of(input: &Path) -> Vec<&'static str> {
     let scratch = Scratch::new();
-    let file = scratch.convert(&capture());
+    let file = scratch.convert(input);
     let mut sorted = Vec::new();
     for report in reports().into_iter().filter(|report| !OWN_KEYS.contains(report) && *report != "all") {
         let output = run(&[report, "--json"], &file);
@@ -66,9 +80,31 @@ fn every_report_sorts_by_a_key_of_its_tables() {
         assert!(stderr(&wrong).contains(&key), "{report}: {}", stderr(&wrong));
         sorted.push(report);
     }
-    for report in ["latency", "peak", "events"] {
-        assert!(sorted.contains(&report), "{report} is not among {sorted:?}");
-    }
+    sorted
+}
+
+/// Reports whose figures are parts of a row, and `diff`, which is no report of one trace.
+#[test]
+fn parts_of_rows_and_differences_are_sorted() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&sample());
+    let numbers = |document: &Value, rows: &str, number: &str| -> Vec<f64> {
+        let rows = document.pointer(rows).unwrap().as_array().unwrap();
+        rows.iter().map(|row| row.pointer(number).and_then(Value::as_f64).unwrap_or(f64::MIN)).collect()
+    };
+    let memory = json(&["memory", "--by", "task", "--json", "--sort", "pages.alloc_events"], &file);
+    let pages = numbers(&memory, "/groups", "/pages/alloc_events");
+    assert!(pages.len() > 3 && pages[0] > pages[3] && pages.is_sorted_by(|a, b| a >= b), "{pages:?}");
+    let slabinfo = json(&["slabinfo", "--json", "--sort", "change.active"], &file);
+    let active = numbers(&slabinfo, "/slabinfo/caches", "/change/active");
+    assert!(active.len() > 3 && active[0] > active[3] && active.is_sorted_by(|a, b| a >= b), "{active:?}");
+    let windows = ["--time", "+0..+0.2", "--against", "+0.2..+0.4", "--all", "--json"];
+    let diff = json(&[&["diff", "--sort", "bytes_live.change"][..], &windows].concat(), &file);
+    let changes = numbers(&diff, "/diff/rows", "/bytes_live/change");
+    assert!(
+        changes.len() > 3 && changes[0] > changes[3] && changes.is_sorted_by(|a, b| a >= b),
+        "{changes:?}"
+    );
 }
 
 #[test]
