@@ -175,8 +175,10 @@ fn scratch_files_have_no_name() {
 
 /// What another user can plant under a name that can be guessed, and its reader.
 fn plant(path: &Path, kind: usize) -> Option<std::fs::File> {
+    // Without another process: until it runs its program, it holds the locks of files that other tests have closed.
     let fifo = |path: &Path| {
-        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o666));
+        rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
         rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(0o666)).unwrap();
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
         Some(std::fs::File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty()).unwrap()))

@@ -15,7 +15,7 @@ pub struct Missing {
 
 /// Columns that the lines with events lack; `None` if no line looks like one with an event.
 pub fn missing(text: &[u8]) -> Option<Missing> {
-    // `kmalloc: ` at the begin of a line is no prefix.
+    // `kmalloc: ` at the begin of a line is the name of an event, not of a file.
     let bare = |line| {
         let line = without_end(line);
         if could_be_event(line) { line } else { without_prefix(line) }
