@@ -38,6 +38,7 @@ mod library;
 mod life_groups;
 mod lossy;
 mod model;
+mod old_survivors;
 mod page;
 mod page_combinations;
 mod page_frames;

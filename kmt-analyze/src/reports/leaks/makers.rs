@@ -15,7 +15,7 @@ use crate::reports::common::labels::Labels;
 /// Smallest share of the objects whose makers have a name in common, in percent.
 const NAME_PERCENT_MIN: u64 = 80;
 
-/// Tasks that allocated the live objects of a family's largest call site.
+/// Tasks that allocated the old survivors of a family's first call site.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MakersRow {
@@ -44,7 +44,7 @@ pub struct TasksRow {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FamilyRow {
-    /// Tasks that allocated the objects of its leader.
+    /// Tasks that allocated the old survivors of its leader.
     pub makers: MakersRow,
     /// Tasks that started and are still allocated, where their number grows; `null`: the family is not of tasks.
     pub tasks: Option<TasksRow>,
@@ -71,7 +71,9 @@ pub(super) fn makers(
     exits: bool,
     labels: &Labels<'_, '_>,
 ) -> MakersRow {
-    let Some(survival) = family.rows.first().map(|row| row.survival) else { return MakersRow::default() };
+    let Some(survival) = family.rows.first().map(|row| row.growing.as_ref()) else {
+        return MakersRow::default();
+    };
     let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
     for (pid, steps) in survival.tasks() {
         *by_name.entry(labels.name(pid)).or_default() += steps.sum();

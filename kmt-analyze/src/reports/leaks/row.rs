@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::collect::growth::Numbers;
+use crate::collect::growth::{Numbers, StepCounts};
 use crate::reports::analysis::leaks::caches::CacheShare;
+use crate::reports::analysis::leaks::evidence::SURVIVORS_MIN;
 use crate::reports::analysis::leaks::families::{per_second, until};
 use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::stacks::RowStack;
@@ -74,16 +75,16 @@ pub struct LeakRow {
     pub batches: usize,
     /// Number of its row in `families`, or of pages the family that they grow with; `null`: in no family.
     pub family: Option<usize>,
-    /// Tasks that allocated most survivors.
+    /// Tasks that allocated most old survivors, or most survivors if none is old.
     pub holders: Vec<HolderRow>,
     /// Stacks with most survivors, where stacks were recorded.
     pub stacks: Vec<StackRow>,
     /// Time of `began_step`.
     #[serde(skip)]
     pub since: Option<u64>,
-    /// Number of tasks that allocated survivors.
+    /// Number of tasks that allocated old survivors.
     #[serde(skip)]
-    pub holders_total: usize,
+    pub old_holders_total: usize,
 }
 
 /// A task that allocated survivors.
@@ -96,6 +97,8 @@ pub struct HolderRow {
     pub task: String,
     /// Survivors that the task allocated.
     pub survivors: u64,
+    /// Those older than `old_age`, if the row has enough of them for a verdict.
+    pub old_survivors: u64,
 }
 
 /// Survivors of one call stack.
@@ -198,17 +201,23 @@ impl RowMaker<'_, '_, '_> {
             family: r.leader.and_then(|leader| self.families.get(&leader).copied()).or(r.grows_with),
             holders: self.holders(r),
             stacks: self.stacks(r),
-            holders_total: r.survival.tasks().count(),
+            old_holders_total: r.growing.tasks().count(),
             since: e.began.map(|step| self.start.saturating_add(until(step, self.length))),
         }
     }
 
-    /// Tasks that allocated most survivors.
+    /// Tasks that allocated most old survivors.
     fn holders(&self, row: &Judged<'_>) -> Vec<HolderRow> {
-        let mut all: Vec<(i32, u64)> = row.survival.tasks().map(|(pid, steps)| (pid, steps.sum())).collect();
-        all.sort_by_key(|&(pid, survivors)| (std::cmp::Reverse(survivors), pid));
-        let holder =
-            |&(pid, survivors): &(i32, u64)| HolderRow { pid, task: self.labels.task(pid), survivors };
+        let old = |pid: i32| row.growing.task(pid).map_or(0, StepCounts::sum);
+        let mut all: Vec<(u64, u64, i32)> =
+            row.survival.tasks().map(|(pid, steps)| (old(pid), steps.sum(), pid)).collect();
+        all.sort_by_key(|&(old, survivors, pid)| (std::cmp::Reverse((old, survivors)), pid));
+        let holder = |&(old, survivors, pid): &(u64, u64, i32)| HolderRow {
+            pid,
+            task: self.labels.task(pid),
+            survivors,
+            old_survivors: if row.evidence.old < SURVIVORS_MIN { 0 } else { old },
+        };
         all.iter().take(HOLDERS).map(holder).collect()
     }
 

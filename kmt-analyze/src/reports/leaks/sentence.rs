@@ -71,7 +71,7 @@ fn by_makers(family: &FamilyPart, bytes: u64) -> String {
 
 /// Growth of pages: of a call site where stacks were recorded, else of a kind.
 pub fn page_growth_sentence(row: &LeakRow, window: u64, view: &View) -> String {
-    let held = row.holders.first().map(|most| (most.task.as_str(), most.survivors));
+    let held = row.holders.first().map(|most| (most.task.as_str(), most.old_survivors));
     let at = match row.call_site {
         Some(_) => format!("at {}{}", function_of(&row.symbol), through(row)),
         None => format!("as {} ({})", row.symbol, row.cache),
@@ -80,7 +80,7 @@ pub fn page_growth_sentence(row: &LeakRow, window: u64, view: &View) -> String {
         "Pages grew by {}{}{}, {at}.",
         amount(row.old_bytes, row.old_bytes_per_second, window, view),
         course(row, view),
-        by(held, row.survivors, row.holders_total),
+        by(held, row.old_survivors, row.old_holders_total),
     )
 }
 
@@ -230,11 +230,12 @@ mod tests {
 
     #[test]
     fn pages_grow_at_a_call_site_or_as_a_kind() {
-        let holder = HolderRow { pid: 7, task: "dd-7".into(), survivors: 60 };
+        let holder = HolderRow { pid: 7, task: "dd-7".into(), survivors: 70, old_survivors: 60 };
         let mut row = LeakRow {
             symbol: "order 0, GFP_KERNEL".into(),
             cache: "Unmovable".into(),
-            survivors: 100,
+            survivors: 400,
+            old_survivors: 100,
             old_bytes: 10 << 20,
             old_bytes_per_second: 2 << 20,
             holders: vec![holder],

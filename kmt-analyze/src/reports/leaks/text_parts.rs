@@ -180,10 +180,9 @@ fn family_parts(
 
 /// The task with most objects of the leader, and its share of the old bytes of all call sites.
 fn holder_of(family: &Family<'_>) -> Option<(i32, u64)> {
-    let (pid, _) = holder(family.rows.first()?.survival)?;
+    let (pid, _) = holder(&family.rows.first()?.growing)?;
     let of_row = |row: &&Judged<'_>| {
-        let steps = row.survival.task(pid).map(StepCounts::all)?;
-        let old: u64 = steps.iter().take(row.evidence.steps.1).sum();
+        let old = row.growing.task(pid).map(StepCounts::sum)?;
         // Objects of one call site have one size.
         let bytes = u128::from(row.evidence.old_amount) * u128::from(old);
         u64::try_from(bytes / u128::from(row.evidence.old.max(1))).ok()

@@ -1,15 +1,17 @@
 //! Courses of live objects over time, compared.
 
-use crate::collect::growth::{Numbers, STEPS};
+use std::ops::Range;
+
+use crate::collect::growth::Numbers;
 
 /// Distance between the distributions of survivors over time, from 0 to 2; `None`: one has no survivors.
-pub fn apart(one: &Numbers, other: &Numbers, steps: usize) -> Option<f64> {
-    let old = |survivors: &Numbers| survivors.iter().take(steps).sum::<u64>();
-    let (a, b) = (old(one), old(other));
+pub fn apart(one: &Numbers, other: &Numbers, steps: Range<usize>) -> Option<f64> {
+    let (one, other) = (one.get(steps.clone())?, other.get(steps)?);
+    let (a, b) = (one.iter().sum::<u64>(), other.iter().sum::<u64>());
     if a == 0 || b == 0 {
         return None;
     }
-    let both = one.iter().zip(other).take(steps.min(STEPS));
+    let both = one.iter().zip(other);
     Some(both.map(|(&x, &y)| (x as f64 / a as f64 - y as f64 / b as f64).abs()).sum())
 }
 
@@ -23,9 +25,9 @@ const LEFT_OUT: usize = 2;
 /// True if objects are left at the same pace: the largest distance between their cumulative distributions is small, with
 /// all steps, or without the two that differ most. Arrays that grow in batches go with the objects in them. `None`: one
 /// has no survivors.
-pub fn grow_together(one: &Numbers, other: &Numbers, steps: usize) -> Option<bool> {
-    let steps = steps.min(STEPS);
-    let (one, other) = (one.get(..steps)?, other.get(..steps)?);
+pub fn grow_together(one: &Numbers, other: &Numbers, steps: Range<usize>) -> Option<bool> {
+    let (one, other) = (one.get(steps.clone())?, other.get(steps)?);
+    let steps = one.len();
     let (a, b) = (one.iter().sum::<u64>(), other.iter().sum::<u64>());
     if a == 0 || b == 0 {
         return None;
@@ -61,6 +63,7 @@ fn is_same_pace(one: &[u64], other: &[u64]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collect::growth::STEPS;
 
     fn numbers(of: impl Fn(usize) -> u64) -> Numbers {
         std::array::from_fn(of)
@@ -69,16 +72,16 @@ mod tests {
     #[test]
     fn the_same_pace_is_together_in_pairs_in_batches_and_after_a_start() {
         let steady = numbers(|_| 19);
-        let together = |other: Numbers| grow_together(&steady, &other, STEPS).unwrap();
+        let together = |other: Numbers| grow_together(&steady, &other, 0..STEPS).unwrap();
         assert!(together(numbers(|_| 3)));
         assert!(together(numbers(|s| if s == 0 { 31 } else { 3 })), "a task that starts opens files");
         assert!(together(numbers(|s| if s % 4 == 1 { 11 } else { 0 })), "an array that grows");
         let shrinkers = numbers(|s| if [5, 8, 12, 15, 18, 22, 25].contains(&s) { 11 } else { 0 });
-        assert_eq!(grow_together(&steady, &shrinkers, 28), Some(true));
+        assert_eq!(grow_together(&steady, &shrinkers, 0..28), Some(true));
         assert!(together(numbers(|s| [1, 2, 3, 1, 0, 4, 2][s % 7])), "few objects");
         assert!(!together(numbers(|s| if s > 15 { 19 } else { 0 })), "from the middle");
         assert!(!together(numbers(|s| 64 >> s.min(10))), "a cache that fills");
         assert!(!together(numbers(|s| if s == 9 { 500 } else { 1 })), "a burst");
-        assert_eq!(grow_together(&steady, &numbers(|_| 0), STEPS), None);
+        assert_eq!(grow_together(&steady, &numbers(|_| 0), 0..STEPS), None);
     }
 }

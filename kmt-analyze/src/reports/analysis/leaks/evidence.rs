@@ -5,6 +5,7 @@
 //! allocated all through the window, and as many late in it as early. Each of these is a number here, and the verdict
 //! follows from them by fixed rules ([`rules`](super::rules)); so it can be checked, and be wrong for a reason.
 
+use super::part::{AGE_FACTOR, Part};
 use super::verdict::Verdict;
 use crate::collect::growth::{Numbers, STEPS, StepCounts, SurvivorSums};
 
@@ -34,6 +35,8 @@ pub struct Evidence {
     pub uncertain: u64,
     /// Step in which steady growth began, that of the first old survivors; `None`: at the start, or no such growth.
     pub began: Option<usize>,
+    /// The survivors that count as old: their steps, and the only task.
+    pub part: Part,
     /// Number of batches of steps with old survivors.
     pub batches: usize,
     /// True for three or more batches of similar size, the last one recent.
@@ -51,44 +54,46 @@ const UNSEEN_PERCENT: u64 = 5;
 /// Share of their births that old survivors have to be, in percent, where frees have no event.
 const UNSEEN_OLD_PERCENT_MIN: u64 = 5;
 /// Last steps of a window: objects allocated in them are young by any measure.
-const YOUNG_STEPS: usize = STEPS / 8;
-/// An old object is older than the 99th percentile of the lifetimes by this factor.
-const AGE_FACTOR: u64 = 3;
+pub const YOUNG_STEPS: usize = STEPS / 8;
 
 impl Evidence {
     /// Numbers of a survival, without a verdict; `step` is the length of a step.
     pub fn of(survival: &SurvivorSums, step: u64) -> Self {
-        let step = step.max(1);
+        Self::of_part(survival, step, Part { to: old_steps(survival, step, AGE_FACTOR), ..Part::default() })
+    }
+
+    /// The same, of a part of its survivors.
+    pub fn of_part(survival: &SurvivorSums, step: u64, part: Part) -> Self {
         let (survivors, amount) = (survival.survivors.sum(), survival.survivor_amount.sum());
+        let old_survivors =
+            part.task.map_or(&survival.survivors, |pid| survival.task(pid).unwrap_or(&survival.survivors));
         let (of_survivors, of_amount, of_births) =
-            (survival.survivors.all(), survival.survivor_amount.all(), survival.births.all());
-        let freed = survival.lifetimes.count();
-        let usual = survival.lifetimes.quantile(990).filter(|_| freed > 0).unwrap_or(0);
-        // A free without an event is detected when the memory is used again: younger objects may be free already.
-        let found_out = survival
-            .implied_free_ages
-            .quantile(990)
-            .filter(|_| frees_lack_events(freed, survival.implied_frees));
-        let usual = usual.max(found_out.unwrap_or(0));
-        // The steps at the end that cover this age are left out.
-        let young = (usual.saturating_mul(AGE_FACTOR) / step).saturating_add(1).max(YOUNG_STEPS as u64);
-        let old_steps = STEPS.saturating_sub(usize::try_from(young).unwrap_or(STEPS));
-        let old_part = of_survivors.get(..old_steps).unwrap_or_default();
-        let half = |range: &[u64]| range.iter().sum::<u64>();
-        let halves = old_part.split_at(old_steps / 2);
+            (old_survivors.all(), survival.survivor_amount.all(), survival.births.all());
+        let range = part.from..part.to;
+        let old_part = of_survivors.get(range.clone()).unwrap_or_default();
+        let sum = |numbers: &[u64]| numbers.iter().sum::<u64>();
+        let halves = old_part.split_at(old_part.len() / 2);
+        let old = sum(old_part);
+        // Of one task: its share, step by step.
+        let amount_of = |at: usize| {
+            let all = survival.survivors.get(at as u32).copied().unwrap_or(0).max(1);
+            u64::try_from(u128::from(of_amount[at]) * u128::from(of_survivors[at]) / u128::from(all))
+                .unwrap_or(u64::MAX)
+        };
         Self {
             verdict: Verdict::Few,
             survivors,
             amount,
-            old: half(old_part),
-            old_amount: half(of_amount.get(..old_steps).unwrap_or_default()),
-            old_births: half(of_births.get(..old_steps).unwrap_or_default()),
-            steps: (old_part.iter().filter(|&&n| n > 0).count(), old_steps),
-            halves: (half(halves.0), half(halves.1)),
-            old_age: young.saturating_mul(step),
-            freed: (freed, survival.implied_frees),
+            old,
+            old_amount: range.clone().map(amount_of).fold(0, u64::saturating_add),
+            old_births: sum(of_births.get(range).unwrap_or_default()),
+            steps: (old_part.iter().filter(|&&n| n > 0).count(), old_part.len()),
+            halves: (sum(halves.0), sum(halves.1)),
+            old_age: ((STEPS - part.to) as u64).saturating_mul(step.max(1)),
+            freed: (survival.lifetimes.count(), survival.implied_frees),
             uncertain: survival.uncertain,
             began: began(old_part),
+            part,
             batches: batches(old_part).len(),
             comes_in_batches: comes_in_batches(old_part),
             is_even: is_even(old_part),
@@ -113,10 +118,12 @@ impl Evidence {
         frees_lack_events(self.freed.0, self.freed.1)
     }
 
-    /// True if there are too few ends to know how long others live, and some have no event.
+    /// True if there are too few ends to know how long others live, some have no event, and they are many beside what is
+    /// left: a tenth of the births of old survivors.
     pub fn has_few_ends_and_some_unseen(&self) -> bool {
         let (freed, implied_frees) = self.freed;
-        freed + implied_frees < ENDS_MIN && exceeds_unseen_share(freed, implied_frees)
+        let lack_events = freed + implied_frees < ENDS_MIN && exceeds_unseen_share(freed, implied_frees);
+        lack_events && self.old * 10 < self.old_births * 9
     }
 
     /// True if the second half has less than half of the first.
@@ -128,6 +135,25 @@ impl Evidence {
     pub fn is_burst(&self) -> bool {
         if self.saturates() { self.steps.0 < 3 } else { self.steps.0 * 2 < self.steps.1 }
     }
+}
+
+/// Steps in which old survivors can have been allocated: what is as old is older than others of their kind get, by a
+/// factor. `step` is the length of a step.
+pub fn old_steps(survival: &SurvivorSums, step: u64, factor: u64) -> usize {
+    let step = step.max(1);
+    let freed = survival.lifetimes.count();
+    // A free without an event is detected when the memory is used again: younger objects may be free already.
+    let found_out =
+        Some(&survival.implied_free_ages).filter(|_| frees_lack_events(freed, survival.implied_frees));
+    let usual = if factor > 1 {
+        let freed = survival.lifetimes.quantile(990);
+        freed.max(found_out.and_then(|ages| ages.quantile(990)))
+    } else {
+        survival.lifetimes.max().max(found_out.and_then(|ages| ages.quantile(1000)))
+    };
+    // The steps at the end that cover this age are left out.
+    let young = (usual.unwrap_or(0).saturating_mul(factor) / step).saturating_add(1).max(YOUNG_STEPS as u64);
+    STEPS.saturating_sub(usize::try_from(young).unwrap_or(STEPS))
 }
 
 /// True if each step has about as many: memory that is free and not reused is left at random. Two steps may have more.

@@ -59,7 +59,7 @@ impl Ignore {
     fn matches(&self, row: &Judged<'_>, labels: &Labels<'_, '_>) -> bool {
         let function = row.name.split_once("+0x").map(|(function, _)| function);
         let holder =
-            holder(row.survival).filter(|(_, held)| held.saturating_mul(2) >= row.evidence.survivors);
+            holder(&row.growing).filter(|(_, held)| held.saturating_mul(2) >= row.growing.survivors.sum());
         let task = holder.map(|(pid, _)| labels.task(pid));
         let texts = [Some(row.name.as_str()), function, Some(row.cache.as_str()), task.as_deref()];
         let is_match =

@@ -1,7 +1,9 @@
 //! A call site, or a kind of pages, with the verdict on its live memory.
 
+use std::borrow::Cow;
+
 use super::caches::CacheShare;
-use super::evidence::Evidence;
+use super::evidence::{Evidence, SURVIVORS_MIN};
 use super::stacks::RowStack;
 use crate::collect::growth::SurvivorSums;
 use crate::stream::Api;
@@ -23,6 +25,8 @@ pub struct Judged<'r> {
     /// Stacks with most live objects, where stacks were recorded.
     pub stacks: Vec<RowStack>,
     pub survival: &'r SurvivorSums,
+    /// The survivors that the verdict is about: the old ones, if there are enough; of a part alone if only that grows.
+    pub growing: Cow<'r, SurvivorSums>,
     /// Number of the row that leads its family.
     pub leader: Option<usize>,
     /// Of pages: number of the family that they grow with.
@@ -38,6 +42,15 @@ impl Judged<'_> {
     /// True for the kernel's structure of a task.
     pub fn is_task(&self) -> bool {
         self.caches.first().is_some_and(|share| share.cache == "task_struct")
+    }
+}
+
+/// The survivors that a verdict is about.
+pub fn growing<'r>(evidence: &Evidence, survival: &'r SurvivorSums) -> Cow<'r, SurvivorSums> {
+    if evidence.old < SURVIVORS_MIN {
+        Cow::Borrowed(survival)
+    } else {
+        Cow::Owned(evidence.part.of(survival))
     }
 }
 

@@ -2,7 +2,7 @@
 
 pub mod caches;
 mod course;
-mod evidence;
+pub mod evidence;
 pub mod families;
 pub mod ignore;
 pub mod judged;
@@ -10,6 +10,7 @@ mod kernel_names;
 pub mod makers;
 pub mod page_survivals;
 pub mod pages;
+mod part;
 mod reclaimable;
 mod rules;
 pub mod slab;

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use super::evidence::Evidence;
 use super::families::Family;
-use super::judged::{Judged, sort};
+use super::judged::{Judged, growing, sort};
 use super::kernel_names::{PAGE_CACHE, PAGE_TABLES};
 use super::page_survivals::PageSurvivals;
+use super::part::Part;
 use super::rules::{PageCase, judge, judge_pages};
 use crate::collect::growth::{StepCounts, SurvivorSums};
 use crate::collect::kin::TaskEvents;
@@ -26,10 +27,11 @@ pub struct Started<'t> {
 
 impl Started<'_> {
     /// True for what a task has for its memory: page tables, stacks.
-    fn have(&self, survival: &SurvivorSums) -> bool {
+    fn have(&self, evidence: &Evidence, survival: &SurvivorSums) -> bool {
+        let growing = growing(evidence, survival);
         match judge(self.tasks, self.step).verdict.is_growth() {
-            true => grow_with_tasks(survival, self.tasks, self.kin),
-            false => belong_to_tasks(survival, self.tasks, self.step),
+            true => grow_with_tasks(&growing, evidence.part, self.tasks, self.kin),
+            false => belong_to_tasks(&growing, evidence.part, self.tasks, self.step),
         }
     }
 
@@ -37,7 +39,7 @@ impl Started<'_> {
     fn judge(&self, survival: &SurvivorSums, case: PageCase) -> Evidence {
         let evidence = judge(survival, self.step);
         let verdict = evidence.verdict;
-        let is_of_tasks = verdict.is_growth() && self.have(survival);
+        let is_of_tasks = verdict.is_growth() && self.have(&evidence, survival);
         Evidence { verdict: judge_pages(&PageCase { verdict, is_of_tasks, ..case }), ..evidence }
     }
 }
@@ -142,13 +144,13 @@ const FAMILIES_MAX: usize = 64;
 /// number of the family for each row.
 pub fn families_of(rows: &[Judged<'_>], families: &[Family<'_>], kin: &TaskEvents) -> Vec<Option<usize>> {
     let leaders = families.iter().take(FAMILIES_MAX).filter_map(|family| family.rows.first());
-    let leaders: Vec<(Made<'_>, usize)> =
-        leaders.map(|row| (Made::of(row.survival, kin), row.evidence.steps.1)).collect();
+    let leaders: Vec<(Made<'_>, Part)> =
+        leaders.map(|row| (Made::of(&row.growing, kin), row.evidence.part)).collect();
     let family = |row: &Judged<'_>| {
-        let made = Made::of(row.survival, kin);
-        leaders.iter().position(|(leader, steps)| {
+        let made = Made::of(&row.growing, kin);
+        leaders.iter().position(|(leader, part)| {
             let common = in_common(leader, &made);
-            common.and_then(|(a, b)| grow_together(&a, &b, row.evidence.steps.1.min(*steps))) == Some(true)
+            common.and_then(|(a, b)| grow_together(&a, &b, row.evidence.part.common(*part))) == Some(true)
         })
     };
     rows.iter().map(|row| family(row).filter(|_| row.evidence.verdict.is_growth())).collect()
@@ -170,6 +172,7 @@ fn row(
         is_of_tasks: false,
         stacks: Vec::new(),
         survival,
+        growing: growing(&evidence, survival),
         leader: None,
         grows_with: None,
     }

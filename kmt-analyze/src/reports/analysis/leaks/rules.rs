@@ -8,6 +8,7 @@ use kmt_common::unseen_frees::is_freed_in_bulk;
 
 use super::evidence::{Evidence, SURVIVORS_MIN};
 use super::kernel_names::{FREED_BY_RCU, LAZY, METADATA};
+use super::part::Part;
 use super::verdict::Verdict;
 use crate::collect::growth::{STEPS, SurvivorSums};
 
@@ -97,6 +98,12 @@ fn first<E>(rules: &[Rule<E>], evidence: &E) -> Option<Verdict> {
 pub fn judge(survival: &SurvivorSums, step: u64) -> Evidence {
     let evidence = Evidence::of(survival, step);
     let verdict = first(&COURSE, &evidence).unwrap_or_default();
+    if matches!(verdict, Verdict::Warming | Verdict::Burst | Verdict::TooShort) {
+        if let Some(part) = Part::steady(survival, step) {
+            let began = Some(part.from).filter(|&from| from > 0);
+            return Evidence { verdict: Verdict::Grows, began, ..Evidence::of_part(survival, step, part) };
+        }
+    }
     let began = evidence.began.filter(|_| verdict == Verdict::Grows && evidence.is_burst());
     Evidence { verdict, began, ..evidence }
 }
@@ -184,10 +191,12 @@ mod tests {
         };
         assert_eq!(by_rcu(&|step| [9, 3, 0, 2, 7, 5, 0, 4][step % 8]), Verdict::ImpliedFrees);
         assert_eq!(by_rcu(&|_| 5), Verdict::Grows, "chance is not as even");
-        // No free has an event, as far as a few ends show.
-        let mut unknown = survival(|_| 5, 100, 0);
-        unknown.implied_frees = 15;
-        assert_eq!(verdict(&unknown), Verdict::ImpliedFrees);
+        // No free has an event, as far as a few ends show; nearly all are left, or only most.
+        let births = |step: usize| 3 + u64::from(step % 2 == 0);
+        let unknown = SurvivorSums { implied_frees: 15, ..survival(|_| 3, 100, 0) };
+        assert_eq!(verdict(&unknown), Verdict::Grows);
+        let births = StepCounts::from(&std::array::from_fn(births));
+        assert_eq!(verdict(&SurvivorSums { births, ..unknown }), Verdict::ImpliedFrees);
         let mut lost = survival(|_| 5, 100, 3200);
         lost.uncertain = 100;
         assert_eq!(verdict(&lost), Verdict::Uncertain);

@@ -2,7 +2,7 @@
 
 use super::caches::{CacheNames, label};
 use super::evidence::Evidence;
-use super::judged::{Judged, function, sort};
+use super::judged::{Judged, function, growing, sort};
 use super::reclaimable::{self, Reclaimable};
 use super::rules::{SlabCase, judge, judge_slab};
 use super::stacks;
@@ -61,6 +61,7 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
                 is_of_tasks: false,
                 stacks: stacks.remove(&number).unwrap_or_default(),
                 survival,
+                growing: growing(&evidence, survival),
                 leader: None,
                 grows_with: None,
             }
@@ -98,12 +99,12 @@ fn lead(rows: &mut [Judged<'_>], kin: &TaskEvents) {
         .map(|row| FamilyCandidate {
             // Those of tasks have a family of their own.
             verdict: if row.is_of_tasks { Verdict::WithTasks } else { row.evidence.verdict },
-            survival: row.survival,
+            survival: &row.growing,
             function: row.function(),
             old: row.evidence.old,
             old_amount: row.evidence.old_amount,
             old_births: row.evidence.old_births,
-            old_steps: row.evidence.steps.1,
+            part: row.evidence.part,
             is_unsure: may_grow(row),
             pins: reclaimable::pins(row),
             is_pinnable: reclaimable::is_pinnable(row),
@@ -137,8 +138,8 @@ fn follow_tasks(rows: &mut [Judged<'_>], kin: &TaskEvents, step: u64) {
         |row: &Judged<'_>| row.evidence.verdict.is_growth() || row.evidence.verdict == Verdict::Burst;
     for row in rows.iter_mut().filter(|row| is_theirs(row) && !row.is_reclaimable) {
         if do_grow && row.evidence.verdict.is_growth() {
-            row.is_of_tasks = row.is_task() || grow_with_tasks(row.survival, &tasks, kin);
-        } else if belong_to_tasks(row.survival, &tasks, step) {
+            row.is_of_tasks = row.is_task() || grow_with_tasks(&row.growing, row.evidence.part, &tasks, kin);
+        } else if belong_to_tasks(&row.growing, row.evidence.part, &tasks, step) {
             row.evidence.verdict = Verdict::WithTasks;
         }
     }

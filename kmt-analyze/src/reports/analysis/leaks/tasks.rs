@@ -4,6 +4,7 @@
 use super::course::apart;
 use super::evidence::without;
 use super::makers::{Maker, holder};
+use super::part::Part;
 use super::rules::judge;
 use crate::collect::growth::{Numbers, STEPS, StepCounts, SurvivorSums};
 use crate::collect::kin::TaskEvents;
@@ -16,25 +17,27 @@ const START_STEPS: usize = 3;
 /// Smallest share of a task's survivors that are from its start, in percent.
 const START_PERCENT_MIN: u64 = 75;
 
-/// True if the survivors belong to tasks that started and still run; `tasks` are those, `step` is the length of a step.
-pub fn belong_to_tasks(survival: &SurvivorSums, tasks: &SurvivorSums, step: u64) -> bool {
-    is_born_with(survival, tasks) || is_of_starts(survival, tasks, step)
+/// True if the survivors of a part belong to tasks that started and still run; `tasks` are those, `step` is the length of a step.
+pub fn belong_to_tasks(survival: &SurvivorSums, part: Part, tasks: &SurvivorSums, step: u64) -> bool {
+    is_born_with(survival, part, tasks) || is_of_starts(survival, tasks, step)
 }
 
 /// True if the survivors come with tasks whose number grows: at the same times, by those tasks or by the one that starts
 /// them. A task that does other work at a steady pace does not count, unless it starts them.
-pub fn grow_with_tasks(survival: &SurvivorSums, tasks: &SurvivorSums, kin: &TaskEvents) -> bool {
+pub fn grow_with_tasks(survival: &SurvivorSums, part: Part, tasks: &SurvivorSums, kin: &TaskEvents) -> bool {
     let parent = holder(tasks).map(|(pid, _)| pid);
     let is_their_maker = match Maker::of(survival, kin) {
         Maker::Task(pid) | Maker::ChildrenOf(pid) => Some(pid) == parent,
         Maker::Many => true,
         Maker::Unknown => false,
     };
-    is_their_maker && is_born_with(survival, tasks)
+    is_their_maker && is_born_with(survival, part, tasks)
 }
 
-fn is_born_with(survival: &SurvivorSums, tasks: &SurvivorSums) -> bool {
-    apart(&survival.survivors.all(), &tasks.survivors.all(), STEPS).is_some_and(|apart| apart <= APART_MAX)
+/// What is too young to be judged does not count: of tasks that started late, older objects are not.
+fn is_born_with(survival: &SurvivorSums, part: Part, tasks: &SurvivorSums) -> bool {
+    apart(&survival.survivors.all(), &tasks.survivors.all(), part.from..part.to)
+        .is_some_and(|apart| apart <= APART_MAX)
 }
 
 /// True if the survivors are from the starts of tasks, or kept by the parent for each child. More than twice as many holders
@@ -63,7 +66,7 @@ fn is_of_start(steps: &Numbers, started: Option<&Numbers>) -> bool {
     let is_early = late.iter().sum::<u64>() * 100 <= all * (100 - START_PERCENT_MIN);
     is_early
         || started
-            .and_then(|started| apart(&late, &later(started), STEPS))
+            .and_then(|started| apart(&late, &later(started), 0..STEPS))
             .is_some_and(|apart| apart <= APART_MAX)
 }
 
@@ -71,6 +74,8 @@ fn is_of_start(steps: &Numbers, started: Option<&Numbers>) -> bool {
 mod tests {
     use super::*;
     use crate::reports::analysis::leaks::verdict::Verdict;
+
+    const ALL: Part = Part { from: 0, to: STEPS, task: None };
 
     /// Survivors by task: its id, and steps with counts.
     fn survival(holders: &[(i32, &[(usize, u64)])]) -> SurvivorSums {
@@ -94,21 +99,21 @@ mod tests {
         let maps = survival(&each);
         let tasks = survival(&(0..14usize).map(|_| (1, &[(0usize, 1u64)][..])).collect::<Vec<_>>());
         assert_eq!(judge(&maps, 1000).verdict, Verdict::Grows);
-        assert!(belong_to_tasks(&maps, &tasks, 1000));
+        assert!(belong_to_tasks(&maps, ALL, &tasks, 1000));
         // The parent keeps two files for each child.
         let starts: Vec<(usize, u64)> = (0..14).map(|n| (n * 2, 1)).collect();
         let tasks = survival(&[(9, &starts)]);
         let files: Vec<(usize, u64)> = (0..14).map(|n| (n * 2, 2)).collect();
         let mut with_parent = each.clone();
         with_parent.push((9, &files));
-        assert!(belong_to_tasks(&survival(&with_parent), &tasks, 1000));
+        assert!(belong_to_tasks(&survival(&with_parent), ALL, &tasks, 1000));
         // More holders than running tasks: the others ended.
         let fewer = survival(&[(1, &[(0, 6)])]);
-        assert!(!belong_to_tasks(&maps, &fewer, 1000));
+        assert!(!belong_to_tasks(&maps, ALL, &fewer, 1000));
         // One task grows steadily.
         let steady: Vec<(usize, u64)> = (0..STEPS).map(|step| (step, 20)).collect();
         let mut with_leak = each.clone();
         with_leak.push((77, &steady));
-        assert!(!belong_to_tasks(&survival(&with_leak), &tasks, 1000));
+        assert!(!belong_to_tasks(&survival(&with_leak), ALL, &tasks, 1000));
     }
 }

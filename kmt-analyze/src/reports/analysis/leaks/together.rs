@@ -4,6 +4,7 @@
 
 use super::course::{apart, grow_together};
 use super::makers::{Made, in_common};
+use super::part::Part;
 use super::telling;
 use super::verdict::Verdict;
 use crate::collect::growth::{STEPS, SurvivorSums};
@@ -23,8 +24,8 @@ pub struct FamilyCandidate<'c> {
     pub old_amount: u64,
     /// Allocations in the steps that the old survivors come from.
     pub old_births: u64,
-    /// Steps that can have old survivors.
-    pub old_steps: usize,
+    /// Part of all survivors that these are.
+    pub part: Part,
     /// Its frees have no event: it grows if what the same tasks make grows at that pace.
     pub is_unsure: bool,
     /// Keeps one inode and its dentry from being reclaimed: an open file, a mount, a mark.
@@ -73,8 +74,7 @@ pub fn families(candidates: &[FamilyCandidate<'_>], kin: &TaskEvents) -> Vec<Opt
         let is_member = |(at, (other, made_other)): (usize, (&FamilyCandidate<'_>, &Made<'_>))| {
             let goes = || {
                 let (a, b) = in_common(made_one, made_other)?;
-                let steps = one.old_steps.min(other.old_steps);
-                Some(telling::is_index(other.function) || grow_together(&a, &b, steps)?)
+                Some(telling::is_index(other.function) || grow_together(&a, &b, one.part.common(other.part))?)
             };
             let may = founders <= LEADERS_MAX && is_free(at) && (other.grows() || other.may_be_pinned());
             (at == founder || may && goes() == Some(true)).then_some(at)
@@ -114,7 +114,7 @@ fn settle(candidates: &[FamilyCandidate<'_>], members: &[usize], found: &mut [Op
 
 /// True if two courses are of objects that come in pairs: their survivors were allocated in the same steps.
 pub fn goes_with(one: &SurvivorSums, other: &SurvivorSums) -> bool {
-    apart(&one.survivors.all(), &other.survivors.all(), STEPS).is_some_and(|apart| apart <= APART_MAX)
+    apart(&one.survivors.all(), &other.survivors.all(), 0..STEPS).is_some_and(|apart| apart <= APART_MAX)
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
             old,
             old_amount,
             old_births: old,
-            old_steps: STEPS,
+            part: Part { to: STEPS, ..Part::default() },
             is_unsure: false,
             pins: false,
             is_pinnable: true,
