@@ -1,6 +1,8 @@
 //! A number is read as its field is written, or its event is damaged: it is never 0 because it cannot be read.
 
-use crate::{converted, line};
+use kmt_format::read::{Item, Trace};
+
+use crate::{converted, line, run};
 
 #[test]
 fn decimal_pointers() {
@@ -192,4 +194,22 @@ fn lines_of_a_script() {
     assert_eq!((read.code, read.lost), (Some(0), 0), "{}", read.stderr);
     assert_eq!(read.lines, plain.lines);
     assert_eq!(read.lines.len(), 3);
+}
+
+/// Flags of new tasks are hexadecimal, also those without a letter.
+#[test]
+fn flags_of_new_tasks_are_hexadecimal() {
+    let texts = [
+        "task_newtask: pid=900 comm=server clone_flags=1200000 oom_score_adj=0",
+        "task_newtask: pid=901 comm=server clone_flags=3d0f00 oom_score_adj=0",
+    ];
+    let text = [line(1, texts[0]), line(2, texts[1])].concat();
+    assert_eq!(converted(&text).texts(), texts);
+    let file = run(&text).2.unwrap();
+    let trace = Trace::open(&file).unwrap();
+    let numbers = trace.items().filter_map(|item| match item {
+        Item::Event(event) => event.uint(event.class().field_named("clone_flags")?),
+        _ => None,
+    });
+    assert_eq!(numbers.collect::<Vec<_>>(), [0x120_0000, 0x3d_0f00]);
 }

@@ -180,6 +180,8 @@ impl Schema {
         let candidates: &[Form] = match (arg.name, notation) {
             (b"func" | b"ip" | b"parent_ip", _) => &[HEX, Form::Name],
             (b"shrink", _) => &[HEX, Form::Function],
+            // Printed by %lx (include/trace/events/task.h, 4.4 to 7.2).
+            (b"clone_flags", _) => &[HEX, BARE],
             (b"shr", _) => &[Form::Pointer(Notation::Hex)],
             (b"call_site", Notation::Hex) => &[HEX, BARE, Form::Function],
             (b"call_site", Notation::Name) => &[HEX, Form::Function, BARE],
