@@ -70,11 +70,14 @@ fn line(text: &mut String, ms: usize, event: &str) {
 fn what_is_freed_by_rcu_is_no_growth() {
     let scratch = Scratch::new();
     let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
-    for (site, is_freed, is_found) in [
-        ("other+0x10/0x90", false, true),
-        ("kernfs_fop_open+0x10/0x90", false, false),
+    // Every how many objects one is freed by an event.
+    for (site, every, is_found) in [
+        ("other+0x10/0x90", 0, true),
+        ("kernfs_fop_open+0x10/0x90", 0, false),
+        // kfree_rcu had no page for a batch.
+        ("kernfs_fop_open+0x10/0x90", 100, false),
         // Objects of the same function that are freed by kfree.
-        ("kernfs_fop_open+0x10/0x90", true, true),
+        ("kernfs_fop_open+0x10/0x90", 2, true),
     ] {
         let mut text = String::new();
         line(&mut text, 0, "kmem_cache_free: call_site=done+0x1/0x20 ptr=ffff888200000000 name=cache");
@@ -84,8 +87,8 @@ fn what_is_freed_by_rcu_is_no_growth() {
                 "kmalloc: call_site={site} ptr={ptr} bytes_req=256 bytes_alloc=256 gfp_flags=GFP_KERNEL node=-1 accounted=false"
             );
             line(&mut text, number * 5, &alloc);
-            if number == 0 || is_freed && number % 2 == 0 {
-                let ptr = if is_freed { &ptr } else { "ffff888200000000" };
+            if number == 0 || every > 0 && number % every == 0 {
+                let ptr = if every > 0 { &ptr } else { "ffff888200000000" };
                 line(&mut text, number * 5 + 1, &format!("kfree: call_site=done+0x1/0x20 ptr={ptr}"));
             }
         }
@@ -209,16 +212,16 @@ fn failures_are_found_where_they_are_many_or_unexpected() {
 }
 
 #[test]
-fn findings_come_by_what_is_at_stake_each_with_its_rule() {
+fn findings_come_by_kind_each_with_its_rule() {
     let scratch = Scratch::new();
     let file = scratch.convert(&capture("x86_64-6.1-reclaim"));
     let document = json(&["findings", "--json"], &file);
     let findings = document["findings"].as_array().unwrap();
     assert!(!findings.is_empty() && findings.len() <= 10);
-    for key in ["share_percent", "at_stake_percent"] {
-        let shares: Vec<f64> = findings.iter().map(|finding| finding[key].as_f64().unwrap()).collect();
-        assert!(shares.is_sorted_by(|a, b| a >= b), "{key}: {shares:?}");
-    }
+    let order = ["slab_growth", "page_growth", "wait", "page_failures", "slab_failures", "waste"];
+    let place =
+        |finding: &serde_json::Value| order.iter().position(|kind| finding["finding"] == *kind).unwrap();
+    assert!(findings.is_sorted_by_key(place), "{findings:#?}");
     let screen = stdout(&run(&["--wide"], &file));
     for finding in findings {
         let [sentence, command, threshold, share_of] =
@@ -229,6 +232,23 @@ fn findings_come_by_what_is_at_stake_each_with_its_rule() {
         let args: Vec<&str> = command.split(' ').collect();
         assert_eq!(run(&args, &file).status.code(), Some(0), "{command}");
     }
+}
+
+/// Growth, of any share, comes before waste of any share.
+#[test]
+fn growth_comes_before_waste() {
+    let scratch = Scratch::new();
+    // Half of all that kmalloc hands out is wasted.
+    let wasted = (0..4_000u64).flat_map(|number| {
+        let ptr = BASE + (1 << 42) + (number << 13);
+        let what = What::Alloc { kmalloc: true, site: 78, ptr, req: 2_100, alloc: 4_096 };
+        let time = MS + number * 800_000;
+        [(time, what), (time + 1_000, What::Free { kfree: true, ptr })]
+    });
+    let mut events: Vec<(u64, What)> = leak(256, 64 << 20).into_iter().chain(wasted).collect();
+    events.sort_by_key(|(time, _)| *time);
+    let file = crafted(&scratch, Crafted::new(), events);
+    assert_eq!(kinds(&file), ["slab_growth", "waste"]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub struct Finding {
     pub share_percent: f64,
     /// The whole of which that is a share.
     pub share_of: &'static str,
-    /// The same, of growth at its rate over the whole recording: its bytes are old objects only. The largest comes first.
+    /// The same, of growth at its rate over the whole recording: its bytes are old objects only.
     pub at_stake_percent: f64,
     /// Bytes at stake; `null`: the finding is about time or events.
     pub bytes: Option<u64>,

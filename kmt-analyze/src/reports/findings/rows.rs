@@ -1,4 +1,4 @@
-//! Findings in the order of what is at stake, and totals.
+//! Findings in the order of their kinds, and totals.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ const FINDINGS_MAX: usize = 10;
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FindingRows {
-    /// Findings, the largest share at stake first; ten at most.
+    /// Findings: growth, the fastest first, then stalls, failures and waste; ten at most.
     pub findings: Vec<Finding>,
     /// The recording: its losses, length and kernel.
     pub recording: Recording,
@@ -33,12 +33,15 @@ pub struct FindingRows {
 pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     let view = context.view(Look::default());
     let (first, last) = context.selection.span(context.session);
-    let mut findings = growth::compute(&sources, last.saturating_sub(first), &view);
-    findings.extend(waste::compute(&sources, &view));
-    findings.extend(waits::compute(&sources, last.saturating_sub(first), &view));
-    findings.extend(failures::compute(&sources, &view));
-    findings.sort_by(|a, b| b.at_stake_percent.total_cmp(&a.at_stake_percent));
-    findings.truncate(FINDINGS_MAX);
+    let length = last.saturating_sub(first);
+    // Their shares are of different wholes, so that kinds are not compared. Growth goes by its rate.
+    let mut findings = growth::compute(&sources, length, &view);
+    findings.sort_by_key(|found| std::cmp::Reverse(found.bytes_per_second));
+    let mut others: Vec<Finding> = waits::compute(&sources, length, &view).into_iter().collect();
+    others.extend(failures::compute(&sources, &view));
+    others.extend(waste::compute(&sources, &view));
+    findings.truncate(FINDINGS_MAX.saturating_sub(others.len()));
+    findings.extend(others);
     FindingRows {
         findings,
         recording: recording(context.session),
