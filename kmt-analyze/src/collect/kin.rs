@@ -1,8 +1,9 @@
 //! Starts and exits of tasks, with their parents.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use super::collector::SumCollector;
+use super::collector::{Share, SumCollector};
 use super::sums::Sums;
 use crate::int_hash::IntHash;
 use crate::ledger::{Interests, Receiver, SideEvent};
@@ -12,13 +13,20 @@ use crate::stream::SideEventKind;
 const CLONE_THREAD: u64 = 0x0001_0000;
 
 /// Collects starts and exits of tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kin;
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Kin {
+    /// Processes of threads that the file lists, by thread.
+    pub processes: Arc<BTreeMap<i32, i32>>,
+}
 
 impl SumCollector for Kin {
     type Sums = TaskEvents;
 
     const INTERESTS: Interests = Interests::TASKS;
+
+    fn partition(&self, _: &Share) -> TaskEvents {
+        TaskEvents { processes: Arc::clone(&self.processes), ..TaskEvents::default() }
+    }
 }
 
 /// Start of a task.
@@ -40,6 +48,8 @@ pub struct TaskEvents {
     pub exits: HashMap<i32, u64, IntHash>,
     /// Number of starts.
     pub started: u64,
+    /// Processes of threads that were there before, by thread: the same in all parts.
+    pub processes: Arc<BTreeMap<i32, i32>>,
 }
 
 impl Receiver for TaskEvents {
@@ -72,18 +82,24 @@ impl TaskEvents {
         self.starts.get(&pid).is_none_or(|start| start.time <= *exit)
     }
 
-    /// The process that started a task: of a thread the parent of its first ancestor that is none. `None`: the task
-    /// was there before the window.
+    /// The task that started the process of a task; a thread of it may have. `None`: the process was there before the
+    /// window.
     pub fn parent(&self, pid: i32) -> Option<i32> {
-        let mut start = self.starts.get(&pid)?;
-        // Threads start threads; a chain of any length has the parent of its first one.
+        let start = self.starts.get(&self.process(pid)).filter(|start| !start.is_thread)?;
+        Some(start.parent)
+    }
+
+    /// The process of a thread; a process is its own.
+    pub fn process(&self, pid: i32) -> i32 {
+        let mut own = pid;
+        // Threads start threads.
         for _ in 0..DEPTH_MAX {
-            match self.starts.get(&start.parent).filter(|_| start.is_thread) {
-                Some(before) => start = before,
+            match self.starts.get(&own).filter(|start| start.is_thread) {
+                Some(start) => own = start.parent,
                 None => break,
             }
         }
-        Some(start.parent)
+        self.processes.get(&own).copied().unwrap_or(own)
     }
 }
 
@@ -128,6 +144,8 @@ mod tests {
         see(SideEventKind::TaskExit, 4, 60, [Some(60), None]);
         see(SideEventKind::NewTask, 5, 7, [Some(60), Some(0)]);
         assert_eq!([51, 52, 60, 9].map(|pid| events.parent(pid)), [Some(50), Some(50), Some(7), None]);
+        events.processes = Arc::new([(70, 7), (71, 7)].into());
+        assert_eq!([51, 52, 60, 9, 70, 71].map(|pid| events.process(pid)), [51, 51, 60, 9, 7, 7]);
         assert_eq!([51, 52, 60].map(|pid| events.has_exited(pid)), [true, false, false]);
         assert_eq!(events.started, 3);
     }

@@ -190,3 +190,90 @@ fn long_lives_of_other_tasks_do_not_make_the_window_too_short() {
     let rate = leaks["families"][0]["old_bytes_per_second"].as_u64().unwrap();
     assert!((2_400..2_700).contains(&rate), "{rate}: {first}\n{leaks:#}");
 }
+
+/// TIME_WAIT lasts 60 s: what it holds is not judged in a window of 40 s, and is in one of 120 s.
+#[test]
+fn what_the_kernel_keeps_for_a_known_time_is_judged_by_it() {
+    for (seconds, kept, verdict) in [(40, 0, "window_too_short"), (120, 0, "young"), (120, 5, "grows")] {
+        let mut trace = Trace::default();
+        for n in 0..seconds * 10 {
+            let time = n * 100_000;
+            let ptr = trace.alloc(time, "swapper-0", "inet_bind_bucket_create");
+            if time + 60_000_000 < seconds * 1_000_000 && (kept == 0 || n % kept != 0) {
+                trace.free(time + 60_000_000, "swapper-0", ptr);
+            }
+        }
+        let (leaks, first) = trace.turnover(seconds).leaks();
+        let verdict_seen = &row(&leaks, "inet_bind_bucket_create")["verdict"];
+        assert_eq!(verdict_seen, verdict, "{seconds} s: {first}\n{leaks:#}");
+    }
+    // The kernel collects no more than 1,024 neighbours of a table.
+    for (count, verdict) in [(1_000, "window_too_short"), (2_000, "grows")] {
+        let mut trace = Trace::default();
+        for n in 0..count {
+            trace.alloc(n * (40_000_000 / count), "ip-77", "___neigh_create");
+        }
+        let (leaks, first) = trace.turnover(40).leaks();
+        assert_eq!(row(&leaks, "___neigh_create")["verdict"], verdict, "{count}: {first}\n{leaks:#}");
+    }
+}
+
+#[test]
+fn two_leaks_at_one_call_site_are_named_with_their_shares() {
+    let mut trace = Trace::default();
+    for n in 0..400 {
+        let tasks = ["one-77", "one-77", "one-77", "two-78", "two-78"];
+        tasks.iter().for_each(|task| _ = trace.alloc(n * 100_000, task, "both"));
+    }
+    let (_, first) = trace.turnover(40).leaks();
+    assert!(first.contains(", 60 % by one-77, 40 % by two-78, at both."), "{first}");
+}
+
+#[test]
+fn threads_are_named_with_their_process() {
+    let mut trace = Trace::default();
+    trace.start(1, "shell-50", 900, "server", false);
+    (0..8).for_each(|thread| trace.start(2 + thread, "server-900", 901 + thread as u32, "server", true));
+    for n in 0..800 {
+        trace.alloc(100 + n * 50_000, &format!("server-{}", 901 + n % 8), "session_new");
+    }
+    let (leaks, first) = trace.turnover(40).leaks();
+    let makers = &leaks["families"][0]["makers"];
+    assert_eq!((&makers["threads"]["threads"], &makers["parent"]), (&8.into(), &Value::Null), "{leaks:#}");
+    assert!(first.contains(", by 8 threads of server-900, at session_new."), "{first}");
+}
+
+/// Forty objects at 0, 8, 16 and 24 s of 28 s: their rate is that of the periods between them.
+#[test]
+fn batches_at_both_ends_are_not_overstated() {
+    let mut trace = Trace::default();
+    for batch in 0..4 {
+        (0..40).for_each(|n| _ = trace.alloc(batch * 8_000_000 + n, "cron-77", "batch_new"));
+    }
+    let (leaks, first) = trace.turnover(28).leaks();
+    let row = row(&leaks, "batch_new");
+    assert_eq!(row["verdict"], "grows_in_batches", "{row:#}");
+    let rate = row["old_bytes_per_second"].as_f64().unwrap();
+    assert!((rate / 1_280.0 - 1.0).abs() < 0.05, "{rate}: {first}");
+    assert!(first.contains("/s: 40.0 KiB in 4 batches, 100 % by cron-77"), "{first}");
+}
+
+/// A blob of a security module for an inode is no inode, which would hold a dentry.
+#[test]
+fn blobs_of_inodes_pin_nothing() {
+    let mut trace = Trace::default();
+    let text = |what: &str, ptr: u64, name: &str| {
+        format!(
+            "kmem_cache_alloc: call_site={what}+0x1/0x20 ptr=ffff8881{ptr:08x} name={name} bytes_req=128 bytes_alloc=128 gfp_flags=GFP_KERNEL node=-1 accounted=false"
+        )
+    };
+    for n in 0..800u64 {
+        trace.event(n * 50_000, "app-77", &text("io_alloc_req", n * 512, "lsm_inode_cache"));
+        trace.event(n * 50_000 + 1, "app-77", &text("__d_alloc", n * 512 + 256, "dentry"));
+    }
+    let free = "kmem_cache_free: call_site=done+0x1/0x20 ptr=ffff888200000000 name=dentry";
+    trace.event(7, "app-77", free);
+    let (leaks, first) = trace.turnover(40).leaks();
+    let dentry = row(&leaks, "__d_alloc");
+    assert_eq!((&dentry["verdict"], &dentry["family"]), (&"reclaimable".into(), &Value::Null), "{first}");
+}

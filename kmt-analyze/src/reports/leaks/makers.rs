@@ -28,6 +28,18 @@ pub struct MakersRow {
     pub parent: Option<String>,
     /// Tasks that have exited; `null`: not recorded.
     pub exited: Option<usize>,
+    /// Threads of one process that allocated at least half of the objects; `null`: they are of none.
+    pub threads: Option<ThreadsRow>,
+}
+
+/// Threads of a process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ThreadsRow {
+    /// Number of threads.
+    pub threads: usize,
+    /// Name and id of the process.
+    pub process: String,
 }
 
 /// Tasks that started and are still allocated, if their number grows.
@@ -81,9 +93,13 @@ pub(super) fn makers(
     let all: u64 = by_name.values().sum();
     let most = by_name.into_iter().max_by_key(|(_, count)| *count);
     let is_most = |count: u64| count.saturating_mul(100) >= all.saturating_mul(NAME_PERCENT_MIN);
-    let parent = match Maker::of(survival, kin) {
-        Maker::ChildrenOf(parent) => Some(labels.task(parent)),
-        _ => None,
+    let (parent, threads) = match Maker::of(survival, kin) {
+        Maker::ChildrenOf(parent) => (Some(labels.task(parent)), None),
+        Maker::ThreadsOf(process) => {
+            let threads = survival.tasks().filter(|(pid, _)| kin.process(*pid) == process).count();
+            (None, Some(ThreadsRow { threads, process: labels.task(process) }))
+        }
+        _ => (None, None),
     };
     let exited = survival.tasks().filter(|(pid, _)| kin.has_exited(*pid)).count();
     MakersRow {
@@ -91,6 +107,7 @@ pub(super) fn makers(
         name: most.filter(|(_, count)| is_most(*count)).map(|(name, _)| name),
         parent,
         exited: exits.then_some(exited),
+        threads,
     }
 }
 

@@ -13,6 +13,9 @@ mod text_tables;
 pub use rows::{LeakRows, LeakTables};
 pub use sentence::{growth_sentence, page_growth_sentence};
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use crate::collect::{Calls, Collectors, Growth, Handle, Kin};
@@ -25,6 +28,7 @@ use crate::reports::common::basis::{Input, too_lossy};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
+use crate::trace::session::Session;
 
 /// Objects and pages that are still allocated.
 #[derive(Debug, Default, clap::Args)]
@@ -76,7 +80,7 @@ impl Report for Leaks {
         let growth = Growth::new(first, last, until).without(until::of_recorder(session));
         LeaksHandles {
             growth: collectors.add(growth),
-            kin: collectors.add(Kin),
+            kin: collectors.add(Kin { processes: Arc::new(processes(session)) }),
             calls: stacks::may_exist(session).then(|| collectors.add(Calls { until })),
             until,
         }
@@ -96,4 +100,11 @@ impl Report for Leaks {
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &LeakRows, view: &View) -> Screen {
         text::screen(rows, view)
     }
+}
+
+/// Processes of threads that the file lists, by thread.
+fn processes(session: &Session<'_>) -> BTreeMap<i32, i32> {
+    let threads =
+        session.trace.metadata().tasks.iter().filter(|task| task.tgid != 0 && task.tgid != task.pid);
+    threads.map(|task| (task.pid, task.tgid)).collect()
 }

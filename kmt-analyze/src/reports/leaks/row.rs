@@ -41,7 +41,7 @@ pub struct LeakRow {
     pub survivors: u64,
     /// Bytes of the survivors.
     pub bytes: u64,
-    /// Survivors older than `old_age`.
+    /// Survivors older than `old_age`, of `judged_task` and after a first burst.
     pub old_survivors: u64,
     /// Bytes of the old survivors.
     pub old_bytes: u64,
@@ -51,6 +51,11 @@ pub struct LeakRow {
     pub old_age: u64,
     /// Allocations in the steps in which old survivors can have been allocated.
     pub allocations_of_that_age: u64,
+    /// The first of the steps whose survivors are judged, of 32, and the one after the last; what is allocated later is too
+    /// young, what is allocated before is a first burst.
+    pub judged_steps: [usize; 2],
+    /// Task whose survivors alone are judged: those of others fill the call site, or live long; `null`: all are.
+    pub judged_task: Option<i32>,
     /// Steps with old survivors.
     pub steps_with_survivors: usize,
     /// Steps in which old survivors can have been allocated.
@@ -187,6 +192,8 @@ impl RowMaker<'_, '_, '_> {
             old_bytes_per_second: per_second(e, old_bytes, self.length),
             old_age: e.old_age,
             allocations_of_that_age: e.old_births,
+            judged_steps: [e.part.from, e.part.to],
+            judged_task: e.part.task,
             steps_with_survivors: e.steps.0,
             steps: e.steps.1,
             first_half: e.halves.0,

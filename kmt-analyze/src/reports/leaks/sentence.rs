@@ -20,7 +20,7 @@ const MANY: u64 = 10;
 pub fn growth_sentence(family: &FamilyPart, window: u64, view: &View) -> String {
     let Some(leader) = family.table.rows.first() else { return String::new() };
     let (bytes, per_second) = (family.bytes, family.bytes_per_second);
-    let grew = format!("{}{}", amount(bytes, per_second, window, view), course(leader, view));
+    let grew = amount(leader, (bytes, per_second), window, view);
     let of_pages = rate(family.pages.bytes_per_second, view);
     // The larger part first.
     let (what, pages) = match family.pages.rows {
@@ -31,7 +31,7 @@ pub fn growth_sentence(family: &FamilyPart, window: u64, view: &View) -> String 
         _ => ("Slab memory grew by".to_owned(), format!(" Pages grew with it by {of_pages}.")),
     };
     if let Some(tasks) = &family.tasks {
-        return format!("{what} {grew}, with {}.{pages}", of_tasks(tasks, family.holder.as_ref()));
+        return format!("{what} {grew}, with {}.{pages}", of_tasks(tasks, family.holders.first()));
     }
     format!(
         "{what} {grew}{}, at {}{}.{pages}",
@@ -57,10 +57,14 @@ fn of_tasks(tasks: &TasksRow, most: Option<&(String, u64)>) -> String {
 /// The tasks that made a family: one that did most, or many with what they have in common.
 fn by_makers(family: &FamilyPart, bytes: u64) -> String {
     let makers = &family.makers;
-    let held = family.holder.as_ref().map(|(task, bytes)| (task.as_str(), *bytes));
-    let has_most = held.is_some_and(|(_, most)| most.saturating_mul(2) >= bytes);
+    let held: Vec<(&str, u64)> = family.holders.iter().map(|(task, bytes)| (task.as_str(), *bytes)).collect();
+    let has_most =
+        held.first().is_some_and(|(_, most)| most.saturating_mul(2) >= bytes) || two(&held, bytes).is_some();
+    if let Some(threads) = makers.threads.as_ref().filter(|_| !has_most) {
+        return format!(", by {} threads of {}", count(threads.threads as u64), threads.process);
+    }
     if has_most || (makers.name.is_none() && makers.parent.is_none()) {
-        return by(held, bytes, makers.tasks);
+        return by(&held, bytes, makers.tasks);
     }
     let are_short = makers.exited.is_some_and(|exited| exited * 5 >= makers.tasks * 4);
     let kind = if are_short { "short-lived " } else { "" };
@@ -71,16 +75,16 @@ fn by_makers(family: &FamilyPart, bytes: u64) -> String {
 
 /// Growth of pages: of a call site where stacks were recorded, else of a kind.
 pub fn page_growth_sentence(row: &LeakRow, window: u64, view: &View) -> String {
-    let held = row.holders.first().map(|most| (most.task.as_str(), most.old_survivors));
+    let held: Vec<(&str, u64)> =
+        row.holders.iter().take(2).map(|held| (held.task.as_str(), held.old_survivors)).collect();
     let at = match row.call_site {
         Some(_) => format!("at {}{}", function_of(&row.symbol), through(row)),
         None => format!("as {} ({})", row.symbol, row.cache),
     };
     format!(
-        "Pages grew by {}{}{}, {at}.",
-        amount(row.old_bytes, row.old_bytes_per_second, window, view),
-        course(row, view),
-        by(held, row.old_survivors, row.old_holders_total),
+        "Pages grew by {}{}, {at}.",
+        amount(row, (row.old_bytes, row.old_bytes_per_second), window, view),
+        by(&held, row.old_survivors, row.old_holders_total),
     )
 }
 
@@ -90,31 +94,41 @@ pub fn rate(bytes_per_second: u64, view: &View) -> String {
     format!("{}{per}", view.bytes(bytes_per_second))
 }
 
-/// Rate, amount, and the time that it took: the part of the window that can be judged, since growth began.
-fn amount(bytes: u64, per_second: u64, window: u64, view: &View) -> String {
+/// Rate and amount; of batches their number, else the time that it took: the part of the window that can be judged, since
+/// growth began.
+fn amount(row: &LeakRow, (bytes, per_second): (u64, u64), window: u64, view: &View) -> String {
+    let (rate, bytes_said) = (rate(per_second, view), view.bytes(bytes));
+    if row.verdict == Verdict::Batches {
+        return format!("{rate}: {bytes_said} in {} batches", row.batches);
+    }
     let length = u128::from(bytes) * 1_000_000_000 / u128::from(per_second.max(1));
     let length = u64::try_from(length).unwrap_or(window).min(window);
-    format!("{}: {} in {}", rate(per_second, view), view.bytes(bytes), view.duration(length))
+    let since = row.since.map_or(String::new(), |since| format!(" since {}", view.time(since)));
+    format!("{rate}: {bytes_said} in {}{since}", view.duration(length))
 }
 
-/// Begin of growth, if it is within the window, or the number of batches.
-fn course(row: &LeakRow, view: &View) -> String {
-    match row.since {
-        _ if row.verdict == Verdict::Batches => format!(" in {} batches", row.batches),
-        Some(since) => format!(" since {}", view.time(since)),
-        None => String::new(),
-    }
+/// Share of the memory from which two tasks together are named, in percent.
+const TWO_PERCENT_MIN: u64 = 80;
+
+/// Two tasks that hold nearly all: two leaks at one call site.
+fn two<'h>(held: &[(&'h str, u64)], whole: u64) -> Option<[(&'h str, u64); 2]> {
+    let [one, two] = *held else { return None };
+    let together = one.1.saturating_add(two.1).saturating_mul(100);
+    let are_both = two.1.saturating_mul(MANY) >= whole && together >= whole.saturating_mul(TWO_PERCENT_MIN);
+    are_both.then_some([one, two])
 }
 
-/// The task that holds most, in words.
-fn by(held: Option<(&str, u64)>, whole: u64, tasks: usize) -> String {
-    match held {
+/// The tasks that hold most, in words.
+fn by(held: &[(&str, u64)], whole: u64, tasks: usize) -> String {
+    let said = |(task, bytes): (&str, u64)| format!(", {} by {task}", share(bytes, whole));
+    match (held, two(held, whole)) {
+        (_, Some(both)) => both.map(said).concat(),
         // One of many is no answer.
-        Some((_, most)) if most.saturating_mul(MANY) < whole => {
-            format!(", by {} tasks, at most {} each", count(tasks as u64), share(most, whole))
+        ([(_, most), ..], _) if most.saturating_mul(MANY) < whole => {
+            format!(", by {} tasks, at most {} each", count(tasks as u64), share(*most, whole))
         }
-        Some((task, most)) => format!(", {} by {task}", share(most, whole)),
-        None => String::new(),
+        ([one, ..], _) => said(*one),
+        ([], _) => String::new(),
     }
 }
 
@@ -132,7 +146,7 @@ fn through(row: &LeakRow) -> String {
 mod tests {
     use super::*;
     use crate::render::look::Look;
-    use crate::reports::leaks::makers::MakersRow;
+    use crate::reports::leaks::makers::{MakersRow, ThreadsRow};
     use crate::reports::leaks::row::{HolderRow, LeakSum, StackRow};
     use crate::reports::leaks::text_parts::LeakTable;
 
@@ -158,7 +172,7 @@ mod tests {
         let mut family = FamilyPart {
             bytes: 16_465_920,
             bytes_per_second: 548_864,
-            holder: Some(("python3-21782".into(), 16_301_260)),
+            holders: vec![("python3-21782".into(), 16_301_260)],
             makers: MakersRow { tasks: 57, ..MakersRow::default() },
             ..FamilyPart::default()
         };
@@ -179,7 +193,7 @@ mod tests {
     #[test]
     fn what_is_unknown_is_left_out() {
         let sentence = family(|family, leader| {
-            family.holder = None;
+            family.holders.clear();
             leader.stacks.clear();
         });
         assert_eq!(sentence, "Slab memory grew by 536 KiB/s: 15.7 MiB in 30.00 s, at alloc_pipe_info.");
@@ -193,14 +207,24 @@ mod tests {
         let late = family(|_, leader| leader.since = Some(5_500_000_000));
         assert!(late.contains("15.7 MiB in 30.00 s since +4.500, 99 % by"), "{late}");
         let batches = family(|_, leader| (leader.verdict, leader.batches) = (Verdict::Batches, 4));
-        assert!(batches.contains("in 30.00 s in 4 batches, 99 %"), "{batches}");
-        let many = family(|family, _| family.holder = Some(("sh-1".into(), 500_000)));
+        assert!(batches.contains("15.7 MiB in 4 batches, 99 %"), "{batches}");
+        let many = family(|family, _| family.holders = vec![("sh-1".into(), 500_000)]);
         assert!(many.contains(", by 57 tasks, at most 3.0 % each, at alloc_pipe_info"), "{many}");
         let children = family(|family, _| {
-            family.holder = Some(("wkr-1".into(), 500_000));
+            family.holders = vec![("wkr-1".into(), 500_000)];
             let (name, parent) = (Some("wkr".to_owned()), Some("sh-4711".to_owned()));
-            family.makers = MakersRow { tasks: 247, name, parent, exited: Some(240) };
+            family.makers = MakersRow { tasks: 247, name, parent, exited: Some(240), threads: None };
         });
+        let two = family(|family, _| {
+            family.holders = vec![("a-1".into(), 9_000_000), ("b-2".into(), 7_000_000)];
+        });
+        assert!(two.contains(", 55 % by a-1, 43 % by b-2, at alloc_pipe_info"), "{two}");
+        let threads = family(|family, _| {
+            family.holders = vec![("wkr-1".into(), 2_000_000), ("wkr-2".into(), 2_000_000)];
+            let threads = Some(ThreadsRow { threads: 8, process: "wkr-1".into() });
+            family.makers = MakersRow { tasks: 9, threads, ..MakersRow::default() };
+        });
+        assert!(threads.contains(", by 8 threads of wkr-1, at alloc_pipe_info"), "{threads}");
         let said = ", by 247 short-lived tasks named wkr, children of sh-4711, at alloc_pipe_info";
         assert!(children.contains(said), "{children}");
     }

@@ -6,7 +6,6 @@ use super::shares::shares;
 use crate::collect::growth::StepCounts;
 use crate::reports::analysis::leaks::families::Family;
 use crate::reports::analysis::leaks::judged::Judged;
-use crate::reports::analysis::leaks::makers::holder;
 use crate::reports::analysis::leaks::verdict::Verdict;
 
 /// Rows as the screen groups them.
@@ -68,8 +67,8 @@ pub struct FamilyPart {
     pub bytes: u64,
     /// The same per second, or per 10^9 ticks.
     pub bytes_per_second: u64,
-    /// The task with most of the leader's objects, and its share of the old bytes of all call sites.
-    pub holder: Option<(String, u64)>,
+    /// The tasks with most of the leader's objects, two at most, and their shares of the old bytes of all call sites.
+    pub holders: Vec<(String, u64)>,
     /// Tasks that allocated objects of the leader.
     pub makers: MakersRow,
     /// Pages that grow with it.
@@ -96,9 +95,6 @@ const VERDICTS: [Verdict; 10] = [
 
 /// Verdicts of memory that cannot be judged.
 const NO_VERDICT: [Verdict; 3] = [Verdict::ImpliedFrees, Verdict::TooShort, Verdict::Uncertain];
-
-/// A window of this many lifetimes can judge: old is beyond three, and a quarter is left for old objects.
-const WINDOW_OF_LIFETIMES: u64 = 4;
 
 /// Groups rows of slab objects, of pages by call site, and of pages by kind.
 pub(super) fn text_parts(
@@ -172,22 +168,30 @@ fn family_parts(
             table: table(maker, &family.rows, shown),
             bytes: family.bytes,
             bytes_per_second: family.per_second,
-            holder: holder_of(family).map(|(pid, bytes)| (maker.labels.task(pid), bytes)),
+            holders: holders_of(family)
+                .into_iter()
+                .map(|(pid, bytes)| (maker.labels.task(pid), bytes))
+                .collect(),
             has_pinned: family.rows.iter().any(|row| !row.evidence.verdict.is_growth()),
         };
     families.iter().zip(found).zip(shares(&sizes, limit)).enumerate().map(family).collect()
 }
 
-/// The task with most objects of the leader, and its share of the old bytes of all call sites.
-fn holder_of(family: &Family<'_>) -> Option<(i32, u64)> {
-    let (pid, _) = holder(&family.rows.first()?.growing)?;
-    let of_row = |row: &&Judged<'_>| {
-        let old = row.growing.task(pid).map(StepCounts::sum)?;
-        // Objects of one call site have one size.
-        let bytes = u128::from(row.evidence.old_amount) * u128::from(old);
-        u64::try_from(bytes / u128::from(row.evidence.old.max(1))).ok()
+/// Tasks with most objects of the leader, two at most, and their shares of the old bytes of all call sites.
+fn holders_of(family: &Family<'_>) -> Vec<(i32, u64)> {
+    let Some(leader) = family.rows.first() else { return Vec::new() };
+    let mut tasks: Vec<(i32, u64)> = leader.growing.tasks().map(|(pid, steps)| (pid, steps.sum())).collect();
+    tasks.sort_by_key(|&(pid, count)| (std::cmp::Reverse(count), pid));
+    let bytes = |pid: i32| {
+        let of_row = |row: &&Judged<'_>| {
+            let old = row.growing.task(pid).map(StepCounts::sum)?;
+            // Objects of one call site have one size.
+            let bytes = u128::from(row.evidence.old_amount) * u128::from(old);
+            u64::try_from(bytes / u128::from(row.evidence.old.max(1))).ok()
+        };
+        family.rows.iter().filter_map(of_row).fold(0, u64::saturating_add)
     };
-    Some((pid, family.rows.iter().filter_map(of_row).fold(0, u64::saturating_add)))
+    tasks.iter().take(2).map(|&(pid, _)| (pid, bytes(pid))).collect()
 }
 
 /// Call sites in no family: all verdicts get alike many rows.
@@ -210,10 +214,6 @@ fn table(maker: &RowMaker<'_, '_, '_>, rows: &[&Judged<'_>], limit: usize) -> Le
 
 /// Length of a window that can judge all of these rows, as far as their lifetimes are known.
 fn window_needed(rows: &[&Judged<'_>]) -> u64 {
-    let ages = |row: &&Judged<'_>| {
-        [&row.survival.lifetimes, &row.survival.implied_free_ages].map(|ages| ages.quantile(990).unwrap_or(0))
-    };
     let certain = rows.iter().filter(|row| row.evidence.verdict != Verdict::Uncertain);
-    let longest = certain.flat_map(ages).max().unwrap_or(0);
-    longest.saturating_mul(WINDOW_OF_LIFETIMES)
+    certain.map(|row| row.evidence.window_needed).max().unwrap_or(0)
 }

@@ -38,8 +38,8 @@ pub fn is_excused(case: &Case<'_>, judged: &Judged<'_>, rows: &[Judged<'_>]) -> 
         "frees_unseen" => {
             let are_few = evidence.old * 20 < evidence.births;
             let is_bulk = matches!(text(judged, "cache"), "skbuff_head_cache" | "maple_node");
-            let is_by_rcu =
-                matches!(function, "kernfs_fop_open" | "kernfs_get_open_node") && evidence.freed == 0;
+            let is_by_rcu = matches!(function, "kernfs_fop_open" | "kernfs_get_open_node")
+                && evidence.freed * 20 <= evidence.freed + evidence.implied_frees + evidence.survivors;
             is_by_rcu
                 || are_few && (is_bulk || lack_events(evidence.freed, evidence.implied_frees))
                 || most_live(case, judged) * 2 < evidence.survivors

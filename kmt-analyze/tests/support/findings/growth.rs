@@ -8,7 +8,7 @@ use super::super::files::json;
 use super::super::model::Lived;
 use super::excuses::is_excused;
 use super::seen::hex;
-use super::survival::{Evidence, Kind, Window};
+use super::survival::{Evidence, Kind, Part, Window};
 use super::{Case, grouped, percent, slabinfo};
 
 /// A row of `leaks` with the numbers that it has to have.
@@ -48,9 +48,13 @@ fn is_large(bytes: u64, live: u64) -> bool {
 fn judged<'r>(case: &Case<'_>, row: &'r Value, lives: Vec<&Lived>, window: Window) -> Judged<'r> {
     let kind = Kind { window, lives };
     let number = |key: &str| row[key].as_u64().unwrap();
-    let steps = number("steps") as usize;
-    assert!(kind.steps().contains(&steps), "{}: {:?} steps: {row}", case.name, kind.steps());
-    let evidence = kind.evidence(steps);
+    let step = |at: usize| row["judged_steps"][at].as_u64().unwrap() as usize;
+    let part = Part { steps: step(0)..step(1), task: row["judged_task"].as_i64() };
+    // One task among others that live long is judged from the longest of their lives on.
+    let is_usual = kind.steps().contains(&part.steps.end) || part.task.is_some();
+    assert!(is_usual, "{}: {:?} steps: {row}", case.name, kind.steps());
+    assert_eq!(number("steps") as usize, part.steps.len(), "{row}");
+    let evidence = kind.evidence(&part);
     let (first, second) = evidence.halves();
     for (key, value) in [
         ("survivors", evidence.survivors),
@@ -127,13 +131,12 @@ fn family_is_found(case: &Case<'_>, family: &[&Judged<'_>], (bytes, live): (u64,
     let held = family.iter().map(|judged| judged.evidence.tasks.get(&pid).map_or(0, |task| task.1)).sum();
     // Members of the family are of the leader's task.
     for judged in family.iter().filter(|judged| !std::ptr::eq(**judged, leader)) {
-        let theirs = judged.evidence.tasks.get(&pid).map_or(0, |task| task.0);
-        assert!(theirs * 2 >= judged.evidence.survivors, "{name}: {pid}: {}", judged.row);
+        let theirs = judged.evidence.tasks.get(&pid).map_or(0, |task| task.1);
+        assert!(theirs * 2 >= judged.evidence.old_bytes, "{name}: {pid}: {}", judged.row);
     }
     let per_second = family.iter().map(|judged| judged.per_second(window)).sum();
     growth_is(case, found, (bytes, per_second, live), window);
-    let tasks = leader.evidence.tasks.len();
-    who_is(case, found, (pid, held, bytes), tasks);
+    who_is(case, found, (pid, held, bytes), leader.evidence.holders());
     let place = found["sentence"].as_str().unwrap().rsplit_once(", at ").unwrap().1;
     assert_eq!(place.split([' ', '.']).next(), function.split('.').next(), "{name}: {found:#}");
 }
@@ -232,7 +235,7 @@ fn page_finding(case: &Case<'_>, most: Option<&Judged<'_>>, window: Window) {
     let (Some(found), Some(judged)) = (found, most) else { return };
     growth_is(case, found, (bytes, judged.per_second(window), live), window);
     let (pid, tasks) = (judged.evidence.holder(), &judged.evidence.tasks);
-    who_is(case, found, (pid, tasks[&pid].0, judged.evidence.survivors), tasks.len());
+    who_is(case, found, (pid, tasks[&pid].1, bytes), judged.evidence.holders());
     let symbol = judged.row["symbol"].as_str().unwrap();
     let place = match judged.row["call_site"].is_null() {
         true => format!("as {symbol} ({}).", judged.row["cache"].as_str().unwrap()),

@@ -1,7 +1,7 @@
 //! Survivors of one call site or one kind of pages, from their lives alone: the rules of docs/guide/growth.md.
 
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use super::super::model::Lived;
 
@@ -47,6 +47,15 @@ pub struct Evidence {
     pub implied_frees: u64,
     /// Survivors of each task, and bytes of its old ones.
     pub tasks: HashMap<i64, (u64, u64)>,
+    /// Where the old steps end.
+    until: usize,
+}
+
+/// Survivors that are judged: of these steps, and of one task.
+#[derive(Clone)]
+pub struct Part {
+    pub steps: Range<usize>,
+    pub task: Option<i64>,
 }
 
 impl Kind<'_> {
@@ -77,12 +86,15 @@ impl Kind<'_> {
         steps(usual + usual / 60)..=steps(usual - usual / 60)
     }
 
-    pub fn evidence(&self, steps: usize) -> Evidence {
-        let mut all = Evidence { steps, by_step: vec![0; steps], ..Evidence::default() };
+    pub fn evidence(&self, part: &Part) -> Evidence {
+        let (first, steps) = (part.steps.start, part.steps.len());
+        let by_step = vec![0; steps];
+        let mut all = Evidence { steps, by_step, until: part.steps.end, ..Evidence::default() };
         for life in &self.lives {
             let step = self.window.place(life.born);
-            let is_old = step < steps;
-            all.births += if is_old { life.count } else { 0 };
+            let is_then = part.steps.contains(&step);
+            let is_old = is_then && part.task.is_none_or(|task| task == life.pid);
+            all.births += if is_then { life.count } else { 0 };
             match life.end {
                 Some((_, true)) => all.freed += 1,
                 Some((_, false)) => all.implied_frees += life.count,
@@ -96,7 +108,7 @@ impl Kind<'_> {
                         task.1 += life.bytes;
                         all.old += life.count;
                         all.old_bytes += life.bytes;
-                        all.by_step[step] += life.count;
+                        all.by_step[step - first] += life.count;
                     }
                 }
             }
@@ -122,16 +134,34 @@ impl Evidence {
 
     /// Old bytes by second since growth began.
     pub fn per_second(&self, amount: u64, window: Window, began: Option<u64>) -> u64 {
-        let old_age = (STEPS - self.steps as u64) * window.step();
+        if self.grows_in_batches() && self.busy() * 2 < self.steps {
+            return self.per_second_of_batches(amount, window);
+        }
+        let old_age = (STEPS - self.until as u64) * window.step();
         let before = began.map_or(0, |step| step * (window.length / STEPS));
         let length = window.length.saturating_sub(old_age).saturating_sub(before).max(1);
         (u128::from(amount) * 1_000_000_000 / u128::from(length)) as u64
     }
 
-    /// The task with most survivors.
+    /// Whole periods, from the first batch to the last.
+    fn per_second_of_batches(&self, amount: u64, window: Window) -> u64 {
+        let batches = self.batches();
+        let (first, last) = (batches[0][0], batches.last().unwrap());
+        let before: u64 = self.by_step[..last[0]].iter().sum();
+        let bytes = u128::from(amount) * u128::from(before) / u128::from(self.old);
+        let length = (window.length / STEPS) * (last[0] - first) as u64;
+        (bytes * 1_000_000_000 / u128::from(length.max(1))) as u64
+    }
+
+    /// The task with most old survivors.
     pub fn holder(&self) -> i64 {
-        let most = self.tasks.iter().max_by_key(|(pid, (count, _))| (*count, -**pid));
+        let most = self.tasks.iter().max_by_key(|(pid, (_, bytes))| (*bytes, -**pid));
         *most.unwrap().0
+    }
+
+    /// Tasks with old survivors.
+    pub fn holders(&self) -> usize {
+        self.tasks.values().filter(|(_, bytes)| *bytes > 0).count()
     }
 
     /// True if the rule of growth is met, whatever else explains it.
@@ -155,10 +185,15 @@ impl Evidence {
             && early * 3 >= late
     }
 
+    /// Runs of steps with old survivors, with pauses of two steps.
+    fn batches(&self) -> Vec<Vec<usize>> {
+        let busy: Vec<usize> = (0..self.steps).filter(|&step| self.by_step[step] > 0).collect();
+        busy.chunk_by(|a, b| b - a <= 2).map(<[usize]>::to_vec).collect()
+    }
+
     /// Three or more batches of similar size with pauses of two steps, the last one recent.
     fn grows_in_batches(&self) -> bool {
-        let busy: Vec<usize> = (0..self.steps).filter(|&step| self.by_step[step] > 0).collect();
-        let batches: Vec<&[usize]> = busy.chunk_by(|a, b| b - a <= 2).collect();
+        let batches = self.batches();
         let sizes: Vec<u64> =
             batches.iter().map(|batch| batch.iter().map(|&step| self.by_step[step]).sum()).collect();
         let most = sizes.iter().max().copied().unwrap_or(0);

@@ -8,6 +8,7 @@
 use super::part::{AGE_FACTOR, Part};
 use super::verdict::Verdict;
 use crate::collect::growth::{Numbers, STEPS, StepCounts, SurvivorSums};
+use crate::collect::histogram::Histogram;
 
 /// Numbers that a verdict rests on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,6 +30,8 @@ pub struct Evidence {
     pub halves: (u64, u64),
     /// The age beyond which an object counts as old, in the clock's unit.
     pub old_age: u64,
+    /// Length of a window that can judge, in the clock's unit.
+    pub window_needed: u64,
     /// Frees with an event, and implied frees, in the window.
     pub freed: (u64, u64),
     /// Survivors that cross a loss.
@@ -39,6 +42,8 @@ pub struct Evidence {
     pub part: Part,
     /// Number of batches of steps with old survivors.
     pub batches: usize,
+    /// Of batches: steps from the first to the last, and old objects without those of the last.
+    pub paced: Option<(usize, u64)>,
     /// True for three or more batches of similar size, the last one recent.
     pub comes_in_batches: bool,
     /// True if nearly all steps have about as many old survivors.
@@ -53,13 +58,23 @@ const ENDS_MIN: u64 = 16;
 const UNSEEN_PERCENT: u64 = 5;
 /// Share of their births that old survivors have to be, in percent, where frees have no event.
 const UNSEEN_OLD_PERCENT_MIN: u64 = 5;
+/// Share of objects with a free event up to which they count as handed to kfree_rcu, in percent: where it has no page for a
+/// batch, it frees object by object (mm/slab_common.c; 6 of 4,470 on a loaded 6.18).
+const RCU_EVENTS_PERCENT_MAX: u64 = 5;
+/// Fewest objects that show whether steps have about as many: 21 in ten steps look so by chance.
+const EVEN_MIN: u64 = 32;
+/// Part of a known lifetime by which the kernel may be late.
+const LATE_PART: u64 = 8;
 /// Last steps of a window: objects allocated in them are young by any measure.
 pub const YOUNG_STEPS: usize = STEPS / 8;
 
 impl Evidence {
-    /// Numbers of a survival, without a verdict; `step` is the length of a step.
-    pub fn of(survival: &SurvivorSums, step: u64) -> Self {
-        Self::of_part(survival, step, Part { to: old_steps(survival, step, AGE_FACTOR), ..Part::default() })
+    /// Numbers of a survival, without a verdict; `step` is the length of a step, `kept` how long the kernel is known to keep
+    /// such objects, or 0.
+    pub fn of(survival: &SurvivorSums, step: u64, kept: u64) -> Self {
+        let age = old_age(survival, kept);
+        let part = Part { to: old_steps(age, step), ..Part::default() };
+        Self { window_needed: window_needed(age), ..Self::of_part(survival, step, part) }
     }
 
     /// The same, of a part of its survivors.
@@ -90,11 +105,13 @@ impl Evidence {
             steps: (old_part.iter().filter(|&&n| n > 0).count(), old_part.len()),
             halves: (sum(halves.0), sum(halves.1)),
             old_age: ((STEPS - part.to) as u64).saturating_mul(step.max(1)),
+            window_needed: 0,
             freed: (survival.lifetimes.count(), survival.implied_frees),
             uncertain: survival.uncertain,
             began: began(old_part),
             part,
             batches: batches(old_part).len(),
+            paced: paced(old_part),
             comes_in_batches: comes_in_batches(old_part),
             is_even: is_even(old_part),
         }
@@ -111,6 +128,13 @@ impl Evidence {
     /// True if frees without an event, which may be detected late or never, can explain these survivors.
     pub fn may_be_implied_frees(&self) -> bool {
         self.old * 100 < self.old_births * UNSEEN_OLD_PERCENT_MIN
+    }
+
+    /// True if hardly any object of this kind ended by a free with an event.
+    pub fn is_hardly_freed_by_event(&self) -> bool {
+        let (freed, implied_frees) = self.freed;
+        let all = freed.saturating_add(implied_frees).saturating_add(self.survivors);
+        freed.saturating_mul(100) <= all.saturating_mul(RCU_EVENTS_PERCENT_MAX)
     }
 
     /// True if the share of frees without an event is large enough to explain survivors.
@@ -137,33 +161,43 @@ impl Evidence {
     }
 }
 
-/// Steps in which old survivors can have been allocated: what is as old is older than others of their kind get, by a
-/// factor. `step` is the length of a step.
-pub fn old_steps(survival: &SurvivorSums, step: u64, factor: u64) -> usize {
-    let step = step.max(1);
-    let freed = survival.lifetimes.count();
-    // A free without an event is detected when the memory is used again: younger objects may be free already.
-    let found_out =
-        Some(&survival.implied_free_ages).filter(|_| frees_lack_events(freed, survival.implied_frees));
-    let usual = if factor > 1 {
-        let freed = survival.lifetimes.quantile(990);
-        freed.max(found_out.and_then(|ages| ages.quantile(990)))
-    } else {
-        survival.lifetimes.max().max(found_out.and_then(|ages| ages.quantile(1000)))
-    };
-    // The steps at the end that cover this age are left out.
-    let young = (usual.unwrap_or(0).saturating_mul(factor) / step).saturating_add(1).max(YOUNG_STEPS as u64);
+/// Age from which an object is old. A known lifetime needs no factor, only room for late timers, unless others live longer.
+pub fn old_age(survival: &SurvivorSums, kept: u64) -> u64 {
+    let usual = usual_age(survival, |ages| ages.quantile(990));
+    let known = kept.saturating_add(kept / LATE_PART);
+    if kept > 0 && usual <= known { known } else { usual.saturating_mul(AGE_FACTOR) }
+}
+
+/// An age that others of the kind get. A free without an event is detected when the memory is used again: younger objects
+/// may be free already.
+pub fn usual_age(survival: &SurvivorSums, of: impl Fn(&Histogram) -> Option<u64>) -> u64 {
+    let found_out = of(&survival.implied_free_ages)
+        .filter(|_| frees_lack_events(survival.lifetimes.count(), survival.implied_frees));
+    of(&survival.lifetimes).max(found_out).unwrap_or(0)
+}
+
+/// Steps whose objects are older than that: those at the end that cover the age are left out.
+pub fn old_steps(age: u64, step: u64) -> usize {
+    let young = (age / step.max(1)).saturating_add(1).max(YOUNG_STEPS as u64);
     STEPS.saturating_sub(usize::try_from(young).unwrap_or(STEPS))
 }
 
-/// True if each step has about as many: memory that is free and not reused is left at random. Two steps may have more.
+/// Length of a window in which a quarter of the steps is older than that.
+fn window_needed(age: u64) -> u64 {
+    let young = (STEPS - STEPS / 4 - 1) as u128;
+    u64::try_from(u128::from(age) * STEPS as u128 / young).unwrap_or(u64::MAX)
+}
+
+/// True if each step has about as many: memory that is free and not reused is left at random. Two steps may have more, and
+/// one in sixteen, with one more, fewer.
 fn is_even(old: &[u64]) -> bool {
     let mut sorted = old.to_vec();
     sorted.sort_unstable();
-    let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
+    let of = |at: usize| sorted.get(at).copied().unwrap_or(0);
+    let (least, median) = (of(1 + sorted.len() / 16), of(sorted.len() / 2));
     let most = sorted.iter().rev().nth(2).copied().unwrap_or(0);
-    let empty = sorted.iter().filter(|&&count| count == 0).count();
-    empty <= 1 + old.len() / 16 && most <= median.saturating_mul(2)
+    let is_enough = sorted.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)) >= EVEN_MIN;
+    is_enough && least.saturating_mul(2) >= median && most <= median.saturating_mul(2)
 }
 
 /// True if the share of frees without an event is large enough to explain survivors.
@@ -185,6 +219,14 @@ fn batches(old: &[u64]) -> Vec<(usize, u64)> {
         }
     }
     out.into_iter().map(|(first, _, sum)| (first, sum)).collect()
+}
+
+/// Steps from the first batch to the last, and objects of all but the last: whole periods.
+fn paced(old: &[u64]) -> Option<(usize, u64)> {
+    let batches = batches(old);
+    let (first, last) = (batches.first()?, batches.last()?);
+    let before_last = batches.iter().rev().skip(1).fold(0u64, |sum, batch| sum.saturating_add(batch.1));
+    (last.0 > first.0).then_some((last.0 - first.0, before_last))
 }
 
 /// Step in which steady growth began that continued to the last old step.
@@ -212,4 +254,24 @@ pub fn without(survival: &SurvivorSums, other: &Numbers) -> SurvivorSums {
     let mut left = survival.survivors.all();
     left.iter_mut().zip(other).for_each(|(left, &gone)| *left = left.saturating_sub(gone));
     SurvivorSums { survivors: StepCounts::from(&left), ..survival.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn even_steps_have_about_as_many() {
+        assert!(is_even(&[5; 28]) && is_even(&[0, 1, 5, 5, 5, 9, 5, 5, 4, 30, 40, 5, 6, 5, 5, 5]));
+        assert!(!is_even(&[3, 2, 2, 2, 2, 3, 2, 2, 2, 1]), "21 objects");
+        assert!(!is_even(&[2, 44, 50, 41, 3, 60, 82, 48, 5, 45, 41, 7]), "2 to 82");
+        assert!(!is_even(&[]) && !is_even(&[0; 28]));
+    }
+
+    #[test]
+    fn batches_have_whole_periods_from_the_first_to_the_last() {
+        assert_eq!(paced(&[40, 0, 0, 0, 40, 0, 0, 0, 40]), Some((8, 80)));
+        assert_eq!(paced(&[0, 40, 2, 0, 0, 0, 30]), Some((5, 42)));
+        assert_eq!((paced(&[7, 7]), paced(&[0; 28]), paced(&[])), (None, None, None));
+    }
 }

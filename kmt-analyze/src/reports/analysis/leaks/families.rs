@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::evidence::Evidence;
 use super::judged::Judged;
+use super::verdict::Verdict;
 use crate::collect::growth::STEPS;
 
 /// Call sites that grow together.
@@ -23,8 +24,13 @@ pub fn until(step: usize, window: u64) -> u64 {
     (window / STEPS as u64).saturating_mul(step as u64)
 }
 
-/// Old bytes per second, or per 10^9 ticks, since growth began.
+/// Old bytes per second, or per 10^9 ticks, since growth began; of batches from the first to the last.
 pub fn per_second(evidence: &Evidence, old_bytes: u64, length: u64) -> u64 {
+    if let Some((steps, objects)) = evidence.paced.filter(|_| evidence.verdict == Verdict::Batches) {
+        let bytes = u128::from(old_bytes) * u128::from(objects) / u128::from(evidence.old.max(1));
+        let time = u128::from(until(steps, length)).max(1);
+        return u64::try_from(bytes.saturating_mul(1_000_000_000) / time).unwrap_or(u64::MAX);
+    }
     let old = length.saturating_sub(evidence.old_age);
     let before = evidence.began.map_or(0, |step| until(step, length));
     let old_length = u128::from(old.saturating_sub(before)).max(1);
@@ -60,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_page_in_four_seconds_is_growth() {
-        let evidence = Evidence { old_age: 20_000_000_000, ..Evidence::of(&SurvivorSums::default(), 1) };
+        let evidence = Evidence { old_age: 20_000_000_000, ..Evidence::of(&SurvivorSums::default(), 1, 0) };
         assert_eq!(per_second(&evidence, 24 * 4096, 120_000_000_000), 983);
     }
 }

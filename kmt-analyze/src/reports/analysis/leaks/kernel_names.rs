@@ -44,6 +44,10 @@ pub const RECLAIMABLE: [&str; 12] = [
 /// Caches that are marked as reclaimable although only the owners of their objects free them, not a shrinker.
 pub const ONLY_MARKED: [&str; 3] = ["sock_inode_cache", "bdev_cache", "rpc_inode_cache"];
 
+/// Caches of what security modules keep for an inode: they pin nothing (security/security.c, 5.1 to 7.2;
+/// security/selinux/hooks.c, security/smack/smack_lsm.c, 4.4 to 5.0).
+pub const INODE_BLOBS: [&str; 3] = ["lsm_inode_cache", "selinux_inode_security", "smack_inode_cache"];
+
 /// Functions whose objects pin an inode or a dentry: open files, mounts, marks (fs/file_table.c, fs/namespace.c,
 /// fs/notify/, 4.4 to 7.2). Their caches do not show it: the kernel merges them with others of like size.
 pub const PINS: [&str; 12] = [
@@ -226,3 +230,22 @@ pub const GENERAL: [&str; 61] = [
 /// 4.4 to 7.2).
 pub const INDICES: [&str; 8] =
     ["assoc_array_", "radix_tree_", "xas_", "idr_", "mas_", "rhashtable_", "bucket_table_alloc", "btree_"];
+
+/// Things that the kernel keeps for a time when nothing uses them any more: function that allocates them, seconds, and the
+/// largest number that it keeps so. More of them are kept for another reason.
+///
+/// TIME_WAIT and its ports: TCP_TIMEWAIT_LEN (include/net/tcp.h, net/ipv4/inet_timewait_sock.c,
+/// net/ipv4/inet_hashtables.c). Requests: the SYN-ACK and five more, of 1 to 32 s (net/ipv4/inet_connection_sock.c).
+/// Neighbours: 60 s and half of 30 s, 1,024 of a table (GC_STALETIME, BASE_REACHABLE_TIME, gc_thresh3: net/core/neighbour.c,
+/// net/ipv4/arp.c). Peers: inet_peer_maxttl (net/ipv4/inetpeer.c). All 4.4 to 7.2.
+pub const KEPT: [(&str, u64, u64); 9] = [
+    ("inet_twsk_alloc", 60, u64::MAX),
+    ("inet_bind_bucket_create", 60, u64::MAX),
+    ("inet_bind2_bucket_create", 60, u64::MAX),
+    ("inet_reqsk_alloc", 63, u64::MAX),
+    ("reqsk_alloc", 63, u64::MAX),
+    ("___neigh_create", 75, 1_024),
+    ("__neigh_create", 75, 1_024),
+    ("neigh_alloc", 75, 1_024),
+    ("inet_getpeer", 600, u64::MAX),
+];

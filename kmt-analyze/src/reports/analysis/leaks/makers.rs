@@ -1,4 +1,4 @@
-//! Tasks that allocated what is still live: one that did most of it, or many with a common parent.
+//! Tasks that allocated what is still live: one that did most of it, threads of a process, or many with a common parent.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +11,8 @@ use crate::collect::sums::Sums;
 pub enum Maker {
     /// One task allocated at least half of them.
     Task(i32),
+    /// Threads of one process allocated at least half of them.
+    ThreadsOf(i32),
     /// Children of one task allocated at least half of them.
     ChildrenOf(i32),
     /// Many tasks without a common parent, as far as it is known.
@@ -27,23 +29,26 @@ impl Maker {
         if most.saturating_mul(2) >= all {
             return Self::Task(pid);
         }
-        let mut by_parent: BTreeMap<i32, u64> = BTreeMap::new();
-        for (pid, steps) in survival.tasks() {
-            if let Some(parent) = kin.parent(pid) {
-                *by_parent.entry(parent).or_default() += steps.sum();
+        let largest = |of: &dyn Fn(i32) -> Option<i32>| {
+            let mut sums: BTreeMap<i32, u64> = BTreeMap::new();
+            for (pid, steps) in survival.tasks() {
+                if let Some(of) = of(pid) {
+                    *sums.entry(of).or_default() += steps.sum();
+                }
             }
+            let most = sums.into_iter().max_by_key(|&(pid, count)| (count, std::cmp::Reverse(pid)));
+            most.filter(|(_, count)| count.saturating_mul(2) >= all).map(|(pid, _)| pid)
+        };
+        if let Some(process) = largest(&|pid| Some(kin.process(pid))) {
+            return Self::ThreadsOf(process);
         }
-        let most = by_parent.into_iter().max_by_key(|&(pid, count)| (count, std::cmp::Reverse(pid)));
-        match most {
-            Some((parent, count)) if count.saturating_mul(2) >= all => Self::ChildrenOf(parent),
-            _ => Self::Many,
-        }
+        largest(&|pid| kin.parent(pid)).map_or(Self::Many, Self::ChildrenOf)
     }
 
     /// The one task that made it: itself, or the parent.
     fn root(self) -> Option<i32> {
         match self {
-            Self::Task(pid) | Self::ChildrenOf(pid) => Some(pid),
+            Self::Task(pid) | Self::ThreadsOf(pid) | Self::ChildrenOf(pid) => Some(pid),
             Self::Many | Self::Unknown => None,
         }
     }
@@ -52,6 +57,7 @@ impl Maker {
     fn steps(self, survival: &SurvivorSums, kin: &TaskEvents) -> Numbers {
         let is_its = |pid: i32| match self {
             Self::Task(own) => pid == own,
+            Self::ThreadsOf(process) => kin.process(pid) == process,
             Self::ChildrenOf(parent) => kin.parent(pid) == Some(parent),
             Self::Many | Self::Unknown => true,
         };
@@ -91,7 +97,8 @@ pub fn in_common(one: &Made<'_>, other: &Made<'_>) -> Option<(Numbers, Numbers)>
     if one.maker.root().is_some() && one.maker.root() == other.maker.root() {
         return Some((one.steps, other.steps));
     }
-    let many = |made: &Made<'_>| matches!(made.maker, Maker::Many | Maker::ChildrenOf(_));
+    let many =
+        |made: &Made<'_>| matches!(made.maker, Maker::Many | Maker::ThreadsOf(_) | Maker::ChildrenOf(_));
     if !many(one) || !many(other) {
         return None;
     }
@@ -111,6 +118,7 @@ pub fn in_common(one: &Made<'_>, other: &Made<'_>) -> Option<(Numbers, Numbers)>
 mod tests {
     use super::*;
     use crate::collect::kin::Start;
+    use std::sync::Arc;
 
     fn survival(holders: &[(i32, usize, u64)]) -> SurvivorSums {
         let mut survival = SurvivorSums::default();
@@ -135,6 +143,8 @@ mod tests {
         assert_eq!(Maker::of(&children, &kin), Maker::ChildrenOf(4));
         assert_eq!(Maker::of(&children, &TaskEvents::default()), Maker::Many);
         assert_eq!(Maker::of(&SurvivorSums::default(), &kin), Maker::Unknown);
+        let threads = TaskEvents { processes: Arc::new([(10, 9), (11, 9), (12, 9)].into()), ..kin };
+        assert_eq!(Maker::of(&children, &threads), Maker::ThreadsOf(9));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::collect::growth::{Numbers, STEPS, StepCounts, SurvivorSums};
 
-use super::evidence::{SURVIVORS_MIN, YOUNG_STEPS, old_steps};
+use super::evidence::{SURVIVORS_MIN, YOUNG_STEPS, old_age, old_steps, usual_age};
 
 /// Steps of birth, and the task, of objects that are judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Part {
     /// The part that grows steadily: all of it behind a first burst, or what one task allocated. `step` is the length of a
     /// step.
     pub fn steady(survival: &SurvivorSums, step: u64) -> Option<Self> {
-        let to = old_steps(survival, step, AGE_FACTOR);
+        let to = old_steps(old_age(survival, 0), step);
         let all = survival.survivors.all();
         if let Some(from) = steady_from(all.get(..to)?) {
             return Some(Self { from, to, task: None });
@@ -74,7 +74,7 @@ impl Part {
 /// One task whose objects do not end, as far as the window shows, although those of others live long: as many are left of
 /// those that are older than any of the others became as of younger ones.
 fn without_ends(survival: &SurvivorSums, step: u64, tasks: &[(i32, Numbers)]) -> Option<Part> {
-    let to = old_steps(survival, step, 1);
+    let to = old_steps(usual_age(survival, |ages| ages.max()), step);
     let alone = |(pid, steps): &(i32, Numbers)| {
         let from = steady_from(steps.get(..STEPS - YOUNG_STEPS)?)?;
         let old: u64 = steps.get(from..to)?.iter().sum();

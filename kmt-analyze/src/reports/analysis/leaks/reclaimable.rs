@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::evidence::without;
 use super::judged::{Judged, function};
-use super::kernel_names::{ONLY_MARKED, PINS, RECLAIMABLE};
+use super::kernel_names::{INODE_BLOBS, ONLY_MARKED, PINS, RECLAIMABLE};
 use super::rules::judge;
 use super::verdict::Verdict;
 use crate::collect::growth::SurvivorSums;
@@ -40,7 +40,8 @@ impl Reclaimable {
 
 /// True if each object of a row keeps an inode or a dentry: an inode of a file system in memory has a dentry that stays.
 pub fn pins(row: &Judged<'_>) -> bool {
-    let is_inode = row.cache.contains("inode") && !row.is_reclaimable;
+    let cache = row.caches.first().map_or("", |share| share.cache.as_str());
+    let is_inode = cache.contains("inode") && !INODE_BLOBS.contains(&cache) && !row.is_reclaimable;
     // Without what the compiler adds: `.isra.0`.
     let function = row.function().split('.').next().unwrap_or_default();
     is_inode || PINS.contains(&function)

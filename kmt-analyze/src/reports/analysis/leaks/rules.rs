@@ -56,7 +56,7 @@ const SLAB: [SlabRule; 6] = [
     // By the kernel's own count most of these objects are free already.
     (Verdict::ImpliedFrees, |c| c.live_max.is_some_and(|most| most * 2 < c.evidence.survivors)),
     (Verdict::ImpliedFrees, |c| is_freed_in_bulk(c.cache) && c.evidence.may_be_implied_frees()),
-    (Verdict::ImpliedFrees, |c| c.evidence.freed.0 == 0 && FREED_BY_RCU.contains(&c.function)),
+    (Verdict::ImpliedFrees, |c| c.evidence.is_hardly_freed_by_event() && FREED_BY_RCU.contains(&c.function)),
     (Verdict::Reclaimable, |c| c.is_reclaimable),
     (Verdict::Lazy, |c| LAZY.contains(&c.function)),
     (Verdict::WithSlabs, |c| METADATA.contains(&c.function)),
@@ -96,9 +96,14 @@ fn first<E>(rules: &[Rule<E>], evidence: &E) -> Option<Verdict> {
 
 /// Verdict by the course of one survival; `step` is the length of a step.
 pub fn judge(survival: &SurvivorSums, step: u64) -> Evidence {
-    let evidence = Evidence::of(survival, step);
+    judge_kept(survival, step, 0)
+}
+
+/// The same of what the kernel is known to keep for this long, or 0.
+pub fn judge_kept(survival: &SurvivorSums, step: u64, kept: u64) -> Evidence {
+    let evidence = Evidence::of(survival, step, kept);
     let verdict = first(&COURSE, &evidence).unwrap_or_default();
-    if matches!(verdict, Verdict::Warming | Verdict::Burst | Verdict::TooShort) {
+    if kept == 0 && matches!(verdict, Verdict::Warming | Verdict::Burst | Verdict::TooShort) {
         if let Some(part) = Part::steady(survival, step) {
             let began = Some(part.from).filter(|&from| from > 0);
             return Evidence { verdict: Verdict::Grows, began, ..Evidence::of_part(survival, step, part) };

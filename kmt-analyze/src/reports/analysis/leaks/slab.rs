@@ -3,8 +3,9 @@
 use super::caches::{CacheNames, label};
 use super::evidence::Evidence;
 use super::judged::{Judged, function, growing, sort};
+use super::kernel_names::KEPT;
 use super::reclaimable::{self, Reclaimable};
-use super::rules::{SlabCase, judge, judge_slab};
+use super::rules::{SlabCase, judge, judge_kept, judge_slab};
 use super::stacks;
 use super::verdict::Verdict;
 use crate::collect::calls::CallSums;
@@ -15,6 +16,8 @@ use crate::reports::analysis::leaks::tasks::{belong_to_tasks, grow_with_tasks};
 use crate::reports::analysis::leaks::together::{FamilyCandidate, families};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
+use crate::trace::clock::Clock;
+use kmt_common::quantity::Span;
 use kmt_common::unseen_frees::is_freed_in_bulk;
 
 /// Results of a pass about live objects.
@@ -46,7 +49,8 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
             let most = caches.first().map_or("?", |share| share.cache.as_str());
             let is_reclaimable = api == Api::Cache && reclaimable.has(most);
             let live_max = bounds.get(&(api, address)).copied().flatten().map(|live| live.objects[1]);
-            let mut evidence = judge(survival, growth.step());
+            let kept = kept(function(&name), survival.survivors.sum(), &context.session.clock());
+            let mut evidence = judge_kept(survival, growth.step(), kept);
             let case =
                 SlabCase { evidence, cache: most, function: function(&name), is_reclaimable, live_max };
             evidence.verdict = judge_slab(&case);
@@ -72,6 +76,15 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
     sort(&mut rows);
     lead(&mut rows, kin);
     rows
+}
+
+/// How long the kernel keeps what a function allocates, in the clock's unit; 0: unknown, or there are too many.
+fn kept(function: &str, survivors: u64, clock: &Clock) -> u64 {
+    // Without what the compiler and the allocation profiler add.
+    let function = function.split('.').next().unwrap_or_default().trim_end_matches("_noprof");
+    let known = KEPT.iter().find(|(name, ..)| *name == function);
+    let seconds = known.filter(|(.., most)| survivors <= *most).map(|(_, seconds, _)| *seconds);
+    seconds.and_then(|s| clock.units(Span::Nanoseconds(s * 1_000_000_000)).ok()).unwrap_or(0)
 }
 
 /// True if it grows where a leak of the same tasks does: its frees have no event, or come late by design and none came.

@@ -27,7 +27,7 @@ pub fn belong_to_tasks(survival: &SurvivorSums, part: Part, tasks: &SurvivorSums
 pub fn grow_with_tasks(survival: &SurvivorSums, part: Part, tasks: &SurvivorSums, kin: &TaskEvents) -> bool {
     let parent = holder(tasks).map(|(pid, _)| pid);
     let is_their_maker = match Maker::of(survival, kin) {
-        Maker::Task(pid) | Maker::ChildrenOf(pid) => Some(pid) == parent,
+        Maker::Task(pid) | Maker::ThreadsOf(pid) | Maker::ChildrenOf(pid) => Some(pid) == parent,
         Maker::Many => true,
         Maker::Unknown => false,
     };
