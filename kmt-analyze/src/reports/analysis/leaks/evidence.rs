@@ -5,7 +5,7 @@
 //! allocated all through the window, and as many late in it as early. Each of these is a number here, and the verdict
 //! follows from them by fixed rules ([`rules`](super::rules)); so it can be checked, and be wrong for a reason.
 
-use super::part::{AGE_FACTOR, Part};
+use super::part::Part;
 use super::verdict::Verdict;
 use crate::collect::growth::{Numbers, STEPS, StepCounts, SurvivorSums};
 use crate::collect::histogram::Histogram;
@@ -63,6 +63,8 @@ const UNSEEN_OLD_PERCENT_MIN: u64 = 5;
 const RCU_EVENTS_PERCENT_MAX: u64 = 5;
 /// Fewest objects that show whether steps have about as many: 21 in ten steps look so by chance.
 const EVEN_MIN: u64 = 32;
+/// An old object is older than the 99th percentile of the lifetimes by this factor.
+const AGE_FACTOR: u64 = 3;
 /// Part of a known lifetime by which the kernel may be late.
 const LATE_PART: u64 = 8;
 /// Last steps of a window: objects allocated in them are young by any measure.

@@ -15,6 +15,7 @@ mod reclaimable;
 mod rules;
 pub mod slab;
 pub mod stacks;
+mod steady;
 mod tasks;
 mod telling;
 mod together;

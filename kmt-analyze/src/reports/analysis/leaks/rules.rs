@@ -8,7 +8,7 @@ use kmt_common::unseen_frees::is_freed_in_bulk;
 
 use super::evidence::{Evidence, SURVIVORS_MIN};
 use super::kernel_names::{FREED_BY_RCU, LAZY, METADATA};
-use super::part::Part;
+use super::steady::steady_part;
 use super::verdict::Verdict;
 use crate::collect::growth::{STEPS, SurvivorSums};
 
@@ -104,7 +104,7 @@ pub fn judge_kept(survival: &SurvivorSums, step: u64, kept: u64) -> Evidence {
     let evidence = Evidence::of(survival, step, kept);
     let verdict = first(&COURSE, &evidence).unwrap_or_default();
     if kept == 0 && matches!(verdict, Verdict::Warming | Verdict::Burst | Verdict::TooShort) {
-        if let Some(part) = Part::steady(survival, step) {
+        if let Some(part) = steady_part(survival, step) {
             let began = Some(part.from).filter(|&from| from > 0);
             return Evidence { verdict: Verdict::Grows, began, ..Evidence::of_part(survival, step, part) };
         }
