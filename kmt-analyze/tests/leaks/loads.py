@@ -8,6 +8,7 @@ import os, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, threading
 
 sys.dont_write_bytecode = True
 import loads_files, loads_lifetimes, loads_system
+import more_loads_files, more_loads_system
 from loads_common import TREE, Load, quiet, shell, until
 
 MODULES = "json http.client xml.dom asyncio unittest email decimal sqlite3 logging.config"
@@ -71,7 +72,7 @@ LOADS = {
     **loads_system.LOADS,
     **loads_lifetimes.LOADS,
 }
-GROUPS = {"loads": LOADS}
+GROUPS = {"loads": LOADS, "more-loads": {**more_loads_files.LOADS, **more_loads_system.LOADS}}
 ALL = {name: load for loads in GROUPS.values() for name, load in loads.items()}
 
 

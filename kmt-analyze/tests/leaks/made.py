@@ -9,17 +9,20 @@ import signal, sys
 
 sys.dont_write_bytecode = True
 import made_fds, made_files, made_holders, made_ipc, made_net, made_netlink, made_pages, made_tasks
+import more_files, more_memory, more_net
 from made_common import leak, limits
 
-MODULES = (made_fds, made_files, made_ipc, made_net, made_tasks, made_holders, made_netlink, made_pages)
-GROUPS = {"made": {name: kind for module in MODULES for name, kind in module.KINDS.items()}}
-KINDS = {name: kind for kinds in GROUPS.values() for name, kind in kinds.items()}
+GROUPS = {
+    "made": (made_fds, made_files, made_ipc, made_net, made_tasks, made_holders, made_netlink, made_pages),
+    "more-made": (more_memory, more_files, more_net),
+}
+KINDS = {name: kind for modules in GROUPS.values() for module in modules for name, kind in module.KINDS.items()}
 
 
 def main():
     if sys.argv[1] == "--list":
-        for group, kinds in GROUPS.items():
-            for name, kind in kinds.items():
+        for group, modules in GROUPS.items():
+            for name, kind in [item for module in modules for item in module.KINDS.items()]:
                 print(group, name, ",".join(kind.tasks), kind.telling, kind.seconds, kind.needs, sep="\t")
         return
     seconds = float(sys.argv[2])

@@ -4,8 +4,9 @@
     run.py BIN FOLDER [--seconds S] [--made-seconds S] [--runs N] [--jobs N] [--headline] [--keep] [--record=OPTION]... [NAME...]
 
 BIN has kmt-capture and kmt-analyze; FOLDER takes one recording a job at a time. NAME is a kind, a load, or a group:
-`made` and `loads`, which are the default. A made leak is one finding, the first, held by the process that made it; of an
-ordinary load nothing may be called growing. Needs root and tracefs.
+`made` and `loads`, which are the default, or `more-made` and `more-loads`, on which no rule was tuned. A made leak is
+one finding, the first, held by the process that made it; of an ordinary load nothing may be called growing. Needs root
+and tracefs.
 """
 import argparse, collections, concurrent.futures, json, os, shutil, subprocess, sys, time
 
