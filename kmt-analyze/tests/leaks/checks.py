@@ -20,12 +20,17 @@ def leader(leaks, family):
 
 
 def held(row, tasks):
-    """Share of the survivors that tasks with these names allocated: of all, or of those of the listed short-lived tasks."""
+    """Share of the survivors that tasks with these names allocated: of all, or of those of the listed short-lived tasks.
+
+    Beside other work only old survivors count: young ones are of the tasks that are running at the end.
+    """
     if not row or not row["holders"]:
         return 0.0
-    own = sum(h["survivors"] for h in row["holders"] if any((h["task"] or "").startswith(name) for name in tasks))
-    is_one_process = tasks == ["python"]
-    return own / max(1, row["survivors"] if is_one_process else sum(h["survivors"] for h in row["holders"]))
+    is_beside_others = any(name.startswith("kmt-") for name in tasks)
+    key = "old_survivors" if is_beside_others else "survivors"
+    own = sum(h[key] for h in row["holders"] if any((h["task"] or "").startswith(name) for name in tasks))
+    is_of_all = is_beside_others or tasks == ["python"]
+    return own / max(1, row[key] if is_of_all else sum(h["survivors"] for h in row["holders"]))
 
 
 def sentence(text):

@@ -2,12 +2,13 @@
 """Ordinary work in which nothing leaks: loads.py NAME SECONDS
 
 It prepares the work, prints `ready`, and begins when its standard input has a line or ends. `loads.py --list` prints
-one line per load: its name and the programs that it needs.
+one line per load: its group, its name and the programs that it needs.
 """
 import os, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, threading, time
 
 sys.dont_write_bytecode = True
-import loads_files, loads_system
+import loads_files, loads_lifetimes, loads_system
+import more_loads_files, more_loads_system
 from loads_common import TREE, Load, quiet, shell, until
 
 MODULES = "json http.client xml.dom asyncio unittest email decimal sqlite3 logging.config"
@@ -69,7 +70,10 @@ LOADS = {
     "compile": Load(compile_c, "cc"),
     **loads_files.LOADS,
     **loads_system.LOADS,
+    **loads_lifetimes.LOADS,
 }
+GROUPS = {"loads": LOADS, "more-loads": {**more_loads_files.LOADS, **more_loads_system.LOADS}}
+ALL = {name: load for loads in GROUPS.values() for name, load in loads.items()}
 
 
 def end_all(folder):
@@ -86,12 +90,13 @@ def end_all(folder):
 
 def main():
     if sys.argv[1] == "--list":
-        for name, load in LOADS.items():
-            print(name, " ".join(load.needs), sep="\t")
+        for group, loads in GROUPS.items():
+            for name, load in loads.items():
+                print(group, name, " ".join(load.needs), sep="\t")
         return
     os.setpgid(0, 0)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    load, folder = LOADS[sys.argv[1]], tempfile.mkdtemp(prefix="kmt-load-", dir="/var/tmp")  # on a disk, other than /tmp
+    load, folder = ALL[sys.argv[1]], tempfile.mkdtemp(prefix="kmt-load-", dir="/var/tmp")  # on a disk, other than /tmp
     try:
         os.chdir(folder)
         load.prepare()

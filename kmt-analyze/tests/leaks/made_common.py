@@ -1,10 +1,12 @@
 """Parts that all kinds of made leak share: the base classes, system calls by number, namespaces, limits."""
-import ctypes, os, resource, subprocess, tempfile
+import ctypes, os, resource, signal, subprocess, tempfile, time
 
 libc = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 MS_REC, MS_PRIVATE, MNT_DETACH = 0x4000, 0x40000, 2
+PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+KEEPER = "kmt-keeper"  # the task that leaks, where it is beside other work of Python
 
 
 def number(x86_64, generic):
@@ -27,6 +29,11 @@ def own_namespace(flags):
     done(libc.unshare(flags), "unshare")
     if flags & CLONE_NEWNS:
         done(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount --make-rprivate")
+
+
+def rename(name):
+    """Sets the name of this task."""
+    done(libc.prctl(PR_SET_NAME, name.encode()), "PR_SET_NAME")
 
 
 def limits():
@@ -58,6 +65,9 @@ class Kind:
     """One kind: make() gives an object, free() takes it back."""
 
     rate = 100  # objects kept a second; fewer where they are expensive or few
+    of = 5  # one is kept of this many that are made
+    seconds = 0  # shortest recording that can show it
+    needs = ""  # programs, and files by their path, without which it cannot be made
     tasks = ("python",)  # tasks that the kernel shows as makers: this process, or the commands that it starts
     telling = ""  # pattern of names that identify the object
 
@@ -66,6 +76,47 @@ class Kind:
 
     def close(self):
         """Takes back what the end of the process leaves."""
+
+
+def leak(kind, kept, rate, seconds=float("inf")):
+    """Makes objects and adds those to KEPT that are not freed."""
+    begin = time.monotonic()
+    while (now := time.monotonic() - begin) < seconds:
+        made = [kind.make() for _ in range(kind.of)]
+        kept.append(made.pop(len(kept) % kind.of))
+        for thing in made:
+            kind.free(thing)
+        time.sleep(max(0, len(kept) / rate - now))
+
+
+class Beside(Kind):
+    """A leak beside the work of other processes, which end with the maker."""
+
+    def __init__(self):
+        super().__init__()
+        self.others = []
+
+    def start(self, work, name=None):
+        """Starts a process; it and what it starts are one process group."""
+        pid = os.fork()
+        if pid:
+            self.others.append(pid)
+            return
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.setpgid(0, 0)
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if name:
+                rename(name)
+            work()
+        finally:
+            os._exit(0)
+
+    def close(self):
+        for pid in self.others:
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        super().close()
 
 
 class Fds(Kind):

@@ -3,9 +3,10 @@
 
     run.py BIN FOLDER [--seconds S] [--made-seconds S] [--runs N] [--jobs N] [--headline] [--keep] [--record=OPTION]... [NAME...]
 
-BIN has kmt-capture and kmt-analyze; FOLDER takes one recording a job at a time. NAME is a kind, a load, `made` or
-`loads`. A made leak is one finding, the first, held by the process that made it; of an ordinary load nothing may be
-called growing. Needs root and tracefs.
+BIN has kmt-capture and kmt-analyze; FOLDER takes one recording a job at a time. NAME is a kind, a load, or a group:
+`made` and `loads`, which are the default, or `more-made` and `more-loads`, on which no rule was tuned. A made leak is
+one finding, the first, held by the process that made it; of an ordinary load nothing may be called growing. Needs root
+and tracefs.
 """
 import argparse, collections, concurrent.futures, json, os, shutil, subprocess, sys, time
 
@@ -13,7 +14,8 @@ sys.dont_write_bytecode = True
 import checks
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-Kind = collections.namedtuple("Kind", "script name tasks telling needs", defaults=((), "", ()))
+Kind = collections.namedtuple("Kind", "group name tasks telling seconds needs", defaults=((), "", 0, ()))
+DEFAULT = ("made", "loads")
 
 
 def listed(script):
@@ -23,8 +25,18 @@ def listed(script):
 
 
 def kinds():
-    made = [Kind("made.py", name, tasks.split(","), telling) for name, tasks, telling in listed("made.py")]
-    return made + [Kind("loads.py", name, needs=needs.split()) for name, needs in listed("loads.py")]
+    made = [Kind(group, name, tasks.split(","), telling, float(seconds), needs.split())
+            for group, name, tasks, telling, seconds, needs in listed("made.py")]
+    return made + [Kind(group, name, needs=needs.split()) for group, name, needs in listed("loads.py")]
+
+
+def is_made(kind):
+    return kind.group.endswith("made")
+
+
+def is_there(need):
+    """A program, or a file by its path."""
+    return os.path.exists(need) if need.startswith("/") else shutil.which(need)
 
 
 class Runner:
@@ -45,7 +57,7 @@ class Runner:
         command = [f"{self.options.bin}/kmt-capture", "record", "-q", "--force", "-o", path, "-d", f"{seconds}s"]
         command += self.options.record
         work = None
-        if kind.script == "loads.py":
+        if not is_made(kind):
             work = self.start(kind, seconds)
             work.stdout.readline()  # it is prepared
         recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -65,7 +77,7 @@ class Runner:
         return path
 
     def start(self, kind, seconds):
-        command = [sys.executable, f"{HERE}/{kind.script}", kind.name, str(seconds + 30)]
+        command = [sys.executable, f"{HERE}/{'made.py' if is_made(kind) else 'loads.py'}", kind.name, str(seconds + 30)]
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def judge(self, kind, path):
@@ -74,11 +86,11 @@ class Runner:
         screen = self.analyze(path)
         if "refused" in leaks:
             return out, screen, checks.Verdict(False, f"refused: {leaks['refused']}")
-        return out, screen, checks.made(leaks, screen, kind) if kind.script == "made.py" else checks.ordinary(leaks)
+        return out, screen, checks.made(leaks, screen, kind) if is_made(kind) else checks.ordinary(leaks)
 
     def one(self, job):
         kind, run, seconds = job
-        missing = [program for program in kind.needs if not shutil.which(program)]
+        missing = [program for program in kind.needs if not is_there(program)]
         if missing:
             self.skipped.append((kind.name, missing))
             return None
@@ -91,7 +103,7 @@ class Runner:
             return False
         lost = out.get("trace", {}).get("lost_events")
         text = f"{kind.name:20} run {run}  {seconds:4.0f} s  {os.path.getsize(path) / 1e6:7.1f} MB  lost {lost}  {verdict.text}"
-        if kind.script == "made.py":
+        if is_made(kind):
             text += f"\n{'':22}{checks.sentence(screen)}"
         if not verdict.is_telling:
             self.not_telling.append(kind.name)
@@ -124,17 +136,18 @@ def main():
     options = options_of(parser)
     os.makedirs(options.folder, exist_ok=True)
     runner, all_kinds = Runner(options), kinds()
-    unknown = set(options.names) - {kind.name for kind in all_kinds} - {"made", "loads"}
+    unknown = set(options.names) - {name for kind in all_kinds for name in (kind.name, kind.group)}
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    wanted = lambda kind: not options.names or kind.name in options.names or kind.script[:-3] in options.names
-    seconds = {"made.py": options.made_seconds, "loads.py": options.seconds}
-    jobs = [(kind, run, seconds[kind.script]) for run in range(options.runs) for kind in all_kinds if wanted(kind)]
+    names = options.names or DEFAULT
+    wanted = lambda kind: kind.name in names or kind.group in names
+    seconds = lambda kind: max(options.made_seconds, kind.seconds) if is_made(kind) else options.seconds
+    jobs = [(kind, run, seconds(kind)) for run in range(options.runs) for kind in all_kinds if wanted(kind)]
     begin = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        results = list(pool.map(runner.one, [job for job in jobs if job[0].script == "loads.py"]))
+        results = list(pool.map(runner.one, [job for job in jobs if not is_made(job[0])]))
     # A made leak has to be the first finding: no two at once.
-    results += [runner.one(job) for job in jobs if job[0].script == "made.py"]
+    results += [runner.one(job) for job in jobs if is_made(job[0])]
     results = [is_right for is_right in results if is_right is not None]
     print(f"{sum(results)} of {len(results)} as they should be, {time.monotonic() - begin:.0f} s")
     for name, missing in runner.skipped:
