@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::collector::SumCollector;
 use super::sums::sums;
 use crate::int_hash::IntHash;
-use crate::ledger::frames::NO_STACK;
+pub use crate::ledger::PageGroup;
 use crate::ledger::page_totals::FrameTotals;
-use crate::ledger::{ClosedFrames, Interests, PageEvent, Receiver};
+use crate::ledger::{ClosedFrames, Interests, Receiver};
 
 /// Collects sums of pages by kind, origin and stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,18 +16,7 @@ pub struct PageGroups;
 impl SumCollector for PageGroups {
     type Sums = PageGroupSums;
 
-    const INTERESTS: Interests = Interests::FRAMES.union(Interests::PAGE_STACKS).union(Interests::PAGES);
-}
-
-/// Common properties of some page allocations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PageGroup {
-    /// Number of the kind.
-    pub site: u32,
-    /// Number of the CPU and task that allocated.
-    pub origin: u32,
-    /// Number of the stack, or [`NO_STACK`]: always for failed allocations.
-    pub stack: u32,
+    const INTERESTS: Interests = Interests::FRAMES.union(Interests::PAGE_STACKS);
 }
 
 /// Sums of all groups.
@@ -47,11 +36,7 @@ impl Receiver for PageGroupSums {
         }
     }
 
-    /// Failed allocations have no frames.
-    fn page_alloc(&mut self, event: &PageEvent) {
-        if event.failed && event.counted {
-            let group = PageGroup { site: event.op.code.number(), origin: event.op.origin, stack: NO_STACK };
-            self.0.entry(group).or_default().alloc_failures += 1;
-        }
+    fn page_failed(&mut self, group: PageGroup) {
+        self.0.entry(group).or_default().alloc_failures += 1;
     }
 }

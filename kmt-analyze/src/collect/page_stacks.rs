@@ -6,7 +6,7 @@ use super::collector::{Share, SumCollector};
 use super::sums::sums;
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
-use crate::ledger::{ClosedFrames, Interests, Receiver};
+use crate::ledger::{ClosedFrames, Interests, PageGroup, Receiver};
 
 /// Collects pages by stack; empty if the trace has no stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,12 @@ impl Receiver for PageStackSums {
             let sums = self.stacks.entry(closed.stack).or_default();
             *sums += &closed.sums;
             sums.frames_alloc += if closed.is_born { closed.frames } else { 0 };
+        }
+    }
+
+    fn page_failed(&mut self, group: PageGroup) {
+        if self.has_stacks {
+            self.stacks.entry(group.stack).or_default().alloc_failures += 1;
         }
     }
 }

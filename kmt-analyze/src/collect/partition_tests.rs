@@ -12,7 +12,8 @@ use super::*;
 use crate::ledger::batch::{Batch, Batched};
 use crate::ledger::lives::{Free, Life, NoLife};
 use crate::ledger::{
-    Change, Choice, Closed, ClosedFrames, Interests, Ledger, PageEvent, PlainLife, Receiver, Rules, SideEvent,
+    Change, Choice, Closed, ClosedFrames, Interests, Ledger, PageEvent, PageGroup, PlainLife, Receiver,
+    Rules, SideEvent,
 };
 use crate::stream::op::{Kind, OpCode};
 use crate::stream::{
@@ -32,6 +33,7 @@ enum Logged {
     Changed(Change),
     SlabAlloc(Op, Origin, bool),
     Pages(PageEvent, bool),
+    PageFailed(PageGroup),
     Side(SideEvent),
 }
 
@@ -70,6 +72,9 @@ impl Receiver for Log {
     fn page_free(&mut self, event: &PageEvent) {
         self.0.push(Logged::Pages(*event, true));
     }
+    fn page_failed(&mut self, group: PageGroup) {
+        self.0.push(Logged::PageFailed(group));
+    }
     fn side_event(&mut self, event: &SideEvent) {
         self.0.push(Logged::Side(*event));
     }
@@ -80,7 +85,7 @@ impl Logged {
         match self {
             Self::Closed(_) => wanted.intersects(Interests::ANY_LIVES),
             Self::FreedPlain(..) | Self::ImpliedFreePlain(..) => wanted.contains(Interests::PLAIN_LIVES),
-            Self::Frames(_) => wanted.contains(Interests::FRAMES),
+            Self::Frames(_) | Self::PageFailed(_) => wanted.contains(Interests::FRAMES),
             Self::Unmatched(..) | Self::FreedUnknown(..) => wanted.contains(Interests::UNMATCHED),
             Self::Changed(_) => wanted.contains(Interests::CHANGES),
             Self::SlabAlloc(..) => wanted.contains(Interests::SLAB_ALLOCS),
@@ -103,6 +108,7 @@ impl Logged {
             Self::SlabAlloc(op, origin, counted) => part.slab_alloc(op, *origin, *counted),
             Self::Pages(event, true) => part.page_free(event),
             Self::Pages(event, false) => part.page_alloc(event),
+            Self::PageFailed(group) => part.page_failed(*group),
             Self::Side(event) => part.side_event(event),
         }
     }
@@ -325,6 +331,7 @@ proptest! {
         check(&Mixing { pageblock_order: 9 }, &log);
         check(&Moments { times: vec![300, 900, 2_000] }, &log);
         check(&Occupancy { window, steps: 10 }, &log);
+        check(&PageFailures, &log);
         check(&PageGroups, &log);
         check(&PageStacks, &log);
         check(&WhoFrame { pfn: 0x44 }, &log);

@@ -57,7 +57,7 @@ pub fn compute(session: &Session<'_>, selection: &Selection) -> Result<PagePoint
     let env = session.print_env();
     let symbol = |address| escaped(&env.symbol_with_offset(address));
     let mut sums: BTreeMap<(u32, u8, i32), FrameTotals> = BTreeMap::new();
-    for (group, totals) in &result.get(groups).0 {
+    for (group, totals) in result.get(groups).0.iter().filter(|(_, totals)| !totals.has_no_pages()) {
         if let Some(site) = result.interner.pages.get(group.site) {
             *sums.entry((group.stack, site.order, site.migratetype)).or_default() += totals;
         }

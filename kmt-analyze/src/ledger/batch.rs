@@ -1,6 +1,8 @@
 //! Events of the ledger in lists: a receiver takes many at a time, while its code and tables are in the cache.
 
-use super::events::{AreaKind, Change, Closed, ClosedArea, ClosedFrames, PageEvent, PlainLife, SideEvent};
+use super::events::{
+    AreaKind, Change, Closed, ClosedArea, ClosedFrames, PageEvent, PageGroup, PlainLife, SideEvent,
+};
 use super::lives::{Free, Life, NoLife};
 use super::receiver::Receiver;
 use crate::stream::{Interests, Op, Origin};
@@ -39,6 +41,7 @@ enum Event {
     FreedUnknown(u64, Free),
     PageAlloc(PageEvent),
     PageFree(PageEvent),
+    PageFailed(PageGroup),
     Area(ClosedArea),
     AreaFailed(AreaKind, u32),
     AreaFreedUnknown(AreaKind, u32),
@@ -53,6 +56,7 @@ impl Event {
             Self::SlabAlloc(..) => Interests::SLAB_ALLOCS,
             Self::Unmatched(..) | Self::FreedUnknown(..) => Interests::UNMATCHED,
             Self::PageAlloc(_) | Self::PageFree(_) => Interests::PAGES,
+            Self::PageFailed(_) => Interests::FRAMES,
             Self::Area(_) | Self::AreaFailed(..) | Self::AreaFreedUnknown(..) => Interests::AREAS,
             Self::Side(_) => Interests::ANY_SIDE_EVENTS,
         }
@@ -73,6 +77,7 @@ impl Event {
             Self::FreedUnknown(address, free) => to.freed_unknown(*address, free),
             Self::PageAlloc(event) => to.page_alloc(event),
             Self::PageFree(event) => to.page_free(event),
+            Self::PageFailed(group) => to.page_failed(*group),
             Self::Area(closed) => to.closed_area(closed),
             Self::AreaFailed(kind, origin) => to.area_failed(*kind, *origin),
             Self::AreaFreedUnknown(kind, origin) => to.area_freed_unknown(*kind, *origin),
@@ -208,6 +213,10 @@ impl<F: FnMut(&mut Batch)> Receiver for Batched<F> {
 
     fn page_free(&mut self, event: &PageEvent) {
         self.push(Event::PageFree(*event));
+    }
+
+    fn page_failed(&mut self, group: PageGroup) {
+        self.push(Event::PageFailed(group));
     }
 
     fn closed_frames(&mut self, closed: &ClosedFrames) {

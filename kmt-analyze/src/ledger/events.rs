@@ -128,6 +128,17 @@ pub struct ClosedFrames {
     pub sums: FrameTotals,
 }
 
+/// Common properties of some page allocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PageGroup {
+    /// Number of the kind.
+    pub site: u32,
+    /// Number of the CPU and task that allocated.
+    pub origin: u32,
+    /// Number of the stack, or [`NO_STACK`](super::frames::NO_STACK).
+    pub stack: u32,
+}
+
 /// Allocator of an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AreaKind {

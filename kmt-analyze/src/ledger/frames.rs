@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::Ledger;
 use super::arena::Arena;
-use super::events::ClosedFrames;
+use super::events::{ClosedFrames, PageGroup};
 use super::owners::Owners;
 use super::receiver::Receiver;
 use crate::int_hash::IntHash;
@@ -48,8 +48,17 @@ pub struct Frames {
     allocations: Arena<Allocation>,
     totals: Vec<FrameTotals>,
     counts: FrameCounts,
-    /// Last allocation of each origin, which may get a stack, and its birth.
-    waiting: HashMap<u32, (u32, u64), IntHash>,
+    /// Last allocation of each origin, which may get a stack.
+    waiting: HashMap<u32, Waiting, IntHash>,
+}
+
+/// An allocation that may get a stack.
+#[derive(Debug, Clone, Copy)]
+enum Waiting {
+    /// Number of its owner, and its birth.
+    Allocation(u32, u64),
+    /// It failed: number of its kind.
+    Failure(u32),
 }
 
 /// Results of the ledger.
@@ -82,16 +91,46 @@ impl Frames {
         }
     }
 
-    /// Adds the stack of the last allocation of its origin.
-    pub fn stack(&mut self, op: &Op) {
-        let Some((owner, born)) = self.waiting.remove(&op.origin) else { return };
+    /// Sets the stack of an allocation, if it is still there.
+    fn set_stack(&mut self, owner: u32, born: u64, stack: u32) {
         if let Some(allocation) = self.allocations.get_mut(owner).filter(|a| a.born == born) {
-            allocation.stack = op.code.number();
+            allocation.stack = stack;
         }
     }
 }
 
 impl<R: Receiver> Ledger<'_, R> {
+    /// Adds the stack of the last allocation of its origin.
+    pub(super) fn frames_stack(&mut self, op: &Op) {
+        match self.frames.waiting.remove(&op.origin) {
+            Some(Waiting::Allocation(owner, born)) => self.frames.set_stack(owner, born, op.code.number()),
+            Some(Waiting::Failure(site)) => self.page_failed(site, op.origin, op.code.number()),
+            None => {}
+        }
+    }
+
+    /// Makes an allocation the last one of its origin. A failure before it has no stack.
+    fn await_stack(&mut self, origin: u32, waiting: Waiting) {
+        if let Some(Waiting::Failure(site)) = self.frames.waiting.insert(origin, waiting) {
+            self.page_failed(site, origin, NO_STACK);
+        }
+    }
+
+    /// Adds a counted failure, with its stack if that comes.
+    fn add_failure(&mut self, op: &Op) {
+        let site = op.code.number();
+        match self.interests.contains(Interests::PAGE_STACKS) {
+            true => self.await_stack(op.origin, Waiting::Failure(site)),
+            false => self.page_failed(site, op.origin, NO_STACK),
+        }
+    }
+
+    fn page_failed(&mut self, site: u32, origin: u32, stack: u32) {
+        if self.interests.contains(Interests::FRAMES) {
+            self.receiver.page_failed(PageGroup { site, origin, stack });
+        }
+    }
+
     /// Adds an allocation of 2^order pages, or a failure.
     pub(super) fn frames_alloc(&mut self, op: &Op, site: PageSite, selected: bool) {
         let counted = selected && self.in_window(op.time);
@@ -105,6 +144,11 @@ impl<R: Receiver> Ledger<'_, R> {
         if op.value == self.rules.no_frame {
             if let Some(totals) = self.frames.totals.get_mut(number).filter(|_| counted) {
                 totals.alloc_failures += 1;
+                return self.add_failure(op);
+            }
+            // Its stack is not that of the allocation before it.
+            if let Some(Waiting::Failure(site)) = self.frames.waiting.remove(&op.origin) {
+                self.page_failed(site, op.origin, NO_STACK);
             }
             return;
         }
@@ -133,7 +177,7 @@ impl<R: Receiver> Ledger<'_, R> {
             totals.frames_alloc += frames;
         }
         if self.interests.contains(Interests::PAGE_STACKS) {
-            self.frames.waiting.insert(op.origin, (owner, op.time));
+            self.await_stack(op.origin, Waiting::Allocation(owner, op.time));
         }
     }
 
@@ -221,6 +265,13 @@ impl<R: Receiver> Ledger<'_, R> {
 
     /// Closes live allocations.
     pub(super) fn finish_frames(&mut self) -> FrameBalance {
+        let mut waiting: Vec<(u32, Waiting)> = self.frames.waiting.drain().collect();
+        waiting.sort_unstable_by_key(|(origin, _)| *origin);
+        for (origin, waiting) in waiting {
+            if let Waiting::Failure(site) = waiting {
+                self.page_failed(site, origin, NO_STACK);
+            }
+        }
         for allocation in std::mem::take(&mut self.frames.allocations).iter() {
             let left = u64::from(allocation.frames_left);
             if left > 0 && allocation.selected && allocation.born <= self.rules.window.1 {

@@ -37,7 +37,9 @@ pub mod totals;
 
 pub use crate::stream::Interests;
 pub use close::Balance;
-pub use events::{Area, AreaKind, Change, Closed, ClosedArea, ClosedFrames, PageEvent, PlainLife, SideEvent};
+pub use events::{
+    Area, AreaKind, Change, Closed, ClosedArea, ClosedFrames, PageEvent, PageGroup, PlainLife, SideEvent,
+};
 pub use receiver::Receiver;
 pub use site_lives::SiteTotals;
 pub use tables::{Choice, SiteInfo, Tables};
@@ -346,7 +348,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         match StackOf::of(op.value) {
             StackOf::Slab if self.interests.contains(Interests::SLAB_STACKS) => self.slab_stacks.stack(op),
             StackOf::Slab => {}
-            StackOf::Pages => self.frames.stack(op),
+            StackOf::Pages => self.frames_stack(op),
             StackOf::Area => self.areas.stack(op),
         }
     }

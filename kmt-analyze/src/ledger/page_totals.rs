@@ -29,6 +29,13 @@ added!(
     frames_uncertain, frames_live_uncertain
 );
 
+impl FrameTotals {
+    /// True without any pages: at most with failed allocations.
+    pub fn has_no_pages(&self) -> bool {
+        *self == Self { alloc_failures: self.alloc_failures, ..Self::default() }
+    }
+}
+
 /// Counts of page events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FrameCounts {

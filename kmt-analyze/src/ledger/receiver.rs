@@ -1,6 +1,8 @@
 //! Interface of the receivers of ledger events.
 
-use super::events::{AreaKind, Change, Closed, ClosedArea, ClosedFrames, PageEvent, PlainLife, SideEvent};
+use super::events::{
+    AreaKind, Change, Closed, ClosedArea, ClosedFrames, PageEvent, PageGroup, PlainLife, SideEvent,
+};
 use super::lives::{Free, Life, NoLife};
 use crate::stream::{Op, Origin};
 
@@ -21,6 +23,9 @@ pub trait Receiver {
 
     /// Frames are added up.
     fn closed_frames(&mut self, _closed: &ClosedFrames) {}
+
+    /// A counted page allocation failed; some time later than the event, if it may have a stack.
+    fn page_failed(&mut self, _group: PageGroup) {}
 
     /// A counted free without a life in the trace.
     fn unmatched(&mut self, _free: &Free, _no_life: NoLife) {}

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use kmt_format::kernel::KernelVersion;
 use kmt_format::read::Damage;
 
 use super::condition::Key;
@@ -45,7 +46,14 @@ pub(super) fn decoder<'t>(
             cgroups: names_cgroups.then(|| session.cgroups()),
         })
         .with_selection(select)
-        .with_flag_texts(names_flags.then(|| session.flag_env()))
+        .with_flag_texts(names_flags.then(|| session.flag_env()), nowait_is_silent(session))
+}
+
+/// True if `GFP_NOWAIT` stands for __GFP_NOWARN too, as from 6.8 on, and the bits do not show it: those of imported text
+/// are made from the names of all kernels.
+fn nowait_is_silent(session: &Session<'_>) -> bool {
+    let is_text = session.trace.metadata().text("source") == Some("ftrace text");
+    is_text && session.version().is_none_or(|version| version >= KernelVersion::new(6, 8))
 }
 
 /// Calls `enter` with the operations of slab and pages until the end of the selected time, in the kernel's order, and

@@ -6,6 +6,7 @@ use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::read::{Event, EventChunk, Schema, Trace};
 use kmt_format::schema::{Meaning, Role};
 
+use super::gfp_flags::GfpFlags;
 use super::interests::Interests;
 use super::intern::Interner;
 use super::join::StackJoin;
@@ -53,6 +54,8 @@ const FLAGS_TEXT_MAX: usize = 1024;
 /// Prints allocation flags as the kernel does.
 struct FlagTexts<'t> {
     env: PrintEnv<'t>,
+    /// The name `GFP_NOWAIT` stands for __GFP_NOWARN too, and the bits do not show it.
+    nowait_is_silent: bool,
     /// Print formats of event classes: parsing one costs far more than using it.
     templates: HashMap<usize, EventText>,
 }
@@ -62,6 +65,17 @@ impl FlagTexts<'_> {
         let field = event.class().field_with(Role::GFP_FLAGS)?;
         let new = || EventText::new(event.class(), &self.env);
         self.templates.entry(event.class_index()).or_insert_with(new).field_text(field, event, &self.env)
+    }
+
+    /// Flags that are set, whatever names the text has for them.
+    fn set(&mut self, event: &Event<'_>, flags: u64, text: &[u8]) -> GfpFlags {
+        let Some(field) = event.class().field_with(Role::GFP_FLAGS) else { return GfpFlags::empty() };
+        let new = || EventText::new(event.class(), &self.env);
+        let template = self.templates.entry(event.class_index()).or_insert_with(new);
+        let names = template.field_flags(field, flags).into_iter().flatten();
+        let set: GfpFlags = names.map(GfpFlags::named).collect();
+        let has_nowait = || text.split(|&byte| byte == b'|').any(|name| name == b"GFP_NOWAIT");
+        if self.nowait_is_silent && has_nowait() { set | GfpFlags::NOWARN } else { set }
     }
 }
 
@@ -152,9 +166,11 @@ impl<'t> Decoder<'t> {
         Self { select: Some(select), ..self }
     }
 
-    /// Keeps the names of allocation flags.
-    pub fn with_flag_texts(self, env: Option<PrintEnv<'t>>) -> Self {
-        Self { flags: env.map(|env| FlagTexts { env, templates: HashMap::new() }), ..self }
+    /// Keeps the names of allocation flags. `nowait_is_silent`: `GFP_NOWAIT` stands for __GFP_NOWARN too, and the bits do
+    /// not show it.
+    pub fn with_flag_texts(self, env: Option<PrintEnv<'t>>, nowait_is_silent: bool) -> Self {
+        let texts = |env| FlagTexts { env, nowait_is_silent, templates: HashMap::new() };
+        Self { flags: env.map(texts), ..self }
     }
 
     /// Items that were numbered since the last call.
@@ -306,10 +322,11 @@ impl<'t> Decoder<'t> {
         let given_up = (code.kind() == Kind::FreeRcu).then(|| plan.rcu_object(&event)).flatten();
         if let Some(texts) = &mut self.flags {
             let flags = plan.uint(&event, Role::GFP_FLAGS);
-            if let Some(flags) = flags.filter(|flags| !self.interner.gfp.contains_key(flags)) {
+            if let Some(flags) = flags.filter(|flags| !self.interner.gfp_texts.contains_key(flags)) {
                 let text = texts.of(&event).filter(|text| text.len() <= FLAGS_TEXT_MAX);
                 let text = text.unwrap_or_else(|| self.interner.gfp_text(flags));
-                self.interner.gfp.insert(flags, text);
+                self.interner.gfp_set.insert(flags, texts.set(&event, flags, &text));
+                self.interner.gfp_texts.insert(flags, text);
             }
         }
         let role = match code.kind() {

@@ -20,7 +20,7 @@ bitflags::bitflags! {
         const UNMATCHED = 1 << 5;
         /// Page events as they occur: `page_alloc`, `page_free`.
         const PAGES = 1 << 6;
-        /// Frames when they are added up: `closed_frames`.
+        /// Frames when they are added up, and failed allocations: `closed_frames`, `page_failed`.
         const FRAMES = 1 << 7;
         /// Live frames with slab objects are marked.
         const SLAB_FRAMES = 1 << 8;

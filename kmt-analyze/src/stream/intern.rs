@@ -9,6 +9,7 @@ use kmt_format::ErrorKind;
 use kmt_format::read::{Event, LEVEL_FLAGS};
 use kmt_format::schema::{Meaning, Role};
 
+use super::gfp_flags::GfpFlags;
 use super::op::{Kind, OpCode};
 use super::plan::DecodePlan;
 use crate::int_hash::IntHash;
@@ -189,7 +190,9 @@ pub struct Interner {
     /// Space for names and stacks.
     texts: TextSpace,
     /// Names of allocation flags, as the kernel prints them.
-    pub gfp: HashMap<u64, Vec<u8>>,
+    pub gfp_texts: HashMap<u64, Vec<u8>>,
+    /// Flags that are set in them.
+    pub gfp_set: HashMap<u64, GfpFlags>,
     /// Selected items.
     pub selected: SelectedItems,
 }
@@ -209,7 +212,12 @@ impl Interner {
     /// Names of allocation flags, as the kernel prints them; in hexadecimal, where no event has them, or where they are
     /// longer than those of any kernel.
     pub fn gfp_text(&self, gfp_flags: u64) -> Vec<u8> {
-        self.gfp.get(&gfp_flags).cloned().unwrap_or_else(|| format!("{gfp_flags:#x}").into_bytes())
+        self.gfp_texts.get(&gfp_flags).cloned().unwrap_or_else(|| format!("{gfp_flags:#x}").into_bytes())
+    }
+
+    /// Flags that are set in allocation flags, by the bits of the traced kernel; none where its names are unknown.
+    pub fn gfp(&self, gfp_flags: u64) -> GfpFlags {
+        self.gfp_set.get(&gfp_flags).copied().unwrap_or_default()
     }
 
     /// The cache name of that number.

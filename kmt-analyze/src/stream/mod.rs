@@ -6,6 +6,7 @@
 //! number; nothing is shared.
 
 pub mod decode;
+pub mod gfp_flags;
 pub mod interests;
 pub mod intern;
 pub mod join;
@@ -17,6 +18,7 @@ pub mod pipe;
 pub mod plan;
 pub mod side_events;
 
+pub use gfp_flags::GfpFlags;
 pub use interests::Interests;
 pub use intern::{Api, FreeSite, Interner, NameId, Origin, PageSite, Site};
 pub use join::StackOf;

@@ -126,11 +126,15 @@ const EVENTS: [&str; 6] =
 
 impl Crafted {
     pub fn new() -> Self {
+        Self::with_formats("../docs/sample/x86_64-6.1")
+    }
+
+    /// With the formats of a capture; those of pages alone have the same fields in all of them.
+    pub fn with_formats(capture: &str) -> Self {
         let mut writer =
             Writer::new(WriterOptions::new(ByteOrder::Little, 8).page_size(4096).trace_uuid([7; 16]))
                 .unwrap();
-        let formats =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1/tracefs/events/kmem");
+        let formats = Path::new(env!("CARGO_MANIFEST_DIR")).join(capture).join("tracefs/events/kmem");
         let ids = EVENTS.map(|name| {
             let text = fs::read_to_string(formats.join(name).join("format")).unwrap();
             writer.add_format("kmem", &text).unwrap()

@@ -1,12 +1,13 @@
 //! `pages --by`: sums by any key are all pages, and those of the report's own tables.
 
+use std::fmt::Write as _;
 use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::groups::sum;
-use crate::support::files::{Scratch, at, data, json, run, stderr, stdout};
+use crate::support::files::{Scratch, at, convert, data, json, run, stderr, stdout};
 
 /// Keys of pages; the first three need stacks.
 pub const PAGE_KEYS: [&str; 11] = [
@@ -247,4 +248,60 @@ pub fn fields(mut message: &[u8]) -> Vec<(u64, &[u8])> {
         }
     }
     out
+}
+
+/// Text of pages of which some are not allocated; each has a stack, or only the failed ones, or none.
+fn with_failures(has_stack: impl Fn(bool) -> bool) -> String {
+    let mut text = String::new();
+    for number in 0..40u64 {
+        let is_failed = number % 4 == 0;
+        let (page, caller) = match is_failed {
+            true => ("page=(null) pfn=0x0".to_owned(), "fails"),
+            false => (format!("page=ffffea0000000040 pfn={:#x}", 0x1000 + number), "works"),
+        };
+        let task = format!("task-7 [000] ..... 1.{number:06}:");
+        writeln!(text, "{task} mm_page_alloc: {page} order=0 migratetype=0 gfp_flags=GFP_KERNEL").unwrap();
+        if has_stack(is_failed) {
+            let frames = format!("__alloc_pages+0x1/0x20\n => {caller}+0x4/0x40\n => outer+0x1/0x20");
+            writeln!(text, "{task} <stack trace>\n => {frames}").unwrap();
+        }
+    }
+    text
+}
+
+#[test]
+fn failures_have_the_call_sites_of_their_stacks() {
+    let scratch = Scratch::new();
+    let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+    for (what, has_stack, failures) in [
+        ("each", (|_| true) as fn(bool) -> bool, [Some(10), Some(0), None]),
+        ("failures alone", |is_failed| is_failed, [Some(10), None, Some(0)]),
+        ("allocations alone", |is_failed| !is_failed, [None, Some(0), Some(10)]),
+    ] {
+        std::fs::write(&input, with_failures(has_stack)).unwrap();
+        convert(&input, &output, None).unwrap();
+        let rows = json(&["pages", "--json", "--sort", "failed"], &output);
+        let callers = rows["pages"]["callers"].as_array().unwrap();
+        let of = |symbol: Option<&str>| {
+            let mut rows = callers.iter();
+            let row = rows.find(|row| match (row["symbol"].as_str(), symbol) {
+                (Some(name), Some(symbol)) => name.starts_with(symbol),
+                (_, symbol) => symbol.is_none() && row["call_site"].is_null(),
+            })?;
+            row["alloc_failures"].as_u64()
+        };
+        let found = [of(Some("fails+")), of(Some("works+")), of(None)];
+        assert_eq!(found, failures, "{what}: {callers:#?}");
+        assert_eq!(callers[0]["alloc_failures"], 10, "{what}: {callers:#?}");
+        PAGE_KEYS.iter().for_each(|by| check_pages(&output, by, &[]));
+        for by in ["call_site", "function"] {
+            let rows = json(&["pages", "--json", "--by", by, "--sort", "failed"], &output);
+            let group = &rows["pages"]["groups"][0];
+            let is_known = what != "allocations alone";
+            assert_eq!(group["alloc_failures"], 10, "{what} {by}: {group}");
+            assert_eq!(group[by].is_null(), !is_known, "{what} {by}: {group}");
+        }
+    }
+    let screen = stdout(&run(&["pages", "--sort", "failed", "--wide"], &output));
+    assert!(screen.contains("failed"), "{screen}");
 }

@@ -4,7 +4,9 @@ use super::conversion::{TEXT_MAX, conversion};
 use super::env::PrintEnv;
 use super::eval::{Evaluated, Evaluator};
 use super::{ftrace, syscalls};
-use crate::print_fmt::{Expr, Extent, Piece, PrintLimits, Scope, argument, format_and_arguments, tokens};
+use crate::print_fmt::{
+    Expr, Extent, ListEntry, Piece, PrintLimits, Scope, argument, format_and_arguments, tokens,
+};
 use crate::read::Event;
 use crate::schema::EventClass;
 
@@ -148,6 +150,15 @@ impl EventText {
         }
     }
 
+    /// Names in the list of flags by which the `print fmt` prints a field, as far as `value` has all their bits: names of
+    /// several flags too, and the flags that the text leaves out beside them. `None`: the field is not printed by a list
+    /// of flags.
+    pub fn field_flags(&self, field: usize, value: u64) -> Option<impl Iterator<Item = &[u8]>> {
+        let list = flag_list(self.arguments.get((*self.named.get(field)?)?)?)?;
+        let has = move |mask: u64| mask != 0 && value & mask == mask;
+        Some(list.iter().filter(move |(mask, _)| has(*mask)).map(|(_, name)| name.as_slice()))
+    }
+
     /// Writes the text of the fields alone, without name and newline.
     pub fn write_fields(&self, out: &mut Vec<u8>, event: &Event<'_>, env: &PrintEnv<'_>) {
         let evaluator = Evaluator { event, long_size: env.long_size as u8, order: env.order };
@@ -180,6 +191,15 @@ impl EventText {
             conversion(out, spec, width, precision, &value, env);
         }
         out.truncate(end);
+    }
+}
+
+/// The list of flags by which an argument is printed.
+fn flag_list(expr: &Expr) -> Option<&[ListEntry]> {
+    match expr {
+        Expr::Flags(_, _, list, _) => Some(list),
+        Expr::Ternary(_, then, otherwise) => flag_list(then).or_else(|| flag_list(otherwise)),
+        _ => None,
     }
 }
 

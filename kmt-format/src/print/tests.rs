@@ -2,6 +2,7 @@
 
 mod built_in;
 mod constants;
+mod flags;
 mod system_calls;
 
 use super::{EventText, PrintEnv, PrintLimits};

@@ -7,7 +7,7 @@ use crate::ledger::frames::NO_STACK;
 /// Sums of pages by stack; what is live is counted in pages.
 pub fn calls(groups: &PageGroupSums, page_size: u64) -> CallSums {
     let mut out = CallSums::default();
-    for (group, totals) in &groups.0 {
+    for (group, totals) in groups.0.iter().filter(|(_, totals)| !totals.has_no_pages()) {
         let sums = match group.stack {
             NO_STACK => &mut out.without,
             stack => out.stacks.entry(stack).or_default(),

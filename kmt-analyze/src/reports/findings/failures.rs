@@ -1,39 +1,42 @@
-//! Allocations that failed although their flags do not announce it.
+//! Allocations that failed although their flags do not announce it; those of the recorder are left out.
+
+use std::collections::HashMap;
 
 use super::Sources;
 use super::finding::Finding;
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
-use crate::reports::pages::PageTables;
+use crate::reports::pages::{PageFlagsRow, PageTables};
 
 /// Rule of a finding of failed page allocations.
-const PAGES: &str =
-    "a page allocation without __GFP_NOWARN and __GFP_NORETRY failed, or at least 1 % of all did";
+const PAGES: &str = "a page allocation without __GFP_NOWARN and __GFP_NORETRY failed, or at least 1 % of all did; without the recorder's";
 
 /// Rule of a finding of failed slab allocations.
 const SLAB: &str = "at least 10 slab allocations failed, and at least 0.1 % of all";
 
-/// Flags of callers that expect failures.
-const EXPECTED: [&str; 2] = ["__GFP_NOWARN", "__GFP_NORETRY"];
-
 /// Findings of failed allocations.
 pub fn compute(sources: &Sources, view: &View) -> Vec<Finding> {
     let pages = sources.pages.as_ref().and_then(|rows| rows.pages.as_ref());
-    pages.and_then(|tables| self::pages(tables, view)).into_iter().chain(slab(sources, view)).collect()
+    pages
+        .and_then(|tables| self::pages(tables, &sources.recorder_failed, view))
+        .into_iter()
+        .chain(slab(sources, view))
+        .collect()
 }
 
-fn pages(tables: &PageTables, view: &View) -> Option<Finding> {
-    let sums = &tables.all.sums;
-    let (failed, allocs) = (sums.alloc_failures.filter(|&failed| failed > 0)?, sums.alloc_events?);
-    let all = failed.saturating_add(allocs);
-    let failed_of = |announced: bool| -> u64 {
-        let rows = tables.by_gfp_flags.iter();
-        let rows =
-            rows.filter(|row| EXPECTED.iter().any(|flag| row.gfp_flags_text.contains(flag)) == announced);
-        rows.filter_map(|row| row.sums.alloc_failures).sum()
+fn pages(tables: &PageTables, of_recorder: &HashMap<u64, u64>, view: &View) -> Option<Finding> {
+    let allocs = tables.all.sums.alloc_events?;
+    let failed_of = |row: &PageFlagsRow| {
+        let of_recorder = of_recorder.get(&row.gfp_flags).copied().unwrap_or(0);
+        row.sums.alloc_failures.unwrap_or(0).saturating_sub(of_recorder)
     };
-    let unexpected = failed_of(false);
+    let failed: u64 = tables.by_gfp_flags.iter().map(failed_of).sum();
+    let unexpected: u64 = tables.by_gfp_flags.iter().filter(|row| !row.expects_failures).map(failed_of).sum();
+    if failed == 0 {
+        return None;
+    }
+    let all = failed.saturating_add(allocs);
     if unexpected == 0 && failed.saturating_mul(100) < all {
         return None;
     }

@@ -16,11 +16,13 @@ pub use rows::FindingRows;
 
 use std::collections::HashMap;
 
+use crate::collect::page_failures::PageFailureSums;
 use crate::collect::task_kmalloc::Kmalloc;
-use crate::collect::{Collectors, Handle, TaskKmalloc};
+use crate::collect::{Collectors, Handle, PageFailures, TaskKmalloc};
 use crate::pass::Needs;
 use crate::pass::selection::recorder;
 use crate::render::screen::Screen;
+use crate::reports::analysis::leaks::until::of_recorder;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::labels::Labels;
@@ -49,7 +51,7 @@ pub struct FindingsHandles {
     leaks: <Leaks as Report>::Handles,
     latency: <Latency as Report>::Handles,
     pages: <Pages as Report>::Handles,
-    recorder: Option<Handle<TaskKmalloc>>,
+    recorder: Option<(Handle<TaskKmalloc>, Handle<PageFailures>)>,
 }
 
 /// Rows of the reports that findings come from; `None`: the report refuses to answer for this trace.
@@ -63,6 +65,8 @@ struct Sources {
     most_wasting: Option<(String, u64)>,
     /// kmalloc by the recorder, by address of the call site.
     recorder: HashMap<u64, Kmalloc>,
+    /// Page allocations of the recorder that failed, by allocation flags.
+    recorder_failed: HashMap<u64, u64>,
 }
 
 impl Report for Findings {
@@ -84,13 +88,16 @@ impl Report for Findings {
             leaks: self.leaks.collect(context, collectors),
             latency: self.latency.collect(context, collectors),
             pages: self.pages.collect(context, collectors),
-            recorder: recorder(context.session).map(|pid| collectors.add(TaskKmalloc(pid))),
+            recorder: recorder(context.session)
+                .map(|pid| (collectors.add(TaskKmalloc(pid)), collectors.add(PageFailures))),
         }
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &FindingsHandles) -> FindingRows {
         let analysis = context.analysis;
-        let own = handles.recorder.map(|sums| by_call_site(context, &analysis.get(sums).callers));
+        let own = handles.recorder.map(|(sums, _)| by_call_site(context, &analysis.get(sums).callers));
+        let failed =
+            handles.recorder.map(|(_, failures)| failed_of_recorder(context, analysis.get(failures)));
         let recorder = own.unwrap_or_default();
         let summary = Summary.compute(context, &());
         let sources = Sources {
@@ -101,6 +108,7 @@ impl Report for Findings {
             pages: answered(&self.pages, context, &handles.pages),
             most_wasting: waste::most(context, &recorder),
             recorder,
+            recorder_failed: failed.unwrap_or_default(),
         };
         rows::compute(context, sources)
     }
@@ -117,6 +125,21 @@ fn by_call_site(context: &ReportContext<'_, '_>, sums: &[Kmalloc]) -> HashMap<u6
     // A number is of a call site and an interface: those of other interfaces have no sums.
     let used = (0u32..).zip(sums).filter(|(_, sums)| sums.alloc > 0);
     used.map(|(number, sums)| (labels.caller(analysis, number).1, *sums)).collect()
+}
+
+/// Failed page allocations of the recorder, by allocation flags.
+fn failed_of_recorder(context: &ReportContext<'_, '_>, failures: &PageFailureSums) -> HashMap<u64, u64> {
+    let interner = &context.analysis.interner;
+    let recorder = of_recorder(context.session);
+    let mut out: HashMap<u64, u64> = HashMap::new();
+    for ((site, origin), number) in &failures.0 {
+        let pid = interner.origins.get(*origin).map(|origin| origin.pid);
+        let is_own = pid.is_some_and(|pid| recorder.binary_search(&pid).is_ok());
+        if let Some(site) = interner.pages.get(*site).filter(|_| is_own) {
+            *out.entry(site.gfp_flags).or_default() += number;
+        }
+    }
+    out
 }
 
 /// Rows of a report; `None` where it refuses to answer, or does not heed the selection.

@@ -119,7 +119,7 @@ pub fn compute(
         groups.of(GroupPart::Slab(group, site)).slab += totals;
     }
     let pages = &analysis.get(pages).0;
-    for (group, totals) in pages.iter().filter(|(_, sum)| **sum != FrameTotals::default()) {
+    for (group, totals) in pages.iter().filter(|(_, sum)| !sum.has_no_pages()) {
         let Some(site) = analysis.interner.pages.get(group.site) else { continue };
         groups.of(GroupPart::Pages(group, site)).pages += totals;
     }

@@ -92,7 +92,7 @@ fn largest(tables: &PageTables, sort: Option<PageKey>) -> Option<String> {
     Some(format!("The largest group is {}, order {}: {}.", row.migratetype_text, row.order, of(pages)))
 }
 
-/// Failed allocations, and the flags of most of them.
+/// Failed allocations, and the flags and the call site of most of them.
 fn failures(tables: &PageTables) -> Option<String> {
     let all = tables.all.sums.alloc_failures.filter(|&failed| failed > 0)?;
     let failed = counted(all, "allocation", "allocations");
@@ -103,5 +103,22 @@ fn failures(tables: &PageTables) -> Option<String> {
         number if number == all => format!(" with {flags}"),
         number => format!(", {} of them with {flags}", count(number)),
     });
-    Some(format!("{failed} failed{with}."))
+    let at = failing_caller(tables).map_or(String::new(), |(function, number)| match number {
+        number if number == all => format!(", at {function}"),
+        number => format!(", {} of them at {function}", count(number)),
+    });
+    Some(format!("{failed} failed{with}{at}."))
+}
+
+/// Function of the call site with most failures, and their number; `None` without stacks of failures.
+fn failing_caller(tables: &PageTables) -> Option<(String, u64)> {
+    let mut worst: Option<(String, u64)> = None;
+    for row in tables.callers.iter().filter(|row| row.call_site.is_some()) {
+        let number = row.alloc_failures.unwrap_or(0);
+        // The first one of several, as in the table.
+        if number > worst.as_ref().map_or(0, |(_, most)| *most) {
+            worst = Some((function_of(&row.symbol), number));
+        }
+    }
+    worst
 }

@@ -21,6 +21,8 @@ use crate::reports::common::symbol::Symbol;
 pub struct PageCallerRow {
     #[serde(flatten)]
     pub pages: PageAmounts,
+    /// Allocations that returned no page.
+    pub alloc_failures: Option<u64>,
     /// Address of the call site; `null`: no stack.
     pub call_site: Option<Address>,
     /// Function and offset, or the address.
@@ -67,8 +69,10 @@ fn caller_row(
     page_size: u64,
     recorded: RecordedSums,
 ) -> PageCallerRow {
+    let FrameSums { pages, alloc_failures, .. } = FrameSums::of(&sums.totals, page_size, recorded);
     PageCallerRow {
-        pages: FrameSums::of(&sums.totals, page_size, recorded).pages,
+        pages,
+        alloc_failures,
         call_site: address.map(Address),
         symbol,
         passed_over: sums.passed_over.rows(recorded.allocs),

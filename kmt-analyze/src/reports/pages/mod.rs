@@ -8,7 +8,7 @@ mod rows;
 mod sorting;
 mod text;
 
-pub use rows::{PageRows, PageTables};
+pub use rows::{PageFlagsRow, PageRows, PageTables};
 
 use kmt_format::schema::Meaning;
 use sorting::PageKey;

@@ -17,6 +17,7 @@ use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::FrameSums;
 use crate::reports::common::sorting::sort_rows;
 use crate::reports::grouped::GroupTable;
+use crate::stream::GfpFlags;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -72,7 +73,12 @@ pub struct PageFlagsRow {
     pub gfp_flags: u64,
     /// Their names.
     pub gfp_flags_text: String,
+    /// True if they have __GFP_NOWARN or __GFP_NORETRY: the caller expects failures.
+    pub expects_failures: bool,
 }
+
+/// Flags of callers that expect failures.
+const EXPECTED: GfpFlags = GfpFlags::NOWARN.union(GfpFlags::NORETRY);
 
 /// Rows of a trace.
 pub fn compute(
@@ -130,6 +136,7 @@ fn by_flags(analysis: &Analysis, recorded: RecordedSums, keys: &[PageKey]) -> Ve
         sums: FrameSums::of(&totals, analysis.page_size.0, recorded),
         gfp_flags,
         gfp_flags_text: escaped(&analysis.interner.gfp_text(gfp_flags)),
+        expects_failures: analysis.interner.gfp(gfp_flags).intersects(EXPECTED),
     };
     let mut sums: Vec<_> = sums.into_iter().collect();
     sort_rows(&mut sums, keys, |(_, totals), key| key.number(totals), |a, b| a.0.cmp(&b.0));

@@ -47,7 +47,7 @@ pub fn screen(report: &Pages, context: &ReportContext<'_, '_>, rows: &PageRows, 
         screen.next("pages", "all pages, their totals and failures");
         return screen;
     }
-    screen.table(callers(tables, report.verbose, view));
+    screen.table(callers(tables, sort, report.verbose, view));
     screen.table(by_type(tables, sort, view));
     screen.table(by_flags(tables, sort, view));
     screen.table(totals(tables, context.analysis.page_size.0));
@@ -79,8 +79,8 @@ fn call_sites_unknown(screen: &mut Screen, tables: &PageTables) {
     }
 }
 
-/// Pages by call site, the largest first; with `verbose` its functions of the allocator below it.
-fn callers(tables: &PageTables, verbose: bool, view: &View) -> Table {
+/// Pages by call site, in the order of the keys; with `verbose` its functions of the allocator below it.
+fn callers(tables: &PageTables, sort: &[PageKey], verbose: bool, view: &View) -> Table {
     let shown = tables.callers.iter().take(view.limit);
     let hidden = tables.callers.len() - shown.len();
     let rows = shown.flat_map(|row| {
@@ -92,6 +92,10 @@ fn callers(tables: &PageTables, verbose: bool, view: &View) -> Table {
         .column(Column::name("call site"), |(row, passed)| match passed {
             Some(passed) => Cell::text(format!("  > {}", passed.function)),
             None => Cell::from(&row.symbol),
+        })
+        .column_if(sort.contains(&PageKey::Failed), FAILED, |(row, passed)| match passed {
+            Some(_) => Cell::Empty,
+            None => Cell::count(row.alloc_failures),
         })
         .columns(page_columns(view), |(row, passed)| match passed {
             Some(passed) => passed_cells(passed, view),
@@ -141,6 +145,9 @@ fn share(pages: Option<u64>, tables: &PageTables) -> Cell {
 
 /// Columns of allocations and failures.
 const EVENTS: [Column; 2] = [Column::number("allocs").leaves(7), Column::number("failed").leaves(3)];
+
+/// Column of failures in the table of call sites.
+const FAILED: Column = Column::number("failed");
 
 /// Pages by order and migrate type, the largest first.
 fn by_type(tables: &PageTables, sort: &[PageKey], view: &View) -> Table {

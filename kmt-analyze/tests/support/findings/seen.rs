@@ -21,8 +21,8 @@ pub struct Seen {
     pub functions: HashMap<u64, String>,
     /// Sum and longest of the waits of each task.
     pub waited: HashMap<i64, (u64, u64)>,
-    /// Page allocations by flags: those that failed, and all.
-    pub pages: HashMap<String, (u64, u64)>,
+    /// Page allocations by flags, as text and as a number, and by task: those that failed, and all.
+    pub pages: HashMap<(String, u64, i64), (u64, u64)>,
     /// Slab allocations without an address.
     pub slab_failures: u64,
     /// Kind of the pages of an event, by the number of the event in the model.
@@ -91,7 +91,8 @@ impl Seen {
         let fields = &line["fields"];
         let flags = fields["gfp_flags_text"].as_str().unwrap();
         let has_failed = fields["pfn"].as_u64() == Some(no_frame);
-        let sums = self.pages.entry(flags.to_owned()).or_default();
+        let by = (flags.to_owned(), fields["gfp_flags"].as_u64().unwrap(), line["pid"].as_i64().unwrap());
+        let sums = self.pages.entry(by).or_default();
         *sums = (sums.0 + u64::from(has_failed), sums.1 + 1);
         let kind = (format!("order {}, {flags}", fields["order"]), fields["migratetype"].as_i64().unwrap());
         self.kinds.insert(number, kind);

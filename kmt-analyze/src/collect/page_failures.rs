@@ -1,0 +1,30 @@
+//! Failed allocations of pages, by kind and allocating origin: those of a task are left out by them.
+
+use std::collections::HashMap;
+
+use super::collector::SumCollector;
+use super::sums::sums;
+use crate::int_hash::IntHash;
+use crate::ledger::{Interests, PageGroup, Receiver};
+
+/// Collects failed allocations of pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageFailures;
+
+impl SumCollector for PageFailures {
+    type Sums = PageFailureSums;
+
+    const INTERESTS: Interests = Interests::FRAMES;
+}
+
+/// Failures by the numbers of their kind and of their origin.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PageFailureSums(pub HashMap<(u32, u32), u64, IntHash>);
+
+sums!(PageFailureSums: 0);
+
+impl Receiver for PageFailureSums {
+    fn page_failed(&mut self, group: PageGroup) {
+        *self.0.entry((group.site, group.origin)).or_default() += 1;
+    }
+}
