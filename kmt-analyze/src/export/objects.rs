@@ -20,7 +20,7 @@ use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::{Context, ReportContext};
-use crate::stream::{Api, Site};
+use crate::stream::{Api, Site, known_gfp};
 use crate::trace::session::Session;
 
 /// Results of a pass, with all lives.
@@ -142,7 +142,8 @@ impl<'s, 'd> Resolver<'s, 'd> {
             let text = SiteText {
                 symbol: resolver.symbol(site.call_site),
                 cache: resolver.cache_name(site, cache.map(|c| c.0), result.size_classes),
-                gfp: escaped(&interner.gfp_text(site.gfp_flags)),
+                gfp: known_gfp(site.gfp_flags)
+                    .map_or(String::new(), |flags| escaped(&interner.gfp_text(flags))),
             };
             resolver.sites.push(text);
         }

@@ -6,7 +6,7 @@ use crate::ledger::totals::Totals;
 use crate::pass;
 use crate::pass::coverage::Coverage;
 use crate::pass::coverage::bounds::Bounds;
-use crate::stream::Api;
+use crate::stream::{Api, known_gfp};
 
 /// A value of a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,7 +89,7 @@ pub fn object(object: &Object, result: &pass::Analysis, names: &Resolver<'_, '_>
         ExportCell::text(names.cache(object)),
         number(site.map(|s| s.bytes_req)),
         number(site.map(|s| s.bytes_alloc)),
-        number(site.map(|s| s.gfp_flags)),
+        number(site.and_then(|s| known_gfp(s.gfp_flags))),
         ExportCell::text(&text.gfp),
         site.map_or(ExportCell::Null, |s| ExportCell::Int(s.node.into())),
         ExportCell::Uint(object.born),

@@ -12,6 +12,7 @@ use super::{ExportOptions, events};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
+use crate::stream::known_gfp;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -128,7 +129,7 @@ fn sites(database: &Connection, lives: &ObjectLives, names: &Resolver<'_, '_>) -
             text.cache,
             s.bytes_req as i64,
             s.bytes_alloc as i64,
-            s.gfp_flags as i64,
+            known_gfp(s.gfp_flags).map(|flags| flags as i64),
             text.gfp,
             s.node,
         ])?;

@@ -11,7 +11,7 @@ use crate::pass::cgroup::cgroup_of;
 use crate::pass::condition::{Condition, Key};
 use crate::pass::modules::{module_of, names_of_module};
 use crate::pass::size_classes::names_of_size;
-use crate::stream::{Api, Interner, Item, Origin, PageSite, Site};
+use crate::stream::{Api, Interner, Item, Origin, PageSite, Site, known_gfp};
 use crate::trace::comms::Comms;
 use crate::trace::descendants::descendants;
 use crate::trace::session::Session;
@@ -188,8 +188,9 @@ fn descendants_of(session: &Session<'_>, selection: &Selection) -> HashSet<i32> 
     descendants(session.trace, |pid, time| selection.is_task(pid, session.names().shown_at(pid, time)))
 }
 
+/// Unknown flags meet no condition.
 fn is_gfp(interner: &Interner, condition: &Condition, gfp_flags: u64) -> bool {
-    condition.holds(gfp_flags as i64, Some(&interner.gfp_text(gfp_flags)))
+    known_gfp(gfp_flags).is_some_and(|flags| condition.holds(flags as i64, Some(&interner.gfp_text(flags))))
 }
 
 /// A life without an end has no lifetime, and meets no condition on it.

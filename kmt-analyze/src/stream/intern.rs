@@ -208,10 +208,21 @@ pub struct SelectedItems {
     pub origins: Vec<bool>,
 }
 
+/// Allocation flags of events without such a field: gfp_t has 32 bits.
+pub const NO_GFP: u64 = u64::MAX;
+
+/// Allocation flags; `None`: the event has no such field.
+pub fn known_gfp(gfp_flags: u64) -> Option<u64> {
+    (gfp_flags != NO_GFP).then_some(gfp_flags)
+}
+
 impl Interner {
-    /// Names of allocation flags, as the kernel prints them; in hexadecimal, where no event has them, or where they are
+    /// Names of allocation flags, as the kernel prints them; `unknown` for [`NO_GFP`]; in hexadecimal, where no event has them, or where they are
     /// longer than those of any kernel.
     pub fn gfp_text(&self, gfp_flags: u64) -> Vec<u8> {
+        if gfp_flags == NO_GFP {
+            return b"unknown".to_vec();
+        }
         self.gfp_texts.get(&gfp_flags).cloned().unwrap_or_else(|| format!("{gfp_flags:#x}").into_bytes())
     }
 
@@ -240,7 +251,7 @@ impl Interner {
                     call_site: number(Role::CALL_SITE),
                     bytes_req: number(Role::BYTES_REQ).min(BYTES_MAX),
                     bytes_alloc: number(Role::BYTES_ALLOC).min(BYTES_MAX),
-                    gfp_flags: number(Role::GFP_FLAGS),
+                    gfp_flags: plan.uint(event, Role::GFP_FLAGS).unwrap_or(NO_GFP),
                     node: signed(Role::NODE, -1),
                     accounted: plan.uint(event, Role::ACCOUNTED).map(|number| number != 0),
                     cache: self.cache(plan, event),
@@ -264,7 +275,7 @@ impl Interner {
                 let site = PageSite {
                     order: order(),
                     migratetype: signed(Role::MIGRATETYPE, 0),
-                    gfp_flags: number(Role::GFP_FLAGS),
+                    gfp_flags: plan.uint(event, Role::GFP_FLAGS).unwrap_or(NO_GFP),
                     class,
                 };
                 OpCode::new(Kind::PageAlloc, self.pages.number(&site))

@@ -20,7 +20,7 @@ pub mod side_events;
 
 pub use gfp_flags::GfpFlags;
 pub use interests::Interests;
-pub use intern::{Api, FreeSite, Interner, NameId, Origin, PageSite, Site};
+pub use intern::{Api, FreeSite, Interner, NO_GFP, NameId, Origin, PageSite, Site, known_gfp};
 pub use join::StackOf;
 pub use news::{Item, News, Select};
 pub use op::Op;

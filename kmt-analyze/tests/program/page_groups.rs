@@ -305,3 +305,29 @@ fn failures_have_the_call_sites_of_their_stacks() {
     let screen = stdout(&run(&["pages", "--sort", "failed", "--wide"], &output));
     assert!(screen.contains("failed"), "{screen}");
 }
+
+/// A text may have no flags: they are unknown, not 0.
+#[test]
+fn flags_that_events_do_not_have_are_unknown() {
+    let scratch = Scratch::new();
+    let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+    let line = |time: u64, text: &str| format!("task-7 [000] ..... 1.{time:06}: {text}\n");
+    let text = [
+        line(1, "mm_page_alloc: page=ffffea0000000040 pfn=0x1 order=0 migratetype=0"),
+        line(2, "kmalloc: call_site=f+0x1/0x20 ptr=ffff888100000100 bytes_req=64 bytes_alloc=64"),
+        line(3, "kfree: call_site=f+0x1/0x20 ptr=ffff888100000100"),
+    ]
+    .concat();
+    std::fs::write(&input, text).unwrap();
+    convert(&input, &output, None).unwrap();
+    let row = &json(&["pages", "--json"], &output)["pages"]["by_gfp_flags"][0];
+    assert_eq!((&row["gfp_flags"], &row["gfp_flags_text"]), (&Value::Null, &"unknown".into()), "{row:#}");
+    for args in [&["pages"][..], &["pages", "--by", "gfp"], &["callers", "--by", "gfp"]] {
+        let screen = stdout(&run(args, &output));
+        assert!(!screen.contains("0x0") && !screen.contains("0xfff"), "{args:?}: {screen}");
+    }
+    let csv = stdout(&run(&["export", "csv"], &output));
+    assert!(csv.contains("f+0x1/0x20") && !csv.contains("1844674407"), "{csv}");
+    let none = json(&["pages", "--json", "--where", "gfp=0"], &output);
+    assert_eq!(none["pages"]["by_gfp_flags"].as_array().map(Vec::len), Some(0), "{none:#}");
+}

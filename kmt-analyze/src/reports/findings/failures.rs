@@ -8,6 +8,7 @@ use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
 use crate::reports::pages::{PageFlagsRow, PageTables};
+use crate::stream::NO_GFP;
 
 /// Rule of a finding of failed page allocations.
 const PAGES: &str = "a page allocation without __GFP_NOWARN and __GFP_NORETRY failed, or at least 1 % of all did; without the recorder's";
@@ -28,7 +29,7 @@ pub fn compute(sources: &Sources, view: &View) -> Vec<Finding> {
 fn pages(tables: &PageTables, of_recorder: &HashMap<u64, u64>, view: &View) -> Option<Finding> {
     let allocs = tables.all.sums.alloc_events?;
     let failed_of = |row: &PageFlagsRow| {
-        let of_recorder = of_recorder.get(&row.gfp_flags).copied().unwrap_or(0);
+        let of_recorder = of_recorder.get(&row.gfp_flags.unwrap_or(NO_GFP)).copied().unwrap_or(0);
         row.sums.alloc_failures.unwrap_or(0).saturating_sub(of_recorder)
     };
     let failed: u64 = tables.by_gfp_flags.iter().map(failed_of).sum();

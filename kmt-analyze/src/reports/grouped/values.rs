@@ -14,7 +14,7 @@ use crate::reports::common::labels::caller_function;
 use crate::reports::common::page_callers::{caller, is_allocator};
 use crate::reports::common::rows::text;
 use crate::source::{Directory, Frame};
-use crate::stream::{Api, NameId, Origin, Site};
+use crate::stream::{Api, NameId, Origin, Site, known_gfp};
 use crate::trace::aliases::Aliases;
 use crate::trace::session::Session;
 
@@ -131,7 +131,9 @@ impl<'r, 'd> Values<'r, 'd> {
 
     /// Names of flags.
     pub fn gfp(&self, flags: u64) -> GroupValue {
-        GroupValue::Text(text(&self.analysis.interner.gfp_text(flags)))
+        let known =
+            known_gfp(flags).map(|flags| GroupValue::Text(text(&self.analysis.interner.gfp_text(flags))));
+        known.unwrap_or(GroupValue::Unknown)
     }
 
     /// Name of a migrate type.

@@ -17,7 +17,7 @@ use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::FrameSums;
 use crate::reports::common::sorting::sort_rows;
 use crate::reports::grouped::GroupTable;
-use crate::stream::GfpFlags;
+use crate::stream::{GfpFlags, NO_GFP, known_gfp};
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -69,11 +69,11 @@ pub struct PageFlagsRow {
     /// Sums of its pages.
     #[serde(flatten)]
     pub sums: FrameSums,
-    /// The flags.
-    pub gfp_flags: u64,
-    /// Their names.
+    /// The flags; `null`: the events have none.
+    pub gfp_flags: Option<u64>,
+    /// Their names, or `unknown`.
     pub gfp_flags_text: String,
-    /// True if they have __GFP_NOWARN or __GFP_NORETRY: the caller expects failures.
+    /// True if they have __GFP_NOWARN or __GFP_NORETRY: the caller expects failures; also if they are unknown.
     pub expects_failures: bool,
 }
 
@@ -134,9 +134,9 @@ fn by_flags(analysis: &Analysis, recorded: RecordedSums, keys: &[PageKey]) -> Ve
     sums.retain(|_, totals| *totals != FrameTotals::default());
     let row = |(gfp_flags, totals): (u64, FrameTotals)| PageFlagsRow {
         sums: FrameSums::of(&totals, analysis.page_size.0, recorded),
-        gfp_flags,
+        gfp_flags: known_gfp(gfp_flags),
         gfp_flags_text: escaped(&analysis.interner.gfp_text(gfp_flags)),
-        expects_failures: analysis.interner.gfp(gfp_flags).intersects(EXPECTED),
+        expects_failures: gfp_flags == NO_GFP || analysis.interner.gfp(gfp_flags).intersects(EXPECTED),
     };
     let mut sums: Vec<_> = sums.into_iter().collect();
     sort_rows(&mut sums, keys, |(_, totals), key| key.number(totals), |a, b| a.0.cmp(&b.0));
