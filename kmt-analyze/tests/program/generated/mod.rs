@@ -132,7 +132,10 @@ fn single_recordings_say_what_they_cannot_tell() {
     let args = ["diff", "--comm", WORKER, a.to_str().unwrap()];
     let text = stdout(&run(&args, &more));
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(joined.contains("cannot be told from noise: repeat the recording."), "{text}");
+    assert!(
+        joined.contains("cannot be told from noise: repeat the recording (record --repeat 3)."),
+        "{text}"
+    );
     let hints: Vec<&str> = text.lines().filter(|line| line.starts_with("  kmt-analyze ")).collect();
     assert!(hints[0].contains("--repeat-before"), "{text}");
     for row in diff(&a, &more, &[]).0["rows"].as_array().unwrap() {
