@@ -124,6 +124,9 @@ enum Command {
     },
 }
 
+/// Largest number of recordings of one command.
+const REPEAT_MAX: i64 = 1_000;
+
 #[derive(clap::Args)]
 struct RecordArgs {
     /// File to write; - is standard output. Default: kmt-HOST-TIME.kmt
@@ -198,6 +201,10 @@ struct RecordArgs {
     /// Leave COMMAND running after the recording; else it is ended as Ctrl-C ends it
     #[arg(long, requires = "command")]
     keep_running: bool,
+    /// Record COMMAND this many times, into FILE-1.kmt, FILE-2.kmt and so on: one side of a comparison for `kmt-analyze diff`
+    #[arg(long, value_name = "N", requires = "command", conflicts_with_all = ["line", "keep_running"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=REPEAT_MAX))]
+    repeat: Option<u32>,
     /// For `remote`: send frames on standard output, end with standard input, and remove this folder of the program
     #[arg(long, value_name = "DIR", hide = true)]
     line: Option<PathBuf>,
@@ -355,7 +362,10 @@ pub fn run() -> Result<Outcome> {
         .and_then(|matches| Cli::from_arg_matches(&matches))
         .unwrap_or_else(|error| usage::end(&error));
     match cli.command {
-        Command::Record(args) => record::record(&(*args).into()),
+        Command::Record(args) => match args.repeat {
+            Some(times) => record::repeat(&(*args).into(), times),
+            None => record::record(&(*args).into()),
+        },
         #[cfg(feature = "convert")]
         Command::Remote(args) => {
             let (words, record) = record_line(&args.record);
@@ -420,6 +430,9 @@ fn record_line(words: &[OsString]) -> (Vec<OsString>, RecordOptions) {
     let Command::Record(record) = cli.command else { wrong("after -- must come `record` and its options") };
     if record.output.is_some() || record.force || record.line.is_some() {
         wrong("-o and --force are options of remote: give them before --");
+    }
+    if record.repeat.is_some() {
+        wrong("--repeat is not an option of remote: run remote several times");
     }
     (args.to_vec(), (*record).into())
 }

@@ -871,6 +871,40 @@ fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
     bench.assert_untouched();
 }
 
+#[test]
+fn a_command_is_recorded_several_times() {
+    let Some(bench) = Bench::new("repeat") else { return };
+    let count = format!("echo >> {}", bench.path("count").display());
+    let output = bench.record(&["-b", "4M", "--repeat", "3", "--", "sh", "-c", &count]);
+    recorded(&output);
+    let paths = ["out-1.kmt", "out-2.kmt", "out-3.kmt"].map(|name| bench.path(name));
+    paths.iter().for_each(|path| assert!(readable(path) > 0, "{}", path.display()));
+    assert_eq!(fs::read_to_string(bench.path("count")).unwrap().len(), 3);
+    let [first, second, third] = paths.map(|path| path.display().to_string());
+    let next = format!("kmt-analyze diff --repeat-before {second} --repeat-before {third} {first} OTHER.kmt");
+    assert!(stderr(&output).contains(&next), "{}", stderr(&output));
+    bench.assert_untouched();
+}
+
+#[test]
+fn a_signal_ends_all_repeated_recordings() {
+    let Some(bench) = Bench::new("repeat-signal") else { return };
+    let endless = bench.endless("sleep 0.1");
+    let child = bench.start(&["-b", "4M", "--repeat", "3", "--", "sh", "-c", &endless]);
+    let start = Instant::now();
+    while !bench.path("out-1.kmt.part").exists() && start.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    signal("TERM", child.id());
+    let output = child.wait_with_output().unwrap();
+    recorded(&output);
+    let _ = fs::remove_file(bench.path("endless"));
+    assert!(stderr(&output).contains("stopped: 0 of 3 recordings are complete"), "{}", stderr(&output));
+    assert!(readable(&bench.path("out-1.kmt")) > 0 && !bench.path("out-2.kmt").exists());
+    bench.assert_untouched();
+}
+
 /// A file has at most the bytes that --max-size allows, and nearly as many; what it has no room for is counted.
 #[test]
 fn max_size_is_the_size_of_the_file() {

@@ -200,3 +200,30 @@ fn too_few_open_files_are_named_as_the_reason() {
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(refused >= 5, "{refused}");
 }
+
+#[test]
+fn repeated_recordings_are_refused_before_the_first() {
+    let folder = std::env::temp_dir().join(format!("kmt-repeat-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("out-2.kmt"), "other").unwrap();
+    std::fs::create_dir_all(folder.join("folder-3.kmt")).unwrap();
+    let missing = folder.join("missing");
+    let said = |words: &[&str]| {
+        let record = ["record", "--tracefs", missing.to_str().unwrap(), "--repeat", "3"];
+        let output = command(&[&record[..], words].concat()).current_dir(&folder).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (words, code, text) in [
+        (&["-o", "out.kmt", "--", "true"][..], 1, "out-2.kmt already exists"),
+        (&["-o", "folder.kmt", "--force", "--", "true"], 1, "folder-3.kmt is a directory"),
+        (&["-o", "-", "--", "true"], 1, "--repeat cannot write several files to -"),
+        (&["-o", "out.kmt"], 2, "required"),
+        (&["-o", "out.kmt", "--keep-running", "--", "true"], 2, "cannot be used with"),
+    ] {
+        let (status, said) = said(words);
+        assert!(status == Some(code) && said.contains(text), "{words:?}: {status:?}: {said}");
+    }
+    assert!(!folder.join("out-1.kmt").exists() && !folder.join("out-1.kmt.part").exists());
+    assert_eq!(std::fs::read(folder.join("out-2.kmt")).unwrap(), b"other");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -24,6 +24,7 @@ pub(super) fn rules() -> Rules {
         no_frame: u64::MAX,
         last: u64::MAX,
         deferred_max: 15_000_000_000,
+        cpus: 0,
     }
 }
 

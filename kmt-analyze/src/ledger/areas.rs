@@ -52,10 +52,25 @@ impl<R: Receiver> Ledger<'_, R> {
             }
             SideEventKind::PercpuFail => self.area_fail(AreaKind::Percpu, op, counts),
             SideEventKind::VmallocAlloc => self.area_alloc(address, area(AreaKind::Vmalloc, size)),
-            SideEventKind::PercpuAlloc => self.area_alloc(address, area(AreaKind::Percpu, third)),
+            SideEventKind::PercpuAlloc => {
+                let bytes = self.percpu_bytes(size, third);
+                self.area_alloc(address, area(AreaKind::Percpu, bytes));
+            }
             SideEventKind::VmallocFree => self.area_free((AreaKind::Vmalloc, address), op, counts),
             SideEventKind::PercpuFree => self.area_free((AreaKind::Percpu, address), op, counts),
             _ => {}
+        }
+    }
+
+    /// Bytes of a percpu allocation on all CPUs: those of each CPU, as often as there are possible CPUs.
+    ///
+    /// `bytes_alloc` of the event (5.19 and later) may have more: pointers to memory cgroups, which are elsewhere
+    /// (`pcpu_obj_full_size`, mm/percpu-internal.h). It counts where the number of CPUs is unknown.
+    fn percpu_bytes(&self, size: Option<u64>, bytes_alloc: Option<u64>) -> Option<u64> {
+        let all = size.filter(|_| self.rules.cpus > 0).map(|size| size.saturating_mul(self.rules.cpus));
+        match (all, bytes_alloc) {
+            (Some(all), Some(bytes)) => Some(all.min(bytes)),
+            (all, bytes) => all.or(bytes),
         }
     }
 

@@ -78,6 +78,8 @@ pub struct Rules {
     pub last: u64,
     /// Longest wait of an object passed to kfree_rcu, in the clock's unit: `DEFERRED_MS_MAX`.
     pub deferred_max: u64,
+    /// Number of possible CPUs; 0: unknown.
+    pub cpus: u64,
 }
 
 /// Longest wait of an object passed to kfree_rcu in practice, in milliseconds: KFREE_DRAIN_JIFFIES (5 s) twice, where both

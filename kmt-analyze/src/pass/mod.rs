@@ -42,6 +42,7 @@ use crate::pass::weights::Weights;
 use crate::stream::decode::{Decoder, Open};
 use crate::stream::load::Loader;
 use crate::stream::{Api, Interests, Interner, Item, Op, Site, pipe};
+use crate::trace::cpu_nodes;
 use crate::trace::session::Session;
 
 use operations::{decoder, selector};
@@ -150,6 +151,7 @@ fn rules(session: &Session<'_>, selection: &Selection, direct_map: Option<Direct
         no_frame: no_frame(trace),
         last: session.last_time().unwrap_or(0),
         deferred_max: late_bound.saturating_mul(DEFERRED_MS_MAX),
+        cpus: cpu_nodes::possible(trace.metadata()).unwrap_or(0),
     };
     (rules, assumed)
 }

@@ -1,4 +1,4 @@
-//! NUMA node of each CPU, from the lists of CPUs that the kernel prints for each node: `0-3,8`.
+//! NUMA node of each CPU, and the number of CPUs, from the lists of CPUs that the kernel prints: `0-3,8`.
 
 use kmt_format::read::Metadata;
 
@@ -34,6 +34,13 @@ impl CpuNodes {
     }
 }
 
+/// Number of possible CPUs; `None`: not in the file.
+pub fn possible(metadata: &Metadata<'_>) -> Option<u64> {
+    let ranges = rising(metadata.text("cpus.possible")?);
+    let count = ranges.fold(0, |sum: u64, (first, last)| sum.saturating_add(u64::from(last - first) + 1));
+    (count > 0).then_some(count)
+}
+
 /// First and last CPU of each range of a list. The kernel prints a bitmap, so that ranges rise (bitmap_list_string(),
 /// lib/vsprintf.c); others are left out.
 fn rising(list: &str) -> impl Iterator<Item = (u32, u32)> + '_ {
@@ -67,6 +74,21 @@ mod tests {
         let found: Vec<Option<u32>> = (0..11).map(|cpu| nodes.get(cpu)).collect();
         let (zero, one) = (Some(0), Some(1));
         assert_eq!(found, [zero, zero, zero, None, one, one, one, one, zero, one, None]);
+    }
+
+    #[test]
+    fn possible_cpus() {
+        let count = |list: &'static [u8]| {
+            let mut metadata = Metadata::default();
+            metadata.pairs = vec![("cpus.possible".into(), list.into())];
+            possible(&metadata)
+        };
+        assert_eq!(
+            [count(b"0"), count(b"0-3,6\n"), count(b""), count(b"3-1")],
+            [Some(1), Some(5), None, None]
+        );
+        assert_eq!(count(b"0-4294967295"), Some(1 << 32));
+        assert_eq!(possible(&Metadata::default()), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod findings;
 mod frees;
 mod lab;
 mod memory;
+mod percpu;
 mod perf;
 mod recording;
 mod round;

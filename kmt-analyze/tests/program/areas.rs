@@ -341,6 +341,36 @@ fn vmallocinfo_is_beside_the_trace() {
     assert!(at(&selected, "/total/live") == 6 && selected.get("vmallocinfo").is_none(), "{selected}");
 }
 
+/// Events of 5.19 and later have the bytes of all CPUs, and of pointers to cgroups that are elsewhere; older ones have neither.
+#[test]
+fn bytes_of_percpu_are_those_of_the_possible_cpus() {
+    let scratch = Scratch::new();
+    // The events have four times the size.
+    let lists = [(Some("0-1"), 2), (Some("0,2-3\n"), 3), (Some("0-3"), 4), (Some("0-63"), 4)];
+    for (possible, times) in lists.into_iter().chain([(Some("x"), 4), (None, 4)]) {
+        let mut formats = Formats::new();
+        if let Some(list) = possible {
+            formats.writer.add_metadata(&[("cpus.possible", list.as_bytes())]).unwrap();
+        }
+        let event = |time, what| Event { time, cpu: 0, pid: 7, is_percpu: true, what };
+        for number in 1..4u64 {
+            let what = What::Alloc { address: 4096 * number, bytes: 40, user: 0, has_stack: false };
+            formats.add(&event(100 + number, what));
+        }
+        formats.add(&event(200, What::Free { address: 4096 }));
+        let file = formats.write(&scratch, "cpus.kmt");
+        let total = document(&["percpu", "--json"], &file)["areas"]["total"].take();
+        let bytes =
+            ["bytes_req", "bytes_alloc", "bytes_freed", "bytes_live"].map(|key| total[key].as_u64().unwrap());
+        assert_eq!(bytes, [120, 120 * times, 40 * times, 80 * times], "{possible:?}");
+        let memory = document(&["memory", "--json", "--by", "task"], &file);
+        assert_eq!(memory["groups"][0]["percpu"]["bytes_live"], 80 * times, "{memory:#}");
+        let screen = stdout(&run(&["percpu", "--wide"], &file));
+        let is_unsure = matches!(possible, None | Some("x"));
+        assert_eq!(screen.contains("The number of CPUs is not in the file"), is_unsure, "{screen}");
+    }
+}
+
 #[test]
 fn they_are_refused_without_their_events() {
     let scratch = Scratch::new();

@@ -12,6 +12,7 @@ mod graph;
 pub(crate) mod line;
 mod plan;
 mod recorder;
+mod repeat;
 mod ring;
 mod run;
 mod settings;
@@ -36,6 +37,7 @@ pub use line::LineOptions;
 pub use plan::Preset;
 #[cfg(feature = "convert")]
 pub(crate) use recorder::room::{Bound, room};
+pub(crate) use repeat::repeat;
 pub use run::{measure, record};
 pub use snapshot::{kernel_config, meminfo};
 pub use symbols::{Symbols, kallsyms_has_addresses};

@@ -1,15 +1,13 @@
 //! Sites of each kind of anomaly, in the results of a pass.
 
+use kmt_common::unseen_allocs::unseen_allocs;
+
 use super::rows::{AnomalyRow, AnomalySite, Detail};
 use crate::collect::anomalies::{AnomalySums, UnmatchedFrees};
 use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::rows::Address;
 use crate::stream::Api;
-
-/// Caches whose objects the kernel allocates in bulk (kmem_cache_alloc_bulk), without events: maple tree (lib/maple_tree.c,
-/// 6.1 to 6.17), network (net/core/skbuff.c), io_uring (io_uring/io_uring.c and, since 6.8, io_uring/kbuf.c).
-const BULK: [&str; 4] = ["maple_node", "skbuff_head_cache", "io_kiocb", "io_buffer"];
 
 /// Number of repeated frees of a site that may be double frees: those that allocations without an event do not explain.
 ///
@@ -79,7 +77,7 @@ impl Finder<'_, '_, '_> {
 
     fn freed(&self, free: u32, count: u64, numbers: Option<Detail>) -> AnomalyRow {
         let cache = self.cache(free);
-        let is_bulk = cache.as_deref().is_some_and(|cache| BULK.contains(&cache));
+        let is_bulk = cache.as_deref().and_then(unseen_allocs).is_some();
         AnomalyRow { cache, is_bulk, ..self.row([None, self.free_site(free)], count, numbers) }
     }
 

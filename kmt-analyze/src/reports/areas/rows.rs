@@ -13,6 +13,7 @@ use crate::ledger::frames::NO_STACK;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
+use crate::trace::cpu_nodes;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -41,6 +42,9 @@ pub struct AreaTables {
     /// read twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percpu: Option<PercpuLine>,
+    /// True if the number of CPUs is unknown, and bytes of percpu allocations are those of the events.
+    #[serde(skip)]
+    pub are_bytes_of_events: bool,
     /// True if an area has a call site: in its event, or of a stack.
     #[serde(skip)]
     pub have_call_sites: bool,
@@ -57,7 +61,7 @@ pub struct AreaSums {
     /// Bytes requested: of each CPU for the percpu allocator, with the guard page for vmalloc.
     pub bytes_req: u64,
     /// Bytes allocated: on all CPUs for the percpu allocator. vmalloc: addresses, which may have no pages (ioremap, vmap).
-    /// `null`: not in the events (percpu before 5.19).
+    /// `null`: unknown (percpu before 5.19, where the number of CPUs is not in the file).
     pub bytes_alloc: Option<u64>,
     /// Areas that were freed.
     pub frees_matched: Option<u64>,
@@ -120,6 +124,7 @@ pub fn compute<A: Allocator>(
         groups: groups.table(order, |totals, key: AreaKey| key.number(totals), context.limit, row),
         vmallocinfo: if is_percpu { None } else { vmallocinfo::compute(context, sums) },
         percpu: if is_percpu { percpu::compute(context) } else { None },
+        are_bytes_of_events: is_percpu && cpu_nodes::possible(context.session.trace.metadata()).is_none(),
         have_call_sites: sums.groups.keys().any(|group| group.call_site != 0 || group.stack != NO_STACK),
     };
     AreaRows { areas }

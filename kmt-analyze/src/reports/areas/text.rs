@@ -126,6 +126,11 @@ fn notes<A: Allocator>(screen: &mut Screen, rows: &AreaTables, view: &View) {
             "Bytes are of addresses, with a guard page for each area; ioremap and vmap allocate no pages.",
         );
     }
+    if rows.are_bytes_of_events && rows.total.bytes_alloc.is_some_and(|bytes| bytes > 0) {
+        screen.note(
+            "The number of CPUs is not in the file: bytes are those of the events, which may count pointers to memory cgroups, too.",
+        );
+    }
     if let Some(frees) = rows.frees_unmatched.filter(|&frees| frees > 0) {
         let frees = counted(frees, "free is", "frees are");
         screen.note(format!("{frees} without a traced allocation: of areas allocated before the trace."));

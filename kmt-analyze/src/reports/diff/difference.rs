@@ -90,6 +90,11 @@ impl Difference {
         Self { least, ..self }
     }
 
+    /// Smallest change that would be beyond noise, and would matter.
+    pub fn least_beyond_noise(&self) -> f64 {
+        (self.needed * self.noise).max(self.least)
+    }
+
     /// True if it is beyond noise, and matters.
     pub fn is_real(&self) -> bool {
         self.score.abs() >= self.needed && self.change().abs() > self.least
@@ -206,6 +211,18 @@ mod tests {
         assert!(compare(&[of(800_000.0)], &[of(840_000.0)], 300).is_real());
         assert!(!compare(&[of(800_000.0)], &[of(810_000.0)], 300).is_real());
         assert!(!compare(&[of(8_000.0)], &[of(8_400.0)], 300).is_real(), "few objects say less");
+    }
+
+    #[test]
+    fn the_least_change_beyond_noise_is_where_changes_become_real() {
+        let a = steady(800_000.0, 9_000.0);
+        let least = compare(&[a], &[a], 300).least_beyond_noise();
+        let more = |factor: f64| {
+            let by = least * factor;
+            DiffFigure { total: a.total + by, parts: a.parts.map(|part| part + by / PARTS as f64), ..a }
+        };
+        assert!(compare(&[a], &[more(1.02)], 300).is_real() && !compare(&[a], &[more(0.95)], 300).is_real());
+        assert_eq!(compare(&[a], &[a], 300).beyond(2.0 * least).least_beyond_noise(), 2.0 * least);
     }
 
     #[test]

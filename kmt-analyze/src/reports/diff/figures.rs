@@ -44,6 +44,8 @@ pub struct FigureRow {
     pub score_needed: f64,
     /// Changes of at most this do not matter.
     pub least_that_matters: f64,
+    /// Smallest change that would be beyond noise, and would matter.
+    pub least_beyond_noise: f64,
     /// True if the change is beyond noise, and matters.
     pub is_real: bool,
 }
@@ -57,6 +59,7 @@ fn rounded<S: Serializer>(exact: &Difference, serializer: S) -> Result<S::Ok, S:
         score: exact.score,
         score_needed: exact.needed,
         least_that_matters: exact.least.round(),
+        least_beyond_noise: exact.least_beyond_noise().round(),
         is_real: exact.is_real(),
     };
     row.serialize(serializer)

@@ -45,6 +45,12 @@ pub struct DiffRow {
     pub rows_beyond_noise: usize,
     /// Rows: those that differ beyond noise, then the others, the largest change first.
     pub rows: Vec<NameRow>,
+    /// True if a side has several runs.
+    #[serde(skip)]
+    pub is_repeated: bool,
+    /// The row of slab memory with most allocated bytes.
+    #[serde(skip)]
+    pub largest: Option<NameRow>,
     /// Changes of allocated bytes.
     #[serde(skip)]
     pub allocated: Changes,
@@ -78,6 +84,10 @@ pub fn compute(before: &[RunProfile], after: &[RunProfile], options: &DiffOption
     let (rows_total, rows_beyond_noise) = (rows.len(), rows.iter().filter(|row| row.is_real()).count());
     let allocated = Changes::of(&rows, |row| &row.bytes_alloc, options);
     let live = Changes::of(&rows, |row| &row.bytes_live, options);
+    let bytes = |row: &&NameRow| row.bytes_alloc.before.max(row.bytes_alloc.after);
+    let slab = rows.iter().filter(|row| row.kind != "pages" && bytes(row) > 0.0);
+    let largest = slab.max_by(|a, b| bytes(a).total_cmp(&bytes(b))).cloned();
+    let is_repeated = before.len() + after.len() > 2;
     rows.truncate(options.output.rows());
     let [name_before, name_after] = &options.names;
     DiffRows {
@@ -85,12 +95,14 @@ pub fn compute(before: &[RunProfile], after: &[RunProfile], options: &DiffOption
             before: side(name_before, before),
             after: side(name_after, after),
             unit: if options.per_second { "bytes per second" } else { "bytes" },
-            noise_from: if before.len() + after.len() > 2 { "repeated runs" } else { "16 parts of each run" },
+            noise_from: if is_repeated { "repeated runs" } else { "16 parts of each run" },
             matched_by_function: options.by_function,
             live_growth_beyond_noise: growth,
             rows_total,
             rows_beyond_noise,
             rows,
+            is_repeated,
+            largest,
             allocated,
             live,
         },

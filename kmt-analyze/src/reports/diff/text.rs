@@ -13,6 +13,9 @@ use crate::reports::diff::difference::Difference;
 pub fn screen(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {
     let mut screen = Screen::default();
     answer(&mut screen, diff, options);
+    if let Some(sentence) = limit(diff, options) {
+        screen.answer(sentence);
+    }
     let sides = [("A", &diff.before), ("B", &diff.after)]
         .map(|(name, side)| format!("{name}: {}, {}", side.name, runs(side)));
     screen.parts.push(ScreenPart::Lines { heading: String::new(), lines: sides.to_vec() });
@@ -27,6 +30,9 @@ pub fn screen(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {
         screen.note(
             "Beyond noise: chance alone brings a change of this size in less than 1 of 100 comparisons, and it is over 0.1 % of all bytes.",
         );
+    }
+    if !diff.is_repeated && options.placeholders == "A B" {
+        screen.next("diff --repeat-before A2 --repeat-after B2", "less noise");
     }
     let by = if options.by == By::Cache { "call-site" } else { "cache" };
     screen.next(format!("diff --by {by}"), format!("the same by {}", by.replace('-', " ")));
@@ -60,6 +66,23 @@ fn answer(screen: &mut Screen, diff: &DiffRow, options: &DiffOptions) {
             format!("; {} allocated {change} {more}", function_of(&row.name))
         });
     screen.answer(format!("{} of {all} differ beyond noise{most}.", count(diff.rows_beyond_noise as u64)));
+}
+
+/// The smallest change that one recording of each side can show, of the row with most allocated bytes.
+fn limit(diff: &DiffRow, options: &DiffOptions) -> Option<String> {
+    let row = diff.largest.as_ref().filter(|_| !diff.is_repeated)?;
+    let exact = &row.bytes_alloc;
+    let least = exact.least_beyond_noise();
+    let share = match exact.before {
+        before if before > 0.0 => format!(" ({})", share(least as u64, before as u64)),
+        _ => String::new(),
+    };
+    Some(format!(
+        "Changes of the bytes allocated at {} below {}{}{share} cannot be told from noise: repeat the recording (record --repeat 3).",
+        function_of(&row.name),
+        bytes(least).shown(&options.output.show.look),
+        if options.per_second { " a second" } else { "" },
+    ))
 }
 
 /// The row of slab memory that grew most.

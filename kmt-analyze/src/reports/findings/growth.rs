@@ -37,7 +37,7 @@ pub fn compute(sources: &Sources, length: u64, view: &View) -> Vec<Finding> {
 }
 
 /// Slab bytes that are still allocated, of the interfaces whose allocations were recorded.
-fn slab_live(sources: &Sources) -> u64 {
+pub(super) fn slab_live(sources: &Sources) -> u64 {
     let Some(slab) = &sources.summary.slab else { return 0 };
     let parts = [&slab.kmalloc, &slab.cache].map(|part| part.totals.bytes_live.unwrap_or(0));
     parts.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))

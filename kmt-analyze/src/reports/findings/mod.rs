@@ -7,6 +7,7 @@ mod parts;
 mod recording;
 mod rows;
 mod text;
+mod unseen;
 mod waits;
 mod waste;
 
@@ -29,7 +30,7 @@ use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::latency::{Latency, LatencyRows};
-use crate::reports::leaks::{LeakRows, Leaks};
+use crate::reports::leaks::{self, LeakRows, Leaks, UnseenRow};
 use crate::reports::pages::{PageRows, Pages};
 use crate::reports::report::Report;
 use crate::reports::summary::{Summary, SummaryRows};
@@ -59,6 +60,8 @@ struct Sources {
     summary: SummaryRows,
     parts: Option<Parts>,
     leaks: Option<LeakRows>,
+    /// Caches that grew without allocation events.
+    unseen: Vec<UnseenRow>,
     latency: Option<LatencyRows>,
     pages: Option<PageRows>,
     /// Function whose calls of kmalloc waste most, and its bytes.
@@ -103,6 +106,7 @@ impl Report for Findings {
         let sources = Sources {
             parts: parts::compute(context, &summary),
             summary,
+            unseen: leaks::unseen(context, &handles.leaks),
             leaks: answered(&self.leaks, context, &handles.leaks),
             latency: answered(&self.latency, context, &handles.latency),
             pages: answered(&self.pages, context, &handles.pages),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::finding::Finding;
 use super::parts::Parts;
 use super::recording::{Recording, recording};
-use super::{Sources, failures, growth, waits, waste};
+use super::{Sources, failures, growth, unseen, waits, waste};
 use crate::render::look::Look;
 use crate::reports::common::Context;
 use crate::reports::summary::SummaryRows;
@@ -36,6 +36,7 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     let length = last.saturating_sub(first);
     // Their shares are of different wholes, so that kinds are not compared. Growth goes by its rate.
     let mut findings = growth::compute(&sources, length, &view);
+    findings.extend(unseen::compute(&sources, length, &view));
     findings.sort_by_key(|found| std::cmp::Reverse(found.bytes_per_second));
     let mut others: Vec<Finding> = waits::compute(&sources, length, &view).into_iter().collect();
     others.extend(failures::compute(&sources, &view));

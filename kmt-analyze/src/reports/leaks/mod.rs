@@ -9,21 +9,24 @@ mod syscall;
 mod text;
 mod text_parts;
 mod text_tables;
+mod unseen;
 
 pub use rows::{LeakRows, LeakTables};
 pub use sentence::{growth_sentence, page_growth_sentence};
+pub use unseen::UnseenRow;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
-use crate::collect::{Calls, Collectors, Growth, Handle, Kin};
+use crate::collect::{Calls, Collectors, Growth, Handle, Kin, Unmatched};
 use crate::pass::Needs;
 use crate::render::screen::Screen;
 use crate::reports::analysis::leaks::ignore::Ignore;
 use crate::reports::analysis::leaks::{slab, stacks, until};
 use crate::reports::common::ReportContext;
+use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::basis::{Input, too_lossy};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
@@ -49,6 +52,7 @@ pub struct LeaksHandles {
     growth: Handle<Growth>,
     kin: Handle<Kin>,
     calls: Option<Handle<Calls>>,
+    unmatched: Handle<Unmatched>,
     until: Option<u64>,
 }
 
@@ -81,6 +85,7 @@ impl Report for Leaks {
         LeaksHandles {
             growth: collectors.add(growth),
             kin: collectors.add(Kin { processes: Arc::new(processes(session)) }),
+            unmatched: collectors.add(Unmatched),
             calls: stacks::may_exist(session).then(|| collectors.add(Calls { until })),
             until,
         }
@@ -94,7 +99,12 @@ impl Report for Leaks {
             calls: handles.calls.map(|calls| analysis.get(calls)),
             until: handles.until,
         };
-        rows::compute(context, collected, self.ignore.as_ref())
+        let mut rows = rows::compute(context, collected, self.ignore.as_ref());
+        if let MaybeRefused::Found(tables) = &mut rows.leaks {
+            tables.unseen_growth = unseen(context, handles);
+            tables.unseen_growth.truncate(context.limit);
+        }
+        rows
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &LeakRows, view: &View) -> Screen {
@@ -107,4 +117,10 @@ fn processes(session: &Session<'_>) -> BTreeMap<i32, i32> {
     let threads =
         session.trace.metadata().tasks.iter().filter(|task| task.tgid != 0 && task.tgid != task.pid);
     threads.map(|task| (task.pid, task.tgid)).collect()
+}
+
+/// Growth of caches that the kernel counts and no event shows, the largest first.
+pub fn unseen(context: &ReportContext<'_, '_>, handles: &LeaksHandles) -> Vec<UnseenRow> {
+    let analysis = context.analysis;
+    unseen::compute(context, analysis.get(handles.growth), &analysis.get(handles.unmatched).0)
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::makers::{self, FamilyRow};
 use super::row::{LeakRow, RowMaker};
 use super::text_parts::{TextParts, text_parts};
+use super::unseen::UnseenRow;
 use crate::render::text::duration;
 use crate::reports::analysis::leaks::families::{Family, families};
 use crate::reports::analysis::leaks::ignore::{Ignore, Ignored};
@@ -58,6 +59,8 @@ pub struct LeakTables {
     pub pages_total: usize,
     /// Pages by kind.
     pub pages: Vec<LeakRow>,
+    /// Caches that grew without allocation events by the kernel's count, the largest growth first.
+    pub unseen_growth: Vec<UnseenRow>,
     /// Findings hidden by `--ignore`; without that option there is no such key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignored: Option<Ignored>,
@@ -128,6 +131,7 @@ pub fn compute(
         page_callers: rows(&callers),
         pages_total: pages.len(),
         pages: rows(&pages),
+        unseen_growth: Vec::new(),
         ignored,
         text: TextParts {
             has_slab: basis.allocs(None),

@@ -70,6 +70,9 @@ fn answer(screen: &mut Screen, tables: &LeakTables, view: &View) {
     if parts.families.is_empty() {
         screen.answer(no_growth(tables, view));
     }
+    if let Some(row) = tables.unseen_growth.first() {
+        screen.answer(row.sentence(view));
+    }
     if let Some(row) = parts.most_reclaimable.as_ref().filter(|_| matters(tables)) {
         screen.answer(reclaimable(row, tables, view));
     }

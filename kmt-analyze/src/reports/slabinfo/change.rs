@@ -1,6 +1,6 @@
 //! Change of the objects of each cache over the recording, by the kernel's counts and by events: what no event shows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use kmt_format::read::Metadata;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::pass::coverage::{active, in_use_max};
 use crate::reports::common::ReportContext;
 use crate::reports::common::difference::difference;
 use crate::stream::Api;
-use crate::trace::slabinfo::parse;
+use crate::trace::slabinfo::{SlabInfoLine, parse};
 use crate::trace::snapshots::Snapshot;
 
 /// Change of one cache from the begin of the recording to its end, in objects.
@@ -35,6 +35,10 @@ pub struct SlabChanges {
     live: HashMap<CacheKey, u64>,
     /// Frees of objects that were allocated before.
     freed: HashMap<CacheKey, u64>,
+    /// Allocations by cache.
+    allocs: HashMap<CacheKey, u64>,
+    /// Sizes of live objects whose cache no event names.
+    pub(super) nameless: HashSet<u64>,
 }
 
 impl SlabChanges {
@@ -50,10 +54,26 @@ impl SlabChanges {
             }
         }
         let mut live: HashMap<CacheKey, u64> = HashMap::new();
+        let (mut allocs, mut nameless) = (HashMap::new(), HashSet::new());
         for part in parts_of(analysis) {
+            if let CacheKey::Nameless(_, bytes) = part.key {
+                nameless.extend((part.totals.live > 0).then_some(bytes));
+            }
+            *allocs.entry(part.key.clone()).or_default() += part.totals.alloc_events;
             *live.entry(part.key).or_default() += part.totals.live;
         }
-        Some(Self { before, live, freed })
+        Some(Self { before, live, freed, allocs, nameless })
+    }
+
+    /// Allocations of a cache that have events.
+    pub(super) fn allocs_of(&self, cache: &str) -> u64 {
+        self.allocs.get(&CacheKey::Named(cache.as_bytes().to_vec())).copied().unwrap_or(0)
+    }
+
+    /// Slabs by which a cache grew.
+    pub(super) fn new_slabs(&self, last: &SlabInfoLine) -> u64 {
+        let first = self.before.caches.get(&last.name).map_or(0, |first| first.num_slabs);
+        last.num_slabs.saturating_sub(first)
     }
 
     /// Change of a cache until a reading after the recording.

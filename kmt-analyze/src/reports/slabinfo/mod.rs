@@ -1,11 +1,14 @@
 //! `slabinfo`: live objects by events against the kernel's own counts, cache by cache.
 
 mod change;
+mod readings;
 mod rows;
 mod text;
+mod unseen;
 
 use change::SlabChanges;
 pub use rows::SlabInfoRows;
+pub use unseen::{UnseenGrowth, compute as unseen_growth};
 
 use crate::collect::{Collectors, Handle, Moments, Unmatched};
 use crate::pass::Needs;
@@ -39,18 +42,19 @@ impl Report for SlabInfo {
         let is_whole = context.selection.time.is_none() && context.selection.at.is_none();
         let lacks = context.basis().lacks(self.rests_on());
         lacks
-            .or_else(|| rows::read(context).0.is_empty().then(has_none))
+            .or_else(|| readings::read(context).0.is_empty().then(has_none))
             .or_else(|| (!is_whole).then(is_part))
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        (collectors.add(Moments { times: times(&rows::read(context).0) }), collectors.add(Unmatched))
+        (collectors.add(Moments { times: times(&readings::read(context).0) }), collectors.add(Unmatched))
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> SlabInfoRows {
         let analysis = context.analysis;
         let changes = SlabChanges::of(context, &analysis.get(handles.1).0);
-        rows::compute(context, analysis.get(handles.0), changes.as_ref())
+        let unseen = unseen::compute(context, &analysis.get(handles.1).0);
+        rows::compute(context, analysis.get(handles.0), changes.as_ref(), unseen)
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &SlabInfoRows, view: &View) -> Screen {

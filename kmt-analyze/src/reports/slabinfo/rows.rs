@@ -3,13 +3,13 @@
 use serde::Serialize;
 
 use super::change::{SlabChange, SlabChanges};
+use super::readings::read;
+use super::unseen::UnseenGrowth;
 use crate::collect::moments::MomentSums;
 use crate::pass::caches::{CacheKey, name_of};
 use crate::pass::coverage::history::{CacheHistory, HistoryAt, histories};
-use crate::reports::common::Context;
 use crate::reports::common::ReportContext;
 use crate::reports::common::rows::text;
-use crate::trace::snapshots::{Snapshot, snapshots, untimed};
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -36,6 +36,8 @@ pub struct SlabInfoTable {
     pub caches_contradicted: usize,
     /// Caches.
     pub caches: Vec<SlabInfoCache>,
+    /// Caches that grew without allocation events, the largest growth first.
+    pub unseen_growth: Vec<UnseenGrowth>,
     /// Cache whose change has most that no event shows.
     #[serde(skip)]
     pub most_unseen: Option<(String, SlabChange)>,
@@ -81,18 +83,12 @@ impl SlabInfoCache {
     }
 }
 
-/// Snapshots in the file, and true if their times are known; else there is one at most.
-pub fn read(context: &Context<'_, '_>) -> (Vec<Snapshot>, bool) {
-    let (metadata, last) = (context.session.trace.metadata(), context.session.last_time().unwrap_or(0));
-    let timed = snapshots(metadata, last);
-    if timed.is_empty() { (untimed(metadata, last).into_iter().collect(), false) } else { (timed, true) }
-}
-
 /// Rows of a trace; caches with more live objects than possible are first.
 pub fn compute(
     context: &ReportContext<'_, '_>,
     moments: &MomentSums,
     changes: Option<&SlabChanges>,
+    mut unseen_growth: Vec<UnseenGrowth>,
 ) -> SlabInfoRows {
     let analysis = context.analysis;
     let (snapshots, times_known) = read(context);
@@ -118,16 +114,23 @@ pub fn compute(
         ..cache(name, &history.key, &at(history))
     };
     let unseen = || {
+        // Some caches are in no event.
+        let keys = unseen_growth.iter().map(|grown| CacheKey::Named(grown.cache.as_bytes().to_vec()));
+        let grown: Vec<_> = unseen_growth.iter().zip(keys).collect();
+        let grown = grown.iter().filter_map(|(grown, key)| Some((&grown.cache, change(key)?)));
         let changed = all.iter().filter_map(|(name, history, ..)| Some((name, change(&history.key)?)));
+        let changed = changed.chain(grown);
         changed.max_by_key(|(_, change)| change.unseen.unsigned_abs())
     };
     let most_unseen = unseen().map(|(name, change)| (name.clone(), change));
+    unseen_growth.truncate(context.limit);
     let table = SlabInfoTable {
         times: snapshots.iter().map(|s| s.to).collect(),
         read_for: snapshots.iter().map(|s| s.to - s.from).collect(),
         times_known,
         caches_total: all.len(),
         most_unseen,
+        unseen_growth,
         caches_contradicted: all.iter().filter(|(.., is_contradicted)| *is_contradicted).count(),
         caches: all.iter().take(context.limit).map(row).collect(),
     };

@@ -10,6 +10,9 @@ use crate::reports::common::View;
 pub fn screen(rows: &SlabInfoRows, view: &View) -> Screen {
     let rows = &rows.slabinfo;
     let mut screen = Screen::new(answer(rows, view));
+    if let Some(growth) = rows.unseen_growth.first() {
+        screen.answer(growth.sentence(&[], view));
+    }
     let over = |cache: &SlabInfoCache| cache.most_over(&rows.times);
     let known = |number: Option<u64>| number.map_or(Cell::Empty, Cell::Count);
     let has_changes = rows.most_unseen.is_some();

@@ -6,6 +6,7 @@ mod growth;
 mod seen;
 mod slabinfo;
 mod survival;
+mod unseen;
 mod waits;
 mod waste;
 
@@ -74,6 +75,7 @@ pub fn check(file: &Path) -> Vec<String> {
     waits::check(&case);
     failures::check(&case);
     growth::check(&case);
+    unseen::check(&case);
     let findings = case.document["findings"].as_array().unwrap();
     findings.iter().map(|finding| finding["sentence"].as_str().unwrap().to_owned()).collect()
 }

@@ -29,6 +29,12 @@ pub struct Seen {
     pub kinds: HashMap<usize, PageKind>,
     /// Call stacks of page allocations, likewise.
     pub stacks: HashMap<usize, Vec<u64>>,
+    /// Caches that events name.
+    pub caches: HashSet<String>,
+    /// Sizes of objects of caches that were allocated.
+    pub sizes: HashSet<u64>,
+    /// Allocations and frees of objects of caches.
+    pub cache_events: [u64; 2],
     begun: HashMap<(i64, &'static str), u64>,
     compacts: HashSet<i64>,
     last_page: HashMap<(u64, i64), (u64, usize)>,
@@ -78,6 +84,8 @@ impl Seen {
         match name {
             "kmem:mm_page_alloc" => self.page(line, no_frame, number),
             "ftrace:kernel_stack" => self.stack(line),
+            "kmem:kmem_cache_alloc" | "kmem:kmem_cache_alloc_node" => self.cache(fields, false),
+            "kmem:kmem_cache_free" => self.cache(fields, true),
             _ => {}
         }
         if let Some(&Event { what: What::Alloc { ptr, site, .. }, .. }) = event {
@@ -85,6 +93,17 @@ impl Seen {
             let symbol = || fields["call_site_text"].as_str().unwrap().split('+').next().unwrap().to_owned();
             self.functions.entry(site).or_insert_with(symbol);
         }
+    }
+
+    /// True if both allocations and frees of caches were recorded.
+    pub fn has_cache_events(&self) -> bool {
+        self.cache_events.iter().all(|events| *events > 0)
+    }
+
+    fn cache(&mut self, fields: &Value, is_free: bool) {
+        self.cache_events[usize::from(is_free)] += 1;
+        self.caches.extend(fields["name"].as_str().map(str::to_owned));
+        self.sizes.extend(fields["bytes_alloc"].as_u64());
     }
 
     fn page(&mut self, line: &Value, no_frame: u64, number: usize) {
