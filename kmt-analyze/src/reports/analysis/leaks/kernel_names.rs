@@ -226,3 +226,10 @@ pub const GENERAL: [&str; 61] = [
 /// 4.4 to 7.2).
 pub const INDICES: [&str; 8] =
     ["assoc_array_", "radix_tree_", "xas_", "idr_", "mas_", "rhashtable_", "bucket_table_alloc", "btree_"];
+
+/// Functions of file systems in memory whose pages nothing reclaims, where they ask the page cache for a page: of ramfs
+/// (fs/libfs.c, fs/ramfs, 4.4 to 7.2).
+pub const KEPT_CALLERS: [&str; 2] = ["simple_write_begin", "ramfs_"];
+
+/// Beginning of functions that allocate shared memory and pages of tmpfs, which go to swap (mm/shmem.c, 4.4 to 7.2).
+pub const SHARED_MEMORY: &str = "shmem_";
