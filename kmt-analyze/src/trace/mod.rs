@@ -15,6 +15,7 @@ pub mod event_names;
 pub mod follow;
 pub mod lines;
 pub mod losses;
+pub mod meminfo;
 pub mod named;
 pub mod open;
 pub mod rare_events;

@@ -278,6 +278,67 @@ fn failures_of_the_recorder_are_left_out() {
     }
 }
 
+/// Flags of 6.1 (include/linux/gfp_types.h).
+const HIGHUSER: u64 = 0x10_0cc2;
+const MOVABLE: u64 = 0x8;
+const COMP: u64 = 0x4_0000;
+const NOWARN: u64 = 0x2000;
+const NORETRY: u64 = 0x1_0000;
+const RETRY_MAYFAIL: u64 = 0x4000;
+const NOMEMALLOC: u64 = 0x8_0000;
+
+/// A page each 32 ms.
+fn pages_of(scratch: &Scratch, mut trace: Crafted, gfp: u64, order: u64, movable: bool) -> PathBuf {
+    trace.gfp = gfp;
+    let page = |number: u64| What::PageAlloc { pfn: (1 + number) << order, order, movable };
+    let pages = (0..100).map(|number| (MS + number * 32 * MS, page(number)));
+    let last = (3_300 * MS, What::PageFree { pfn: 0, order: 0 });
+    crafted(scratch, trace, pages.chain([last]))
+}
+
+#[test]
+fn pages_of_memory_that_nothing_reclaims_grow() {
+    let scratch = Scratch::new();
+    let noio = 0xc00 | 0x2;
+    for (what, gfp, order, movable, shmem, swap, is_found) in [
+        ("tmpfs", HIGHUSER | MOVABLE | COMP, 0, true, 400, 0, true),
+        ("tmpfs with swap", HIGHUSER | MOVABLE | COMP, 0, true, 400, 1_000_000, false),
+        ("files", HIGHUSER | MOVABLE | COMP, 0, true, 0, 0, false),
+        ("written files", HIGHUSER | MOVABLE | COMP | 0x1000, 0, true, 400, 0, false),
+        ("memory of a process", HIGHUSER | MOVABLE | 0x100, 0, true, 400, 0, false),
+        ("ramfs", HIGHUSER | COMP, 0, false, 0, 0, true),
+        ("zram", noio | MOVABLE, 0, true, 0, 0, true),
+        ("zram, without waiting", 0x800 | NOWARN | 0x2 | MOVABLE, 0, true, 0, 0, true),
+        ("hugetlb", HIGHUSER | MOVABLE | COMP | NOWARN | RETRY_MAYFAIL, 9, true, 0, 0, true),
+        ("transparent huge pages", HIGHUSER | MOVABLE | COMP | NOWARN | NOMEMALLOC, 9, true, 0, 0, false),
+        ("read ahead of a device", 0x10_0cc0 | COMP | NOWARN | NORETRY, 0, false, 0, 0, false),
+        ("a device's blocks", 0x10_0c40 | 0x8000 | COMP, 0, false, 0, 0, false),
+    ] {
+        let meminfo = |shmem: u64| format!("MemTotal: 4000000 kB\nSwapTotal: {swap} kB\nShmem: {shmem} kB\n");
+        let mut trace = Crafted::new();
+        trace.writer.add_file("meminfo.before", meminfo(64).as_bytes()).unwrap();
+        trace.writer.add_file("meminfo.after", meminfo(64 + shmem).as_bytes()).unwrap();
+        let found = kinds(&pages_of(&scratch, trace, gfp, order, movable));
+        assert_eq!(found.contains(&"page_growth".to_owned()), is_found, "{what}: {found:?}");
+    }
+}
+
+/// Pages of slabs, where nothing tells where their memory is. Without events of objects the pages alone show growth.
+#[test]
+fn pages_with_the_flags_of_slabs_are_no_cache() {
+    let scratch = Scratch::new();
+    for (has_objects, verdict) in [(true, "with_slabs"), (false, "grows")] {
+        let mut trace = Crafted::new();
+        if has_objects {
+            trace.event(&Event { time: MS, cpu: 0, pid: 9, what: alloc(7, 64) });
+            trace.event(&Event { time: MS, cpu: 0, pid: 9, what: What::Free { kfree: true, ptr: BASE } });
+        }
+        let file = pages_of(&scratch, trace, 0xcc0 | NOWARN | NORETRY | COMP, 0, false);
+        let leaks = json(&["leaks", "--json"], &file);
+        assert_eq!(leaks["leaks"]["pages"][0]["verdict"], verdict, "{leaks:#}");
+    }
+}
+
 #[test]
 fn findings_come_by_kind_each_with_its_rule() {
     let scratch = Scratch::new();

@@ -213,3 +213,40 @@ fn a_file_of_patterns_that_cannot_be_read_is_refused() {
         stderr(&output)
     );
 }
+
+/// Pages of files in memory, by the call site behind the page cache: ramfs has no other one, and nothing reclaims it.
+#[test]
+fn pages_of_ramfs_grow_at_their_call_site() {
+    let scratch = Scratch::new();
+    let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+    for (caller, gfp, symbol, verdict) in [
+        ("simple_write_begin", "GFP_HIGHUSER", "simple_write_begin+", "grows"),
+        ("ext4_da_write_begin", "GFP_HIGHUSER_MOVABLE|__GFP_WRITE", "__filemap_get_folio+", "reclaimable"),
+    ] {
+        let mut text = String::new();
+        for step in 0..STEPS {
+            let time = 1_000_000 + step * 10_000;
+            let task = format!(
+                "        writer-77     [000] .....     {}.{:06}:",
+                time / 1_000_000,
+                time % 1_000_000
+            );
+            let page = format!("page=ffffea0000000040 pfn={:#x} order=0 migratetype=0", 0x1000 + step);
+            writeln!(text, "{task} mm_page_alloc: {page} gfp_flags={gfp}|__GFP_COMP").unwrap();
+            writeln!(
+                text,
+                "{task} <stack trace>\n => __alloc_pages+0x1/0x2\n => folio_alloc+0x1/0x2\n => __filemap_get_folio+0x1/0x2\n => {caller}+0x1/0x2\n => generic_perform_write+0x1/0x2"
+            )
+            .unwrap();
+            if step % 100 == 0 {
+                writeln!(text, "{task} mm_page_free: page=ffffea0000000040 pfn=0x7 order=0").unwrap();
+            }
+        }
+        fs::write(&input, text).unwrap();
+        convert(&input, &output, None).unwrap();
+        let leaks = &json(&["leaks", "--json"], &output)["leaks"];
+        let row = &leaks["page_callers"][0];
+        assert!(row["symbol"].as_str().unwrap().starts_with(symbol), "{leaks:#}");
+        assert_eq!(row["verdict"], verdict, "{leaks:#}");
+    }
+}

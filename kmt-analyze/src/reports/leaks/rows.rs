@@ -95,7 +95,7 @@ pub fn compute(
     let tasks = slab::tasks_started(&judged);
     let started = Started { tasks: &tasks, kin, step: growth.step() };
     let mut callers = page_caller_rows(context, &survivals, &started);
-    let mut pages = page_rows(analysis, &survivals, &callers, &started);
+    let mut pages = page_rows(context, &survivals, &callers, &started);
     let labels = context.labels();
     let hide = |ignore: &Ignore| ignore.hide_all([&mut judged, &mut callers, &mut pages], labels);
     let ignored = ignore.map(hide);

@@ -249,3 +249,10 @@ pub const KEPT: [(&str, u64, u64); 9] = [
     ("neigh_alloc", 75, 1_024),
     ("inet_getpeer", 600, u64::MAX),
 ];
+
+/// Functions of file systems in memory whose pages nothing reclaims, where they ask the page cache for a page: of ramfs
+/// (fs/libfs.c, fs/ramfs, 4.4 to 7.2).
+pub const KEPT_CALLERS: [&str; 2] = ["simple_write_begin", "ramfs_"];
+
+/// Beginning of functions that allocate shared memory and pages of tmpfs, which go to swap (mm/shmem.c, 4.4 to 7.2).
+pub const SHARED_MEMORY: &str = "shmem_";

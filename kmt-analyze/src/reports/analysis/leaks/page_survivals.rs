@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::kernel_names::SLAB_PAGES;
+use super::kernel_names::{KEPT_CALLERS, PAGE_CACHE, SLAB_PAGES};
 use super::until::of_recorder;
 use crate::collect::growth::{GrowthSums, StepCounts, SurvivorSums};
 use crate::collect::sums::Sums;
@@ -51,18 +51,22 @@ fn with_tasks(survival: &SurvivorSums, result: &Analysis, recorder: &[i32]) -> S
     out
 }
 
-/// Pages by the first function in their stacks outside the allocator; true: of slabs.
+/// Pages by the first function in their stacks outside the allocator; if that is of the page cache, by that of a file
+/// system in memory behind it. True: of slabs.
 fn by_caller(context: &ReportContext<'_, '_>, growth: &GrowthSums) -> BTreeMap<(u64, bool), SurvivorSums> {
     let result = context.analysis;
     let env = context.print_env();
-    let is_slab = |address: u64| {
+    let is_of = |address: u64, functions: &[&str]| {
         let name = env.symbol_with_offset(address);
-        SLAB_PAGES.iter().any(|start| name.starts_with(start.as_bytes()))
+        functions.iter().any(|start| name.starts_with(start.as_bytes()))
     };
+    let is_slab = |address: u64| is_of(address, &SLAB_PAGES);
     let mut out: BTreeMap<(u64, bool), SurvivorSums> = BTreeMap::new();
     for (stack, survival) in &growth.page_stacks {
         let addresses = result.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
         let caller = caller(addresses, env).unwrap_or(0);
+        let kept = addresses.iter().copied().find(|&address| is_of(address, &KEPT_CALLERS));
+        let caller = kept.filter(|_| is_of(caller, &PAGE_CACHE)).unwrap_or(caller);
         let is_slab = addresses.iter().any(|&address| is_slab(address));
         out.entry((caller, is_slab)).or_default().absorb(survival.clone());
     }

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use super::evidence::Evidence;
 use super::families::Family;
 use super::judged::{Judged, growing, sort};
-use super::kernel_names::{PAGE_CACHE, PAGE_TABLES};
+use super::kept::{Kept, is_block_cache, is_slab};
+use super::kernel_names::{PAGE_CACHE, PAGE_TABLES, SHARED_MEMORY};
 use super::page_survivals::PageSurvivals;
 use super::part::Part;
 use super::rules::{PageCase, judge, judge_pages};
@@ -17,6 +18,7 @@ use crate::reports::analysis::leaks::course::grow_together;
 use crate::reports::analysis::leaks::makers::{Made, in_common};
 use crate::reports::analysis::leaks::tasks::{belong_to_tasks, grow_with_tasks};
 use crate::reports::common::ReportContext;
+use crate::trace::meminfo;
 
 /// Tasks that started in the window, and the length of a step.
 pub struct Started<'t> {
@@ -46,15 +48,19 @@ impl Started<'_> {
 
 /// Pages by kind; `callers` are those by call site, where stacks were recorded.
 pub fn page_rows<'g>(
-    result: &pass::Analysis,
+    context: &ReportContext<'_, '_>,
     pages: &'g PageSurvivals,
     callers: &[Judged<'_>],
     started: &Started<'_>,
 ) -> Vec<Judged<'g>> {
+    let result = context.analysis;
     // Call sites are judged by what they do: a kind grows only if one of them does.
     let most = callers.iter().max_by_key(|row| row.evidence.old_amount).map(|row| row.evidence.verdict);
     let explained = most.filter(|_| !callers.iter().any(|row| row.evidence.verdict.is_growth()));
     let memory = memory_of_tasks(result, pages);
+    let kept = Kept::new(context.session, &result.interner, result.page_size.0);
+    // Elsewhere slabs with objects are left out already.
+    let has_rows_of_slabs = result.direct_map.is_none() && context.basis().allocs(None);
     let mut rows: Vec<Judged<'g>> = pages
         .kinds
         .iter()
@@ -63,10 +69,13 @@ pub fn page_rows<'g>(
             let migratetype = result.migratetypes.name(site.migratetype);
             let gfp = escaped(&result.interner.gfp_text(site.gfp_flags));
             let is_page_table = site.order == 0 && PAGE_TABLES.contains(&gfp.as_str());
+            let flags = result.interner.gfp(site.gfp_flags);
+            let is_kept = kept.has(&site, judge(survival, started.step).old);
             let case = PageCase {
-                is_movable: site.is_movable() || migratetype == "Reclaimable",
+                is_slab: has_rows_of_slabs && is_slab(flags, site.order),
+                is_movable: !is_kept && (site.is_movable() || migratetype == "Reclaimable"),
                 is_page_table: is_page_table && goes_with_memory(survival, &memory),
-                is_page_cache: is_block_cache(site.order, &gfp),
+                is_page_cache: !is_kept && is_block_cache(flags, site.order),
                 ..PageCase::default()
             };
             let mut evidence = started.judge(survival, case);
@@ -79,17 +88,6 @@ pub fn page_rows<'g>(
         .collect();
     sort(&mut rows);
     rows
-}
-
-/// True for pages that hold blocks of a device, or a file system's own data: page cache that is not movable. Those of a
-/// device have the flags of its mapping without __GFP_FS (fs/buffer.c, 4.4 to 7.2). Single pages that are allocated as
-/// folios have __GFP_COMP, unlike those of slabs and of other users (mm/filemap.c, 5.16 to 7.2).
-fn is_block_cache(order: u8, gfp: &str) -> bool {
-    let has = |flag: &str| gfp.split('|').any(|one| one == flag);
-    let of_device = has("GFP_NOFS") && has("__GFP_HARDWALL") && has("__GFP_NOFAIL");
-    let is_folio = order == 0 && has("__GFP_COMP") && !has("__GFP_ZERO");
-    let has_owner = has("__GFP_ACCOUNT") || has("GFP_KERNEL_ACCOUNT");
-    !has_owner && (of_device || is_folio)
 }
 
 /// Live movable pages of each task: its memory.
@@ -120,13 +118,15 @@ pub fn page_caller_rows<'g>(
     started: &Started<'_>,
 ) -> Vec<Judged<'g>> {
     let labels = context.labels();
+    let has_swap = meminfo::has_swap(context.session.trace.metadata()) == Some(true);
     let mut rows: Vec<Judged<'g>> = pages
         .callers
         .iter()
         .filter(|(_, survival)| survival.survivors.sum() > 0)
         .map(|(&(address, is_slab), survival)| {
             let name = if address == 0 { "(the allocator)".to_owned() } else { labels.symbol(address) };
-            let is_page_cache = PAGE_CACHE.iter().any(|start| name.starts_with(start));
+            let is_page_cache = PAGE_CACHE.iter().any(|start| name.starts_with(start))
+                || has_swap && name.starts_with(SHARED_MEMORY);
             let evidence =
                 started.judge(survival, PageCase { is_slab, is_page_cache, ..PageCase::default() });
             let cache = if is_slab { "slab" } else { "" }.to_owned();
@@ -175,27 +175,5 @@ fn row(
         growing: growing(&evidence, survival),
         leader: None,
         grows_with: None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_block_cache;
-
-    #[test]
-    fn blocks_of_a_device_are_page_cache() {
-        for (order, gfp, is_cache) in [
-            (0, "GFP_NOFS|__GFP_NOFAIL|__GFP_COMP|__GFP_HARDWALL", true),
-            (0, "GFP_NOFS|__GFP_NOFAIL|__GFP_HARDWALL", true),
-            (0, "GFP_NOWAIT|__GFP_COMP", true),
-            (0, "GFP_NOFS|__GFP_COMP", true),
-            (0, "GFP_KERNEL_ACCOUNT|__GFP_ZERO|__GFP_COMP", false),
-            (0, "GFP_HIGHUSER|__GFP_ACCOUNT", false),
-            (0, "GFP_KERNEL", false),
-            (2, "GFP_KERNEL|__GFP_COMP", false),
-            (3, "GFP_ATOMIC|__GFP_COMP", false),
-        ] {
-            assert_eq!(is_block_cache(order, gfp), is_cache, "{order} {gfp}");
-        }
     }
 }

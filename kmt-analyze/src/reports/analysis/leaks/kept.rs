@@ -1,0 +1,121 @@
+//! Kinds of pages by their flags: those that look like cache and that nothing reclaims, block caches, slabs.
+//!
+//! Flags of this kernel decide, not their text, in which a composite name stands for several.
+
+use crate::stream::{GfpFlags, Interner, PageSite};
+use crate::trace::meminfo;
+use crate::trace::session::Session;
+
+/// Smallest order of a huge page: 64 KiB of pages of 4 KiB, as arm64 has.
+const HUGE_ORDER_MIN: u8 = 4;
+
+/// Pages that nothing reclaims: of files in memory, of compressed memory, huge pages.
+pub struct Kept<'k> {
+    interner: &'k Interner,
+    /// Pages by which shared memory grew, where no swap can take it; else 0.
+    shmem: u64,
+}
+
+impl<'k> Kept<'k> {
+    /// For a recording, by the kernel's counts in it.
+    pub fn new(session: &Session<'_>, interner: &'k Interner, page_size: u64) -> Self {
+        let metadata = session.trace.metadata();
+        let grew = meminfo::twice(metadata, "Shmem").map_or(0, |(first, last)| last.saturating_sub(first));
+        let is_kept = meminfo::has_swap(metadata) == Some(false);
+        Self { interner, shmem: if is_kept { grew / page_size.max(1) } else { 0 } }
+    }
+
+    /// True for pages of a kind, `old` of which are old.
+    pub fn has(&self, site: &PageSite, old: u64) -> bool {
+        let flags = self.interner.gfp(site.gfp_flags);
+        is_kept(flags, site.order)
+            || is_shared(flags) && self.shmem > 0 && self.shmem.saturating_mul(2) >= old
+    }
+}
+
+/// True for flags that only pages have which nothing reclaims.
+fn is_kept(flags: GfpFlags, order: u8) -> bool {
+    type F = GfpFlags;
+    let not_of_ramfs = F::MOVABLE | F::RECLAIMABLE | F::ACCOUNT | F::ZERO | F::WRITE | F::NORETRY;
+    // fs/ramfs/inode.c, 4.4 to 7.2. Secret memory and memory of guests have these flags too.
+    let is_ramfs = flags.contains(F::HIGHMEM | F::HARDWALL) && !flags.intersects(not_of_ramfs);
+    // mm/zsmalloc.c, drivers/block/zram/zram_drv.c, 4.4 to 7.2. Pages of files and processes have __GFP_HARDWALL.
+    let is_compressed = flags.contains(F::HIGHMEM | F::MOVABLE) && !flags.contains(F::HARDWALL);
+    // mm/hugetlb.c, 4.4 to 7.2. Transparent huge pages have __GFP_NOMEMALLOC, large folios of files __GFP_NORETRY.
+    let is_huge = order >= HUGE_ORDER_MIN
+        && flags.contains(F::HIGHMEM | F::COMP | F::NOWARN)
+        && !flags.intersects(F::NOMEMALLOC | F::NORETRY);
+    is_ramfs || is_compressed || is_huge
+}
+
+/// True for flags of shared memory and tmpfs (mm/shmem.c). Memory of processes that they copied has them too. Written
+/// pages of files have __GFP_WRITE, those read ahead __GFP_NORETRY, which huge pages may also have.
+fn is_shared(flags: GfpFlags) -> bool {
+    let is_read_ahead = flags.contains(GfpFlags::NORETRY) && !flags.contains(GfpFlags::NOMEMALLOC);
+    flags.contains(GfpFlags::HIGHMEM | GfpFlags::MOVABLE | GfpFlags::HARDWALL)
+        && !flags.intersects(GfpFlags::ZERO | GfpFlags::WRITE)
+        && !is_read_ahead
+}
+
+/// True for pages that hold blocks of a device, or a file system's own data: page cache that is not movable. Those of a
+/// device have the flags of its mapping without __GFP_FS (fs/buffer.c, 4.4 to 7.2). Single pages that are allocated as
+/// folios have __GFP_COMP, unlike those of other users (mm/filemap.c, 5.16 to 7.2), except slabs.
+pub fn is_block_cache(flags: GfpFlags, order: u8) -> bool {
+    let of_device = flags.contains(GfpFlags::IO | GfpFlags::HARDWALL | GfpFlags::NOFAIL)
+        && !flags.intersects(GfpFlags::FS | GfpFlags::HIGHMEM);
+    let is_folio = order == 0 && flags.contains(GfpFlags::COMP) && !flags.contains(GfpFlags::ZERO);
+    !flags.contains(GfpFlags::ACCOUNT) && (of_device || is_folio) && !is_slab(flags, order)
+}
+
+/// True for single pages of slabs (mm/slub.c, 4.4 to 7.2). Those of a device that are read ahead have __GFP_HARDWALL
+/// (mm/readahead.c).
+pub fn is_slab(flags: GfpFlags, order: u8) -> bool {
+    let others = GfpFlags::HARDWALL | GfpFlags::HIGHMEM | GfpFlags::ZERO | GfpFlags::MOVABLE;
+    order == 0 && flags.contains(GfpFlags::NOWARN | GfpFlags::NORETRY) && !flags.intersects(others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_a_device_are_page_cache() {
+        type F = GfpFlags;
+        const KERNEL: F = F::IO.union(F::FS);
+        for (order, flags, is_cache) in [
+            (0, F::IO | F::NOFAIL | F::COMP | F::HARDWALL, true),
+            (0, F::IO | F::NOFAIL | F::HARDWALL, true),
+            (0, KERNEL | F::NOFAIL | F::HARDWALL, false),
+            // GFP_NOWAIT, before and after 6.8; GFP_NOFS.
+            (0, F::COMP, true),
+            (0, F::COMP | F::NOWARN, true),
+            (0, F::IO | F::COMP, true),
+            (0, KERNEL | F::ACCOUNT | F::ZERO | F::COMP, false),
+            (0, KERNEL | F::HARDWALL | F::HIGHMEM | F::ACCOUNT, false),
+            (0, KERNEL, false),
+            (2, KERNEL | F::COMP, false),
+            (3, F::COMP, false),
+            // A slab, and a device's page that is read ahead.
+            (0, KERNEL | F::COMP | F::NOWARN | F::NORETRY, false),
+            (0, KERNEL | F::COMP | F::NOWARN | F::NORETRY | F::HARDWALL, true),
+        ] {
+            assert_eq!(is_block_cache(flags, order), is_cache, "{order} {flags:?}");
+        }
+    }
+
+    #[test]
+    fn pages_that_are_read_ahead_are_not_shared_memory() {
+        type F = GfpFlags;
+        let movable = F::IO | F::FS | F::HARDWALL | F::HIGHMEM | F::MOVABLE | F::COMP;
+        for (flags, is_so) in [
+            (movable, true),
+            (movable | F::NORETRY | F::NOWARN, false),
+            (movable | F::NORETRY | F::NOWARN | F::NOMEMALLOC, true),
+            (movable | F::WRITE, false),
+            (movable | F::ZERO, false),
+            (movable - F::HARDWALL, false),
+        ] {
+            assert_eq!(is_shared(flags), is_so, "{flags:?}");
+        }
+    }
+}
