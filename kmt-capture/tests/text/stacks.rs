@@ -144,3 +144,32 @@ fn functions() {
         ]
     );
 }
+/// Where some events have call chains, perf prints the instruction of each other one behind its text.
+#[test]
+fn the_instruction_of_an_event_is_no_part_of_its_text() {
+    const HEAD: &str = "              sh  2011 [001]   454.00000";
+    const TEXTS: [&str; 4] = [
+        "kmem:rss_stat: mm_id=3938911884 curr=1 type=MM_FILEPAGES size=1294336B",
+        "kmem:kmalloc: call_site=f+0x1 ptr=0xffff888100001000 bytes_req=56 bytes_alloc=64 gfp_flags=GFP_KERNEL node=-1 accounted=false",
+        "kmem:kfree: call_site=f+0x1 ptr=0xffff888100001000",
+        "kmem:mm_page_free: page=0xffffea0000001000 pfn=0x40 order=0",
+    ];
+    let text = |behind: &str| -> String {
+        TEXTS.iter().zip(0..).map(|(text, at)| format!("{HEAD}{at}: {text}{behind}\n")).collect()
+    };
+    let plain = converted(&text(""));
+    plain.is_whole();
+    for behind in [
+        " ffffffff815dfe36 mm_trace_rss_stat+0x46 ([kernel.kallsyms])",
+        " ffffffff815dfe36 mm_trace_rss_stat ([kernel.kallsyms])",
+        " ffffffff815dfe36 mm_trace_rss_stat+0x46",
+        " ffffffff815dfe36 [unknown] ([ext4])",
+        " ffffffff815dfe36",
+        "         c0123456 mm_trace_rss_stat+0x46 ([kernel.kallsyms])",
+        "     7f22d0da3b0b main+0x7 (/usr/bin/true)",
+    ] {
+        let read = converted(&text(behind));
+        read.is_whole();
+        assert_eq!((&read.lines, &read.numbers), (&plain.lines, &plain.numbers), "{behind}");
+    }
+}

@@ -24,6 +24,29 @@ pub(super) fn short_chain(line: &[u8]) -> Option<TextLine<'_>> {
     frame(line, 1..=LONG - 1).or_else(source_line)
 }
 
+/// The text of an event without the instruction that perf prints behind it if the event has no call chain and others have
+/// one: `TEXT ffffffff815dfe36 mm_trace_rss_stat+0x46 ([kernel.kallsyms])`, the address in 16 columns.
+///
+/// Source: `process_event`, tools/perf/builtin-script.c, and `sample__fprintf_sym`, tools/perf/util/evsel_fprintf.c 4.4 to 7.0.
+pub(super) fn without_instruction(text: &[u8]) -> &[u8] {
+    const COLUMNS: usize = 16;
+    /// Longest name of a function, and of an object.
+    const TAIL_MAX: usize = 1024;
+    let text = text.trim_ascii_end();
+    let starts = text.len().saturating_sub(TAIL_MAX)..text.len().saturating_sub(COLUMNS);
+    let start = starts.rev().find(|&at| {
+        let Some((b" ", rest)) = text.get(at..).and_then(|tail| tail.split_at_checked(1)) else {
+            return false;
+        };
+        let Some((column, behind)) = rest.split_at_checked(COLUMNS) else { return false };
+        let address = column.trim_ascii_start();
+        let is_address = !address.is_empty() && address.iter().all(u8::is_ascii_hexdigit);
+        let is_word = is_address && (behind.is_empty() || behind.starts_with(b" "));
+        is_word && frame(text.get(at..).unwrap_or_default(), LONG..=COLUMNS).is_some()
+    });
+    start.and_then(|at| text.get(..at)).unwrap_or(text).trim_ascii_end()
+}
+
 fn frame(line: &[u8], digits: std::ops::RangeInclusive<usize>) -> Option<TextLine<'_>> {
     line.first().filter(|b| b.is_ascii_whitespace())?;
     let mut rest = line;

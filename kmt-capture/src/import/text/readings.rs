@@ -1,8 +1,10 @@
 //! Readings of a line: all ways to find the columns of an event in it. Names of tasks hold any bytes, up to 15.
 
 use super::columns::{Stamp, TaskColumn, comm_and_pid, event_column, next_word, number, process, stamp};
+use super::frame::without_instruction;
 use super::graph::graph;
 use super::line_types::{NO_TASK, Style, TextEvent, TextLine};
+
 use super::perf_record::perf_record;
 use super::verbose::verbose;
 
@@ -135,6 +137,8 @@ fn behind_columns<'a>(head: TextEvent<'a>, text: &'a [u8]) -> Option<TextLine<'a
         .or_else(|| event_column(behind_number(text)?))
         .or_else(|| event_column(behind_branch(text)?))
     {
+        // Of all tools only perf prints the system.
+        let text = if system.is_some() { without_instruction(text) } else { text };
         return Some(TextLine::Event(TextEvent { system, name, text, ..head }));
     }
     let text = text.trim_ascii();
