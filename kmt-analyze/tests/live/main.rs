@@ -6,5 +6,6 @@ mod lab;
 mod memory;
 mod perf;
 mod recording;
+mod round;
 #[path = "../support/mod.rs"]
 mod support;
