@@ -92,8 +92,12 @@ impl Instance {
             fs::copy(path.join("stats"), to.join("stats")).unwrap();
             fs::write(to.join("trace_pipe_raw"), drained(&path.join("trace_pipe_raw"), page << 10)).unwrap();
         }
-        let copy =
-            |from: PathBuf, to: PathBuf| fs::read(from).and_then(|bytes| fs::write(to, bytes)).unwrap();
+        // Not every kernel has each.
+        let copy = |from: PathBuf, to: PathBuf| {
+            if let Ok(bytes) = fs::read(from) {
+                fs::write(to, bytes).unwrap();
+            }
+        };
         for file in ["trace_clock", "trace_options"] {
             copy(self.0.join(file), tracefs.join(file));
         }

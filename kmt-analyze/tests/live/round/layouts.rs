@@ -8,7 +8,7 @@ pub enum Time {
     Micros,
     /// Microseconds, cut.
     MicrosCut,
-    /// From another start, with an error of at most so many nanoseconds.
+    /// From another start; the error in nanoseconds.
     FromStart(u64),
 }
 

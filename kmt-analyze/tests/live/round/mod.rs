@@ -190,7 +190,7 @@ fn text_of_perf_script_is_read_back() {
         "-e",
         "sched:sched_switch",
     ]);
-    let rounds = events().div_ceil(50_000).to_string();
+    let rounds = events().div_ceil(100_000).to_string();
     let script = format!("i=0; while [ $i -lt {rounds} ]; do {LOAD}; i=$((i+1)); done");
     let recorded = perf.args(["--", "sh", "-c", &script]).output().unwrap();
     if !recorded.status.success() {
