@@ -339,6 +339,38 @@ fn pages_with_the_flags_of_slabs_are_no_cache() {
     }
 }
 
+/// A queue of network buffers has pages of several orders: they are of one growth. Those of another task are of another.
+#[test]
+fn pages_of_several_orders_by_one_task_are_one_finding() {
+    let scratch = Scratch::new();
+    let mut trace = Crafted::new();
+    trace.release("6.1.0");
+    let mut page = |gfp, time, pid, pfn, order| {
+        trace.gfp = gfp;
+        let what = What::PageAlloc { pfn, order, movable: false };
+        trace.event(&Event { time: MS + time * MS, cpu: 0, pid, what });
+    };
+    for number in 0..100 {
+        page(0x44_28c0, number * 32, 9, 8 * (1 + number), 3);
+        page(0x40_0cc0, number * 32 + 1, 9, 10_000 + number, 0);
+        page(0xcc0, number * 32 + 2, 11, 20_000 + number, 0);
+    }
+    let free = What::PageFree { pfn: 7, order: 0 };
+    trace.event(&Event { time: 3_300 * MS, cpu: 0, pid: 9, what: free });
+    let file = scratch.0.join("orders.kmt");
+    std::fs::write(&file, trace.writer.finish().unwrap()).unwrap();
+    let document = json(&["findings", "--json"], &file);
+    let found = document["findings"].as_array().unwrap().iter();
+    let found = found.filter(|found| found["finding"] == "page_growth");
+    let found: Vec<(u64, &str)> =
+        found.map(|f| (f["bytes"].as_u64().unwrap(), f["sentence"].as_str().unwrap())).collect();
+    assert_eq!(found.len(), 2, "{document:#}");
+    // 28 of 32 steps are old.
+    assert!((9 * 4096 * 85..9 * 4096 * 92).contains(&found[0].0), "{found:?}");
+    assert!((4096 * 85..4096 * 92).contains(&found[1].0), "{found:?}");
+    assert!(found[0].1.ends_with("(Unmovable) and 1 other kind."), "{found:?}");
+}
+
 #[test]
 fn findings_come_by_kind_each_with_its_rule() {
     let scratch = Scratch::new();

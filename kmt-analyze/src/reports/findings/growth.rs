@@ -21,7 +21,7 @@ fn is_large(bytes: u64, live: u64) -> bool {
     bytes >= BYTES_MIN || bytes >= PAGE && bytes.saturating_mul(SHARE_MIN) >= live
 }
 
-/// Findings of growth: one for each family of call sites, and one for pages.
+/// Findings of growth: one for each family of call sites, and for the pages of each task.
 pub fn compute(sources: &Sources, length: u64, view: &View) -> Vec<Finding> {
     let Some(tables) = sources.leaks.as_ref().and_then(|rows| rows.tables()) else { return Vec::new() };
     let live = slab_live(sources);
@@ -43,19 +43,24 @@ pub(super) fn slab_live(sources: &Sources) -> u64 {
     parts.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))
 }
 
-/// The pages that grow most: by call site where stacks were recorded, else by kind.
+/// Pages that grow: by task, as call sites where stacks were recorded, else as kinds.
 fn pages<'s>(
     sources: &'s Sources,
     tables: &'s LeakTables,
     view: &'s View,
 ) -> impl Iterator<Item = Finding> + 's {
     let live = sources.summary.pages.as_ref().and_then(|pages| pages.sums.sums.bytes_live).unwrap_or(0);
-    tables.text.most_page_growth.iter().filter(move |row| is_large(row.old_bytes, live)).map(move |row| {
+    let growths = tables.text.page_growths.iter();
+    growths.filter(move |growth| is_large(growth.sum.bytes, live)).map(move |growth| {
         let finding = Finding::new("page_growth", THRESHOLD, "leaks", view, |view| {
-            page_growth_sentence(row, tables.window, view)
+            page_growth_sentence(growth, tables.window, view)
         });
-        Finding { bytes: Some(row.old_bytes), bytes_per_second: Some(row.old_bytes_per_second), ..finding }
-            .share(row.old_bytes, live, "bytes of pages still allocated")
+        let (bytes, bytes_per_second) = (Some(growth.sum.bytes), Some(growth.sum.bytes_per_second));
+        Finding { bytes, bytes_per_second, ..finding }.share(
+            growth.sum.bytes,
+            live,
+            "bytes of pages still allocated",
+        )
     })
 }
 

@@ -1,6 +1,7 @@
 //! `leaks`: slab objects and pages that are still allocated, with a verdict on their growth.
 
 mod makers;
+mod page_growth;
 mod row;
 mod rows;
 mod sentence;

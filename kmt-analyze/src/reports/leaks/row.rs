@@ -87,9 +87,6 @@ pub struct LeakRow {
     /// Time of `began_step`.
     #[serde(skip)]
     pub since: Option<u64>,
-    /// Number of tasks that allocated old survivors.
-    #[serde(skip)]
-    pub old_holders_total: usize,
 }
 
 /// A task that allocated survivors.
@@ -158,6 +155,11 @@ impl RowMaker<'_, '_, '_> {
         if row.api.is_some() { amount } else { amount.saturating_mul(self.page_size) }
     }
 
+    /// Bytes of a number of pages.
+    pub(super) fn bytes_of_pages(&self, pages: u64) -> u64 {
+        pages.saturating_mul(self.page_size)
+    }
+
     /// Live bytes of rows.
     pub(super) fn live<'r>(&self, rows: impl IntoIterator<Item = &'r Judged<'r>>) -> LeakSum {
         let add = |sum: LeakSum, row: &Judged<'_>| sum.add(self.bytes(row, row.evidence.amount), 0);
@@ -208,7 +210,6 @@ impl RowMaker<'_, '_, '_> {
             family: r.leader.and_then(|leader| self.families.get(&leader).copied()).or(r.grows_with),
             holders: self.holders(r),
             stacks: self.stacks(r),
-            old_holders_total: r.growing.tasks().count(),
             since: e.began.map(|step| self.start.saturating_add(until(step, self.length))),
         }
     }

@@ -136,7 +136,7 @@ pub fn compute(
         text: TextParts {
             has_slab: basis.allocs(None),
             has_pages: basis.page_ends(),
-            ..text_parts(&maker, [&judged, &callers, &pages], &families, &found, context.limit)
+            ..text_parts(&maker, [&judged, &callers, &pages], &families, &found, kin, context.limit)
         },
     };
     LeakRows { leaks: MaybeRefused::Found(Box::new(tables)) }

@@ -3,6 +3,7 @@
 use kmt_format::kernel::ClockUnit;
 
 use super::makers::TasksRow;
+use super::page_growth::PageGrowth;
 use super::row::LeakRow;
 use super::syscall;
 use super::text_parts::FamilyPart;
@@ -73,18 +74,23 @@ fn by_makers(family: &FamilyPart, bytes: u64) -> String {
     format!(", by {} {kind}tasks{named}{parent}", count(makers.tasks as u64))
 }
 
-/// Growth of pages: of a call site where stacks were recorded, else of a kind.
-pub fn page_growth_sentence(row: &LeakRow, window: u64, view: &View) -> String {
-    let held: Vec<(&str, u64)> =
-        row.holders.iter().take(2).map(|held| (held.task.as_str(), held.old_survivors)).collect();
-    let at = match row.call_site {
-        Some(_) => format!("at {}{}", function_of(&row.symbol), through(row)),
-        None => format!("as {} ({})", row.symbol, row.cache),
+/// Growth of pages: of call sites where stacks were recorded, else of kinds.
+pub fn page_growth_sentence(growth: &PageGrowth, window: u64, view: &View) -> String {
+    let (row, sum) = (&growth.most, growth.sum);
+    let held: Vec<(&str, u64)> = growth.holders.iter().map(|(task, bytes)| (task.as_str(), *bytes)).collect();
+    let others = sum.rows.saturating_sub(1) as u64;
+    let (at, others) = match row.call_site {
+        Some(_) => (
+            format!("at {}{}", function_of(&row.symbol), through(row)),
+            counted(others, "other call site", "other call sites"),
+        ),
+        None => (format!("as {} ({})", row.symbol, row.cache), counted(others, "other kind", "other kinds")),
     };
+    let others = if sum.rows > 1 { format!(" and {others}") } else { String::new() };
     format!(
-        "Pages grew by {}{}, {at}.",
-        amount(row, (row.old_bytes, row.old_bytes_per_second), window, view),
-        by(&held, row.old_survivors, row.old_holders_total),
+        "Pages grew by {}{}, {at}{others}.",
+        amount(row, (sum.bytes, sum.bytes_per_second), window, view),
+        by(&held, sum.bytes, growth.tasks),
     )
 }
 
@@ -147,7 +153,7 @@ mod tests {
     use super::*;
     use crate::render::look::Look;
     use crate::reports::leaks::makers::{MakersRow, ThreadsRow};
-    use crate::reports::leaks::row::{HolderRow, LeakSum, StackRow};
+    use crate::reports::leaks::row::{LeakSum, StackRow};
     use crate::reports::leaks::text_parts::LeakTable;
 
     const VIEW: View = View {
@@ -254,23 +260,19 @@ mod tests {
 
     #[test]
     fn pages_grow_at_a_call_site_or_as_a_kind() {
-        let holder = HolderRow { pid: 7, task: "dd-7".into(), survivors: 70, old_survivors: 60 };
-        let mut row = LeakRow {
-            symbol: "order 0, GFP_KERNEL".into(),
-            cache: "Unmovable".into(),
-            survivors: 400,
-            old_survivors: 100,
-            old_bytes: 10 << 20,
-            old_bytes_per_second: 2 << 20,
-            holders: vec![holder],
-            ..LeakRow::default()
-        };
+        let row =
+            LeakRow { symbol: "order 0, GFP_KERNEL".into(), cache: "Unmovable".into(), ..LeakRow::default() };
+        let sum = LeakSum { rows: 1, bytes: 10 << 20, bytes_per_second: 2 << 20 };
+        let mut growth = PageGrowth { most: row, sum, holders: vec![("dd-7".into(), 6 << 20)], tasks: 3 };
         assert_eq!(
-            page_growth_sentence(&row, 9_000_000_000, &VIEW),
+            page_growth_sentence(&growth, 9_000_000_000, &VIEW),
             "Pages grew by 2.00 MiB/s: 10.0 MiB in 5.00 s, 60 % by dd-7, as order 0, GFP_KERNEL (Unmovable)."
         );
-        row.call_site = Some(crate::reports::common::rows::Address(1));
-        row.symbol = "leak_pages+0x1/0x2 [m]".into();
-        assert!(page_growth_sentence(&row, 1, &VIEW).ends_with("at leak_pages [m]."));
+        growth.most.call_site = Some(crate::reports::common::rows::Address(1));
+        growth.most.symbol = "leak_pages+0x1/0x2 [m]".into();
+        assert!(page_growth_sentence(&growth, 1, &VIEW).ends_with("at leak_pages [m]."));
+        growth.sum.rows = 3;
+        let said = page_growth_sentence(&growth, 1, &VIEW);
+        assert!(said.ends_with("at leak_pages [m] and 2 other call sites."), "{said}");
     }
 }

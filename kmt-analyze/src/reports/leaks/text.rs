@@ -56,15 +56,16 @@ fn answer(screen: &mut Screen, tables: &LeakTables, view: &View) {
             screen.answer(format!("{groups} of call sites grew by {growth}."));
         }
     }
-    if let Some(row) = &parts.most_page_growth {
-        screen.answer(page_growth_sentence(row, tables.window, view));
-        let others = parts.other_page_growth;
-        if others.rows > 0 {
-            let kinds = match row.call_site {
-                Some(_) => counted(others.rows as u64, "other call site", "other call sites"),
-                None => counted(others.rows as u64, "other kind", "other kinds"),
+    if let Some((first, others)) = parts.page_growths.split_first() {
+        screen.answer(page_growth_sentence(first, tables.window, view));
+        let rows: u64 = others.iter().map(|growth| growth.sum.rows as u64).sum();
+        let per_second = others.iter().map(|growth| growth.sum.bytes_per_second).fold(0, u64::saturating_add);
+        if rows > 0 {
+            let kinds = match first.most.call_site {
+                Some(_) => counted(rows, "other call site", "other call sites"),
+                None => counted(rows, "other kind", "other kinds"),
             };
-            screen.answer(format!("{kinds} of pages grew by {}.", rate(others.bytes_per_second, view)));
+            screen.answer(format!("{kinds} of pages of other tasks grew by {}.", rate(per_second, view)));
         }
     }
     if parts.families.is_empty() {
@@ -85,7 +86,7 @@ fn answer(screen: &mut Screen, tables: &LeakTables, view: &View) {
 /// The sentence where no family grows.
 fn no_growth(tables: &LeakTables, view: &View) -> String {
     let parts = &tables.text;
-    let pages_grow = parts.most_page_growth.is_some();
+    let pages_grow = !parts.page_growths.is_empty();
     let subject = match (parts.has_slab, parts.has_pages && !pages_grow) {
         (true, true) => "Neither slab memory nor pages grew steadily",
         (true, false) => "Slab memory did not grow steadily",

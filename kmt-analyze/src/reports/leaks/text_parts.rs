@@ -1,9 +1,11 @@
 //! Rows as the screen groups them: families, other call sites by verdict, pages; and the sums of its sentences.
 
 use super::makers::{FamilyRow, MakersRow, TasksRow};
+use super::page_growth::{PageGrowth, page_growths};
 use super::row::{LeakRow, LeakSum, RowMaker};
 use super::shares::shares;
 use crate::collect::growth::StepCounts;
+use crate::collect::kin::TaskEvents;
 use crate::reports::analysis::leaks::families::Family;
 use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::verdict::Verdict;
@@ -21,10 +23,8 @@ pub struct TextParts {
     pub other_families: LeakSum,
     /// Call sites of all families.
     pub family_rows_total: usize,
-    /// The largest growing call site of pages; where stacks were not recorded: kind of pages.
-    pub most_page_growth: Option<LeakRow>,
-    /// Growth of the others.
-    pub other_page_growth: LeakSum,
+    /// Pages that grow, in no family; the largest first.
+    pub page_growths: Vec<PageGrowth>,
     /// Call sites in no family, by verdict.
     pub others: LeakTable,
     /// Growth of reclaimable caches, and of objects that are allocated with theirs.
@@ -102,6 +102,7 @@ pub(super) fn text_parts(
     [slab, page_callers, pages]: [&[Judged<'_>]; 3],
     families: &[Family<'_>],
     found: &[FamilyRow],
+    kin: &TaskEvents,
     limit: usize,
 ) -> TextParts {
     let count_of = |verdict| slab.iter().filter(|r| r.evidence.verdict == verdict).count() as u64;
@@ -121,7 +122,6 @@ pub(super) fn text_parts(
     let of_families: Vec<&Judged<'_>> =
         page_growth.iter().copied().filter(|row| row.grows_with.is_some()).collect();
     page_growth.retain(|row| row.grows_with.is_none());
-    page_growth.sort_by_key(|row| std::cmp::Reverse(row.evidence.old_amount));
     TextParts {
         families: family_parts(maker, families, found, &of_families, limit),
         other_families: families
@@ -129,8 +129,7 @@ pub(super) fn text_parts(
             .skip(1)
             .fold(LeakSum::default(), |sum, f| sum.add(f.bytes, f.per_second)),
         family_rows_total: families.iter().map(|family| family.rows.len()).sum(),
-        most_page_growth: page_growth.first().map(|row| maker.row(row)),
-        other_page_growth: maker.old(page_growth.iter().skip(1).copied()),
+        page_growths: page_growths(maker, &page_growth, kin),
         others: others(maker, &VERDICTS.map(|verdict| of(&[verdict])), limit),
         most_reclaimable: reclaimable
             .iter()

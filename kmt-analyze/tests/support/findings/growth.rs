@@ -199,8 +199,7 @@ fn pages(case: &Case<'_>, leaks: &Value, window: Window) {
     if !leaks["page_callers"].as_array().unwrap().is_empty() {
         rows = page_callers(case, leaks, window);
     }
-    let most = rows.iter().filter(|judged| judged.grows()).max_by_key(|judged| judged.evidence.old_bytes);
-    page_finding(case, most, window);
+    page_findings(case, &rows, window);
 }
 
 /// True for the flags of blocks of a device that are kept: those of memory of users, and a folio.
@@ -233,19 +232,41 @@ fn pages_of<'c>(case: &'c Case<'_>, address: u64) -> Vec<&'c Lived> {
         .collect()
 }
 
-fn page_finding(case: &Case<'_>, most: Option<&Judged<'_>>, window: Window) {
-    let page_size = case.target.page_size;
-    let live = case.ledger.numbers.get("pages.pages_live").copied().unwrap_or(0) * page_size;
-    let bytes = most.map_or(0, |judged| judged.evidence.old_bytes);
-    let found = case.one("page_growth", most.is_some() && is_large(bytes, live));
-    let (Some(found), Some(judged)) = (found, most) else { return };
-    growth_is(case, found, (bytes, judged.per_second(window), live), window);
-    let (pid, tasks) = (judged.evidence.holder(), &judged.evidence.tasks);
-    who_is(case, found, (pid, tasks[&pid].1, bytes), judged.evidence.holders());
-    let symbol = judged.row["symbol"].as_str().unwrap();
-    let place = match judged.row["call_site"].is_null() {
-        true => format!("as {symbol} ({}).", judged.row["cache"].as_str().unwrap()),
-        false => format!("at {}", symbol.split('+').next().unwrap()),
-    };
-    assert!(found["sentence"].as_str().unwrap().contains(&place), "{}: {place}: {found:#}", case.name);
+/// Pages that grow in no family: one finding for each task that allocated most of a row.
+fn page_findings(case: &Case<'_>, rows: &[Judged<'_>], window: Window) {
+    let mut groups: Vec<(Option<i64>, Vec<&Judged<'_>>)> = Vec::new();
+    let mut growing: Vec<&Judged<'_>> =
+        rows.iter().filter(|judged| judged.grows() && judged.row["family"].is_null()).collect();
+    growing.sort_by_key(|judged| std::cmp::Reverse(judged.evidence.old_bytes));
+    for judged in growing {
+        let evidence = &judged.evidence;
+        let pid = evidence.holder();
+        let is_its = pid != 0 && evidence.tasks[&pid].1 * 2 >= evidence.old_bytes;
+        match groups.iter_mut().find(|(of, _)| is_its && *of == Some(pid)) {
+            Some((_, rows)) => rows.push(judged),
+            None => groups.push((is_its.then_some(pid), vec![judged])),
+        }
+    }
+    let live = case.ledger.numbers.get("pages.pages_live").copied().unwrap_or(0) * case.target.page_size;
+    let bytes_of = |rows: &[&Judged<'_>]| -> u64 { rows.iter().map(|one| one.evidence.old_bytes).sum() };
+    groups.retain(|(_, rows)| is_large(bytes_of(rows), live));
+    let found = case.of_kind("page_growth");
+    let are_all = case.document["findings"].as_array().unwrap().len() < 10;
+    // Children of one task are one finding.
+    let are_known = groups.iter().all(|(pid, _)| pid.is_some());
+    assert!(found.len() == groups.len() || !are_all || !are_known, "{}: {found:#?}", case.name);
+    for (pid, rows) in groups.iter().filter_map(|(pid, rows)| Some(((*pid)?, rows))) {
+        let bytes = bytes_of(rows);
+        let found = found.iter().find(|found| found["bytes"] == bytes);
+        let found = found.unwrap_or_else(|| panic!("{}: {bytes} by {pid}", case.name));
+        growth_is(case, found, (bytes, rows.iter().map(|one| one.per_second(window)).sum(), live), window);
+        let held = rows.iter().map(|one| one.evidence.tasks.get(&pid).map_or(0, |task| task.1)).sum();
+        who_is(case, found, (pid, held, bytes), rows[0].evidence.holders());
+        let symbol = rows[0].row["symbol"].as_str().unwrap();
+        let place = match rows[0].row["call_site"].is_null() {
+            true => format!("as {symbol} ({})", rows[0].row["cache"].as_str().unwrap()),
+            false => format!("at {}", symbol.split('+').next().unwrap()),
+        };
+        assert!(found["sentence"].as_str().unwrap().contains(&place), "{}: {place}: {found:#}", case.name);
+    }
 }
