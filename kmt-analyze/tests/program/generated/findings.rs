@@ -158,3 +158,35 @@ fn the_recorder_is_no_finding() {
     };
     assert_eq!((leaky(1), leaky(WORKER_PID)), (1, 0));
 }
+
+/// A kernel worker fetches pages for the percpu allocator: they are of the leak at whose pace they come.
+#[test]
+fn pages_of_the_percpu_allocator_belong_to_the_leak() {
+    const KERNEL: u64 = 0xcc0;
+    let scratch = Scratch::new();
+    // With __GFP_HIGHMEM, __GFP_NOWARN and __GFP_NORETRY; as the memory of the worker itself.
+    for (gfp_flags, is_of_leak) in [(KERNEL | 0x2 | 0x2000 | 0x1_0000, true), (KERNEL, false)] {
+        let mut pfn = 0x20_0000;
+        let load = made(|load, child, time| {
+            alloc_all(load, time, WORKER_PID, &[NAMESPACE, TABLE]);
+            if child % 10 == 0 {
+                for _ in 0..8 {
+                    pfn += 1;
+                    load.page_alloc_with(time + 20_000, 55, pfn, gfp_flags);
+                }
+            }
+        });
+        let file = load.write(&scratch, "percpu.kmt");
+        let found = json(&["findings", "--json"], &file);
+        let found: Vec<&str> = at(&found, "/findings")
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|found| at(found, "/finding").as_str().unwrap())
+            .collect();
+        let (_, said) = answer(&file);
+        assert!(found.contains(&"slab_growth"), "{found:?}");
+        assert_eq!(found.contains(&"page_growth"), !is_of_leak, "{found:?}: {said}");
+        assert_eq!(said.contains("Pages grew with it by"), is_of_leak, "{said}");
+    }
+}

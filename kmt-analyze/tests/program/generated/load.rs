@@ -181,7 +181,11 @@ impl Load {
     }
 
     pub fn page_alloc(&mut self, time: u64, pid: i32, pfn: u64) {
-        self.event(time, pid, 2, &[pfn, 0, 0xcc0, 0], &[]);
+        self.page_alloc_with(time, pid, pfn, 0xcc0);
+    }
+
+    pub fn page_alloc_with(&mut self, time: u64, pid: i32, pfn: u64, gfp_flags: u64) {
+        self.event(time, pid, 2, &[pfn, 0, gfp_flags, 0], &[]);
     }
 
     pub fn page_free(&mut self, time: u64, pid: i32, pfn: u64) {

@@ -29,6 +29,8 @@ pub struct Judged<'r> {
     pub growing: Cow<'r, SurvivorSums>,
     /// Number of the row that leads its family.
     pub leader: Option<usize>,
+    /// Pages for the percpu allocator, which a kernel worker may allocate for others.
+    pub is_percpu: bool,
     /// Of pages: number of the family that they grow with.
     pub grows_with: Option<usize>,
 }

@@ -74,6 +74,13 @@ pub fn is_slab(flags: GfpFlags, order: u8) -> bool {
     order == 0 && flags.contains(GfpFlags::NOWARN | GfpFlags::NORETRY) && !flags.intersects(others)
 }
 
+/// True for pages that a kernel worker keeps ready for the percpu allocator (mm/percpu.c, mm/percpu-vm.c, 4.18 to 7.2).
+pub fn is_percpu(flags: GfpFlags, order: u8) -> bool {
+    let others = GfpFlags::HARDWALL | GfpFlags::MOVABLE | GfpFlags::ZERO;
+    let has = flags.contains(GfpFlags::HIGHMEM | GfpFlags::NORETRY | GfpFlags::NOWARN);
+    order == 0 && has && !flags.intersects(others)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

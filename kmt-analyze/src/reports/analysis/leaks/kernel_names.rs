@@ -250,6 +250,10 @@ pub const KEPT: [(&str, u64, u64); 9] = [
     ("inet_getpeer", 600, u64::MAX),
 ];
 
+/// Functions of the percpu allocator that allocate pages; a kernel worker calls them too (mm/percpu.c, mm/percpu-vm.c, 4.4 to
+/// 7.2).
+pub const PERCPU_PAGES: [&str; 3] = ["pcpu_populate_chunk", "pcpu_balance_", "pcpu_create_chunk"];
+
 /// Functions of file systems in memory whose pages nothing reclaims, where they ask the page cache for a page: of ramfs
 /// (fs/libfs.c, fs/ramfs, 4.4 to 7.2).
 pub const KEPT_CALLERS: [&str; 2] = ["simple_write_begin", "ramfs_"];

@@ -84,6 +84,11 @@ pub struct Made<'s> {
 }
 
 impl<'s> Made<'s> {
+    /// Objects of the maker by step.
+    pub fn steps(&self) -> Numbers {
+        self.steps
+    }
+
     /// True if one task made both, or started the tasks that did. Task 0 stands for interrupts of any kind.
     pub fn is_by_task_of(&self, other: &Self) -> bool {
         self.maker.root().is_some_and(|pid| pid != 0) && self.maker.root() == other.maker.root()

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::evidence::Evidence;
 use super::families::Family;
 use super::judged::{Judged, growing, sort};
-use super::kept::{Kept, is_block_cache, is_slab};
-use super::kernel_names::{PAGE_CACHE, PAGE_TABLES, SHARED_MEMORY};
+use super::kept::{Kept, is_block_cache, is_percpu, is_slab};
+use super::kernel_names::{PAGE_CACHE, PAGE_TABLES, PERCPU_PAGES, SHARED_MEMORY};
 use super::page_survivals::PageSurvivals;
 use super::part::Part;
 use super::rules::{PageCase, judge, judge_pages};
@@ -83,7 +83,10 @@ pub fn page_rows<'g>(
                 evidence.verdict = verdict;
             }
             let name = format!("order {}, {gfp}", site.order);
-            row((0, name, migratetype), evidence, survival)
+            Judged {
+                is_percpu: is_percpu(flags, site.order),
+                ..row((0, name, migratetype), evidence, survival)
+            }
         })
         .collect();
     sort(&mut rows);
@@ -130,7 +133,8 @@ pub fn page_caller_rows<'g>(
             let evidence =
                 started.judge(survival, PageCase { is_slab, is_page_cache, ..PageCase::default() });
             let cache = if is_slab { "slab" } else { "" }.to_owned();
-            row((address, name, cache), evidence, survival)
+            let is_percpu = PERCPU_PAGES.iter().any(|start| name.starts_with(start));
+            Judged { is_percpu, ..row((address, name, cache), evidence, survival) }
         })
         .collect();
     sort(&mut rows);
@@ -140,7 +144,8 @@ pub fn page_caller_rows<'g>(
 /// Largest number of families that pages are compared with.
 const FAMILIES_MAX: usize = 64;
 
-/// Marks pages that the tasks of a family allocate at the pace of its leader: they are of the same leak. Returns the
+/// Marks pages that the tasks of a family allocate at the pace of its leader: they are of the same leak. Those for the percpu
+/// allocator may be of any task. Returns the
 /// number of the family for each row.
 pub fn families_of(rows: &[Judged<'_>], families: &[Family<'_>], kin: &TaskEvents) -> Vec<Option<usize>> {
     let leaders = families.iter().take(FAMILIES_MAX).filter_map(|family| family.rows.first());
@@ -149,6 +154,10 @@ pub fn families_of(rows: &[Judged<'_>], families: &[Family<'_>], kin: &TaskEvent
     let family = |row: &Judged<'_>| {
         let made = Made::of(&row.growing, kin);
         leaders.iter().position(|(leader, part)| {
+            if row.is_percpu {
+                let (steps, own) = (leader.steps(), row.growing.survivors.all());
+                return grow_together(&steps, &own, row.evidence.part.common(*part)) == Some(true);
+            }
             let common = in_common(leader, &made);
             common.and_then(|(a, b)| grow_together(&a, &b, row.evidence.part.common(*part))) == Some(true)
         })
@@ -174,6 +183,7 @@ fn row(
         survival,
         growing: growing(&evidence, survival),
         leader: None,
+        is_percpu: false,
         grows_with: None,
     }
 }

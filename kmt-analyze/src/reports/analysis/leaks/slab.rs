@@ -67,6 +67,7 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
                 survival,
                 growing: growing(&evidence, survival),
                 leader: None,
+                is_percpu: false,
                 grows_with: None,
             }
         })
