@@ -78,7 +78,7 @@ fn limit(diff: &DiffRow, options: &DiffOptions) -> Option<String> {
         _ => String::new(),
     };
     Some(format!(
-        "Changes of the bytes allocated at {} below {}{}{share} cannot be told from noise: repeat the recording (record --repeat 3).",
+        "Changes of the bytes allocated at {} below {}{}{share} cannot be distinguished from noise: repeat the recording (record --repeat 3).",
         function_of(&row.name),
         bytes(least).shown(&options.output.show.look),
         if options.per_second { " a second" } else { "" },

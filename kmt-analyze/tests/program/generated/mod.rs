@@ -133,7 +133,7 @@ fn single_recordings_say_what_they_cannot_tell() {
     let text = stdout(&run(&args, &more));
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        joined.contains("cannot be told from noise: repeat the recording (record --repeat 3)."),
+        joined.contains("cannot be distinguished from noise: repeat the recording (record --repeat 3)."),
         "{text}"
     );
     let hints: Vec<&str> = text.lines().filter(|line| line.starts_with("  kmt-analyze ")).collect();
@@ -145,7 +145,7 @@ fn single_recordings_say_what_they_cannot_tell() {
     }
     let args = ["diff", "--comm", WORKER, "--repeat-before", again.to_str().unwrap(), a.to_str().unwrap()];
     let text = stdout(&run(&args, &more));
-    assert!(!text.contains("cannot be told") && !text.contains("--repeat-before A2"), "{text}");
+    assert!(!text.contains("cannot be distinguished") && !text.contains("--repeat-before A2"), "{text}");
 }
 
 #[test]
