@@ -119,11 +119,15 @@ impl Evidence {
         }
     }
 
-    /// True if hardly any free of this kind has an event: objects that are free already may not be reused for long. What
-    /// grows at the pace of another leak of the same tasks is part of it.
+    /// True if hardly any free of this kind has an event, or of few ends some have none: objects that are free already may not
+    /// be reused for long. Nine tenths of the births are more than that leaves, and so are as many in each step. What grows
+    /// at the pace of another leak of the same tasks is part of it.
     pub fn is_unsure(&self) -> bool {
         let (freed, implied_frees) = self.freed;
-        let lack_events = implied_frees >= ENDS_MIN && freed * 10 < implied_frees;
+        let lack_events = match freed + implied_frees < ENDS_MIN {
+            true => exceeds_unseen_share(freed, implied_frees),
+            false => implied_frees >= ENDS_MIN && freed * 10 < implied_frees,
+        };
         lack_events && !self.is_even && self.old * 10 < self.old_births * 9
     }
 
@@ -142,14 +146,6 @@ impl Evidence {
     /// True if the share of frees without an event is large enough to explain survivors.
     pub fn frees_lack_events(&self) -> bool {
         frees_lack_events(self.freed.0, self.freed.1)
-    }
-
-    /// True if there are too few ends to know how long others live, some have no event, and they are many beside what is
-    /// left: a tenth of the births of old survivors.
-    pub fn has_few_ends_and_some_unseen(&self) -> bool {
-        let (freed, implied_frees) = self.freed;
-        let lack_events = freed + implied_frees < ENDS_MIN && exceeds_unseen_share(freed, implied_frees);
-        lack_events && self.old * 10 < self.old_births * 9
     }
 
     /// True if the second half has less than half of the first.

@@ -9,7 +9,7 @@ use super::kept::{Kept, is_block_cache, is_percpu, is_slab};
 use super::kernel_names::{PAGE_CACHE, PAGE_TABLES, PERCPU_PAGES, SHARED_MEMORY};
 use super::page_survivals::PageSurvivals;
 use super::part::Part;
-use super::rules::{PageCase, judge, judge_pages};
+use super::rules::{Facts, judge, verdict};
 use crate::collect::growth::{StepCounts, SurvivorSums};
 use crate::collect::kin::TaskEvents;
 use crate::pass;
@@ -37,12 +37,11 @@ impl Started<'_> {
         }
     }
 
-    /// Verdict on pages; `case` has the facts on them besides their course.
-    fn judge(&self, survival: &SurvivorSums, case: PageCase) -> Evidence {
+    /// Verdict on pages, with what is known of them besides their course.
+    fn judge(&self, survival: &SurvivorSums, facts: Facts<'_>) -> Evidence {
         let evidence = judge(survival, self.step);
-        let verdict = evidence.verdict;
-        let is_of_tasks = verdict.is_growth() && self.have(&evidence, survival);
-        Evidence { verdict: judge_pages(&PageCase { verdict, is_of_tasks, ..case }), ..evidence }
+        let is_of_tasks = facts.is_of_tasks || evidence.verdict.is_growth() && self.have(&evidence, survival);
+        Evidence { verdict: verdict(&evidence, &Facts { is_of_tasks, ..facts }), ..evidence }
     }
 }
 
@@ -71,14 +70,14 @@ pub fn page_rows<'g>(
             let is_page_table = site.order == 0 && PAGE_TABLES.contains(&gfp.as_str());
             let flags = result.interner.gfp(site.gfp_flags);
             let is_kept = kept.has(&site, judge(survival, started.step).old);
-            let case = PageCase {
-                is_slab: has_rows_of_slabs && is_slab(flags, site.order),
-                is_movable: !is_kept && (site.is_movable() || migratetype == "Reclaimable"),
-                is_page_table: is_page_table && goes_with_memory(survival, &memory),
-                is_page_cache: !is_kept && is_block_cache(flags, site.order),
-                ..PageCase::default()
+            let is_movable = site.is_movable() || migratetype == "Reclaimable";
+            let facts = Facts {
+                is_slab_page: has_rows_of_slabs && is_slab(flags, site.order),
+                is_of_tasks: is_page_table && goes_with_memory(survival, &memory),
+                is_reclaimable: !is_kept && (is_movable || is_block_cache(flags, site.order)),
+                ..Facts::default()
             };
-            let mut evidence = started.judge(survival, case);
+            let mut evidence = started.judge(survival, facts);
             if let Some(verdict) = explained.filter(|_| evidence.verdict.is_growth()) {
                 evidence.verdict = verdict;
             }
@@ -130,8 +129,10 @@ pub fn page_caller_rows<'g>(
             let name = if address == 0 { "(the allocator)".to_owned() } else { labels.symbol(address) };
             let is_page_cache = PAGE_CACHE.iter().any(|start| name.starts_with(start))
                 || has_swap && name.starts_with(SHARED_MEMORY);
-            let evidence =
-                started.judge(survival, PageCase { is_slab, is_page_cache, ..PageCase::default() });
+            let evidence = started.judge(
+                survival,
+                Facts { is_slab_page: is_slab, is_reclaimable: is_page_cache, ..Facts::default() },
+            );
             let cache = if is_slab { "slab" } else { "" }.to_owned();
             let is_percpu = PERCPU_PAGES.iter().any(|start| name.starts_with(start));
             Judged { is_percpu, ..row((address, name, cache), evidence, survival) }

@@ -5,7 +5,7 @@ use super::evidence::Evidence;
 use super::judged::{Judged, function, growing, sort};
 use super::kernel_names::KEPT;
 use super::reclaimable::{self, Reclaimable};
-use super::rules::{SlabCase, judge, judge_kept, judge_slab};
+use super::rules::{Facts, judge, judge_kept, verdict};
 use super::stacks;
 use super::verdict::Verdict;
 use crate::collect::calls::CallSums;
@@ -51,9 +51,9 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
             let live_max = bounds.get(&(api, address)).copied().flatten().map(|live| live.objects[1]);
             let kept = kept(function(&name), survival.survivors.sum(), &context.session.clock());
             let mut evidence = judge_kept(survival, growth.step(), kept);
-            let case =
-                SlabCase { evidence, cache: most, function: function(&name), is_reclaimable, live_max };
-            evidence.verdict = judge_slab(&case);
+            let function = function(&name);
+            let facts = Facts { cache: most, function, is_reclaimable, live_max, ..Facts::default() };
+            evidence.verdict = verdict(&evidence, &facts);
             Judged {
                 api: Some(api),
                 address,
