@@ -1,6 +1,8 @@
 //! What grows behind a first burst (a cache that filled, a pool), or of one task among others that fill the same call site
 //! or keep its objects for long. Such a part is judged by itself where all of it together does not grow.
 
+use std::cmp::Reverse;
+
 use crate::collect::growth::{Numbers, STEPS, SurvivorSums};
 
 use super::evidence::{SURVIVORS_MIN, YOUNG_STEPS, old_age, old_steps, usual_age};
@@ -17,9 +19,12 @@ pub fn steady_part(survival: &SurvivorSums, step: u64) -> Option<Part> {
     if let Some(from) = steady_from(all.get(..to)?) {
         return Some(Part { from, to, task: None });
     }
-    let mut tasks: Vec<(i32, Numbers)> = survival.tasks().map(|(pid, steps)| (pid, steps.all())).collect();
-    tasks.sort_by_key(|(pid, steps)| (std::cmp::Reverse(steps.iter().sum::<u64>()), *pid));
-    tasks.truncate(TASKS_MAX);
+    let mut tasks: Vec<(Reverse<u64>, i32)> =
+        survival.tasks().map(|(pid, steps)| (Reverse(steps.sum()), pid)).collect();
+    tasks.retain(|(Reverse(survivors), _)| *survivors >= SURVIVORS_MIN);
+    tasks.sort_unstable();
+    let steps = |(_, pid): &(Reverse<u64>, i32)| Some((*pid, survival.task(*pid)?.all()));
+    let tasks: Vec<(i32, Numbers)> = tasks.iter().take(TASKS_MAX).filter_map(steps).collect();
     let alone = |(pid, steps): &(i32, Numbers)| {
         Some(Part { from: steady_from(steps.get(..to)?)?, to, task: Some(*pid) })
     };
