@@ -13,11 +13,12 @@ use kmt_common::quantity;
 use kmt_common::usage;
 use kmt_common::version::VERSION;
 
-#[cfg(feature = "convert")]
 use crate::convert::{ConvertOptions, LimitKind, Limits, convert};
 #[cfg(feature = "docs")]
 use crate::failure::Failure;
 use crate::failure::{Outcome, Result};
+#[cfg(feature = "convert")]
+use crate::mistakes;
 #[cfg(feature = "docs")]
 use crate::output::print;
 use crate::record::{self, Baseline, LineOptions, Preset, RecordOptions, Symbols};
@@ -357,8 +358,10 @@ pub fn run() -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     kmt_common::file_size::report_limit();
+    let args: Vec<OsString> = std::env::args_os().collect();
     let cli = whole()
-        .try_get_matches()
+        .try_get_matches_from(&args)
+        .map_err(|error| mistakes::explained(error, &args, &whole()))
         .and_then(|matches| Cli::from_arg_matches(&matches))
         .unwrap_or_else(|error| usage::end(&error));
     match cli.command {
@@ -438,7 +441,7 @@ fn record_line(words: &[OsString]) -> (Vec<OsString>, RecordOptions) {
 }
 
 /// The command line; `man` accepts the names of its commands.
-fn whole() -> clap::Command {
+pub(crate) fn whole() -> clap::Command {
     let cli = Cli::command();
     #[cfg(feature = "docs")]
     let cli = manual::with_names(cli);

@@ -13,6 +13,7 @@ pub mod cli;
 #[cfg(feature = "convert")]
 pub mod convert;
 mod enumerators;
+mod mistakes;
 mod naming;
 pub use kmt_common::failure;
 #[cfg(feature = "convert")]
@@ -23,6 +24,7 @@ use kmt_common::output;
 pub mod record;
 #[cfg(feature = "convert")]
 pub mod remote;
+mod root;
 mod snippet;
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::Command;
 use clap::error::ErrorKind;
+use kmt_common::programs::{OF_CAPTURE, line};
 
 /// Largest number of typing errors in a command that is recognized.
 const TYPOS_MAX: usize = 2;
@@ -25,6 +26,11 @@ pub fn corrected(cli: &Command, mut args: Vec<OsString>) -> Result<Vec<OsString>
         return Ok(args);
     }
     let is_file = first == "-" || Path::new(first).exists();
+    if let Some(name) = first.to_str().filter(|name| OF_CAPTURE.contains(name) && !is_file) {
+        let line = line("kmt-capture", args.iter().skip(1).cloned());
+        let message = format!("{name} is a command of kmt-capture\nhint: {line}\n");
+        return Err(clap::Error::raw(ErrorKind::InvalidSubcommand, message).with_cmd(cli));
+    }
     match first.to_str().filter(|_| !is_file).and_then(|word| nearest(word, &names)) {
         Some(name) => {
             let first = kmt_common::text::escaped(first.as_encoded_bytes());
@@ -75,5 +81,16 @@ mod tests {
         }
         let file = words("kmt-analyze nothing-like-it.kmt");
         assert_eq!(corrected(&cli, file.clone()).unwrap(), file);
+    }
+
+    #[test]
+    fn commands_of_the_other_program_are_named() {
+        let cli = crate::cli::whole();
+        let error = corrected(&cli, words("kmt-analyze record -d 3s")).unwrap_err();
+        assert!(error.to_string().ends_with("hint: kmt-capture record -d 3s\n"), "{error}");
+        let mut names: Vec<&str> = cli.get_subcommands().map(Command::get_name).collect();
+        names.retain(|name| !["completions", "man"].contains(name));
+        names.sort_unstable();
+        assert_eq!(names, kmt_common::programs::OF_ANALYZE);
     }
 }

@@ -18,6 +18,7 @@ pub mod manual;
 pub mod mapping;
 pub mod out_of_memory;
 pub mod output;
+pub mod programs;
 pub mod quantity;
 pub mod recording;
 pub mod recovery;

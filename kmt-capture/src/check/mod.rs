@@ -14,6 +14,7 @@ use self::facts::{Facts, State, as_json, as_text};
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::print;
 use crate::record::{RecordOptions, function_graph, measure, meminfo};
+use crate::root;
 use crate::tracefs::{self, Instance, TraceDir, Undo};
 use kmt_common::text::count;
 
@@ -22,11 +23,10 @@ pub fn check(given: Option<&Path>, json: bool, measured: Option<Duration>) -> Re
     let mut facts = Facts::default();
     let mut undo = Undo::default();
     facts.good("kernel", kernel());
-    let root = rustix::process::geteuid().is_root();
-    if root {
+    if root::is_root() {
         facts.good("user", "root");
     } else {
-        facts.add("user", State::Bad, "not root", "run as root: only root can use tracefs");
+        facts.add("user", State::Bad, "not root", &root::this_command());
     }
     lockdown(&mut facts);
     match tracefs::find(given, &mut undo) {
@@ -225,15 +225,15 @@ fn kallsyms(facts: &mut Facts) {
     } else {
         "slabinfo only"
     };
-    if fs::read("/proc/slabinfo").is_ok() {
-        facts.good("slab state", slab);
-    } else {
-        facts.add(
-            "slab state",
-            State::Warning,
-            "no /proc/slabinfo",
-            "run as root; needs CONFIG_SLUB_DEBUG or CONFIG_SLAB",
-        );
+    match fs::read("/proc/slabinfo") {
+        Ok(_) => facts.good("slab state", slab),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            facts.add("slab state", State::Warning, "only root may read /proc/slabinfo", "run as root");
+        }
+        Err(_) => {
+            let remedy = "needs CONFIG_SLUB_DEBUG or CONFIG_SLAB";
+            facts.add("slab state", State::Warning, "no /proc/slabinfo", remedy);
+        }
     }
 }
 

@@ -19,6 +19,7 @@ pub use probe::{NAME as PROBE_NAME, Probe, orphan_probes, remove_orphan_probe};
 pub use undo::{Undo, put_back, undo_step};
 
 use crate::failure::{Failure, Result};
+use crate::root;
 
 /// Mount points of tracefs: on its own since 4.1, before that only within debugfs.
 const MOUNT_POINTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -57,6 +58,10 @@ pub fn find(given: Option<&Path>, undo: &mut Undo) -> Result<TraceDir> {
     }
     if let Some(top) = mounted() {
         return Ok(top);
+    }
+    // Others may not even look where it is mounted.
+    if !root::is_root() {
+        return Err(root::needed("recording"));
     }
     let mount_point = Path::new(MOUNT_POINTS[0]);
     let failure = |what: String| {
