@@ -258,6 +258,22 @@ fn batches_at_both_ends_are_not_overstated() {
     assert!(first.contains("/s: 40.0 KiB in 4 batches, 100 % by cron-77"), "{first}");
 }
 
+/// The same at a call site that others fill at the start.
+#[test]
+fn batches_of_one_task_are_found_beside_a_warm_up() {
+    let mut trace = Trace::default();
+    (0..900).for_each(|n| _ = trace.alloc(n * 900, "cc1-80", "batch_new"));
+    for batch in 0..5 {
+        (0..40).for_each(|n| _ = trace.alloc(batch * 8_000_000 + n, "cron-77", "batch_new"));
+    }
+    let (leaks, first) = trace.turnover(40).leaks();
+    let row = row(&leaks, "batch_new");
+    assert_eq!((&row["verdict"], &row["judged_task"]), (&"grows_in_batches".into(), &77.into()), "{row:#}");
+    let rate = row["old_bytes_per_second"].as_f64().unwrap();
+    assert!((rate / 1_280.0 - 1.0).abs() < 0.05, "{rate}: {first}");
+    assert!(first.contains(" batches, 100 % by cron-77, at batch_new"), "{first}");
+}
+
 /// A blob of a security module for an inode is no inode, which would hold a dentry.
 #[test]
 fn blobs_of_inodes_pin_nothing() {

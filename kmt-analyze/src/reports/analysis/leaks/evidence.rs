@@ -239,7 +239,7 @@ fn began(old: &[u64]) -> Option<usize> {
 }
 
 /// True for three or more batches of similar size, the last one recent.
-fn comes_in_batches(old: &[u64]) -> bool {
+pub fn comes_in_batches(old: &[u64]) -> bool {
     let batches = batches(old);
     let most = batches.iter().map(|b| b.1).max().unwrap_or(0);
     let like = batches.iter().filter(|b| b.1 * 3 >= most).count();

@@ -134,8 +134,9 @@ pub fn judge_kept(survival: &SurvivorSums, step: u64, kept: u64) -> Evidence {
         if let Some(part) = steady_part(survival, step) {
             let began = Some(part.from).filter(|&from| from > 0);
             let part = Evidence { began, ..Evidence::of_part(survival, step, part) };
-            if verdict(&part, &Facts::default()).is_growth() {
-                return Evidence { verdict: Verdict::Grows, ..part };
+            let of_part = verdict(&part, &Facts::default());
+            if of_part.is_growth() {
+                return Evidence { verdict: of_part, ..part };
             }
         }
     }

@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 
 use crate::collect::growth::{Numbers, STEPS, SurvivorSums};
 
-use super::evidence::{SURVIVORS_MIN, YOUNG_STEPS, old_age, old_steps, usual_age};
+use super::evidence::{SURVIVORS_MIN, YOUNG_STEPS, comes_in_batches, old_age, old_steps, usual_age};
 use super::part::Part;
 
 /// Largest number of tasks that are judged alone, those with most survivors first.
 const TASKS_MAX: usize = 16;
 
-/// The part that grows steadily: all of it behind a first burst, or what one task allocated. `step` is the length of a
+/// The part that grows: all of it behind a first burst, or what one task allocated, steadily or in batches. `step` is the length of a
 /// step.
 pub fn steady_part(survival: &SurvivorSums, step: u64) -> Option<Part> {
     let to = old_steps(old_age(survival, 0), step);
@@ -26,7 +26,10 @@ pub fn steady_part(survival: &SurvivorSums, step: u64) -> Option<Part> {
     let steps = |(_, pid): &(Reverse<u64>, i32)| Some((*pid, survival.task(*pid)?.all()));
     let tasks: Vec<(i32, Numbers)> = tasks.iter().take(TASKS_MAX).filter_map(steps).collect();
     let alone = |(pid, steps): &(i32, Numbers)| {
-        Some(Part { from: steady_from(steps.get(..to)?)?, to, task: Some(*pid) })
+        let old = steps.get(..to)?;
+        let is_enough = || old.iter().sum::<u64>() >= SURVIVORS_MIN;
+        let in_batches = || (is_enough() && comes_in_batches(old)).then_some(0);
+        Some(Part { from: steady_from(old).or_else(in_batches)?, to, task: Some(*pid) })
     };
     tasks.iter().find_map(alone).or_else(|| without_ends(survival, step, &tasks))
 }
