@@ -115,6 +115,9 @@ fn same(
                 let cut = |site: &str| site.split('/').next().unwrap_or_default().to_owned();
                 cut(raw) == cut(read)
             }
+            (Some(Value::Name(raw)), Some(Value::Name(read))) if *name == "gfp_flags" => {
+                flags_of(raw) == flags_of(read)
+            }
             // Kernels print more than they record: `accounted` of kmalloc.
             (None, _) => true,
             _ => raw == read,
@@ -128,10 +131,21 @@ fn same(
 fn masked(text: &str, layout: &Layout) -> String {
     let word = |word: &str| {
         let key = word.split_once('=').map_or("", |(key, _)| key);
+        if key == "gfp_flags" {
+            return flags_of(word);
+        }
         let is_hidden = key == "page" || key == "ptr" && layout.lacks(Lack::Pointers);
         if is_hidden { format!("{key}=") } else { word.to_owned() }
     };
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Names of flags in one order: kernels print them in several, text that is read back in that of 6.1.
+fn flags_of(word: &str) -> String {
+    let (key, names) = word.split_once('=').unwrap_or(("", word));
+    let mut names: Vec<&str> = names.split('|').collect();
+    names.sort_unstable();
+    format!("{key}={}", names.join("|"))
 }
 
 fn is_time(raw: u64, read: u64, time: Time, start: &mut Option<i64>) -> bool {
@@ -166,6 +180,9 @@ pub fn is_printed_again(text: &str, read: &Rows, layout: &Layout) -> Result<(), 
 fn plain(text: &str) -> String {
     let word = |word: &str| {
         let Some((key, value)) = word.split_once('=') else { return word.to_owned() };
+        if key == "gfp_flags" {
+            return flags_of(word);
+        }
         let value = match key {
             "ptr" | "page" if value == "(nil)" => "",
             "ptr" | "page" => value.trim_start_matches("0x").trim_start_matches('0'),

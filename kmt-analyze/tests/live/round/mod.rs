@@ -152,8 +152,8 @@ fn text_of_the_kernel_and_of_trace_cmd_is_read_back() {
     let capture = scratch.0.join("capture");
     fs::create_dir(&capture).unwrap();
     instance.capture(&capture);
-    let (unpiped, piped) = (piped.text(&[]), piped.pipe());
-    drop((instance, alone));
+    let (unpiped, from_pipe) = (piped.text(&[]), piped.pipe());
+    drop((instance, piped, alone));
     let raw = converted(&scratch, &capture).unwrap();
     assert!(raw.rows.len() as u64 >= events());
     let mut results = Results::default();
@@ -161,7 +161,7 @@ fn text_of_the_kernel_and_of_trace_cmd_is_read_back() {
         results.text(&scratch, &raw, text, layout);
     }
     let unpiped = read(&scratch, &unpiped).unwrap();
-    results.text(&scratch, &unpiped, &piped, &Layout { name: "trace_pipe", ..KERNEL[0] });
+    results.text(&scratch, &unpiped, &from_pipe, &Layout { name: "trace_pipe", ..KERNEL[0] });
     if is_there("trace-cmd") {
         reports(&scratch, &capture, &mut results);
     }
