@@ -13,11 +13,11 @@ use kmt_common::quantity;
 use kmt_common::usage;
 use kmt_common::version::VERSION;
 
+#[cfg(feature = "convert")]
 use crate::convert::{ConvertOptions, LimitKind, Limits, convert};
 #[cfg(feature = "docs")]
 use crate::failure::Failure;
 use crate::failure::{Outcome, Result};
-#[cfg(feature = "convert")]
 use crate::mistakes;
 #[cfg(feature = "docs")]
 use crate::output::print;
