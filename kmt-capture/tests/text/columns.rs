@@ -80,3 +80,21 @@ fn kinds_of_branches_between_time_and_event() {
         );
     }
 }
+
+/// perf has no id of a task that was gone when it read its event: it is unknown, not task 1.
+#[test]
+fn tasks_without_an_id_are_unknown() {
+    let columns = ["rust-lld 29737 [000]", ":-1    -1 [000]", ":-1    -1/-1    [000]", "init     1 [000]"];
+    let texts: String = (1..)
+        .zip(columns)
+        .map(|(time, columns)| format!("{columns}  1.{time:06}: kmem:kfree: call_site=f+0x1 ptr=0x100\n"))
+        .collect();
+    let read = converted(&texts);
+    read.is_whole();
+    let tasks: Vec<&str> = read.lines.iter().map(|line| line.split_once(" [").unwrap().0).collect();
+    assert_eq!(
+        tasks.iter().map(|task| task.rsplit_once('-').unwrap().1).collect::<Vec<_>>(),
+        ["29737", "1", "1", "1"]
+    );
+    assert!(tasks[1].ends_with("--1") && tasks[2].ends_with("--1") && tasks[3] == "init-1", "{tasks:?}");
+}

@@ -72,8 +72,22 @@ pub(super) struct TaskColumn<'a> {
     pub ends: (usize, usize),
 }
 
+/// Task of an event that perf read when its task was gone: `:-1 -1`, or `:-1 -1/-1` (perf_event_pid_type,
+/// kernel/events/core.c). Its number is -1, that of an unknown task.
+fn without_id(task: &[u8]) -> Option<TaskColumn<'_>> {
+    let left = task.strip_suffix(b"-1")?;
+    let left = left.strip_suffix(b"-1/").unwrap_or(left);
+    let comm = left.trim_ascii();
+    let ends = (left.trim_ascii_end().len(), left.len().checked_sub(1)?);
+    let is_apart = left.ends_with(b" ") || left.ends_with(b"\t");
+    (comm == b":-1" && is_apart).then_some(TaskColumn { comm, pid: -1, has_dash: false, ends })
+}
+
 /// `COMM-PID`, or perf's `COMM PID` and `COMM PID/TID`. Blanks before a name are padding.
 pub(super) fn comm_and_pid(task: &[u8]) -> Option<TaskColumn<'_>> {
+    if let Some(unknown) = without_id(task) {
+        return Some(unknown);
+    }
     let without_digits =
         |text: &[u8]| text.len() - text.iter().rev().take_while(|b| b.is_ascii_digit()).count();
     let mut at = without_digits(task);
