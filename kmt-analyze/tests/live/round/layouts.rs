@@ -96,7 +96,7 @@ pub const TRACE_CMD: [Layout; 8] = [
 pub const PERF: [Layout; 13] = [
     layout("script", &[], MicrosCut, &[KernelText]),
     layout("script --ns", &["--ns"], Nanos, &[KernelText]),
-    layout("script -L", &["-L"], MicrosCut, &[KernelText]),
+    layout("script -L", &["-L"], MicrosCut, &[CommEnd, KernelText]),
     layout("script --reltime", &["--reltime"], FromStart(1_500), &[KernelText]),
     layout("script --show-task-events", &["--show-task-events"], MicrosCut, &[KernelText]),
     layout("script -G", &["-G"], MicrosCut, &[Stacks, KernelText]),
