@@ -4,12 +4,13 @@ use super::caches::{CacheNames, label};
 use super::evidence::Evidence;
 use super::judged::{Judged, function, growing, sort};
 use super::kernel_names::KEPT;
+use super::part::Part;
 use super::reclaimable::{self, Reclaimable};
 use super::rules::{Facts, judge, judge_kept, verdict};
 use super::stacks;
 use super::verdict::Verdict;
 use crate::collect::calls::CallSums;
-use crate::collect::growth::{GrowthSums, SurvivorSums};
+use crate::collect::growth::{GrowthSums, STEPS, SurvivorSums};
 use crate::collect::kin::TaskEvents;
 use crate::collect::sums::Sums;
 use crate::reports::analysis::leaks::tasks::{belong_to_tasks, grow_with_tasks};
@@ -153,7 +154,14 @@ fn follow_tasks(rows: &mut [Judged<'_>], kin: &TaskEvents, step: u64) {
     for row in rows.iter_mut().filter(|row| is_theirs(row) && !row.is_reclaimable) {
         if do_grow && row.evidence.verdict.is_growth() {
             row.is_of_tasks = row.is_task() || grow_with_tasks(&row.growing, row.evidence.part, &tasks, kin);
-        } else if belong_to_tasks(&row.growing, row.evidence.part, &tasks, step) {
+            continue;
+        }
+        // Of a burst few steps are old: all of them say more.
+        let (survivors, part) = match row.evidence.verdict.is_growth() {
+            true => (row.growing.as_ref(), row.evidence.part),
+            false => (row.survival, Part { to: STEPS, ..Part::default() }),
+        };
+        if belong_to_tasks(survivors, part, &tasks, step) {
             row.evidence.verdict = Verdict::WithTasks;
         }
     }
