@@ -15,9 +15,9 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Only root can do that.
-pub fn needed(what: &str) -> Failure {
-    Failure::new(format!("{what} needs root")).hint(this_command())
+/// Only root can record.
+pub fn needed() -> Failure {
+    Failure::new("recording needs root").hint(this_command())
 }
 
 /// This command line as root.

@@ -79,12 +79,12 @@ class Overlay(Mounts):
     def __init__(self):
         super().__init__()
         self.layers = self.mount(b"none", f"{self.folder}/layers", b"tmpfs", None)
-        for name in ("lower", "upper", "work"):
+        for name in ("lower", "upper", "workdir"):
             os.mkdir(f"{self.layers}/{name}")
 
     def make(self):
         self.number += 1
-        upper, work = f"{self.layers}/upper/{self.number}", f"{self.layers}/work/{self.number}"
+        upper, work = f"{self.layers}/upper/{self.number}", f"{self.layers}/workdir/{self.number}"
         os.mkdir(upper)
         os.mkdir(work)
         options = f"lowerdir={self.layers}/lower,upperdir={upper},workdir={work}"
@@ -93,7 +93,7 @@ class Overlay(Mounts):
     def free(self, path):
         super().free(path)
         number = os.path.basename(path)
-        subprocess.run(["rm", "-rf", f"{self.layers}/upper/{number}", f"{self.layers}/work/{number}"], check=True)
+        subprocess.run(["rm", "-rf", f"{self.layers}/upper/{number}", f"{self.layers}/workdir/{number}"], check=True)
 
 
 class OnTmpfs(InFolder):

@@ -274,7 +274,7 @@ fn batches_of_one_task_are_found_beside_a_warm_up() {
     assert!(first.contains(" batches, 100 % by cron-77, at batch_new"), "{first}");
 }
 
-/// A blob of a security module for an inode is no inode, which would hold a dentry.
+/// A security module keeps a blob for each inode; only the inode holds a dentry.
 #[test]
 fn blobs_of_inodes_pin_nothing() {
     let mut trace = Trace::default();

@@ -83,7 +83,7 @@ fn sorted_of(input: &Path) -> Vec<&'static str> {
     sorted
 }
 
-/// Reports whose figures are parts of a row, and `diff`, which is no report of one trace.
+/// Reports whose figures are parts of a row, and `diff`, which compares two traces.
 #[test]
 fn parts_of_rows_and_differences_are_sorted() {
     let scratch = Scratch::new();

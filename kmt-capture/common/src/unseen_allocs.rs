@@ -24,7 +24,7 @@ pub const UNSEEN_ALLOCS: [UnseenAllocs; 4] = [
     UnseenAllocs { cache: "io_buffer", of: "io_uring", functions: IO_URING },
 ];
 
-/// What is known of a cache; `None`: no such allocations are known.
+/// Allocations without an event from a cache; `None`: none are known.
 pub fn unseen_allocs(cache: &str) -> Option<&'static UnseenAllocs> {
     UNSEEN_ALLOCS.iter().find(|known| known.cache == cache)
 }

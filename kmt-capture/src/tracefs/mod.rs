@@ -61,7 +61,7 @@ pub fn find(given: Option<&Path>, undo: &mut Undo) -> Result<TraceDir> {
     }
     // Others may not even look where it is mounted.
     if !root::is_root() {
-        return Err(root::needed("recording"));
+        return Err(root::needed());
     }
     let mount_point = Path::new(MOUNT_POINTS[0]);
     let failure = |what: String| {

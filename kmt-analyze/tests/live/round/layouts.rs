@@ -114,7 +114,7 @@ pub const PERF: [Layout; 13] = [
     ),
 ];
 
-/// Arguments of `perf script` that leave out what an event needs, and what the message says of them.
+/// Arguments of `perf script` that leave out what an event needs, and a part of the refusal.
 pub const PERF_REFUSED: [(&[&str], &str); 2] = [
     (&["-F", "comm,tid,time,event,trace"], "lack the CPU"),
     (&["-F", "comm,tid,cpu,event,trace"], "lack the time"),

@@ -71,10 +71,10 @@ const LATE_PART: u64 = 8;
 pub const YOUNG_STEPS: usize = STEPS / 8;
 
 impl Evidence {
-    /// Numbers of a survival, without a verdict; `step` is the length of a step, `kept` how long the kernel is known to keep
-    /// such objects, or 0.
-    pub fn of(survival: &SurvivorSums, step: u64, kept: u64) -> Self {
-        let age = old_age(survival, kept);
+    /// Numbers of a survival, without a verdict; `step` is the length of a step, `known_life` how long the kernel is
+    /// known to keep such objects, or 0.
+    pub fn of(survival: &SurvivorSums, step: u64, known_life: u64) -> Self {
+        let age = old_age(survival, known_life);
         let part = Part { to: old_steps(age, step), ..Part::default() };
         Self { window_needed: window_needed(age), ..Self::of_part(survival, step, part) }
     }
@@ -160,10 +160,10 @@ impl Evidence {
 }
 
 /// Age from which an object is old. A known lifetime needs no factor, only room for late timers, unless others live longer.
-pub fn old_age(survival: &SurvivorSums, kept: u64) -> u64 {
+pub fn old_age(survival: &SurvivorSums, known_life: u64) -> u64 {
     let usual = usual_age(survival, |ages| ages.quantile(990));
-    let known = kept.saturating_add(kept / LATE_PART);
-    if kept > 0 && usual <= known { known } else { usual.saturating_mul(AGE_FACTOR) }
+    let known = known_life.saturating_add(known_life / LATE_PART);
+    if known_life > 0 && usual <= known { known } else { usual.saturating_mul(AGE_FACTOR) }
 }
 
 /// An age that others of the kind get. A free without an event is detected when the memory is used again: younger objects

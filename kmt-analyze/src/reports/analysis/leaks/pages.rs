@@ -37,7 +37,7 @@ impl Started<'_> {
         }
     }
 
-    /// Verdict on pages, with what is known of them besides their course.
+    /// Verdict on pages, with facts on them besides their course.
     fn judge(&self, survival: &SurvivorSums, facts: Facts<'_>) -> Evidence {
         let evidence = judge(survival, self.step);
         let is_of_tasks = facts.is_of_tasks || evidence.verdict.is_growth() && self.have(&evidence, survival);

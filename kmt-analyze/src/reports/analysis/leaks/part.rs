@@ -17,7 +17,7 @@ pub struct Part {
 
 impl Part {
     /// Numbers by step, without those outside.
-    pub fn of_steps(self, numbers: &Numbers) -> Numbers {
+    fn of_steps(self, numbers: &Numbers) -> Numbers {
         std::array::from_fn(|step| if (self.from..self.to).contains(&step) { numbers[step] } else { 0 })
     }
 

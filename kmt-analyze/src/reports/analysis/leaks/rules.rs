@@ -12,7 +12,7 @@ use super::steady::steady_part;
 use super::verdict::Verdict;
 use crate::collect::growth::{STEPS, SurvivorSums};
 
-/// What is known of objects or pages besides their course.
+/// Facts on objects or pages besides their course.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts<'f> {
     /// Cache with most of the objects.
@@ -123,14 +123,14 @@ pub fn verdict(evidence: &Evidence, facts: &Facts<'_>) -> Verdict {
 
 /// Verdict by the course of one survival; `step` is the length of a step.
 pub fn judge(survival: &SurvivorSums, step: u64) -> Evidence {
-    judge_kept(survival, step, 0)
+    judge_known(survival, step, 0)
 }
 
 /// The same of what the kernel is known to keep for this long, or 0. Where all of it does not grow, a part may.
-pub fn judge_kept(survival: &SurvivorSums, step: u64, kept: u64) -> Evidence {
-    let evidence = Evidence::of(survival, step, kept);
+pub fn judge_known(survival: &SurvivorSums, step: u64, known_life: u64) -> Evidence {
+    let evidence = Evidence::of(survival, step, known_life);
     let by_course = verdict(&evidence, &Facts::default());
-    if kept == 0 && matches!(by_course, Verdict::Warming | Verdict::Burst | Verdict::TooShort) {
+    if known_life == 0 && matches!(by_course, Verdict::Warming | Verdict::Burst | Verdict::TooShort) {
         if let Some(part) = steady_part(survival, step) {
             let began = Some(part.from).filter(|&from| from > 0);
             let part = Evidence { began, ..Evidence::of_part(survival, step, part) };

@@ -3,10 +3,10 @@
 use super::caches::{CacheNames, label};
 use super::evidence::Evidence;
 use super::judged::{Judged, function, growing, sort};
-use super::kernel_names::KEPT;
+use super::kernel_names::KNOWN_LIVES;
 use super::part::Part;
 use super::reclaimable::{self, Reclaimable};
-use super::rules::{Facts, judge, judge_kept, verdict};
+use super::rules::{Facts, judge, judge_known, verdict};
 use super::stacks;
 use super::verdict::Verdict;
 use crate::collect::calls::CallSums;
@@ -50,8 +50,8 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
             let most = caches.first().map_or("?", |share| share.cache.as_str());
             let is_reclaimable = api == Api::Cache && reclaimable.has(most);
             let live_max = bounds.get(&(api, address)).copied().flatten().map(|live| live.objects[1]);
-            let kept = kept(function(&name), survival.survivors.sum(), &context.session.clock());
-            let mut evidence = judge_kept(survival, growth.step(), kept);
+            let known_life = known_life(function(&name), survival.survivors.sum(), &context.session.clock());
+            let mut evidence = judge_known(survival, growth.step(), known_life);
             let function = function(&name);
             let facts = Facts { cache: most, function, is_reclaimable, live_max, ..Facts::default() };
             evidence.verdict = verdict(&evidence, &facts);
@@ -81,10 +81,10 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
 }
 
 /// How long the kernel keeps what a function allocates, in the clock's unit; 0: unknown, or there are too many.
-fn kept(function: &str, survivors: u64, clock: &Clock) -> u64 {
+fn known_life(function: &str, survivors: u64, clock: &Clock) -> u64 {
     // Without what the compiler and the allocation profiler add.
     let function = function.split('.').next().unwrap_or_default().trim_end_matches("_noprof");
-    let known = KEPT.iter().find(|(name, ..)| *name == function);
+    let known = KNOWN_LIVES.iter().find(|(name, ..)| *name == function);
     let seconds = known.filter(|(.., most)| survivors <= *most).map(|(_, seconds, _)| *seconds);
     seconds.and_then(|s| clock.units(Span::Nanoseconds(s * 1_000_000_000)).ok()).unwrap_or(0)
 }
