@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::layouts::{Lack, Layout, Time};
+use super::layouts::{Lack, Layout, PERF, Time};
 use super::rows::{ROLES, Row, Rows, Value};
 
 /// Compares all events; the number of them.
@@ -73,7 +73,7 @@ fn same(
     let is = |is: bool, what: &str| if is { Ok(()) } else { Err(what.to_owned()) };
     is(expected.name == found.name, "name")?;
     // perf has no id of a task that was gone when it read its event.
-    let is_gone = found.comm == ":-1" && found.pid == -1;
+    let is_gone = found.pid == -1 && PERF.iter().any(|perf| perf.name == layout.name);
     is(is_gone || layout.lacks(Lack::Pid) || expected.pid == found.pid, "pid")?;
     let known = |comm: &str| comm == "<...>" || raw.names.contains(&(expected.pid, comm.to_owned()));
     let is_task = match layout.comm_len() {
