@@ -18,6 +18,7 @@ use crate::convert::{ConvertOptions, LimitKind, Limits, convert};
 #[cfg(feature = "docs")]
 use crate::failure::Failure;
 use crate::failure::{Outcome, Result};
+use crate::help;
 use crate::mistakes;
 #[cfg(feature = "docs")]
 use crate::output::print;
@@ -32,20 +33,7 @@ use crate::{check, clean, snippet};
 #[command(
     name = "kmt-capture",
     version = VERSION,
-    about,
-    arg_required_else_help = true,
-    after_help = "EXAMPLES:\n  \
-        kmt-capture record                           every kmem event until Ctrl-C\n  \
-        kmt-capture record -o boot.kmt -- make -j8   while a command runs\n  \
-        kmt-capture record -o - | ssh host 'cat > trace.kmt'\n  \
-        kmt-capture convert saved/ -o trace.kmt      from files copied from a target\n  \
-        kmt-capture convert saved/ -o - | ssh host 'cat > trace.kmt'\n  \
-        kmt-capture convert broken.kmt -o whole.kmt  the readable parts of a damaged file\n  \
-        kmt-capture convert big.kmt -o small.kmt --compress zstd\n  \
-        kmt-capture completions bash > /etc/bash_completion.d/kmt-capture\n\n\
-        SIZES are in bytes, or end in K, M, G, KiB, MiB or GiB: powers of 1,024. TIMES are in seconds, or end in ns, us, ms, s, \
-        min or h.\n\n\
-        EXIT CODES: 0 done, 1 failed, 2 usage, 3 done, but events were lost or input was damaged"
+    about
 )]
 struct Cli {
     #[command(subcommand)]
@@ -64,12 +52,20 @@ enum Command {
     ///
     /// The exit status of COMMAND is printed and recorded in the file. The exit code is that of the recording. With
     /// --exit-status it is that of COMMAND, unless the recording failed (1) or lost events (3).
+    #[command(after_help = "Examples:
+  kmt-capture record -d 30s -o trace.kmt          this machine, 30 seconds
+  kmt-capture record -o build.kmt -- make -j8     while a command runs
+  kmt-capture record -p reclaim -o waits.kmt      tasks that wait for memory, until Ctrl-C
+  kmt-capture record -o - | ssh host 'cat > trace.kmt'")]
     Record(Box<RecordArgs>),
     /// Show if this system can record, with a remedy for each problem
     Check {
         /// Machine-readable output
         #[arg(long)]
         json: bool,
+        /// Show also the facts that are as they should be
+        #[arg(long)]
+        list: bool,
         /// Record for this time, to nowhere, and report events and MB a second and the CPU time: 5s
         #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
         cost: Option<Duration>,
@@ -85,6 +81,10 @@ enum Command {
     ///
     /// Where no program can run, the script of `snippet` records.
     #[cfg(feature = "convert")]
+    #[command(after_help = "Examples:
+  kmt-capture remote root@board -o trace.kmt                    until Ctrl-C
+  kmt-capture remote root@board -- record -p reclaim -d 60s     with options of record
+  kmt-capture remote --via 'adb shell -T' -o phone.kmt          through another shell")]
     Remote(RemoteArgs),
     /// Print a shell script for targets without kmt-capture; `convert` reads its output
     Snippet,
@@ -109,9 +109,16 @@ enum Command {
     /// A .kmt file is rewritten with the requested codec. Damaged chunks are left out, incomplete chunks are used up to the
     /// damage, and missing events are counted.
     #[cfg(feature = "convert")]
+    #[command(after_help = "Examples:
+  kmt-capture convert perf.data -o trace.kmt          a recording of another tool
+  kmt-capture convert saved/ -o trace.kmt             ring buffers that were copied from a target
+  kmt-capture convert broken.kmt -o whole.kmt         the readable parts of a damaged file
+  kmt-capture convert big.kmt -o small.kmt --compress zstd")]
     Convert(ConvertArgs),
     /// Print a completion script
     #[cfg(feature = "docs")]
+    #[command(after_help = "Example:
+  kmt-capture completions bash > /etc/bash_completion.d/kmt-capture")]
     Completions {
         /// Shell
         shell: clap_complete::Shell,
@@ -357,6 +364,7 @@ pub fn run() -> Result<Outcome> {
         args.next().iter().for_each(|owner| guard::run(owner));
         return Ok(Outcome::Done);
     }
+    usage::without_arguments(help::SHORT);
     kmt_common::file_size::report_limit();
     let args: Vec<OsString> = std::env::args_os().collect();
     let cli = whole()
@@ -374,7 +382,14 @@ pub fn run() -> Result<Outcome> {
             let (words, record) = record_line(&args.record);
             remote::remote(&args.options(words, record))
         }
-        Command::Check { json, cost, tracefs } => check::check(tracefs.as_deref(), json, cost),
+        Command::Check { json, list, cost, tracefs } => {
+            let format = match (json, list) {
+                (true, _) => check::Format::Json,
+                (false, true) => check::Format::List,
+                (false, false) => check::Format::Verdict,
+            };
+            check::check(tracefs.as_deref(), format, cost)
+        }
         Command::Snippet => snippet::snippet(),
         Command::Clean { tracefs } => clean::clean(tracefs.as_deref()),
         #[cfg(feature = "convert")]
@@ -442,7 +457,7 @@ fn record_line(words: &[OsString]) -> (Vec<OsString>, RecordOptions) {
 
 /// The command line; `man` accepts the names of its commands.
 pub(crate) fn whole() -> clap::Command {
-    let cli = Cli::command();
+    let cli = help::grouped(Cli::command());
     #[cfg(feature = "docs")]
     let cli = manual::with_names(cli);
     cli

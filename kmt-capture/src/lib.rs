@@ -13,6 +13,7 @@ pub mod cli;
 #[cfg(feature = "convert")]
 pub mod convert;
 mod enumerators;
+mod help;
 mod mistakes;
 mod naming;
 pub use kmt_common::failure;

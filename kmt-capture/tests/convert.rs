@@ -90,7 +90,11 @@ fn converts_every_kind_of_target() {
         let output = convert(&data(name), &out);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let events = fs::read_to_string(data(name).join("trace.txt")).unwrap().lines().count();
-        assert!(stderr(&output).contains(&format!("{events} events of ")), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains(&format!("{} events of ", kmt_common::text::grouped(events as u64))),
+            "{}",
+            stderr(&output)
+        );
         assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(scratch.files(), ["out.kmt"]);
         // The same input gives the same file, also when the tracefs tree itself is named, and through a pipe.
@@ -137,7 +141,7 @@ fn a_directory_that_is_no_tracefs() {
     fails(
         &scratch,
         &capture.join("modules"),
-        &["modules is a text without events", "is not a line of a trace", "a trace.dat, a perf.data"],
+        &["modules: no line is an event of a trace; the first is", "a trace.dat, a perf.data"],
     );
     fails(
         &scratch,

@@ -1256,9 +1256,13 @@ fn recordings_of_others_are_met_and_our_own_are_not() {
 fn check_tells_facts_and_remedies() {
     let Some(bench) = Bench::new("check") else { return };
     let run = |args: &[&str]| Command::new(env!("CARGO_BIN_EXE_kmt-capture")).args(args).output().unwrap();
-    let text = run(&["check"]);
+    let text = run(&["check", "--list"]);
     assert_eq!(text.status.code(), Some(0), "{}", stderr(&text));
     let text = String::from_utf8(text.stdout).unwrap();
+    let verdict = String::from_utf8(run(&["check"]).stdout).unwrap();
+    assert!(text.starts_with("This system can record everything"), "{text}");
+    assert!(verdict.lines().next() == text.lines().next() && verdict.contains("check --list"), "{verdict}");
+    assert!(verdict.lines().all(|line| !line.starts_with("ok ")), "{verdict}");
     let instance = format!("other-{}", std::process::id());
     for fact in ["tracefs", "kmem: slab: all 4", "sub-buffers", "symbols", "memory", "disk", &instance] {
         assert!(text.contains(fact), "{fact}: {text}");

@@ -107,7 +107,7 @@ fn a_target_without_proc_is_recorded() {
     assert!(trace.is_finished() && trace.event_count() > 0);
     assert!(trace.header().page_size.is_some_and(|size| size.is_power_of_two() && size >= 4096));
     std::fs::remove_file(path).unwrap();
-    let check = without_proc(&["check"]);
+    let check = without_proc(&["check", "--list"]);
     assert_eq!(check.status.code(), Some(0), "{}", told(&check));
     assert!(String::from_utf8_lossy(&check.stdout).contains("/proc/meminfo cannot be read"));
     let left: Vec<_> =

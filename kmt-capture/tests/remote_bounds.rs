@@ -169,7 +169,7 @@ fn gone(hang_up: bool) {
         let desk = Desk::new(&name);
         let target = FakeTarget::new(&desk, shell);
         let duration = if copies { "1s" } else { "99s" };
-        let args = ["--line-timeout", "3s", "--", "record", "-e", "kmem:kmalloc", "-d", duration];
+        let args = ["--line-timeout", "3s", "--script", "-e", "kmem:kmalloc", "-d", duration];
         let mut child = desk.start_without_program(&target.via, &args);
         target.wait_for(copies);
         if hang_up {

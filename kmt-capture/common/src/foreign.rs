@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::failure::Failure;
 use crate::folder::Folder;
+use crate::shell;
 
 /// A kind of file without events.
 #[derive(Debug)]
@@ -136,7 +137,14 @@ const KINDS: [Foreign; 31] = [
     kind(
         "an archive (zip, tar, 7z or rar)",
         UNPACK,
-        &[At(0, b"PK\x03\x04"), At(257, b"ustar"), At(0, b"7z\xbc\xaf\x27\x1c"), At(0, b"Rar!\x1a\x07")],
+        &[
+            At(0, b"PK\x03\x04"),
+            At(0, b"PK\x05\x06"),
+            At(0, b"PK\x07\x08"),
+            At(257, b"ustar"),
+            At(0, b"7z\xbc\xaf\x27\x1c"),
+            At(0, b"Rar!\x1a\x07"),
+        ],
     ),
     kind(
         "a file compressed with bzip2 or lz4",
@@ -197,7 +205,8 @@ impl Foreign {
 
     /// The refusal of a file of this kind.
     pub fn refuse(&self, path: &Path) -> Failure {
-        Failure::new(format!("{} is {}", path.display(), self.name)).hint(self.remedy)
+        Failure::new(format!("{} is {}", path.display(), self.name))
+            .hint(self.remedy.replace("FILE", &shell::path(path)))
     }
 }
 

@@ -24,6 +24,7 @@ pub mod recording;
 pub mod recovery;
 pub mod setting_change;
 pub mod shell;
+pub mod terminal;
 pub mod text;
 pub mod unseen_allocs;
 pub mod unseen_frees;

@@ -75,10 +75,43 @@ fn lines_of(names: &[String]) -> Vec<String> {
     lines
 }
 
-/// A line for each fact, its names, and one for its remedy.
-pub fn as_text(facts: &[Fact]) -> String {
-    let mut out = String::new();
-    for fact in facts {
+/// What a recording lacks, by the fact that shows it.
+const LACKS: [(&str, &str); 6] = [
+    ("function latencies", "latencies of functions"),
+    ("stacks", "stacks"),
+    ("symbols", "names of functions"),
+    ("slab state", "the kernel's counts of objects"),
+    ("events", "some events"),
+    ("frees", "frees of some objects"),
+];
+
+/// The answer in a sentence.
+fn verdict(facts: &[Fact]) -> String {
+    if let Some(bad) = facts.iter().find(|fact| fact.state == State::Bad) {
+        return match bad.name {
+            "user" => "This cannot be checked without root.".to_owned(),
+            name => format!("This system cannot record: {name}: {}.", bad.value),
+        };
+    }
+    let limits = facts.iter().filter(|fact| fact.state == State::Warning);
+    let lack = |fact: &Fact| LACKS.iter().find(|(name, _)| *name == fact.name).map(|(_, lack)| *lack);
+    let mut lacks: Vec<&str> = limits.filter_map(lack).collect();
+    lacks.dedup();
+    match lacks.split_last() {
+        None => "This system can record everything.".to_owned(),
+        Some((last, [])) => format!("This system can record everything but {last}."),
+        Some((last, others)) => {
+            format!("This system can record everything but {} and {last}.", others.join(", "))
+        }
+    }
+}
+
+/// The verdict, then a line for each fact, its names, and one for its remedy; without `list` only facts that are not as they
+/// should be.
+pub fn as_text(facts: &[Fact], list: bool) -> String {
+    let mut out = format!("{}\n\n", verdict(facts));
+    let shown = |fact: &&Fact| list || fact.state != State::Good;
+    for fact in facts.iter().filter(shown) {
         let mark = match fact.state {
             State::Good => "ok     ",
             State::Warning => "warning",
@@ -90,6 +123,13 @@ pub fn as_text(facts: &[Fact]) -> String {
         }
         if !fact.remedy.is_empty() {
             out.push_str(&format!("{:INDENT$}-> {}\n", "", fact.remedy));
+        }
+    }
+    match facts.iter().filter(|fact| !shown(fact)).count() {
+        0 => {}
+        1 => out.push_str("1 other fact is as it should be: kmt-capture check --list\n"),
+        others => {
+            out.push_str(&format!("{others} other facts are as they should be: kmt-capture check --list\n"));
         }
     }
     out
@@ -140,8 +180,9 @@ mod tests {
         facts.good("kernel", "6.1");
         facts.add("symbols", State::Warning, "a \"quoted\"\tword", "do it");
         assert_eq!(
-            as_text(&facts.0),
-            "ok       kernel              6.1\nwarning  symbols             a \"quoted\"\tword\n\
+            as_text(&facts.0, true),
+            "This system can record everything but names of functions.\n\n\
+             ok       kernel              6.1\nwarning  symbols             a \"quoted\"\tword\n\
              \u{20}                            -> do it\n"
         );
         assert_eq!(
@@ -149,6 +190,27 @@ mod tests {
             "{\"facts\":[{\"name\":\"kernel\",\"state\":\"ok\",\"value\":\"6.1\",\"remedy\":null,\"names\":[]},\
              {\"name\":\"symbols\",\"state\":\"warning\",\"value\":\"a \\\"quoted\\\"\\u0009word\",\"remedy\":\"do it\",\"names\":[]}]}\n"
         );
+    }
+
+    #[test]
+    fn the_verdict_comes_first_and_lists_what_is_not_as_it_should_be() {
+        let mut facts = Facts::default();
+        facts.good("kernel", "6.1");
+        let text = as_text(&facts.0, false);
+        let end = "1 other fact is as it should be: kmt-capture check --list\n";
+        assert_eq!(text, format!("This system can record everything.\n\n{end}"));
+        facts.add("symbols", State::Warning, "only zeros", "do it");
+        facts.add("orphans", State::Warning, "1 instance", "clean");
+        facts.add("function latencies", State::Warning, "no tracer", "");
+        let text = as_text(&facts.0, false);
+        let begin = "This system can record everything but names of functions and latencies of functions.\n\nwarning  symbols";
+        assert!(text.starts_with(begin) && !text.contains("kernel") && text.ends_with(end), "{text}");
+        facts.add("lockdown", State::Bad, "confidentiality", "boot");
+        let text = as_text(&facts.0, false);
+        assert!(text.starts_with("This system cannot record: lockdown: confidentiality.\n"), "{text}");
+        let mut facts = Facts::default();
+        facts.add("user", State::Bad, "not root", "sudo kmt-capture check");
+        assert!(as_text(&facts.0, false).starts_with("This cannot be checked without root.\n"));
     }
 
     #[test]
@@ -164,9 +226,9 @@ mod tests {
         facts.name(names.map(str::to_owned));
         let indent = " ".repeat(INDENT);
         assert_eq!(
-            as_text(&facts.0),
+            as_text(&facts.0, true),
             format!(
-                "ok       events              3 vmscan, 1 task\n{indent}vmscan: mm_vmscan_direct_reclaim_begin, mm_x,\n\
+                "This system can record everything.\n\nok       events              3 vmscan, 1 task\n{indent}vmscan: mm_vmscan_direct_reclaim_begin, mm_x,\n\
                  {indent}  mm_vmscan_wakeup_kswapd\n{indent}task: t\n"
             )
         );

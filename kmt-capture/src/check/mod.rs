@@ -18,8 +18,19 @@ use crate::root;
 use crate::tracefs::{self, Instance, TraceDir, Undo};
 use kmt_common::text::count;
 
+/// Output of `check`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The verdict, and the facts that limit a recording.
+    Verdict,
+    /// The verdict, and all facts.
+    List,
+    /// One document with all facts.
+    Json,
+}
+
 /// Examines the system and prints the facts found.
-pub fn check(given: Option<&Path>, json: bool, measured: Option<Duration>) -> Result<Outcome> {
+pub fn check(given: Option<&Path>, format: Format, measured: Option<Duration>) -> Result<Outcome> {
     let mut facts = Facts::default();
     let mut undo = Undo::default();
     facts.good("kernel", kernel());
@@ -45,7 +56,10 @@ pub fn check(given: Option<&Path>, json: bool, measured: Option<Duration>) -> Re
     if let Some(length) = measured {
         cost(&mut facts, given, length);
     }
-    let text = if json { as_json(&facts.0) } else { as_text(&facts.0) };
+    let text = match format {
+        Format::Json => as_json(&facts.0),
+        format => as_text(&facts.0, format == Format::List),
+    };
     print(text.as_bytes())?;
     if facts.0.iter().any(|f| f.state == State::Bad) {
         return Err(Failure::new("this system cannot record; the lines marked BAD give the reasons"));

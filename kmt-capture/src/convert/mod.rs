@@ -23,7 +23,9 @@ mod trace_dat;
 use std::path::PathBuf;
 
 use kmt_common::foreign::{Foreign, ctf_folder};
-use kmt_common::tell;
+use kmt_common::output::report_written;
+use kmt_common::text::grouped;
+use kmt_common::{shell, tell};
 use kmt_format::Compression;
 use kmt_format::write::Loss;
 
@@ -131,6 +133,9 @@ fn report(options: &ConvertOptions, converted: &Converted) -> Outcome {
         tell!("{}", converted.summary);
     }
     report_losses(converted.lost, converted.flagged);
+    if !options.quiet {
+        report_written(&options.output, &format!("kmt-analyze {}", shell::path(&options.output)));
+    }
     let is_complete = converted.lost == 0 && converted.flagged == Loss::default();
     if is_complete { Outcome::Done } else { Outcome::Incomplete }
 }
@@ -139,8 +144,9 @@ fn report_losses(lost: u64, flagged: Loss) {
     if lost > 0 || flagged.counted > 0 || flagged.uncounted {
         let uncounted = if flagged.uncounted { ", and at least one gap without a count" } else { "" };
         tell!(
-            "warning: events were lost during the recording: {lost} counted in the kernel's stats, {} marked in the input{uncounted}",
-            flagged.counted
+            "warning: events were lost during the recording: {} counted in the kernel's stats, {} marked in the input{uncounted}",
+            grouped(lost),
+            grouped(flagged.counted)
         );
     }
     if flagged.damaged_input {

@@ -4,6 +4,9 @@ use std::fmt::Arguments;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use kmt_common::terminal::{fitted, line_width};
+use kmt_common::text::{count, grouped};
+
 /// Totals of the recording so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Totals {
@@ -63,7 +66,8 @@ impl Console {
         if self.is_line {
             return Some(line);
         }
-        kmt_common::text::to_stderr(format_args!("\r\x1b[K{line}"));
+        let width = line_width().unwrap_or(0);
+        kmt_common::text::to_stderr(format_args!("\r\x1b[K{}", fitted(line.split("  "), width)));
         self.is_shown = true;
         None
     }
@@ -80,10 +84,11 @@ impl Console {
 fn line(elapsed: Duration, step: Duration, events: u64, totals: &Totals) -> String {
     let rate = events as f64 / step.as_secs_f64().max(0.001);
     format!(
-        "{:.0} s  {} events  {rate:.0} events/s  {} lost  {}  buffers {:.0} % full at most",
+        "{:.0} s  {}  {}/s  {} lost  {}  buffers {:.0} % full at most",
         elapsed.as_secs_f64(),
-        totals.events,
-        totals.lost,
+        count(totals.events, "event"),
+        grouped(rate as u64),
+        grouped(totals.lost),
         bytes(totals.bytes),
         totals.fill_percent,
     )
@@ -106,6 +111,6 @@ mod tests {
     fn tells_rate_loss_size_and_fill() {
         let totals = Totals { events: 5_000, lost: 3, bytes: 20 << 20, fill_percent: 12.4 };
         let line = line(Duration::from_secs(7), Duration::from_secs(2), 800, &totals);
-        assert_eq!(line, "7 s  5000 events  400 events/s  3 lost  20 MiB  buffers 12 % full at most");
+        assert_eq!(line, "7 s  5,000 events  400/s  3 lost  20 MiB  buffers 12 % full at most");
     }
 }

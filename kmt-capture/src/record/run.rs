@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use kmt_common::shell;
-use kmt_common::text::count;
+use kmt_common::text::{count, grouped};
 use kmt_format::kernel::CpuStats;
 use kmt_format::write::Loss;
 
@@ -98,12 +98,15 @@ fn report(
     let Ended { totals, cost, counters, lost: flagged, left, .. } = ended;
     if totals.lost > 0 {
         let of = |(cpu, c): &(u32, CpuStats)| Some((*cpu, c.lost_events().filter(|&n| n > 0)?));
-        let by_cpu: Vec<String> =
-            counters.iter().filter_map(of).map(|(cpu, lost)| format!("{lost} on CPU {cpu}")).collect();
+        let by_cpu: Vec<String> = counters
+            .iter()
+            .filter_map(of)
+            .map(|(cpu, lost)| format!("{} on CPU {cpu}", grouped(lost)))
+            .collect();
         let share = 100.0 * totals.lost as f64 / (totals.lost + totals.events) as f64;
         console.print(format_args!(
             "warning: events were lost: {} ({share:.1} %), {}; use a larger --buffer-size, fewer events, or --raw",
-            totals.lost,
+            grouped(totals.lost),
             by_cpu.join(", ")
         ));
     }
@@ -131,7 +134,7 @@ fn report(
         console.print(format_args!(
             "{}, {} lost{}, {}; the fullest buffer was {:.0} % full",
             count(totals.events, "event"),
-            totals.lost,
+            grouped(totals.lost),
             if *left > 0 { " before the stop" } else { "" },
             console::bytes(totals.bytes),
             totals.fill_percent

@@ -8,6 +8,7 @@ use kmt_common::quantity;
 
 use super::{RemoteOptions, RootBy};
 use crate::record::RecordOptions;
+use crate::tracefs::EventSpec;
 
 /// Options of the command line.
 #[derive(clap::Args)]
@@ -27,6 +28,21 @@ pub struct RemoteArgs {
     /// Program to send; default: the one for the target's machine, beside this program or in lib/kmt/targets
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
+    /// Record with the shell script of `snippet`, where no program runs: only the last events that fit its buffers
+    #[arg(long, conflicts_with_all = ["binary", "build"])]
+    script: bool,
+    /// With --script: ring buffer of each CPU: 4M, 64M. Default: by the memory of the target
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_above_zero, requires = "script")]
+    buffer_size: Option<u64>,
+    /// With --script: events, SYSTEM or SYSTEM:EVENT; may be given several times. Default: kmem
+    #[arg(short, long = "event", value_name = "EVENT", value_parser = EventSpec::parse, requires = "script")]
+    event: Vec<EventSpec>,
+    /// With --script: stop after this time
+    #[arg(short, long, value_name = "TIME", value_parser = quantity::seconds, requires = "script")]
+    duration: Option<Duration>,
+    /// Print the command that builds a program for the target, and end
+    #[arg(long, conflicts_with = "binary")]
+    build: bool,
     /// Become root on the target with this command, without a password
     #[arg(long, value_enum, value_name = "COMMAND")]
     root_by: Option<RootBy>,
@@ -46,19 +62,22 @@ pub struct RemoteArgs {
 
 impl RemoteArgs {
     /// The options, with those of `record` without its name, as words and parsed.
-    pub fn options(self, args: Vec<OsString>, record: RecordOptions) -> RemoteOptions {
-        let Self { host, via, output, force, binary, root_by, connect_timeout, line_timeout, quiet, .. } =
-            self;
+    pub fn options(self, args: Vec<OsString>, mut record: RecordOptions) -> RemoteOptions {
+        record.buffer_size = self.buffer_size.or(record.buffer_size);
+        record.duration = self.duration.or(record.duration);
+        record.events.extend(self.event);
         RemoteOptions {
-            host,
-            via,
-            output,
-            force,
-            binary,
-            root_by,
-            connect_timeout,
-            line_timeout,
-            quiet,
+            host: self.host,
+            via: self.via,
+            output: self.output,
+            force: self.force,
+            binary: self.binary,
+            script: self.script,
+            build: self.build,
+            root_by: self.root_by,
+            connect_timeout: self.connect_timeout,
+            line_timeout: self.line_timeout,
+            quiet: self.quiet,
             args,
             record,
         }

@@ -26,6 +26,8 @@ pub struct RemoteFacts {
     pub uid: Option<u32>,
     /// Memory in KiB that is available to the kernel: it does not use free memory of CMA for ring buffers and tracefs.
     pub available_kib: Option<u64>,
+    /// Number of CPUs.
+    pub cpus: Option<u64>,
     /// Features of the processor.
     cpu: BTreeSet<String>,
     /// Bits and byte order of its programs.
@@ -77,6 +79,7 @@ impl RemoteFacts {
                 let cma = number().unwrap_or(0);
                 self.available_kib = self.available_kib.map(|kib| kib.saturating_sub(cma));
             }
+            "cpus" => self.cpus = number().filter(|cpus| *cpus > 0),
             "cpu" => self.cpu = value.split_whitespace().map(str::to_owned).collect(),
             "program" => self.word = word(value),
             "mount" => {

@@ -24,6 +24,7 @@ pub enum Installed {
 pub fn install(shell: &mut Shell, facts: &RemoteFacts, options: &RemoteOptions) -> Result<Installed> {
     let folders = facts.folders();
     let reason = match choose(facts, options)? {
+        _ if options.script => "--script".to_owned(),
         Err(reason) => reason,
         Ok(binary) => {
             let need_kib = binary.bytes.len() as u64 / 1024 + 64;

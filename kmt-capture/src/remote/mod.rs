@@ -19,6 +19,7 @@ mod shell;
 mod space;
 mod stream;
 mod verdict;
+mod ways;
 mod words;
 
 use std::ffi::OsString;
@@ -50,6 +51,10 @@ pub struct RemoteOptions {
     pub force: bool,
     /// Program for the target.
     pub binary: Option<PathBuf>,
+    /// True if the shell script records.
+    pub script: bool,
+    /// True if only the command is wanted that builds a program for the target.
+    pub build: bool,
     /// The way to become root there.
     pub root_by: Option<RootBy>,
     /// Time for the shell on the target to answer at all.
@@ -67,6 +72,10 @@ pub struct RemoteOptions {
 /// Records on a target, and prints the findings.
 pub fn remote(options: &RemoteOptions) -> Result<Outcome> {
     let force = options.force;
+    if options.script && script::left_out(&options.record) {
+        return Err(Failure::new("the shell script cannot record with these options")
+            .hint("give only --event without filters, --buffer-size, --clock and --duration; or give a program for this target with --binary"));
+    }
     if let Some(path) = &options.output {
         Target { path: path.clone(), force }.check()?;
     }
@@ -76,18 +85,15 @@ pub fn remote(options: &RemoteOptions) -> Result<Outcome> {
     if !options.quiet {
         tell!("{}", facts.describe());
     }
+    if options.build {
+        return Err(ways::build(&facts));
+    }
     shell.define(options.line_timeout)?;
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from(default_name(&facts.host)));
     let outcome = match install::install(&mut shell, &facts, options)? {
         Installed::Program(folder) => recording::record(&mut shell, &folder, options, &path)?,
-        Installed::Nothing(reason, folder) => {
-            tell!("{reason}: recording with the shell script");
-            if script::left_out(&options.record) {
-                return Err(Failure::new("the shell script cannot record with these options")
-                    .hint("give only --event without filters, --buffer-size, --clock and --duration; or give a program for this target with --binary"));
-            }
-            script::record(&mut shell, &facts, &folder, options, &path)?
-        }
+        Installed::Nothing(reason, _) if !options.script => return Err(ways::none(&reason, &facts)),
+        Installed::Nothing(_, folder) => script::record(&mut shell, &facts, &folder, options, &path)?,
     };
     let (sent, received) = (shell.line.sent >> 10, shell.line.received >> 10);
     drop(shell);

@@ -2,10 +2,11 @@
 
 use std::io::IsTerminal;
 
+use kmt_common::terminal::{fitted, line_width};
 use kmt_common::text::escaped;
 
-/// Longest line that is shown, in bytes.
-const LINE_MAX: usize = 120;
+/// Longest text that is read, in bytes.
+const TEXT_MAX: usize = 500;
 
 /// The line, if standard error is a terminal.
 #[derive(Debug)]
@@ -23,8 +24,9 @@ impl Progress {
     /// Shows a text of the target.
     pub fn show(&mut self, text: &[u8]) {
         if self.is_on {
-            let text = escaped(text.get(..LINE_MAX).unwrap_or(text));
-            kmt_common::text::to_stderr(format_args!("\r\x1b[K{text}"));
+            let text = escaped(text.get(..TEXT_MAX).unwrap_or(text));
+            let line = fitted(text.split("  "), line_width().unwrap_or(0));
+            kmt_common::text::to_stderr(format_args!("\r\x1b[K{line}"));
             self.is_shown = true;
         }
     }

@@ -1,12 +1,15 @@
 //! A recording by the shell script, where no program runs: its files come over the line, and are converted here.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use kmt_common::mapping::Mapping;
 use kmt_common::shell::quoted;
-use kmt_common::tell;
+use kmt_common::{tell, text};
+use kmt_format::read::Trace;
 
 use super::checksum::cksum;
 use super::connection::Came;
@@ -24,6 +27,12 @@ use crate::tracefs::EventSpec;
 const FILES_MAX: usize = 50_000;
 /// Bytes that they may have.
 const BYTES_MAX: u64 = 8 << 30;
+/// Ring buffer of a CPU in bytes, where the memory of the target is unknown.
+const SIZE_DEFAULT: u64 = 4 << 20;
+/// Largest ring buffer of a CPU in bytes by default.
+const SIZE_MAX: u64 = 64 << 20;
+/// A recording of this many times the length of its events lacks some.
+const SHORT: f64 = 1.2;
 /// Time for the next bytes of a file.
 const NEXT: Duration = Duration::from_secs(30);
 /// Time that the script may take after its end was asked for.
@@ -40,9 +49,18 @@ pub fn record(
     let files = Scratch::new()?;
     let script = format!("{folder}/script");
     shell.send(&script, SCRIPT.as_bytes(), cksum(SCRIPT.as_bytes()), facts)?;
-    shell.run(&command(&options.record))?;
+    let size = options.record.buffer_size.unwrap_or_else(|| buffer_size(facts));
+    if !options.quiet {
+        tell!(
+            "recording with the shell script: the last events that fit {} a CPU are kept; --buffer-size keeps more",
+            text::size(size)
+        );
+    }
+    shell.run(&command(&options.record, size))?;
     shell.answer("running", Some(Instant::now() + NEXT))?;
+    let begin = Instant::now();
     wait(shell, &options.record)?;
+    let length = begin.elapsed();
     shell.run(b"deliver; say end; exit")?;
     shell.line.begin_beats();
     let received = receive(shell, &files.0)?;
@@ -50,7 +68,41 @@ pub fn record(
         return Err(Failure::new("the script saved no files on the target"));
     }
     let converted = convert_received(&files.0, path, options)?;
+    if !options.quiet && converted == Outcome::Incomplete {
+        kept(path, length, size).into_iter().for_each(|note| tell!("{note}"));
+    }
     Ok(if received == Received::Full { Outcome::Incomplete } else { converted })
+}
+
+/// Ring buffer of a CPU in bytes: a sixteenth of the memory that is available, for all CPUs; at least 1 MiB.
+fn buffer_size(facts: &RemoteFacts) -> u64 {
+    let Some(available) = facts.available_kib else { return SIZE_DEFAULT };
+    let part = (available << 10) / 16 / facts.cpus.unwrap_or(1).max(1);
+    part.clamp(1 << 20, SIZE_MAX) >> 12 << 12
+}
+
+/// The part of the recording that all CPUs have in the file, where the oldest events were overwritten.
+fn kept(path: &Path, length: Duration, size: u64) -> Option<String> {
+    let bytes = Mapping::of(path, &File::open(path).ok()?).ok()?;
+    let trace = Trace::open(&bytes).ok()?;
+    let (mut first_of, mut last) = (BTreeMap::new(), 0);
+    for event in trace.events().ok()? {
+        first_of.entry(event.cpu()).or_insert(event.time());
+        last = last.max(event.time());
+    }
+    let first = first_of.into_values().max()?;
+    let kept = Duration::from_nanos(last.saturating_sub(first));
+    // A recording ends some time after its last event.
+    if kept.mul_f64(SHORT) >= length || kept.is_zero() {
+        return None;
+    }
+    let needed = size as f64 * length.as_secs_f64() / kept.as_secs_f64();
+    Some(format!(
+        "the last {:.2} s of {:.2} s are in the file: --buffer-size {}M keeps all at this rate",
+        kept.as_secs_f64(),
+        length.as_secs_f64(),
+        (needed / f64::from(1 << 20)).ceil()
+    ))
 }
 
 /// Settings of a recording that the script does not have.
@@ -72,7 +124,7 @@ pub fn left_out(record: &RecordOptions) -> bool {
 }
 
 /// The command of the target's shell.
-fn command(record: &RecordOptions) -> Vec<u8> {
+fn command(record: &RecordOptions, size: u64) -> Vec<u8> {
     let mut out = Vec::new();
     let events: Vec<String> = record.events.iter().map(name_of).collect();
     if !events.is_empty() {
@@ -80,9 +132,7 @@ fn command(record: &RecordOptions) -> Vec<u8> {
         out.extend(quoted(events.join(" ").as_bytes()));
         out.extend(b" ");
     }
-    if let Some(bytes) = record.buffer_size {
-        out.extend(format!("BUFKB={} ", (bytes >> 10).max(1)).into_bytes());
-    }
+    out.extend(format!("BUFKB={} ", (size >> 10).max(1)).into_bytes());
     if let Some(clock) = &record.clock {
         out.extend(b"CLOCK=");
         out.extend(quoted(clock.as_bytes()));
@@ -257,13 +307,22 @@ mod tests {
     #[test]
     fn events_buffer_and_time_go_to_the_script() {
         let events = vec![crate::tracefs::EventSpec::parse("kmem:kmalloc").unwrap()];
-        let record = RecordOptions {
-            events,
-            buffer_size: Some(64 << 10),
-            duration: Some(Duration::from_millis(1500)),
-            ..RecordOptions::default()
+        let record =
+            RecordOptions { events, duration: Some(Duration::from_millis(1500)), ..RecordOptions::default() };
+        assert_eq!(command(&record, 64 << 10), b"EVENTS=kmem/kmalloc BUFKB=64 script 2");
+        assert_eq!(command(&RecordOptions::default(), 4 << 20), b"BUFKB=4096 script");
+    }
+
+    #[test]
+    fn the_buffer_goes_by_the_memory_of_the_target() {
+        let of = |kib: Option<u64>, cpus| {
+            let mut facts = RemoteFacts::default();
+            (facts.available_kib, facts.cpus) = (kib, cpus);
+            buffer_size(&facts)
         };
-        assert_eq!(command(&record), b"EVENTS=kmem/kmalloc BUFKB=64 script 2");
-        assert_eq!(command(&RecordOptions::default()), b"script");
+        assert_eq!(of(None, Some(4)), 4 << 20);
+        assert_eq!(of(Some(256 << 10), Some(4)), 4 << 20);
+        assert_eq!(of(Some(20 << 10), Some(4)), 1 << 20);
+        assert_eq!(of(Some(64 << 20), Some(2)), 64 << 20);
     }
 }

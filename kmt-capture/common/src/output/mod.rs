@@ -18,6 +18,7 @@ pub use self::target::Target;
 use self::target::already_there;
 use crate::early_end::{FileId, Unfinished};
 use crate::failure::{Failure, Outcome, Result};
+use crate::text::size;
 
 /// Prints a text to standard output. A closed pipe is not a failure.
 pub fn print(text: &[u8]) -> Result<Outcome> {
@@ -27,6 +28,16 @@ pub fn print(text: &[u8]) -> Result<Outcome> {
             Err(Failure::new(format!("writing to standard output: {error}")))
         }
         _ => Ok(Outcome::Done),
+    }
+}
+
+/// Reports a file that was written, its size, and a use of it. Standard output, pipes and devices are not reported.
+pub fn report_written(path: &Path, next: &str) {
+    let Ok(metadata) = path.metadata() else { return };
+    if metadata.is_file() && path != Path::new("-") {
+        crate::tell!("{}: {}; {next}", path.display(), size(metadata.len()));
+    } else if metadata.is_dir() {
+        crate::tell!("{}: {next}", path.display());
     }
 }
 

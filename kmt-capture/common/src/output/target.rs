@@ -99,7 +99,7 @@ impl Target {
 
     fn refuse_terminal(&self) -> Result<()> {
         if is_stdout(&self.path) && io::stdout().is_terminal() {
-            return Err(Failure::new("standard output is a terminal, and this format is binary")
+            return Err(Failure::new("standard output is a terminal, and the output is not text")
                 .hint("redirect standard output, or give a file name with -o"));
         }
         Ok(())
