@@ -104,7 +104,7 @@ fn show(answer: &dyn Answer, context: &ReportContext<'_, '_>, view: &View) -> (S
     // Narrow and wide, without and with all columns.
     let text = [40, 80, Look::NO_LIMIT].map(|width| {
         let look = Look { width, ..view.look };
-        page(&answer.screen(context, view), &[], "memory.kmt", &look)
+        page(&answer.screen(context, view), &[], &["memory.kmt".to_owned()], &look)
     });
     let text = text.concat();
     let hostile = text.chars().find(|c| c.is_control() && *c != '\n');

@@ -62,7 +62,7 @@ pub fn run(args: &AllocinfoArgs, env: &Env, show: &Show) -> Result<Outcome> {
     } else if args.json {
         print_rows(env, Schema::first("allocinfo"), &rows)?;
     } else {
-        let text = page(&text::screen(&rows), &[], "FILE", &show.look);
+        let text = page(&text::screen(&rows), &[], &[], &show.look);
         print(env, show.pager, text.as_bytes())?;
     }
     Ok(Outcome::Done)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kmt_common::quantity;
+use kmt_common::{quantity, shell};
 
 use crate::pass::selection::Selection;
 use crate::reports::column_order::ColumnOrder;
@@ -74,9 +74,12 @@ pub struct DiffArgs {
     /// Another run of the second side; may be given several times
     #[arg(long, value_name = "FILE")]
     pub repeat_after: Vec<PathBuf>,
-    /// Compare rates, for runs of different length
+    /// Compare rates; the default where the lengths differ by more than a tenth
+    #[arg(long, conflicts_with = "totals")]
+    per_second: bool,
+    /// Compare totals; the default with --fail-over
     #[arg(long)]
-    pub per_second: bool,
+    totals: bool,
     /// Show also rows within noise
     #[arg(long)]
     pub all: bool,
@@ -108,18 +111,23 @@ impl DiffArgs {
         (first, second)
     }
 
-    /// Files and windows of both sides, as a command line has them.
-    pub fn arguments(&self) -> String {
+    /// Files and windows of both sides, as a shell reads them.
+    pub fn arguments(&self) -> Vec<String> {
         let windows =
             [("--time", self.time_text()), ("--against", self.against.as_ref().map(ToString::to_string))];
         let windows =
-            windows.into_iter().filter_map(|(option, window)| Some(format!("{option} {}", window?)));
+            windows.into_iter().filter_map(|(option, window)| Some(shell::option(option, &window?)));
         let repeats = [("--repeat-before", &self.repeat_before), ("--repeat-after", &self.repeat_after)];
         let repeats =
             repeats.into_iter().flat_map(|(option, files)| files.iter().map(move |file| (option, file)));
-        let repeats = repeats.map(|(option, file)| format!("{option} {}", file.display()));
-        let files = std::iter::once(&self.before).chain(&self.after).map(|file| file.display().to_string());
-        windows.chain(repeats).chain(files).collect::<Vec<_>>().join(" ")
+        let repeats = repeats.map(|(option, file)| format!("{option} {}", shell::path(file)));
+        let files = std::iter::once(&self.before).chain(&self.after).map(|file| shell::path(file));
+        windows.chain(repeats).chain(files).collect()
+    }
+
+    /// Rates or totals, where one of them is asked for.
+    pub fn per_second(&self) -> Option<bool> {
+        (self.per_second || self.totals).then_some(self.per_second)
     }
 
     /// The window of the first side, for people.

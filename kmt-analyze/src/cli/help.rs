@@ -31,13 +31,23 @@ const OTHERS: [(ReportGroup, &[&str]); 4] = [
     ),
 ];
 
+/// What all commands have in common.
+const COMMON: &str = "Sizes are in bytes, or end in K, M, G, KiB, MiB or GiB: powers of 1,024. Lengths
+of time end in ns, us, ms, s, min or h; a plain number counts in the unit of the
+trace's clock.
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 done, but events were lost or input was
+damaged";
+
 /// Layout of the help of the program.
 const TEMPLATE: &str = "{about-with-newline}
 Usage: kmt-analyze FILE              findings: the most important facts of the trace
        kmt-analyze COMMAND … FILE    one question, one command
-       kmt-analyze COMMAND --help    its options
-{before-help}
-{options}{after-help}";
+       kmt-analyze COMMAND --help    its options, with examples
+{before-help}{common}
+
+Options:
+{options}";
 
 /// Gives the program's help a list of commands by group. Options that select events are in the help of each command.
 pub fn grouped(cli: Command) -> Command {
@@ -50,7 +60,10 @@ pub fn grouped(cli: Command) -> Command {
         );
         if is_shared || is_compat { arg.hide(true) } else { arg }
     };
-    cli.mut_args(hide).before_help(list).help_template(TEMPLATE)
+    cli.mut_args(hide)
+        .before_help(list)
+        .after_help(COMMON)
+        .help_template(TEMPLATE.replace("{common}", COMMON))
 }
 
 /// The commands of all groups.
@@ -89,6 +102,14 @@ mod tests {
         listed.sort_unstable();
         all.sort_unstable();
         assert_eq!(listed, all);
+    }
+
+    #[test]
+    fn options_come_last() {
+        let help = crate::cli::whole().render_help().to_string();
+        let at = |words: &str| help.find(words).unwrap_or_else(|| panic!("{words}: {help}"));
+        assert!(at("callers ") < at("Exit codes:") && at("Exit codes:") < at("Options:"), "{help}");
+        assert!(at("Options:") < at("--wide"), "{help}");
     }
 
     #[test]

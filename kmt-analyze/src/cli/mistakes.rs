@@ -10,13 +10,14 @@ use kmt_common::programs::{OF_CAPTURE, line};
 /// Largest number of typing errors in a command that is recognized.
 const TYPOS_MAX: usize = 2;
 
-/// Puts a command that comes after the file before it; reports a first word that is neither a command nor a file.
-pub fn corrected(cli: &Command, mut args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
+/// Puts a command that comes after options or after the file before them; reports a first word that is neither a command nor
+/// a file.
+pub fn corrected(cli: &Command, args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
+    let mut args = command_first(cli, args);
     let names: Vec<&str> = cli.get_subcommands().map(Command::get_name).chain(["help"]).collect();
     let is_command = |word: &OsString| word.to_str().is_some_and(|word| names.contains(&word));
     let Some(first) = args.get(1).filter(|word| !is_command(word)) else { return Ok(args) };
-    let is_option = first.to_str().is_some_and(|word| word.starts_with('-') && word != "-");
-    if is_option {
+    if is_option(first) {
         return Ok(args);
     }
     if args.get(2).is_some_and(is_command) {
@@ -43,6 +44,57 @@ pub fn corrected(cli: &Command, mut args: Vec<OsString>) -> Result<Vec<OsString>
     }
 }
 
+/// Puts the command before the options that precede it, if it has all of them.
+fn command_first(cli: &Command, mut args: Vec<OsString>) -> Vec<OsString> {
+    if !args.get(1).is_some_and(is_option) {
+        return args;
+    }
+    let is_it = |(at, word): &(usize, &OsString)| {
+        let command = word.to_str().and_then(|word| cli.find_subcommand(word));
+        let end = command.and_then(|command| options_end(cli, command, &args));
+        // The file may stand between the options and the command.
+        end.is_some_and(|end| end == *at || end + 1 == *at)
+    };
+    if let Some(at) = args.iter().enumerate().skip(2).find(is_it).map(|(at, _)| at) {
+        let command = args.remove(at);
+        args.insert(1, command);
+        // A file stands behind all options.
+        if !args.get(at).is_some_and(is_option) && options_end_of(cli, &args) == Some(at) {
+            let file = args.remove(at);
+            args.push(file);
+        }
+    }
+    args
+}
+
+fn is_option(word: &OsString) -> bool {
+    word.to_str().is_some_and(|word| word.starts_with('-') && word.len() > 1 && word != "--")
+}
+
+/// The same for a line whose first word is the command.
+fn options_end_of(cli: &Command, args: &[OsString]) -> Option<usize> {
+    let command = cli.find_subcommand(args.get(1)?.to_str()?)?;
+    options_end(cli, command, args.get(1..)?).map(|end| end + 1)
+}
+
+/// Number of the first word behind the options at the begin; `None`: the command lacks one of them.
+fn options_end(cli: &Command, command: &Command, args: &[OsString]) -> Option<usize> {
+    let known = || command.get_arguments().chain(cli.get_arguments().filter(|arg| arg.is_global_set()));
+    let mut at = 1;
+    while let Some(word) = args.get(at).filter(|word| is_option(word)).and_then(|word| word.to_str()) {
+        let (name, has_value) = word.split_once('=').map_or((word, false), |(name, _)| (name, true));
+        let is_it = |arg: &&clap::Arg| match name.strip_prefix("--") {
+            Some(long) => arg.get_long() == Some(long),
+            None => arg.get_short() == name.chars().nth(1),
+        };
+        let arg = known().find(is_it)?;
+        // The value of `-l3` is in the same word.
+        let is_joined = has_value || !name.starts_with("--") && name.chars().count() > 2;
+        at += if arg.get_action().takes_values() && !is_joined { 2 } else { 1 };
+    }
+    Some(at)
+}
+
 /// The only command that begins with the word, or the one with the fewest typing errors.
 fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
     let mut longer = names.iter().filter(|name| word.len() >= 3 && name.starts_with(word));
@@ -67,6 +119,28 @@ mod tests {
         assert_eq!(args, words("kmt-analyze callers -l 3 trace.kmt"));
         let same = words("kmt-analyze callers trace.kmt");
         assert_eq!(corrected(&cli, same.clone()).unwrap(), same);
+    }
+
+    #[test]
+    fn options_may_come_before_the_command() {
+        let cli = crate::cli::whole();
+        for (given, meant) in [
+            ("--wide leaks x.kmt", "leaks --wide x.kmt"),
+            ("--limit metadata=1G leaks x.kmt", "leaks --limit metadata=1G x.kmt"),
+            ("--json callers x.kmt", "callers --json x.kmt"),
+            ("-l 3 callers x.kmt", "callers -l 3 x.kmt"),
+            ("-l3 --pid=7 callers x.kmt", "callers -l3 --pid=7 x.kmt"),
+            ("--pid 7 --wide x.kmt leaks --json", "leaks --pid 7 --wide --json x.kmt"),
+            // A value that is a word of the list, no command, an option that the command lacks.
+            ("--where leaks x.kmt", "--where leaks x.kmt"),
+            ("--wide x.kmt", "--wide x.kmt"),
+            ("--nonsense leaks x.kmt", "--nonsense leaks x.kmt"),
+            ("--top-down leaks x.kmt", "--top-down leaks x.kmt"),
+            ("--help", "--help"),
+        ] {
+            let args = corrected(&cli, words(&format!("kmt-analyze {given}"))).unwrap();
+            assert_eq!(args, words(&format!("kmt-analyze {meant}")), "{given}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod args;
 mod command;
+mod examples;
 mod help;
 mod mistakes;
 mod report;
@@ -11,7 +12,9 @@ use std::path::{Path, PathBuf};
 use args::{DiffArgs, InfoArgs};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use command::{Command, SummaryArgs};
+use examples::with_examples;
 use help::grouped;
+use kmt_common::output::report_written;
 use kmt_common::version::VERSION;
 use kmt_common::{manual, usage};
 use mistakes::corrected;
@@ -50,17 +53,7 @@ use crate::trace::{open, unknown};
     name = "kmt-analyze",
     version = VERSION,
     about,
-    arg_required_else_help = true,
-    args_conflicts_with_subcommands = true,
-    after_help = "Examples:
-  kmt-analyze trace.kmt
-  kmt-analyze callers --sort wasted trace.kmt
-  kmt-analyze lifetimes --where 'cache~^dentry' trace.kmt
-  kmt-analyze callers --at +2.5 trace.kmt
-
-Sizes are in bytes, or end in K, M, G, KiB, MiB or GiB: powers of 1,024. Lengths of time end in ns, us, ms, s, min or h; a plain number counts in the unit of the trace's clock.
-
-Exit codes: 0 done, 1 failed, 2 usage, 3 done, but events were lost or input was damaged"
+    args_conflicts_with_subcommands = true
 )]
 struct Cli {
     #[command(subcommand)]
@@ -79,8 +72,21 @@ struct Cli {
     file: Option<PathBuf>,
 }
 
+/// Help of an empty command line.
+const SHORT: &str = "kmt-analyze explains where a Linux kernel's memory went, from a .kmt file.
+
+  kmt-analyze trace.kmt            what matters in it
+  kmt-analyze leaks trace.kmt      what grows, who allocates it, and where
+  kmt-analyze callers trace.kmt    who allocates, and who holds memory
+
+kmt-capture makes .kmt files: sudo kmt-capture record -d 30s -o trace.kmt
+All commands, by question: kmt-analyze --help
+Options of a command, with examples: kmt-analyze leaks --help
+";
+
 /// Parses the command line and runs its command.
 pub fn run() -> Result<Outcome> {
+    usage::without_arguments(SHORT);
     kmt_common::file_size::report_limit();
     let cli = whole();
     let args = corrected(&cli, std::env::args_os().collect());
@@ -90,7 +96,7 @@ pub fn run() -> Result<Outcome> {
 
 /// The command line: commands of this module, and those of the reports.
 fn whole() -> clap::Command {
-    manual::with_names(grouped(with_reports(Cli::command())))
+    manual::with_names(with_examples(grouped(with_reports(Cli::command()))))
 }
 
 /// Runs a command line other than that of this process.
@@ -221,7 +227,9 @@ fn export(options: &ExportOptions, env: &Env) -> Result<Outcome> {
         name => ExportOf::Report(all::report(name)?),
     };
     export::check(options)?;
-    with(env, &options.file, |session| export::run(session, options, &of))
+    let outcome = with(env, &options.file, |session| export::run(session, options, &of))?;
+    report_written(&options.output, &export::next(options));
+    Ok(outcome)
 }
 
 fn draw(mut options: ChartOptions, env: &Env) -> Result<Outcome> {
@@ -232,7 +240,9 @@ fn draw(mut options: ChartOptions, env: &Env) -> Result<Outcome> {
         }
         options.before = Some(with(env, &against, |session| chart::before(session, &options))?);
     }
-    with(env, &options.file, |session| chart::run(session, &options))
+    let outcome = with(env, &options.file, |session| chart::run(session, &options))?;
+    report_written(&options.output, "open it in a browser");
+    Ok(outcome)
 }
 
 #[cfg(feature = "dwarf")]
@@ -257,11 +267,13 @@ fn footprint(
 
 fn page(options: &PageOptions, env: &Env) -> Result<Outcome> {
     options.target().check()?;
-    with(env, &options.file, |session| {
+    let outcome = with(env, &options.file, |session| {
         let changes =
             |file: &PathBuf| with(env, file, |before| Ok(html::changes(before, session, &options.selection)));
         html::run(session, options, options.against.as_ref().map(changes).transpose()?)
-    })
+    })?;
+    report_written(&options.output, "open it in a browser");
+    Ok(outcome)
 }
 
 fn dump(options: &dump::DumpOptions, env: &Env) -> Result<Outcome> {
@@ -314,9 +326,9 @@ fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
     let options = diff::DiffOptions {
         names: [name(&before, &args.time_text()), name(&after, &args.against_text())],
         arguments: args.arguments(),
-        placeholders: if args.after.is_some() { "A B" } else { "--time A --against B FILE" },
         by: args.by,
-        per_second: args.per_second,
+        per_second: args.per_second(),
+        rates: false,
         all: args.all,
         fail_over: args.fail_over,
         output: Output { limit: args.lines.lines, json: args.json, show },

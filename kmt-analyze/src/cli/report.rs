@@ -39,7 +39,9 @@ fn command(entry: &Entry) -> Command {
     let command = if entry.has_lines { LineArgs::augment_args(command) } else { command };
     let command = Selection::augment_args(TableArgs::augment_args(Target::augment_args(command)));
     // Each group of options brings the description of its own.
-    command.about(entry.about).long_about(None).next_help_heading(None)
+    let command = command.about(entry.about).long_about(None).next_help_heading(None);
+    let details = (entry.details)();
+    if details.is_empty() { command } else { command.after_help(details) }
 }
 
 /// The report of a command line, if its command is in the registry.

@@ -33,7 +33,7 @@ pub(crate) struct Conditions<'o> {
 pub(super) fn check(conditions: &[Condition]) -> Result<()> {
     if conditions.iter().any(|condition| condition.key == Key::Lifetime) {
         return Err(Failure::new("an event has no lifetime: dump selects events, not lives")
-            .hint("kmt-analyze lifetimes --where, or export --of objects --where, select by lifetime"));
+            .hint("`lifetimes --where` and `export --of objects --where` select by lifetime"));
     }
     Ok(())
 }

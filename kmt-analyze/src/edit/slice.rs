@@ -1,6 +1,7 @@
 //! `slice`: part of a trace, by time, CPU, task and event.
 
 use kmt_common::tell;
+use kmt_common::text::{count, grouped};
 use kmt_format::read::{EarlyEnd, StackJoiner};
 use kmt_format::schema::Meaning;
 
@@ -74,7 +75,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     }
     let damages = merge.damages().to_vec();
     let events = copy.finish()?;
-    tell!("{events} events of {}", trace.event_count());
+    tell!("{} of {}", count(events, "event"), grouped(trace.event_count()));
     if events == 0 {
         nothing::report_no_event(session);
     }

@@ -11,7 +11,7 @@ use crate::export::output::Export;
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::count;
 use crate::trace::lines::lines_of;
-use crate::trace::open::outcome;
+use crate::trace::open::{outcome, repair};
 
 /// Writes the trace with the lines of its addresses.
 pub fn run(made: &OutputArgs, bytes: &[u8], env: &Env) -> Result<Outcome> {
@@ -23,10 +23,8 @@ pub fn run(made: &OutputArgs, bytes: &[u8], env: &Env) -> Result<Outcome> {
     let trace = Trace::builder().limits(env.limits.file).open(bytes).map_err(|e| failed(&e))?;
     let mut lines = if env.source.is_given() { lines_of(&trace, env)? } else { Vec::new() };
     lines.sort_by_key(|line| (line.address, line.depth));
-    let mut writer = Writer::append_to(bytes, env.limits.file, made.compress.into()).map_err(|error| {
-        Failure::new(format!("{}: {error}", path.display()))
-            .hint("kmt-analyze recover makes a sound file of it")
-    })?;
+    let mut writer = Writer::append_to(bytes, env.limits.file, made.compress.into())
+        .map_err(|error| Failure::new(format!("{}: {error}", path.display())).hint(repair(path)))?;
     add_lines(&mut writer, &lines)?;
     let rest = writer.finish().map_err(|e| failed(&e))?;
     let mut out = Export::open_binary(&made.target(), env)?;

@@ -25,6 +25,8 @@ pub use report_table::{ReportTable, csv, csv_of_rows};
 
 use std::path::PathBuf;
 
+use kmt_common::shell;
+
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
 use crate::reports::common::stated::Keys;
@@ -130,6 +132,21 @@ pub fn check(options: &ExportOptions) -> Result<()> {
         Some(file) => Err(Failure::new(format!("{} is not a directory", file.display()))
             .hint("a data set is a directory of files: give one with -o")),
         None => Ok(()),
+    }
+}
+
+/// A use of the file that was written.
+pub fn next(options: &ExportOptions) -> String {
+    let file = shell::path(&options.output);
+    match options.format {
+        Format::Perfetto => "open it at https://ui.perfetto.dev".to_owned(),
+        Format::Pprof => format!("go tool pprof -top {file}"),
+        Format::Dhat => "open it with Valgrind's dh_view.html, or with the Firefox Profiler".to_owned(),
+        Format::Folded => format!("flamegraph.pl {file} > flames.svg"),
+        Format::Csv => "a heading, then a row a line".to_owned(),
+        Format::Ndjson => "a JSON object a line".to_owned(),
+        Format::Sqlite => format!("sqlite3 {file} .tables"),
+        Format::Parquet => "a Parquet data set, in folders by target, boot and build".to_owned(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tables of reports as CSV and NDJSON.
 
+use std::collections::HashMap;
+
 use kmt_common::tell;
 use kmt_common::text::json_safe;
 use serde::Serialize;
@@ -161,7 +163,8 @@ fn find(document: &Map<String, Value>, path: &str, out: &mut Vec<(String, Vec<Ma
                     if let Value::Object(object) = item {
                         flatten(object, "", &mut row);
                         // Tables in rows stay arrays.
-                        for (key, value) in object.iter().filter(|(_, v)| v.is_array()) {
+                        let is_table = |(key, value): &(&String, &Value)| value.is_array() && !is_range(key);
+                        for (key, value) in object.iter().filter(is_table) {
                             row.insert(key.clone(), value.to_string().into());
                         }
                     }
@@ -174,11 +177,21 @@ fn find(document: &Map<String, Value>, path: &str, out: &mut Vec<(String, Vec<Ma
     }
 }
 
-/// All values except arrays, with dots between the keys.
+/// True for a number that is known within bounds: at least, at most.
+fn is_range(path: &str) -> bool {
+    path.ends_with("_range") || path.split('.').rev().nth(1) == Some("ranges")
+}
+
+/// All values except tables, with dots between the keys; of a range both ends.
 fn flatten(object: &Map<String, Value>, path: &str, out: &mut Map<String, Value>) {
     for (key, value) in object {
         let path = join(path, key);
         match value {
+            Value::Array(_) | Value::Null if is_range(&path) => {
+                for (at, end) in ["low", "high"].into_iter().enumerate() {
+                    out.insert(join(&path, end), value.get(at).cloned().unwrap_or_default());
+                }
+            }
             Value::Object(inner) => flatten(inner, &path, out),
             Value::Array(_) => {}
             value => drop(out.insert(path, value.clone())),
@@ -190,15 +203,21 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// Columns of all rows, in order of appearance.
+/// Columns of all rows: those with text first, as names are, then numbers; each in order of appearance.
 fn columns(rows: &[Map<String, Value>]) -> Vec<String> {
-    let mut columns: Vec<String> = Vec::new();
-    for key in rows.iter().flat_map(Map::keys) {
-        if !columns.contains(key) {
-            columns.push(key.clone());
+    let mut columns: Vec<(&str, bool)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (key, value) in rows.iter().flat_map(Map::iter) {
+        let at = *places.entry(key).or_insert(columns.len());
+        if at == columns.len() {
+            columns.push((key, false));
         }
+        // Tables in rows are text of many characters.
+        let is_name = value.as_str().is_some_and(|text| !text.starts_with('['));
+        columns[at].1 |= is_name;
     }
-    columns
+    columns.sort_by_key(|(_, is_name)| !is_name);
+    columns.into_iter().map(|(key, _)| key.to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -216,5 +235,28 @@ mod tests {
         let (name, rows) = &tables[0];
         assert_eq!((name.as_str(), rows.len()), ("a.rows", 2));
         assert_eq!(columns(rows), ["x", "y.z", "w"]);
+    }
+
+    #[test]
+    fn names_come_first_and_ranges_are_two_columns() {
+        let document = json!({"rows": [
+            {"allocs": 3, "live_range": [1, 2], "sums": {"bytes_live_range": null}, "symbol": "kfree+0x1/0x2", "by_step": [1, 2]},
+            {"allocs": 4, "live_range": null, "symbol": null, "api": "kmalloc", "sums": {"ranges": {"allocs": [4, 9]}}},
+        ]});
+        let Value::Object(document) = document else { unreachable!() };
+        let mut tables = Vec::new();
+        find(&document, "", &mut tables);
+        let rows = &tables[0].1;
+        let names = ["symbol", "api"];
+        let ranges =
+            ["live_range.low", "live_range.high", "sums.bytes_live_range.low", "sums.bytes_live_range.high"];
+        let found = columns(rows);
+        assert_eq!(found[..2], names);
+        for name in ranges.iter().chain(&["allocs", "by_step", "sums.ranges.allocs.low"]) {
+            assert!(found.contains(&(*name).to_owned()), "{name}: {found:?}");
+        }
+        assert!(!found.iter().any(|name| name == "live_range"), "{found:?}");
+        assert_eq!((&rows[0]["live_range.high"], &rows[1]["live_range.high"]), (&json!(2), &Value::Null));
+        assert_eq!(rows[1]["sums.ranges.allocs.high"], json!(9));
     }
 }

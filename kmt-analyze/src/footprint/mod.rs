@@ -226,6 +226,6 @@ fn draw(
 }
 
 fn print(screen: Screen, env: &Env, show: &Show) -> Result<()> {
-    let text = page(&screen, &[], "FILE", &show.look);
+    let text = page(&screen, &[], &[], &show.look);
     out::print(env, show.pager, text.as_bytes())
 }

@@ -1,5 +1,7 @@
 //! Changes since an earlier file.
 
+use kmt_common::shell;
+
 use super::ROWS;
 use crate::pass::selection::Selection;
 use crate::render::look::Look;
@@ -17,13 +19,13 @@ pub fn changes(before: &Session<'_>, after: &Session<'_>, selection: &Selection)
     let profile =
         |session: &Session<'_>| diff::compute(session, selection, diff::By::CallSite, is_one_build).0;
     let names = [&before.path, &after.path].map(|path| path.display().to_string());
-    let look = Look { width: Look::NO_LIMIT, ..Look::default() };
+    let look = Look { width: Look::NO_LIMIT, wide: true, ..Look::default() };
     let options = diff::DiffOptions {
-        arguments: names.join(" "),
+        arguments: [&before.path, &after.path].map(|path| shell::path(path)).to_vec(),
         names,
-        placeholders: "A B",
         by: diff::By::CallSite,
-        per_second: false,
+        per_second: None,
+        rates: false,
         all: false,
         fail_over: None,
         output: Output { limit: Some(ROWS), json: false, show: Show { look, pager: false } },

@@ -103,7 +103,7 @@ pub fn run(session: &Session<'_>, options: &PageOptions, changes: Option<Screen>
     let pending = collect(&context, &reports, &mut collectors);
     let request = Request::new(&options.selection, &collectors).with(needs(&reports) | Needs::CACHE_NAMES);
     let analysis = pass::run(session, &request);
-    let look = Look { width: Look::NO_LIMIT, ..Look::default() };
+    let look = Look { width: Look::NO_LIMIT, wide: true, ..Look::default() };
     let context = ReportContext::new(&context, &analysis);
     let view = context.view(look);
     let screens = reports.iter().zip(&pending).map(|(report, pending)| {

@@ -3,8 +3,10 @@
 /// Display options of a screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Columns of the terminal; [`Look::NO_LIMIT`] with `--wide`.
+    /// Columns of the terminal; [`Look::NO_LIMIT`] where lines are not cut.
     pub width: usize,
+    /// All columns, and sizes of functions behind their names.
+    pub wide: bool,
     /// Sizes in bytes instead of KiB and MiB.
     pub exact_bytes: bool,
     /// Escape sequences for colour and weight.
@@ -14,19 +16,14 @@ pub struct Look {
 }
 
 impl Look {
-    /// Width where there is no terminal.
+    /// Width of a terminal that does not report its own.
     pub const WIDTH_DEFAULT: usize = 80;
-    /// Width of `--wide`.
+    /// Width of `--wide`, of a pipe and of a file.
     pub const NO_LIMIT: usize = usize::MAX;
-
-    /// True if no column is left out and no name is shortened to fit.
-    pub fn is_wide(&self) -> bool {
-        self.width == Self::NO_LIMIT
-    }
 }
 
 impl Default for Look {
     fn default() -> Self {
-        Self { width: Self::WIDTH_DEFAULT, exact_bytes: false, colour: false, wall_clock: false }
+        Self { width: Self::WIDTH_DEFAULT, wide: false, exact_bytes: false, colour: false, wall_clock: false }
     }
 }

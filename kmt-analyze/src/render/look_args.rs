@@ -52,6 +52,7 @@ impl LookArgs {
     pub fn look(&self, env: &Env) -> Look {
         Look {
             width: if self.wide { Look::NO_LIMIT } else { terminal::width(env) },
+            wide: self.wide,
             exact_bytes: self.bytes,
             colour: match self.color {
                 Colour::Always => true,

@@ -10,14 +10,15 @@ use crate::env::Env;
 /// Narrowest width that tables are laid out for: less does not hold a name and a number.
 const WIDTH_MIN: usize = 40;
 
-/// Width of a screen: `COLUMNS`, else the terminal's width, else 80.
+/// Width of a screen: `COLUMNS`, else the terminal's width; a pipe and a file have lines of any length.
 pub fn width(of: &Env) -> usize {
     let columns = env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
     let columns = columns.filter(|_| !of.is_in_memory()).or_else(|| {
         let size = of.is_terminal().then(|| rustix::termios::tcgetwinsize(io::stdout()).ok())??;
         Some(usize::from(size.ws_col))
     });
-    columns.filter(|&columns| columns > 0).map_or(Look::WIDTH_DEFAULT, |columns| columns.max(WIDTH_MIN))
+    let other = if of.is_terminal() || of.is_in_memory() { Look::WIDTH_DEFAULT } else { Look::NO_LIMIT };
+    columns.filter(|&columns| columns > 0).map_or(other, |columns| columns.max(WIDTH_MIN))
 }
 
 /// True if standard output is a terminal that shows colour and the user did not set `NO_COLOR` (no-color.org).

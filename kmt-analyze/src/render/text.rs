@@ -1,20 +1,7 @@
 //! Numbers and foreign text for people.
 
-pub use kmt_common::text::{escaped, shown};
+pub use kmt_common::text::{escaped, grouped as count, shown};
 use kmt_format::kernel::ClockUnit;
-
-/// `1234567` as `1,234,567`.
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
 
 /// A time as the kernel prints it: seconds and microseconds, rounded; ticks as they are.
 pub fn time(time: u64, unit: ClockUnit) -> String {

@@ -1,27 +1,8 @@
 //! Numbers in sentences: sizes, counts with their nouns, shares.
 
-use super::text::count;
+pub use kmt_common::text::size;
 
-/// A size for people: exact below 1 KiB, else three significant digits: `4.81 MiB`.
-pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if bytes < 1 << 10 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    // From 999.5 on three digits would read 1000.
-    while value >= 999.5 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    let digits = match value {
-        value if value >= 99.95 => 0,
-        value if value >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{value:.digits$} {}", UNITS[unit])
-}
+use super::text::count;
 
 /// A count and its noun: `1 call site`, `2 call sites`.
 pub fn counted(number: u64, one: &str, several: &str) -> String {

@@ -81,8 +81,7 @@ pub fn print_screen(session: &Session<'_>, screen: Screen, show: &Show) -> Resul
 
 /// Prints screens, each under its heading, and below them how far they can be trusted.
 fn print(session: &Session<'_>, screens: &[Titled], trust: &[String], show: &Show) -> Result<()> {
-    let options: String = session.env.source.options().map(|option| option + " ").collect();
-    let file = options + &shell::path(&session.path);
+    let arguments: Vec<String> = session.env.source.options().chain([shell::path(&session.path)]).collect();
     let mut text = String::new();
     for (index, (title, screen)) in screens.iter().enumerate() {
         let is_last = index + 1 == screens.len();
@@ -90,7 +89,7 @@ fn print(session: &Session<'_>, screens: &[Titled], trust: &[String], show: &Sho
         if !title.is_empty() {
             text.push_str(&format!("{}\n\n", paint(&heading, Ink::Heading, show.look.colour)));
         }
-        text.push_str(&page(screen, if is_last { trust } else { &[] }, &file, &show.look));
+        text.push_str(&page(screen, if is_last { trust } else { &[] }, &arguments, &show.look));
         text.push_str(if is_last { "" } else { "\n" });
     }
     // Each line was made harmless before colour was added.

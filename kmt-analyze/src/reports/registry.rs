@@ -109,6 +109,8 @@ pub struct Entry {
     pub title: &'static str,
     /// See [`Report::ABOUT`].
     pub about: &'static str,
+    /// See [`Report::details`].
+    pub details: fn() -> String,
     /// See [`Report::VERSION`].
     pub version: u32,
     /// See [`Report::HAS_LINES`].
@@ -133,6 +135,7 @@ impl Entry {
             group,
             title: R::TITLE,
             about: R::ABOUT,
+            details: R::details,
             version: R::VERSION,
             has_lines: R::HAS_LINES,
             accounts: R::ACCOUNTS,

@@ -47,6 +47,11 @@ pub trait Report: clap::Args + 'static {
     /// Needs besides its collectors, with its default options.
     const NEEDS: Needs = Needs::empty();
 
+    /// Text behind its options in the help.
+    fn details() -> String {
+        String::new()
+    }
+
     /// The report with the defaults of a selection for options that are not given.
     fn for_selection(self, _selection: &Selection) -> Self {
         self

@@ -11,7 +11,7 @@ use kmt_format::{Compression, read::Trace};
 use crate::env::Env;
 use crate::failure::{Failure, Result};
 use crate::trace::lines::addresses;
-use crate::trace::open::trace_in;
+use crate::trace::open::{repair, trace_in};
 
 /// Page size for the end of the last function of a module; a System.map has no modules.
 const PAGE_SIZE: u64 = 4096;
@@ -31,7 +31,7 @@ pub fn with_names(path: &Path, bytes: InputBytes, env: &Env) -> Result<InputByte
     let table = used(&trace, parse_kallsyms(&text, &[], PAGE_SIZE), map)?;
     let failed = |error: kmt_format::Error| Failure::new(format!("{}: {error}", path.display()));
     let mut writer = Writer::append_to(&bytes, env.limits.file, Compression::None)
-        .map_err(|error| failed(error).hint("kmt-analyze recover makes a sound file of it"))?;
+        .map_err(|error| failed(error).hint(repair(path)))?;
     writer.add_symbols(&table, &[]).map_err(failed)?;
     let rest = writer.finish().map_err(failed)?;
     Ok(InputBytes::InMemory([&*bytes, &rest].concat()))

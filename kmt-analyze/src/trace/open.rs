@@ -8,7 +8,7 @@ use kmt_common::foreign::{Foreign, ctf_folder};
 use kmt_common::input::InputBytes;
 use kmt_common::recording::{convert_command, recording};
 use kmt_common::recovery::{warn_of_damages, warn_of_early_end, warn_of_missing_end};
-use kmt_common::tell;
+use kmt_common::{shell, tell};
 use kmt_format::Fault;
 use kmt_format::raw::MAGIC;
 use kmt_format::read::Trace;
@@ -75,6 +75,12 @@ fn other_file(path: &Path, bytes: &[u8], failure: Failure) -> Failure {
     }
     let foreign = Foreign::of(bytes).or_else(|| Foreign::in_general(bytes));
     foreign.map_or_else(|| failure.hint(INPUTS), |kind| kind.refuse(path))
+}
+
+/// The remedy for a damaged file.
+pub fn repair(path: &Path) -> String {
+    let whole = shell::path(&path.with_extension("whole.kmt"));
+    format!("`kmt-analyze recover {} -o {whole}` makes a sound file of it", shell::path(path))
 }
 
 /// Opens the trace in `bytes`.

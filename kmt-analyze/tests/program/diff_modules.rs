@@ -46,7 +46,7 @@ fn modules_of_two_recordings_are_compared() {
     let scratch = Scratch::new();
     let files = recordings(&scratch);
     let before = files[0].to_str().unwrap();
-    let diff = json(&["diff", "--json", "--by", "module", before], &files[1]);
+    let diff = json(&["diff", "--json", "--totals", "--by", "module", before], &files[1]);
     for (file, name) in files.iter().zip(["before", "after"]) {
         let found = side(&diff, name);
         let expected: Modules = modules(file).into_iter().filter(|(_, sums)| *sums != (0, 0)).collect();

@@ -48,8 +48,7 @@ fn output(line: &str, directory: &Path) -> String {
         }
         "kmt-analyze" => {
             let mut command = Command::new(env!("CARGO_BIN_EXE_kmt-analyze"));
-            let run =
-                command.args(&words[1..]).current_dir(directory).env_remove("COLUMNS").output().unwrap();
+            let run = command.args(&words[1..]).current_dir(directory).env("COLUMNS", "80").output().unwrap();
             let message = String::from_utf8(run.stderr).unwrap();
             assert!(matches!(run.status.code(), Some(0 | 1 | 3)), "{line}: {message}");
             String::from_utf8(run.stdout).unwrap() + &message
@@ -173,4 +172,25 @@ fn links_lead_to_files() {
             assert!(!is_local || target.exists(), "{}: {link} leads nowhere", file.display());
         }
     }
+}
+
+/// The help, the manual and the glossary have each verdict of `leaks` and its meaning.
+#[test]
+fn verdicts_are_explained_in_the_help_the_manual_and_the_glossary() {
+    let program = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_kmt-analyze")).args(args).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (help, manual) = (program(&["leaks", "--help"]), program(&["man", "leaks"]));
+    let glossary = std::fs::read_to_string(root().join("docs/guide/glossary.md")).unwrap();
+    let list = help.split("Verdicts:\n").nth(1).unwrap_or_else(|| panic!("{help}"));
+    let mut number = 0;
+    for line in list.lines().take_while(|line| line.starts_with("  ")) {
+        let (words, meaning) = line.trim().split_once("  ").unwrap_or_else(|| panic!("{line}"));
+        let row = format!("| {words} | {} |", meaning.trim());
+        assert!(glossary.contains(&row), "{row}");
+        assert!(manual.contains(words) && manual.contains(meaning.trim()), "{line}: {manual}");
+        number += 1;
+    }
+    assert_eq!(number, 14, "{help}");
 }

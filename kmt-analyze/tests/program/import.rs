@@ -346,7 +346,7 @@ fn damaged_files_are_refused_or_read_as_far_as_they_go() {
         (&b"\x17\x08\x44tracing5\0\0\x08\0\x10\0\0"[..], "version \"5\""),
         (b"\x17\x08\x44tracing6\0\x07\x08\0\x10\0\0", "offset 12: byte order 7 is invalid"),
         (b"PERFILE2\x68\0\0\0\0\0\0\0", "offset 16"),
-        (b"some text\nwithout events\n", "\"some text\" is not a line of a trace"),
+        (b"some text\nwithout events\n", "no line is an event of a trace; the first is \"some text\""),
         (b"\0\0\0\0", "not a recording that convert reads"),
     ] {
         fs::write(&input, bytes).unwrap();

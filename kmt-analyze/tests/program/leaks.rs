@@ -137,10 +137,10 @@ fn the_first_sentence_has_amount_rate_task_and_place() {
     let text = stdout(&run(&["leaks", "--wide"], &file));
     let first = text.lines().next().unwrap();
     assert!(first.starts_with("Slab memory grew by 12") && first.contains(" KiB/s: "), "{first}");
-    assert!(first.contains(", 100 % by leaky-77, at pipe_info through pipe2()."), "{first}");
+    assert!(first.contains(", 100 % of it by leaky-77, at pipe_info through pipe2()."), "{first}");
     let second = text.lines().nth(1).unwrap();
     assert!(second.starts_with("1 other group of call sites grew by "), "{second}");
-    assert!(text.contains("stack of 100 % of pipe_info"), "{text}");
+    assert!(text.contains("stack of 100 % of the objects of pipe_info"), "{text}");
     let exact = stdout(&run(&["leaks", "--wide", "--bytes"], &file));
     let bytes = number("old_bytes_per_second").to_string();
     let (thousands, rest) = bytes.split_at(bytes.len() - 3);

@@ -20,12 +20,14 @@ mod escaping;
 mod export;
 mod file_size;
 mod findings;
+mod first_screen;
 #[cfg(feature = "dwarf")]
 mod footprint;
 mod freed_again;
 mod fuzz_seeds;
 mod generated;
 mod groups;
+mod hints;
 mod honest;
 mod hostile;
 mod import;

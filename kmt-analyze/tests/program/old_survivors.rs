@@ -91,7 +91,7 @@ fn the_holder_is_the_task_of_what_is_old() {
     let (leaks, first) = trace.turnover(40).leaks();
     assert_eq!(leaks["families"][0]["makers"]["tasks"], 1, "{leaks:#}");
     assert_eq!(row(&leaks, "alloc_file")["holders"][0]["task"], "holder-77", "{leaks:#}");
-    assert!(first.contains("100 % by holder-77, at alloc_file"), "{first}");
+    assert!(first.contains("100 % of it by holder-77, at alloc_file"), "{first}");
 }
 
 /// The same beside many tasks that start late and still run: the growth began long before them.
@@ -151,7 +151,7 @@ fn what_follows_a_warm_up_is_judged_by_itself() {
             let (leaks, first) = trace.turnover(41).leaks();
             let what = format!("{starter}, {per_second} a second: {first}\n{leaks:#}");
             assert_eq!(row(&leaks, "cache_fill")["verdict"], "grows", "{what}");
-            assert!(first.contains("100 % by holder-77, at cache_fill"), "{what}");
+            assert!(first.contains("100 % of it by holder-77, at cache_fill"), "{what}");
             // 256 bytes each.
             let rate = leaks["families"][0]["old_bytes_per_second"].as_u64().unwrap();
             assert!((230 * per_second..285 * per_second).contains(&rate), "{rate}: {what}");
@@ -186,7 +186,7 @@ fn long_lives_of_other_tasks_do_not_make_the_window_too_short() {
     }
     let (leaks, first) = trace.turnover(40).leaks();
     assert_eq!(row(&leaks, "pte_alloc_one")["verdict"], "grows", "{first}\n{leaks:#}");
-    assert!(first.contains("100 % by holder-77, at pte_alloc_one"), "{first}");
+    assert!(first.contains("100 % of it by holder-77, at pte_alloc_one"), "{first}");
     let rate = leaks["families"][0]["old_bytes_per_second"].as_u64().unwrap();
     assert!((2_400..2_700).contains(&rate), "{rate}: {first}\n{leaks:#}");
 }
@@ -226,7 +226,7 @@ fn two_leaks_at_one_call_site_are_named_with_their_shares() {
         tasks.iter().for_each(|task| _ = trace.alloc(n * 100_000, task, "both"));
     }
     let (_, first) = trace.turnover(40).leaks();
-    assert!(first.contains(", 60 % by one-77, 40 % by two-78, at both."), "{first}");
+    assert!(first.contains(", 60 % of it by one-77, 40 % of it by two-78, at both."), "{first}");
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn batches_at_both_ends_are_not_overstated() {
     assert_eq!(row["verdict"], "grows_in_batches", "{row:#}");
     let rate = row["old_bytes_per_second"].as_f64().unwrap();
     assert!((rate / 1_280.0 - 1.0).abs() < 0.05, "{rate}: {first}");
-    assert!(first.contains("/s: 40.0 KiB in 4 batches, 100 % by cron-77"), "{first}");
+    assert!(first.contains("/s: 40.0 KiB in 4 batches, 100 % of it by cron-77"), "{first}");
 }
 
 /// The same at a call site that others fill at the start.
@@ -271,7 +271,7 @@ fn batches_of_one_task_are_found_beside_a_warm_up() {
     assert_eq!((&row["verdict"], &row["judged_task"]), (&"grows_in_batches".into(), &77.into()), "{row:#}");
     let rate = row["old_bytes_per_second"].as_f64().unwrap();
     assert!((rate / 1_280.0 - 1.0).abs() < 0.05, "{rate}: {first}");
-    assert!(first.contains(" batches, 100 % by cron-77, at batch_new"), "{first}");
+    assert!(first.contains(" batches, 100 % of it by cron-77, at batch_new"), "{first}");
 }
 
 /// A security module keeps a blob for each inode; only the inode holds a dentry.

@@ -16,7 +16,7 @@ use crate::support::terminal::{on_terminal, without_colour};
 const WIDTHS: [u16; 3] = [80, 100, 160];
 
 /// Captures of this repository, by name.
-fn captures() -> &'static [(String, PathBuf)] {
+pub(super) fn captures() -> &'static [(String, PathBuf)] {
     static FILES: OnceLock<Vec<(String, PathBuf)>> = OnceLock::new();
     FILES.get_or_init(|| {
         let own = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -38,7 +38,7 @@ fn captures() -> &'static [(String, PathBuf)] {
 }
 
 /// Command lines whose output fits the terminal.
-fn command_lines() -> Vec<Vec<&'static str>> {
+pub(super) fn command_lines() -> Vec<Vec<&'static str>> {
     let reports = REPORTS.iter().map(|entry| match entry.name {
         "who" => vec!["who", "0xffff888000010060"],
         name => vec![name],

@@ -84,7 +84,7 @@ pub fn run_beside(args: &[&str], file: &Path) -> Output {
 fn program(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kmt-analyze"));
     // Nor on the width of the terminal that runs the tests.
-    command.args(args).env_remove("COLUMNS");
+    command.args(args).env("COLUMNS", "80");
     command
 }
 

@@ -1,9 +1,11 @@
 //! Tables that fit the terminal: names are shortened in the middle, columns leave by priority, numbers stay whole.
 
+use std::collections::HashMap;
+
 use kmt_common::text::{TEXT_MAX, cut, tame};
 
 use super::cell::Cell;
-use super::names::{shorten_end, shorten_middle};
+use super::names::{shorten_end, shorten_middle, shortened};
 use super::style::{Ink, paint};
 use crate::render::look::Look;
 
@@ -79,11 +81,10 @@ impl Column {
         }
     }
 
-    fn fit(&self, text: &str, width: usize) -> String {
+    fn fit_heading(&self, width: usize) -> String {
         match self.kind {
-            CellKind::Name => shorten_middle(text, width),
-            CellKind::Text => shorten_end(text, width),
-            CellKind::Whole | CellKind::Number => text.to_owned(),
+            CellKind::Name | CellKind::Text => shorten_end(self.heading, width),
+            CellKind::Whole | CellKind::Number => self.heading.to_owned(),
         }
     }
 }
@@ -167,28 +168,90 @@ impl Table {
     }
 
     /// Columns that tell something: the others are all empty or zero and may leave.
-    fn telling(&self) -> Vec<usize> {
+    fn telling(&self, kept: &[usize]) -> Vec<usize> {
         let tells = |at: &usize| {
-            let column = &self.columns[*at];
-            column.leaves == 0
+            !self.may_leave(*at, kept)
                 || self.rows.iter().any(|row| row.get(*at).is_some_and(|cell| !cell.is_nothing()))
         };
         (0..self.columns.len()).filter(tells).collect()
     }
 
-    /// The table at the width of the terminal.
+    fn may_leave(&self, at: usize, kept: &[usize]) -> bool {
+        self.columns[at].leaves > 0 && !kept.contains(&at)
+    }
+
+    /// The table at the width of the terminal. Rows that differ do not read the same, if there is room for it.
     pub fn fit(&self, look: &Look) -> Fitted {
         let shown: Vec<Vec<String>> =
             self.rows.iter().map(|row| row.iter().map(|cell| harmless(cell, look)).collect()).collect();
-        let mut columns = if look.is_wide() { (0..self.columns.len()).collect() } else { self.telling() };
         let natural: Vec<usize> = (0..self.columns.len()).map(|at| self.natural_width(at, &shown)).collect();
-        let hidden = self.leave(&mut columns, &natural, look.width);
-        let widths = self.widths(&columns, &natural, look.width);
-        let mut lines = vec![self.heading(&columns, &widths, look)];
-        for (cells, texts) in self.rows.iter().zip(&shown) {
-            lines.push(self.line(&columns, &widths, look, |at| {
-                (texts.get(at).map_or("", String::as_str), cells.get(at).map_or(Ink::Plain, Cell::ink))
-            }));
+        let mut kept = Vec::new();
+        loop {
+            let mut columns = if look.wide { (0..self.columns.len()).collect() } else { self.telling(&kept) };
+            let hidden = self.leave(&mut columns, &kept, &natural, look.width);
+            let widths = self.widths(&columns, &natural, look.width);
+            let texts = self.texts(&shown, &columns, &widths);
+            let needed = |at| look.width != Look::NO_LIMIT && self.has_room(at, &kept, &natural, look.width);
+            match self.telling_apart(&shown, &texts, &columns).find(|at| needed(*at)) {
+                Some(at) => kept.push(at),
+                None => return self.fitted(&texts, (&columns, &widths), hidden, look),
+            }
+        }
+    }
+
+    /// Texts of the rows in their columns; those that differ stay different where they are shortened.
+    fn texts(&self, shown: &[Vec<String>], columns: &[usize], widths: &[usize]) -> Vec<Vec<String>> {
+        let mut texts = vec![Vec::with_capacity(columns.len()); shown.len()];
+        for (&at, &width) in columns.iter().zip(widths) {
+            let column: Vec<&str> = shown.iter().map(|row| row.get(at).map_or("", String::as_str)).collect();
+            let fitted = match self.columns[at].kind {
+                CellKind::Name => shortened(&column, width, shorten_middle),
+                CellKind::Text => shortened(&column, width, shorten_end),
+                CellKind::Whole | CellKind::Number => column.into_iter().map(str::to_owned).collect(),
+            };
+            texts.iter_mut().zip(fitted).for_each(|(row, text)| row.push(text));
+        }
+        texts
+    }
+
+    /// Columns that are not shown, in which the first two rows that read the same differ; the last to leave first.
+    fn telling_apart(
+        &self,
+        shown: &[Vec<String>],
+        texts: &[Vec<String>],
+        columns: &[usize],
+    ) -> impl Iterator<Item = usize> {
+        let mut seen: HashMap<&[String], usize> = HashMap::new();
+        let same = texts.iter().enumerate().find_map(|(row, texts)| {
+            let first = *seen.entry(texts).or_insert(row);
+            (first != row && shown[first] != shown[row]).then_some((first, row))
+        });
+        let hidden = (0..self.columns.len()).filter(|at| !columns.contains(at));
+        let differs = |at: &usize| same.is_some_and(|(a, b)| shown[a].get(*at) != shown[b].get(*at));
+        let mut differing: Vec<usize> = hidden.filter(differs).collect();
+        differing.sort_by_key(|&at| self.columns[at].leaves);
+        differing.into_iter()
+    }
+
+    /// True if the column fits beside those that stay.
+    fn has_room(&self, at: usize, kept: &[usize], natural: &[usize], width: usize) -> bool {
+        let stays = |other: &usize| *other == at || !self.may_leave(*other, kept);
+        let stay = (0..self.columns.len()).filter(stays);
+        let narrowest = stay.map(|at| self.columns[at].width_min(natural[at]).saturating_add(GAP));
+        narrowest.fold(0, usize::saturating_add) <= width.saturating_add(GAP)
+    }
+
+    fn fitted(
+        &self,
+        texts: &[Vec<String>],
+        (columns, widths): (&[usize], &[usize]),
+        hidden: Vec<&'static str>,
+        look: &Look,
+    ) -> Fitted {
+        let mut lines = vec![self.heading(columns, widths, look)];
+        for (cells, texts) in self.rows.iter().zip(texts) {
+            let ink = |at: usize| cells.get(at).map_or(Ink::Plain, Cell::ink);
+            lines.push(self.line(columns, widths, look, |index, at| (&texts[index], ink(at))));
         }
         let is_shown = |heading: &str| columns.iter().any(|&at| self.columns[at].heading == heading);
         let explanations = self.explanations.iter().filter(|(heading, _)| is_shown(heading));
@@ -207,7 +270,13 @@ impl Table {
     }
 
     /// Takes out columns until the rest fits at its narrowest.
-    fn leave(&self, columns: &mut Vec<usize>, natural: &[usize], width: usize) -> Vec<&'static str> {
+    fn leave(
+        &self,
+        columns: &mut Vec<usize>,
+        kept: &[usize],
+        natural: &[usize],
+        width: usize,
+    ) -> Vec<&'static str> {
         let mut hidden = Vec::new();
         loop {
             let narrowest: usize = columns.iter().map(|&at| self.columns[at].width_min(natural[at])).sum();
@@ -215,7 +284,7 @@ impl Table {
             if narrowest.saturating_add(gaps) <= width {
                 break;
             }
-            let leaving = columns.iter().enumerate().filter(|&(_, &at)| self.columns[at].leaves > 0);
+            let leaving = columns.iter().enumerate().filter(|&(_, &at)| self.may_leave(at, kept));
             let Some((index, &at)) = leaving.max_by_key(|&(index, &at)| (self.columns[at].leaves, index))
             else {
                 break;
@@ -253,8 +322,10 @@ impl Table {
     }
 
     fn heading(&self, columns: &[usize], widths: &[usize], look: &Look) -> String {
-        let line = self.line(columns, widths, &Look { colour: false, ..*look }, |at| {
-            (self.columns[at].heading, Ink::Plain)
+        let headings: Vec<String> =
+            columns.iter().zip(widths).map(|(&at, &width)| self.columns[at].fit_heading(width)).collect();
+        let line = self.line(columns, widths, &Look { colour: false, ..*look }, |index, _| {
+            (&headings[index], Ink::Plain)
         });
         paint(&line, Ink::Heading, look.colour)
     }
@@ -264,21 +335,20 @@ impl Table {
         columns: &[usize],
         widths: &[usize],
         look: &Look,
-        cell: impl Fn(usize) -> (&'t str, Ink),
+        cell: impl Fn(usize, usize) -> (&'t str, Ink),
     ) -> String {
         let mut line = String::new();
         let mut blanks = 0;
         for (index, (&at, &width)) in columns.iter().zip(widths).enumerate() {
             let column = &self.columns[at];
-            let (text, ink) = cell(at);
-            let text = column.fit(text, width);
+            let (text, ink) = cell(index, at);
             let fill = width.saturating_sub(text.chars().count());
             let before = if column.kind == CellKind::Number { fill } else { 0 };
             blanks += before + if index == 0 { 0 } else { GAP };
             if !text.is_empty() {
                 // Blanks at the end of a line are left out.
                 line.push_str(&" ".repeat(blanks));
-                line.push_str(&paint(&text, ink, look.colour));
+                line.push_str(&paint(text, ink, look.colour));
                 blanks = 0;
             }
             blanks += fill - before;
@@ -328,8 +398,30 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_differ_do_not_read_the_same() {
+        let columns = [Column::name("call site"), Column::text("cache").leaves(2), Column::number("allocs")];
+        let mut table = Table::new("", columns);
+        for (site, cache) in [
+            ("a_function_with_a_long_name_one_of_two+0x2b", "dentry"),
+            ("a_function_with_a_long_name_two_of_two+0x2b", "dentry"),
+            ("a_function_with_a_long_name_two_of_two+0x2b", "filp"),
+        ] {
+            table.row([Cell::text(site), Cell::text(cache), Cell::Count(7)]);
+        }
+        for width in [40, 44, 60, 80] {
+            let Fitted { lines, .. } = table.fit(&Look { width, ..Look::default() });
+            assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:#?}");
+            let mut distinct = lines.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            assert_eq!(distinct.len(), 4, "{lines:#?}");
+        }
+    }
+
+    #[test]
     fn wide_shows_all() {
-        let Fitted { lines, hidden, .. } = table().fit(&Look { width: Look::NO_LIMIT, ..Look::default() });
+        let Fitted { lines, hidden, .. } =
+            table().fit(&Look { width: Look::NO_LIMIT, wide: true, ..Look::default() });
         assert!(
             hidden.is_empty() && lines[0].ends_with("failed") && lines[1].contains("+0x2b/0x1c0 [module]")
         );

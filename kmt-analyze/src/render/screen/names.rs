@@ -1,5 +1,7 @@
 //! Names that are too long for their column.
 
+use std::collections::{HashMap, HashSet};
+
 /// Stands for the characters that were left out.
 const GAP: char = '…';
 
@@ -25,6 +27,60 @@ pub fn shorten_end(text: &str, width: usize) -> String {
     }
     let head: String = text.chars().take(width.saturating_sub(1)).collect();
     format!("{}{GAP}", head.trim_end())
+}
+
+/// Shortens names to `width` characters; those that differ stay different: where `shorten` leaves out what tells them
+/// apart, the part before that leaves.
+pub fn shortened(names: &[&str], width: usize, shorten: fn(&str, usize) -> String) -> Vec<String> {
+    let mut short: Vec<String> = names.iter().map(|name| shorten(name, width)).collect();
+    let mut same: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, text) in short.iter().enumerate().filter(|(at, text)| text.as_str() != names[*at]) {
+        same.entry(text).or_default().push(at);
+    }
+    let mut groups: Vec<Vec<usize>> = same.into_values().filter(|group| group.len() > 1).collect();
+    groups.retain(|group| group.iter().any(|&at| names[at] != names[group[0]]));
+    for group in groups {
+        let of_group: Vec<&str> = group.iter().map(|&at| names[at]).collect();
+        group.iter().zip(apart(&of_group, width, shorten)).for_each(|(&at, text)| short[at] = text);
+    }
+    short
+}
+
+/// Places that are tried where names differ.
+const PLACES_MAX: usize = 16;
+
+/// Names that are shortened to the same text, so that those that differ do so at a place that is shown; else numbered.
+fn apart(names: &[&str], width: usize, shorten: fn(&str, usize) -> String) -> Vec<String> {
+    let mut distinct = names.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let mut places: Vec<usize> = distinct.windows(2).map(|pair| common(pair[0], pair[1])).collect();
+    places.sort_unstable();
+    places.dedup();
+    let at_place = |place: usize| distinct.iter().map(|name| from(name, place, width)).collect::<Vec<_>>();
+    let are_apart = |texts: &Vec<String>| texts.iter().collect::<HashSet<_>>().len() == texts.len();
+    let numbered = || {
+        let room = width.saturating_sub(4);
+        (1..).zip(&distinct).map(|(number, name)| format!("{}#{number}", shorten(name, room))).collect()
+    };
+    let texts = places.into_iter().take(PLACES_MAX).map(at_place).find(are_apart).unwrap_or_else(numbered);
+    let text_of = |name: &&str| distinct.binary_search(name).ok().and_then(|at| texts.get(at)).cloned();
+    names.iter().map(|name| text_of(name).unwrap_or_else(|| shorten(name, width))).collect()
+}
+
+/// Characters that both begin with.
+fn common(one: &str, other: &str) -> usize {
+    one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count()
+}
+
+/// A name from a place on, behind its first characters.
+fn from(name: &str, place: usize, width: usize) -> String {
+    let head = width / 4;
+    // Some characters before the place are shown: a word is recognised by its beginning.
+    let start = place.saturating_sub(width / 4).max(head);
+    let begin: String = name.chars().take(head).collect();
+    let rest: String = name.chars().skip(start).collect();
+    format!("{begin}{GAP}{}", shorten_end(&rest, width.saturating_sub(head + 1)))
 }
 
 /// A symbol without the size of its function: `kfree+0x1c/0x80 [m]` becomes `kfree+0x1c [m]`.
@@ -55,6 +111,28 @@ mod tests {
             assert!(shorten_middle("getname_flags.part.0+0x2b", width).chars().count() <= width.max(1));
             assert!(shorten_end("a list, of, names", width).chars().count() <= width.max(1));
         }
+    }
+
+    #[test]
+    fn names_that_differ_stay_different() {
+        let of = |names: &[&str], width| shortened(names, width, shorten_middle);
+        let one = "a_function_with_a_long_name_one_of_two+0x2b";
+        let two = "a_function_with_a_long_name_two_of_two+0x2b";
+        assert_eq!(
+            of(&[one, two, two, "kfree"], 22)[1..],
+            ["a_fun…name_two_of_two…", "a_fun…name_two_of_two…", "kfree"]
+        );
+        for width in 8..50 {
+            let short = of(&[one, two], width);
+            assert!(short[0] != short[1] && short.iter().all(|s| s.chars().count() <= width), "{short:?}");
+        }
+        // Two places tell them apart.
+        let many: Vec<String> = (0..9).map(|n| format!("{}{}{}", n / 3, "x".repeat(60), n % 3)).collect();
+        let names: Vec<&str> = many.iter().map(|name| &name[..]).chain(["1"]).collect();
+        let mut short = of(&names, 20);
+        short.sort_unstable();
+        short.dedup();
+        assert_eq!(short.len(), 10, "{short:?}");
     }
 
     #[test]

@@ -14,6 +14,12 @@ use crate::render::words::counted;
 /// Note where a table has a number that is unknown.
 const UNKNOWN_NOTE: &str = "?: unknown; the trace has no events or stacks for it.";
 
+/// End of a line that a shell continues with the next one.
+const CONTINUED: &str = " \\";
+
+/// Longest line of a finding with its command beside it.
+const LEAD_MAX: usize = 160;
+
 /// Fewest characters of a fact beside its name.
 const FACT_MIN: usize = 24;
 
@@ -25,13 +31,14 @@ fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A screen as text. `trust` has the sentences on how far it can be trusted; `file` is the trace, as commands name it.
+/// A screen as text. `trust` has the sentences on how far it can be trusted; `arguments` are the trace and the options that
+/// commands on it need, as a shell reads them.
 ///
 /// Nothing from a file steers the terminal: each line is made harmless before colour is added.
-pub fn page(screen: &Screen, trust: &[String], file: &str, look: &Look) -> String {
+pub fn page(screen: &Screen, trust: &[String], arguments: &[String], look: &Look) -> String {
     let mut out = String::new();
     for lead in &screen.leads {
-        self::lead(&mut out, lead, file, look);
+        self::lead(&mut out, lead, arguments, look);
     }
     for sentence in &screen.answer {
         sentences(&mut out, sentence, Ink::Answer, look);
@@ -54,27 +61,26 @@ pub fn page(screen: &Screen, trust: &[String], file: &str, look: &Look) -> Strin
     }
     if !screen.next.is_empty() {
         gap(&mut out);
-        next(&mut out, &screen.next, file, look);
+        next(&mut out, &screen.next, arguments, look);
     }
     out
 }
 
 /// A finding: the command beside it where both fit, else below it.
-fn lead(out: &mut String, lead: &Lead, file: &str, look: &Look) {
-    let command =
-        [file, "FILE"].map(|file| harmless(&format!("kmt-analyze {} {file}", lead.command)).into_owned());
+fn lead(out: &mut String, lead: &Lead, arguments: &[String], look: &Look) {
+    let command = command(&lead.command, arguments);
     let sentence = harmless(&lead.sentence);
-    let length = sentence.chars().count();
-    let beside = |command: &&String| length + 2 + command.chars().count() <= look.width;
-    if let Some(command) = command.iter().find(beside) {
+    let length = sentence.chars().count() + 2 + command.chars().count();
+    // A line without a limit would hide the command behind the sentence.
+    if length <= look.width && length <= LEAD_MAX {
         out.push_str(&paint(&sentence, Ink::Answer, look.colour));
         line_of(out, &format!("  {command}"), Ink::Dim, look);
         return;
     }
     sentences(out, &lead.sentence, Ink::Answer, look);
-    let below = |command: &&String| 4 + command.chars().count() <= look.width;
-    let command = command.iter().find(below).unwrap_or(&command[1]);
-    line_of(out, &format!("    {command}"), Ink::Dim, look);
+    broken(&lead.command, arguments, 4, look.width)
+        .iter()
+        .for_each(|line| line_of(out, line, Ink::Dim, look));
 }
 
 /// Adds a note once.
@@ -168,11 +174,10 @@ fn table(out: &mut String, notes: &mut Vec<String>, table: &Table, look: &Look) 
     }
 }
 
-/// Commands with their reasons. The path of the file is left to the reader where it does not fit.
-fn next(out: &mut String, all: &[Next], file: &str, look: &Look) {
-    let layouts = [layout(all, file), layout(all, "FILE")];
-    let fits = |lines: &&Vec<String>| lines.iter().all(|line| line.chars().count() <= look.width);
-    if let Some(lines) = layouts.iter().find(fits) {
+/// Commands with their reasons beside them, or above them where the lines would be too long.
+fn next(out: &mut String, all: &[Next], arguments: &[String], look: &Look) {
+    let lines = layout(all, arguments);
+    if lines.iter().all(|line| line.chars().count() <= look.width) {
         lines.iter().for_each(|line| line_of(out, line, Ink::Dim, look));
         return;
     }
@@ -181,14 +186,14 @@ fn next(out: &mut String, all: &[Next], file: &str, look: &Look) {
         for line in wrap(&harmless(&reason), look.width.saturating_sub(2), 2) {
             line_of(out, &format!("  {line}"), Ink::Dim, look);
         }
-        // A command is not broken: it is to be copied.
-        line_of(out, &format!("  {}", command(next, "FILE")), Ink::Dim, look);
+        let lines = broken(&next.command, arguments, 2, look.width);
+        lines.iter().for_each(|line| line_of(out, line, Ink::Dim, look));
     }
 }
 
 /// Commands with their reasons beside them.
-fn layout(all: &[Next], file: &str) -> Vec<String> {
-    let commands: Vec<String> = all.iter().map(|next| command(next, file)).collect();
+fn layout(all: &[Next], arguments: &[String]) -> Vec<String> {
+    let commands: Vec<String> = all.iter().map(|next| command(&next.command, arguments)).collect();
     let widest = commands.iter().map(|command| command.chars().count()).max().unwrap_or(0);
     let line = |(next, command): (&Next, &String)| {
         let fill = " ".repeat(widest - command.chars().count());
@@ -197,8 +202,28 @@ fn layout(all: &[Next], file: &str) -> Vec<String> {
     all.iter().zip(&commands).map(line).collect()
 }
 
-fn command(next: &Next, file: &str) -> String {
-    harmless(&format!("kmt-analyze {} {file}", next.command)).into_owned()
+/// A command on the file, in one line.
+fn command(words: &str, arguments: &[String]) -> String {
+    broken(words, arguments, 0, usize::MAX).concat()
+}
+
+/// A command on the file. A line that is too long is continued behind a backslash, so that a shell reads all of it.
+fn broken(words: &str, arguments: &[String], indent: usize, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = format!("{:indent$}{}", "", harmless(&format!("kmt-analyze {words}")));
+    for (at, argument) in arguments.iter().enumerate() {
+        let argument = harmless(argument);
+        let end = if at + 1 == arguments.len() { 0 } else { CONTINUED.len() };
+        if line.chars().count() + 1 + argument.chars().count() + end > width {
+            lines.push(line + CONTINUED);
+            line = format!("{:indent$}    {argument}", "");
+        } else {
+            line.push(' ');
+            line.push_str(&argument);
+        }
+    }
+    lines.push(line);
+    lines
 }
 
 #[cfg(test)]
@@ -221,18 +246,41 @@ mod tests {
         table.row([Cell::symbol(&long), Cell::text(&long), Cell::text(&long)]);
         screen.table(table);
         for width in [80, Look::NO_LIMIT] {
-            let shown =
-                page(&screen, &[format!("Trust: {long}")], "a.kmt", &Look { width, ..Look::default() });
+            let shown = page(
+                &screen,
+                &[format!("Trust: {long}")],
+                &["a.kmt".to_owned()],
+                &Look { width, ..Look::default() },
+            );
             assert!(shown.len() < 20 * LINE_MAX, "{} bytes", shown.len());
             assert!(shown.matches("1048576").count() >= 6, "{shown}");
         }
     }
 
     #[test]
+    fn commands_are_whole_at_any_width() {
+        let mut screen = Screen::new("An answer.");
+        screen.leads(vec![Lead { sentence: "It grows.".to_owned(), command: "leaks".to_owned() }]);
+        screen.next("callers --sort live", "who holds it");
+        let arguments = ["--vmlinux 'a b/vmlinux'".to_owned(), "'a b/trace.kmt'".to_owned()];
+        let at = |width| page(&screen, &[], &arguments, &Look { width, ..Look::default() });
+        assert_eq!(
+            at(100),
+            "It grows.  kmt-analyze leaks --vmlinux 'a b/vmlinux' 'a b/trace.kmt'\nAn answer.\n\n  \
+             kmt-analyze callers --sort live --vmlinux 'a b/vmlinux' 'a b/trace.kmt'  # who holds it\n"
+        );
+        assert_eq!(
+            at(50),
+            "It grows.\n    kmt-analyze leaks --vmlinux 'a b/vmlinux' \\\n        'a b/trace.kmt'\nAn answer.\n\n  \
+             # who holds it\n  kmt-analyze callers --sort live \\\n      --vmlinux 'a b/vmlinux' 'a b/trace.kmt'\n"
+        );
+    }
+
+    #[test]
     fn facts_are_beside_or_under_their_names() {
         let mut screen = Screen::default();
         screen.facts(vec![("file", "a.kmt".into()), ("page size", "one two three four five six".into())]);
-        let at = |width| page(&screen, &[], "a.kmt", &Look { width, ..Look::default() });
+        let at = |width| page(&screen, &[], &[], &Look { width, ..Look::default() });
         assert_eq!(at(35), "file       a.kmt\npage size  one two three four five\n           six\n");
         assert_eq!(at(20), "file\n  a.kmt\npage size\n  one two three four\n  five six\n");
     }

@@ -25,7 +25,7 @@ impl Report for BaselineReport {
     type Rows = BaselineRows;
 
     const NAME: &'static str = "baseline";
-    const TITLE: &'static str = "the kernel's own accounts";
+    const TITLE: &'static str = "comparison with the kernel's own accounts";
     const ABOUT: &'static str = "allocinfo, page_owner, slab traces: before + born here = now";
     const RESTS_ON: Input = Input::Nothing;
     const NEEDS: Needs = Needs::CACHE_NAMES;
@@ -36,7 +36,7 @@ impl Report for BaselineReport {
             || "the kernel accounts for all tasks and the whole time: it refuses selections".to_owned();
         is_part.then(part).or_else(|| {
             let none =
-                "it needs the kernel's own accounts: record with --baseline allocinfo,page_owner,slab_traces";
+                "the recording has none of them: record with --baseline allocinfo,page_owner,slab_traces";
             (!rows::has_any(context)).then(|| none.to_owned())
         })
     }

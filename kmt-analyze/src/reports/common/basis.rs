@@ -199,7 +199,7 @@ impl Basis {
             }
             Input::Stalls if self.stalls => None,
             Input::Stalls => Some(
-                "no events of reclaim (vmscan:), compaction (compaction:) or function graphs were recorded"
+                "no events of reclaim (vmscan:), compaction (compaction:) or function graphs were recorded: record with -p reclaim"
                     .to_owned(),
             ),
         }

@@ -24,6 +24,12 @@ pub fn candidates(context: &ReportContext<'_, '_>) -> Vec<String> {
         let cpus = session.losses.cpus.iter().map(|c| c.cpu.to_string());
         out.push(format!("CPUs: {}", some(cpus.collect())));
     }
+    if has(Key::Cgroup) {
+        let cgroups = session.cgroups();
+        let paths = interner.origins.items().iter().filter_map(|o| cgroups.path(o.pid, o.cgroup));
+        let paths: BTreeSet<String> = paths.map(shown).collect();
+        out.push(format!("cgroups: {}", some(paths.into_iter().collect())));
+    }
     if has(Key::Cache) {
         let mut caches: BTreeSet<String> = interner.names.items().iter().map(|n| shown(n)).collect();
         let sizes = interner.sites.items().iter().filter(|s| s.api == Api::Kmalloc).map(|s| s.bytes_alloc);

@@ -187,7 +187,7 @@ fn coverage_line(context: &ReportContext<'_, '_>) -> Option<String> {
     let more = if caches.len() > CACHES_NAMED { ", ..." } else { "" };
     let names: Vec<String> = caches.into_iter().take(CACHES_NAMED).map(|(_, name)| name).collect();
     Some(format!(
-        "{:.1} % of the objects that ended have no free event ({}{more}): the kernel frees some objects without one. Live figures of these are upper bounds (kmt-analyze caches).",
+        "{:.1} % of the objects that ended have no free event ({}{more}): the kernel frees some objects without one. Live figures of these are upper bounds; see `caches`.",
         100.0 * all.implied_frees as f64 / all.ends as f64,
         names.join(", ")
     ))
@@ -243,7 +243,7 @@ fn losses(session: &Session<'_>) -> TrustFact {
                 "Parts of the recording are missing, not counted: event counts are minimums; live figures are uncertain.",
             ),
             lost => TrustFact::warning(format!(
-                "{least}{} events ({:.1} % of all) were lost: event counts are minimums; live figures are uncertain. kmt-analyze summary gives ranges.",
+                "{least}{} events ({:.1} % of all) were lost: event counts are minimums; live figures are uncertain; `summary` has ranges.",
                 count(lost),
                 100.0 * lost as f64 / (lost as f64 + events as f64).max(1.0)
             )),

@@ -2,7 +2,7 @@
 
 use super::DiffOptions;
 use super::profile::RunRow;
-use super::rows::{DiffRows, SideRow};
+use super::rows::DiffRows;
 
 /// Sentences on losses, builds and lengths that limit the comparison.
 pub fn sentences(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Vec<String> {
@@ -16,29 +16,38 @@ pub fn sentences(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Vec<Str
                 .to_owned(),
         );
     }
-    match ratio(&diff.before, &diff.after) {
+    match ratio(&diff.before.runs, &diff.after.runs) {
         None => out
             .push("The lengths of A and B cannot be compared: their clocks have different units.".to_owned()),
-        Some(ratio) if !options.per_second && !(0.9..=1.1).contains(&ratio) => {
+        Some(ratio) if differs(ratio) && options.per_second != Some(true) => {
             let has_rates = diff.before.runs.iter().chain(&diff.after.runs).all(|run| run.seconds.is_some());
-            let remedy = if has_rates { ": --per-second compares rates" } else { "" };
-            out.push(format!("B is {ratio:.2} times as long as A{remedy}."));
+            let figures = match (options.rates, options.per_second) {
+                (true, _) => ": rates are compared (--totals compares totals)",
+                (false, None) if has_rates => ": totals are compared (--per-second compares rates)",
+                _ => "",
+            };
+            out.push(format!("B is {ratio:.2} times as long as A{figures}."));
         }
         _ => {}
     }
     out
 }
 
+/// True for lengths of which totals cannot be compared.
+pub fn differs(ratio: f64) -> bool {
+    !(0.9..=1.1).contains(&ratio)
+}
+
 /// Length of the second side over that of the first. `None`: seconds beside ticks, or ticks of two clocks.
-fn ratio(before: &SideRow, after: &SideRow) -> Option<f64> {
-    let mean = |side: &SideRow, length: fn(&RunRow) -> Option<f64>| {
-        let lengths: Option<Vec<f64>> = side.runs.iter().map(length).collect();
+pub fn ratio(before: &[RunRow], after: &[RunRow]) -> Option<f64> {
+    let mean = |side: &[RunRow], length: fn(&RunRow) -> Option<f64>| {
+        let lengths: Option<Vec<f64>> = side.iter().map(length).collect();
         lengths.map(|lengths| lengths.iter().sum::<f64>() / lengths.len().max(1) as f64)
     };
     let of = |length: fn(&RunRow) -> Option<f64>| {
         Some(mean(after, length)? / mean(before, length)?.max(f64::MIN_POSITIVE))
     };
-    let mut clocks = before.runs.iter().chain(&after.runs).map(|run| &run.clock);
+    let mut clocks = before.iter().chain(after).map(|run| &run.clock);
     let first = clocks.next();
     let is_one_clock = clocks.all(|clock| Some(clock) == first);
     of(|run| run.seconds).or_else(|| of(|run| Some(run.length as f64)).filter(|_| is_one_clock))

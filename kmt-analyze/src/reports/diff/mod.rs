@@ -40,14 +40,14 @@ pub enum By {
 pub struct DiffOptions {
     /// Names of the sides, as given.
     pub names: [String; 2],
-    /// Files and windows of both, as a command line has them.
-    pub arguments: String,
-    /// The same in short.
-    pub placeholders: &'static str,
+    /// Files and windows of both, as a shell reads them.
+    pub arguments: Vec<String>,
     /// Key of the comparison.
     pub by: By,
-    /// Compare rates.
-    pub per_second: bool,
+    /// Rates, or totals, are asked for; `None`: the lengths of the runs decide.
+    pub per_second: Option<bool>,
+    /// Rates are compared.
+    pub rates: bool,
     /// Also rows within noise.
     pub all: bool,
     /// Fail if live bytes grow by more than this, beyond noise.
@@ -62,7 +62,8 @@ pub struct DiffOptions {
 
 /// Compares the runs of two sides, and prints the differences.
 pub fn run(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions, env: &Env) -> Result<()> {
-    if options.per_second && before.iter().chain(after).any(|profile| profile.run.seconds.is_none()) {
+    let options = &settled(before, after, options);
+    if options.rates && before.iter().chain(after).any(|profile| profile.run.seconds.is_none()) {
         return Err(Failure::new("--per-second: the clock of a trace counts ticks of unknown length")
             .hint("compare windows of the same number of ticks, with --time and --against"));
     }
@@ -97,8 +98,20 @@ pub fn run(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions, e
 
 /// The screen of a comparison, and its cautions.
 pub fn screen(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) -> (Screen, Vec<String>) {
-    let rows = rows::compute(before, after, options);
-    (text::screen(&rows, options), cautions::sentences(&rows, options))
+    let options = settled(before, after, options);
+    let rows = rows::compute(before, after, &options);
+    (text::screen(&rows, &options), cautions::sentences(&rows, &options))
+}
+
+/// The options with the kind of figures: rates where the lengths differ by more than a tenth and all are in seconds. A limit
+/// of `--fail-over` is one of totals.
+fn settled(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) -> DiffOptions {
+    let runs = |side: &[RunProfile]| side.iter().map(|profile| profile.run.clone()).collect::<Vec<_>>();
+    let (before, after) = (runs(before), runs(after));
+    let has_seconds = before.iter().chain(&after).all(|run| run.seconds.is_some());
+    let differs = || cautions::ratio(&before, &after).is_some_and(cautions::differs);
+    let by_length = || options.fail_over.is_none() && has_seconds && differs();
+    DiffOptions { rates: options.per_second.unwrap_or_else(by_length), ..options.clone() }
 }
 
 /// The rows as a JSON object.
@@ -112,9 +125,6 @@ fn document(rows: &DiffRows) -> Map<String, Value> {
 /// Prints the screen; the limits of the comparison stand where other reports have their trust.
 fn print(screen: Screen, rows: &DiffRows, options: &DiffOptions, env: &Env) -> Result<()> {
     let show = &options.output.show;
-    // A command and its reason have about 50 characters; the screen names the sides A and B.
-    let is_short = options.arguments.chars().count().saturating_add(50) <= show.look.width;
-    let arguments = if is_short { options.arguments.as_str() } else { options.placeholders };
-    let text = page(&screen, &cautions::sentences(rows, options), arguments, &show.look);
+    let text = page(&screen, &cautions::sentences(rows, options), &options.arguments, &show.look);
     out::print(env, show.pager, text.as_bytes())
 }

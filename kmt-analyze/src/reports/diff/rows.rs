@@ -94,7 +94,7 @@ pub fn compute(before: &[RunProfile], after: &[RunProfile], options: &DiffOption
         diff: DiffRow {
             before: side(name_before, before),
             after: side(name_after, after),
-            unit: if options.per_second { "bytes per second" } else { "bytes" },
+            unit: if options.rates { "bytes per second" } else { "bytes" },
             noise_from: if is_repeated { "repeated runs" } else { "16 parts of each run" },
             matched_by_function: options.by_function,
             live_growth_beyond_noise: growth,
@@ -121,7 +121,7 @@ fn side(name: &str, runs: &[RunProfile]) -> SideRow {
 fn row_of(profile: &RunProfile, key: &ProfileKey, options: &DiffOptions) -> ProfileRow {
     let row = profile.rows.get(key).copied().unwrap_or_default();
     // `run` refuses rates of runs whose length in seconds is unknown.
-    match profile.run.seconds.filter(|_| options.per_second) {
+    match profile.run.seconds.filter(|_| options.rates) {
         Some(seconds) => row.scaled(1.0 / seconds.max(f64::MIN_POSITIVE)),
         None => row,
     }

@@ -19,7 +19,7 @@ pub fn screen(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {
     let sides = [("A", &diff.before), ("B", &diff.after)]
         .map(|(name, side)| format!("{name}: {}, {}", side.name, runs(side)));
     screen.parts.push(ScreenPart::Lines { heading: String::new(), lines: sides.to_vec() });
-    let rate = if options.per_second { ", per second" } else { "" };
+    let rate = if options.rates { ", per second" } else { "" };
     let live = table(format!("live bytes at the end{rate}"), &diff.live, |row| &row.bytes_live, options);
     let allocated = table(format!("allocated bytes{rate}"), &diff.allocated, |row| &row.bytes_alloc, options);
     for mut table in [live, allocated] {
@@ -30,9 +30,6 @@ pub fn screen(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {
         screen.note(
             "Beyond noise: chance alone brings a change of this size in less than 1 of 100 comparisons, and it is over 0.1 % of all bytes.",
         );
-    }
-    if !diff.is_repeated && options.placeholders == "A B" {
-        screen.next("diff --repeat-before A2 --repeat-after B2", "less noise");
     }
     let by = if options.by == By::Cache { "call-site" } else { "cache" };
     screen.next(format!("diff --by {by}"), format!("the same by {}", by.replace('-', " ")));
@@ -53,7 +50,7 @@ fn answer(screen: &mut Screen, diff: &DiffRow, options: &DiffOptions) {
     screen.answer(match diff.live_growth_beyond_noise {
         ..0.5 => "Live slab memory did not grow beyond noise.".to_owned(),
         growth => {
-            let rate = if options.per_second { " a second" } else { "" };
+            let rate = if options.rates { " a second" } else { "" };
             let grown = bytes(growth).shown(look);
             format!("Live slab memory grew by {grown}{rate} beyond noise{}.", most_grown(diff))
         }
@@ -78,10 +75,10 @@ fn limit(diff: &DiffRow, options: &DiffOptions) -> Option<String> {
         _ => String::new(),
     };
     Some(format!(
-        "Changes of the bytes allocated at {} below {}{}{share} cannot be distinguished from noise: repeat the recording (record --repeat 3).",
+        "Changes of the bytes allocated at {} below {}{}{share} cannot be distinguished from noise: repeat the recording (`kmt-capture record --repeat 3`), and add its files (--repeat-before, --repeat-after).",
         function_of(&row.name),
         bytes(least).shown(&options.output.show.look),
-        if options.per_second { " a second" } else { "" },
+        if options.rates { " a second" } else { "" },
     ))
 }
 

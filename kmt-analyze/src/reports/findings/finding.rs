@@ -8,7 +8,7 @@ use crate::reports::common::View;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// `slab_growth`, `page_growth`, `unseen_growth`, `waste`, `wait`, `page_failures`, `slab_failures`.
+    /// `slab_growth`, `page_growth`, `unseen_growth`, `possible_growth`, `waste`, `wait`, `page_failures`, `slab_failures`.
     pub finding: &'static str,
     /// One or two sentences.
     pub sentence: String,

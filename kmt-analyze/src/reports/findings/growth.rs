@@ -3,10 +3,13 @@
 use super::Sources;
 use super::finding::Finding;
 use crate::reports::common::View;
-use crate::reports::leaks::{LeakTables, growth_sentence, page_growth_sentence};
+use crate::reports::leaks::{LeakTables, growth_sentence, may_grow_sentence, page_growth_sentence};
 
 /// Rule of a finding of growth.
 const THRESHOLD: &str = "the verdict of leaks: objects older than their kind gets, from at least half of the steps of the window, no fewer late than early; and at least 16 KiB, or at least 4 KiB and 1 % of all that is still allocated";
+
+/// Rule of possible growth.
+const POSSIBLE: &str = "old objects of one task from three quarters of the steps of the window, about as many early as late, whose frees have no event; and as many bytes as growth needs";
 
 /// Least growth in bytes, unless it is a large share.
 const BYTES_MIN: u64 = 16 << 10;
@@ -41,6 +44,19 @@ pub(super) fn slab_live(sources: &Sources) -> u64 {
     let Some(slab) = &sources.summary.slab else { return 0 };
     let parts = [&slab.kmalloc, &slab.cache].map(|part| part.totals.bytes_live.unwrap_or(0));
     parts.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))
+}
+
+/// Growth of one task whose frees have no event.
+pub fn possible(sources: &Sources, length: u64, view: &View) -> Option<Finding> {
+    let tables = sources.leaks.as_ref().and_then(|rows| rows.tables())?;
+    let live = slab_live(sources);
+    let row = tables.text.may_grow.as_ref().filter(|row| is_large(row.old_bytes, live))?;
+    let finding = Finding::new("possible_growth", POSSIBLE, "leaks", view, |view| {
+        may_grow_sentence(row, tables.window, view)
+    });
+    let bytes_per_second = Some(row.old_bytes_per_second);
+    let finding = Finding { bytes: Some(row.old_bytes), bytes_per_second, ..finding };
+    Some(finding.share(row.old_bytes, live, "slab bytes still allocated").over(length))
 }
 
 /// Pages that grow: by task, as call sites where stacks were recorded, else as kinds.

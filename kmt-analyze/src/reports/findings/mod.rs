@@ -3,23 +3,26 @@
 mod failures;
 mod finding;
 mod growth;
+mod page_growth;
 mod parts;
 mod recording;
 mod rows;
 mod text;
+mod top;
 mod unseen;
 mod waits;
 mod waste;
 
-pub use finding::Finding;
+use page_growth::PageGrowthRow;
 use parts::Parts;
 pub use rows::FindingRows;
+use top::TopRow;
 
 use std::collections::HashMap;
 
 use crate::collect::page_failures::PageFailureSums;
 use crate::collect::task_kmalloc::Kmalloc;
-use crate::collect::{Collectors, Handle, PageFailures, TaskKmalloc};
+use crate::collect::{Collectors, Handle, PageFailures, TaskKmalloc, Tasks};
 use crate::pass::Needs;
 use crate::pass::selection::recorder;
 use crate::render::screen::Screen;
@@ -52,6 +55,7 @@ pub struct FindingsHandles {
     leaks: <Leaks as Report>::Handles,
     latency: <Latency as Report>::Handles,
     pages: <Pages as Report>::Handles,
+    tasks: Handle<Tasks>,
     recorder: Option<(Handle<TaskKmalloc>, Handle<PageFailures>)>,
 }
 
@@ -64,6 +68,12 @@ struct Sources {
     unseen: Vec<UnseenRow>,
     latency: Option<LatencyRows>,
     pages: Option<PageRows>,
+    /// Who allocated most slab memory, and who holds most.
+    top: [Option<TopRow>; 2],
+    /// Growth of pages.
+    page_growth: Option<PageGrowthRow>,
+    /// True if slab allocations have stacks.
+    has_stacks: bool,
     /// Function whose calls of kmalloc waste most, and its bytes.
     most_wasting: Option<(String, u64)>,
     /// kmalloc by the recorder, by address of the call site.
@@ -91,6 +101,7 @@ impl Report for Findings {
             leaks: self.leaks.collect(context, collectors),
             latency: self.latency.collect(context, collectors),
             pages: self.pages.collect(context, collectors),
+            tasks: collectors.add(Tasks),
             recorder: recorder(context.session)
                 .map(|pid| (collectors.add(TaskKmalloc(pid)), collectors.add(PageFailures))),
         }
@@ -105,6 +116,9 @@ impl Report for Findings {
         let summary = Summary.compute(context, &());
         let sources = Sources {
             parts: parts::compute(context, &summary),
+            top: [top::allocated, top::live].map(|top| top(context, analysis.get(handles.tasks), &summary)),
+            page_growth: page_growth::compute(context, &summary),
+            has_stacks: leaks::has_stacks(context, &handles.leaks),
             summary,
             unseen: leaks::unseen(context, &handles.leaks),
             leaks: answered(&self.leaks, context, &handles.leaks),
@@ -117,8 +131,8 @@ impl Report for Findings {
         rows::compute(context, sources)
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &FindingRows, view: &View) -> Screen {
-        text::screen(rows, view)
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &FindingRows, view: &View) -> Screen {
+        text::screen(rows, context, view)
     }
 }
 

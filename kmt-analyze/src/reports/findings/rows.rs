@@ -3,8 +3,10 @@
 use serde::Serialize;
 
 use super::finding::Finding;
+use super::page_growth::PageGrowthRow;
 use super::parts::Parts;
 use super::recording::{Recording, recording};
+use super::top::TopRow;
 use super::{Sources, failures, growth, unseen, waits, waste};
 use crate::render::look::Look;
 use crate::reports::common::Context;
@@ -17,10 +19,19 @@ const FINDINGS_MAX: usize = 10;
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FindingRows {
-    /// Findings: growth, the fastest first, then stalls, failures and waste; ten at most.
+    /// Findings: growth, the fastest first, then possible growth, stalls, failures and waste; ten at most.
     pub findings: Vec<Finding>,
     /// The recording: its losses, length and kernel.
     pub recording: Recording,
+    /// Function, task and cache that allocated most slab memory; `null`: none was allocated, or that is unknown.
+    pub allocated: Option<TopRow>,
+    /// Those that hold most of what is still allocated; `null`: nothing, or that is unknown.
+    pub still_allocated: Option<TopRow>,
+    /// Growth of pages; `null`: no page was allocated or freed, or that is unknown.
+    pub page_growth: Option<PageGrowthRow>,
+    /// True if slab allocations have stacks.
+    #[serde(skip)]
+    pub has_stacks: bool,
     /// Parts of the kernel that allocated most; `null`: allocations of kmalloc or of caches were not recorded, or no
     /// function has a name.
     pub parts: Option<Parts>,
@@ -38,14 +49,20 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     let mut findings = growth::compute(&sources, length, &view);
     findings.extend(unseen::compute(&sources, length, &view));
     findings.sort_by_key(|found| std::cmp::Reverse(found.bytes_per_second));
-    let mut others: Vec<Finding> = waits::compute(&sources, length, &view).into_iter().collect();
+    let mut others: Vec<Finding> = growth::possible(&sources, length, &view).into_iter().collect();
+    others.extend(waits::compute(&sources, length, &view));
     others.extend(failures::compute(&sources, &view));
     others.extend(waste::compute(&sources, &view));
     findings.truncate(FINDINGS_MAX.saturating_sub(others.len()));
     findings.extend(others);
+    let [allocated, still_allocated] = sources.top;
     FindingRows {
         findings,
         recording: recording(context.session),
+        allocated,
+        still_allocated,
+        page_growth: sources.page_growth,
+        has_stacks: sources.has_stacks,
         parts: sources.parts,
         totals: sources.summary,
     }

@@ -1,33 +1,86 @@
 //! The first screen.
 
+use super::finding::Finding;
 use super::parts::{Part, Parts};
 use super::rows::FindingRows;
 use crate::render::screen::{Cell, Column, Lead, Screen, Table};
+use crate::render::text::count;
 use crate::render::words::share;
-use crate::reports::common::View;
+use crate::reports::common::basis::Input;
+use crate::reports::common::{ReportContext, View};
+use crate::reports::leaks::rate;
 use crate::reports::summary::SummaryRows;
 
-/// Findings, the recording, and short totals.
-pub fn screen(rows: &FindingRows, view: &View) -> Screen {
+/// Share of the first finding of growth, as 1/N, below which others are one line.
+const SMALL: u64 = 100;
+
+/// Findings, who allocates and who holds memory, the recording, and short totals.
+pub fn screen(rows: &FindingRows, context: &ReportContext<'_, '_>, view: &View) -> Screen {
     let mut screen = Screen::default();
-    let sentence = |finding: &super::Finding| match view.look.exact_bytes {
+    screen.leads(leads(&rows.findings, view));
+    let top = [(&rows.allocated, "was allocated"), (&rows.still_allocated, "is still allocated")];
+    for (row, is) in top {
+        row.iter().for_each(|row| screen.answer(row.sentence(is, view)));
+    }
+    rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(view)));
+    screen.answer(rows.recording.sentence.clone());
+    screen.table(totals(&rows.totals));
+    rows.parts.iter().for_each(|parts| screen.note(by_part(parts)));
+    next(&mut screen, rows, context);
+    screen
+}
+
+/// Findings; growth that is small beside the first finding is one line.
+fn leads(findings: &[Finding], view: &View) -> Vec<Lead> {
+    let first = findings.first().and_then(|finding| finding.bytes_per_second).unwrap_or(0);
+    let rate_of =
+        |finding: &Finding| finding.bytes_per_second.filter(|rate| rate.saturating_mul(SMALL) < first);
+    let (small, large): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|finding| rate_of(finding).is_some());
+    let mut leads: Vec<Lead> = Vec::new();
+    let mut add = |sentence: &str, command: &str| {
+        let also = if leads.is_empty() { "" } else { "Also: " };
+        leads.push(Lead { sentence: format!("{also}{sentence}"), command: command.to_owned() });
+    };
+    let (growth, others): (Vec<&Finding>, Vec<&Finding>) =
+        large.into_iter().partition(|finding| finding.bytes_per_second.is_some());
+    let sentence = |finding: &Finding| match view.look.exact_bytes {
         true => finding.exact_sentence.clone(),
         false => finding.sentence.clone(),
     };
-    let leads = rows
-        .findings
-        .iter()
-        .map(|finding| Lead { sentence: sentence(finding), command: finding.command.to_owned() });
-    screen.leads(leads.collect());
-    screen.answer(rows.recording.sentence.clone());
-    screen.table(totals(&rows.totals));
-    if let Some(parts) = &rows.parts {
-        screen.note(by_part(parts));
-        screen.next("callers --by dir", "by directory");
+    growth.iter().for_each(|finding| add(&sentence(finding), finding.command));
+    if let [one] = small.as_slice() {
+        add(&sentence(one), one.command);
+    } else if !small.is_empty() {
+        let sum = small.iter().filter_map(|finding| rate_of(finding)).fold(0, u64::saturating_add);
+        let (number, sum) = (count(small.len() as u64), rate(sum, view));
+        add(&format!("{number} findings of growth below 1 % of the first, {sum} together."), "leaks");
     }
-    screen.next("summary", "all totals");
+    others.iter().for_each(|finding| add(&sentence(finding), finding.command));
+    leads
+}
+
+/// Commands that fit the file.
+fn next(screen: &mut Screen, rows: &FindingRows, context: &ReportContext<'_, '_>) {
+    let basis = context.basis();
+    match (&rows.allocated, rows.has_stacks) {
+        (None, _) => {}
+        (Some(_), true) => screen.next("callgraph", "who allocates, by stack"),
+        (Some(_), false) => screen.next("callers", "who allocates"),
+    }
+    if rows.still_allocated.is_some() {
+        screen.next("callers --sort live", "who holds memory");
+    }
+    if rows.page_growth.is_some() {
+        screen.next("pages", "pages by order and use");
+    }
+    if basis.lacks(Input::Stalls).is_none() {
+        screen.next("latency", "who waits for memory");
+    }
+    if rows.allocated.is_none() && rows.page_growth.is_none() && context.session.trace.event_count() > 0 {
+        screen.next("events", "events that the file has");
+    }
     screen.next("all", "every report");
-    screen
 }
 
 /// `Slab memory still allocated: ~fs 51 %, ~mm 20 %.`

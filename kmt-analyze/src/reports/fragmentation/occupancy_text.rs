@@ -35,7 +35,7 @@ pub fn add(screen: &mut Screen, rows: &MaybeRefused<Occupied>, view: &View) {
             .explain("allocated", "allocated, freed: slabs; older freed: slabs older than the trace."),
     );
     screen.lines("", sums(rows));
-    screen.table(if view.look.is_wide() || is_more(view.limit) { steps(rows, view) } else { course(rows) });
+    screen.table(if view.look.wide || is_more(view.limit) { steps(rows, view) } else { course(rows) });
     screen.note(uncertain_caches(shown()));
     if view.is_lossy {
         screen.note(

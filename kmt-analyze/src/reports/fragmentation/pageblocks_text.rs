@@ -15,7 +15,7 @@ const UNMOVABLE: usize = 5;
 
 /// Adds mixed pageblocks, unmovable pages in movable blocks, and changed types.
 pub fn add(screen: &mut Screen, rows: &Pageblocks, view: &View) {
-    let is_all = view.look.is_wide() || is_more(view.limit);
+    let is_all = view.look.wide || is_more(view.limit);
     let is_mixed =
         rows.blocks_mixed + rows.blocks_of_mixed_orders + rows.movable_blocks_with_unmovable_pages > 0;
     if rows.blocks_with_live_pages > 0 && (is_mixed || is_all) {

@@ -17,7 +17,7 @@ const FALLBACKS: usize = 5;
 /// Adds free memory, fallbacks and pageblocks.
 /// Given the order that free memory is judged by, and the bytes of a page.
 pub fn add(screen: &mut Screen, rows: &PageFragmentation, (order, page_size): (u8, u64), view: &View) {
-    let is_all = view.look.is_wide() || is_more(view.limit);
+    let is_all = view.look.wide || is_more(view.limit);
     if let Some(zones) = &rows.zones {
         screen.table(unusable(zones, order, page_size));
         screen.table(indices(zones, order, is_all));

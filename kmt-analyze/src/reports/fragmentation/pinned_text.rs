@@ -15,7 +15,7 @@ const ROWS: usize = 5;
 /// Adds call sites that keep nearly empty slabs; those with smaller effects where more rows are allowed.
 pub fn add(screen: &mut Screen, rows: &MaybeRefused<Occupied>, view: &View) {
     let MaybeRefused::Found(rows) = rows else { return };
-    let is_all = view.look.is_wide() || is_more(view.limit);
+    let is_all = view.look.wide || is_more(view.limit);
     if !is_all && !rows.pinned_by.iter().any(|row| row.is_pinner) {
         return;
     }

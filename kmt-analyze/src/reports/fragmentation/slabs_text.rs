@@ -36,7 +36,7 @@ pub fn add(screen: &mut Screen, rows: Option<&SlabTails>, context: &ReportContex
             "Debug options (red zones, poison, tracking) add {} to the objects of all slabs.",
             view.bytes(bytes)
         )),
-        None if view.look.is_wide() => screen.note(
+        None if view.look.wide => screen.note(
             "Debug data in objects (red zones, poison, tracking): unknown; the file has no /sys/kernel/slab.",
         ),
         None => {}

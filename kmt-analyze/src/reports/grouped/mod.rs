@@ -130,7 +130,7 @@ impl<R: Groupable> Report for Grouped<R> {
         let RowOptions { groups, sort } = self.report.row_options();
         if sort.iter().any(|key| key.is_of_pages()) && (R::NAME != "tasks" || !groups.by.is_empty()) {
             return Err(Failure::new("--sort: these are sums of slab objects, not of pages")
-                .hint("kmt-analyze pages --by has sums of pages, and kmt-analyze tasks has both"));
+                .hint("`pages --by` has sums of pages, `tasks` has both"));
         }
         self.report.row_options().groups.by.iter().try_for_each(|key| key.check(context.session))
     }

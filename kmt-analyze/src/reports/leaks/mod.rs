@@ -13,7 +13,7 @@ mod text_tables;
 mod unseen;
 
 pub use rows::{LeakRows, LeakTables};
-pub use sentence::{growth_sentence, page_growth_sentence};
+pub use sentence::{growth_sentence, may_grow_sentence, page_growth_sentence, rate};
 pub use unseen::UnseenRow;
 
 use std::collections::BTreeMap;
@@ -25,6 +25,7 @@ use crate::collect::{Calls, Collectors, Growth, Handle, Kin, Unmatched};
 use crate::pass::Needs;
 use crate::render::screen::Screen;
 use crate::reports::analysis::leaks::ignore::Ignore;
+use crate::reports::analysis::leaks::verdict::Verdict;
 use crate::reports::analysis::leaks::{slab, stacks, until};
 use crate::reports::common::ReportContext;
 use crate::reports::common::answer::MaybeRefused;
@@ -72,6 +73,10 @@ impl Report for Leaks {
     const RESTS_ON: Input = Input::Lives;
     const KEYS: Keys = Keys::All;
 
+    fn details() -> String {
+        Verdict::list()
+    }
+
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
         let basis = context.basis().lacks(self.rests_on());
         let why = "objects whose free events were lost look like leaks";
@@ -118,6 +123,11 @@ fn processes(session: &Session<'_>) -> BTreeMap<i32, i32> {
     let threads =
         session.trace.metadata().tasks.iter().filter(|task| task.tgid != 0 && task.tgid != task.pid);
     threads.map(|task| (task.pid, task.tgid)).collect()
+}
+
+/// True if slab allocations of the selection have stacks.
+pub fn has_stacks(context: &ReportContext<'_, '_>, handles: &LeaksHandles) -> bool {
+    handles.calls.is_some_and(|calls| !context.analysis.get(calls).stacks.is_empty())
 }
 
 /// Growth of caches that the kernel counts and no event shows, the largest first.

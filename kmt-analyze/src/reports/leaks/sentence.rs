@@ -16,7 +16,7 @@ use crate::reports::common::View;
 /// Smallest share of the memory, as 1/N, from which one task is named.
 const MANY: u64 = 10;
 
-/// Growth of a family, in a window of that length: `Slab memory grew by 536 KiB/s: 15.7 MiB in 30.0 s, 99 % by
+/// Growth of a family, in a window of that length: `Slab memory grew by 536 KiB/s: 15.7 MiB in 30.0 s, 99 % of it by
 /// python3-21782, at alloc_pipe_info through pipe2().`
 pub fn growth_sentence(family: &FamilyPart, window: u64, view: &View) -> String {
     let Some(leader) = family.table.rows.first() else { return String::new() };
@@ -34,12 +34,21 @@ pub fn growth_sentence(family: &FamilyPart, window: u64, view: &View) -> String 
     if let Some(tasks) = &family.tasks {
         return format!("{what} {grew}, with {}.{pages}", of_tasks(tasks, family.holders.first()));
     }
-    format!(
-        "{what} {grew}{}, at {}{}.{pages}",
-        by_makers(family, bytes),
-        function_of(&leader.symbol),
-        through(leader)
-    )
+    format!("{what} {grew}{}, {}.{pages}", by_makers(family, bytes), at(family, leader))
+}
+
+/// Smallest share of a family, as 1/N, for which its leader is named before a call site with more of it.
+const LEADS: u64 = 10;
+
+/// Call sites of a family: the one that names the leaked object, and the one with most bytes.
+fn at(family: &FamilyPart, leader: &LeakRow) -> String {
+    let place = |row: &LeakRow| format!("{}{}", function_of(&row.symbol), through(row));
+    let Some(most) = &family.largest else { return format!("at {}", place(leader)) };
+    let part = share(most.old_bytes, family.bytes);
+    if leader.old_bytes.saturating_mul(LEADS) < family.bytes {
+        return format!("at {} ({part} of it), with {}", place(most), function_of(&leader.symbol));
+    }
+    format!("at {}; {part} of it at {}", place(leader), function_of(&most.symbol))
 }
 
 /// Tasks that did not end, or were not reaped, with the task that started most of them.
@@ -94,6 +103,18 @@ pub fn page_growth_sentence(growth: &PageGrowth, window: u64, view: &View) -> St
     )
 }
 
+/// Growth of one task whose frees have no event.
+pub fn may_grow_sentence(row: &LeakRow, window: u64, view: &View) -> String {
+    let held: Vec<(&str, u64)> =
+        row.holders.iter().take(1).map(|most| (most.task.as_str(), most.old_survivors)).collect();
+    format!(
+        "Slab memory may grow by {}{}, at {}: at a steady pace, but its frees have no event and may have happened.",
+        amount(row, (row.old_bytes, row.old_bytes_per_second), window, view),
+        by(&held, row.old_survivors, 1),
+        function_of(&row.symbol),
+    )
+}
+
 /// A rate of growth.
 pub fn rate(bytes_per_second: u64, view: &View) -> String {
     let per = if view.unit == ClockUnit::Ticks { " per 10^9 ticks" } else { "/s" };
@@ -126,12 +147,12 @@ fn two<'h>(held: &[(&'h str, u64)], whole: u64) -> Option<[(&'h str, u64); 2]> {
 
 /// The tasks that hold most, in words.
 fn by(held: &[(&str, u64)], whole: u64, tasks: usize) -> String {
-    let said = |(task, bytes): (&str, u64)| format!(", {} by {task}", share(bytes, whole));
+    let said = |(task, bytes): (&str, u64)| format!(", {} of it by {task}", share(bytes, whole));
     match (held, two(held, whole)) {
         (_, Some(both)) => both.map(said).concat(),
         // One of many is no answer.
         ([(_, most), ..], _) if most.saturating_mul(MANY) < whole => {
-            format!(", by {} tasks, at most {} each", count(tasks as u64), share(*most, whole))
+            format!(", by {} tasks, at most {} of it each", count(tasks as u64), share(*most, whole))
         }
         ([one, ..], _) => said(*one),
         ([], _) => String::new(),
@@ -162,7 +183,7 @@ mod tests {
         start_of_day: None,
         is_lossy: false,
         limit: 20,
-        look: Look { width: 80, exact_bytes: false, colour: false, wall_clock: false },
+        look: Look { width: 80, wide: false, exact_bytes: false, colour: false, wall_clock: false },
     };
 
     fn family(change: impl Fn(&mut FamilyPart, &mut LeakRow)) -> String {
@@ -191,9 +212,25 @@ mod tests {
     fn how_much_how_fast_who_and_where() {
         assert_eq!(
             family(|_, _| ()),
-            "Slab memory grew by 536 KiB/s: 15.7 MiB in 30.00 s, 99 % by python3-21782, at alloc_pipe_info through pipe2()."
+            "Slab memory grew by 536 KiB/s: 15.7 MiB in 30.00 s, 99 % of it by python3-21782, at alloc_pipe_info through pipe2()."
         );
         assert_eq!(growth_sentence(&FamilyPart::default(), 1, &VIEW), "");
+    }
+
+    #[test]
+    fn the_call_site_with_most_is_named_with_its_share() {
+        let other = |most, leads| {
+            family(|family, leader| {
+                leader.old_bytes = leads;
+                let symbol = "__alloc_skb+0x1/0x2".into();
+                family.largest = Some(LeakRow { symbol, old_bytes: most, ..LeakRow::default() });
+            })
+        };
+        let little = other(15_312_000, 90_000);
+        assert!(little.ends_with(", at __alloc_skb (93 % of it), with alloc_pipe_info."), "{little}");
+        let much = other(10_043_000, 6_000_000);
+        let said = ", at alloc_pipe_info through pipe2(); 61 % of it at __alloc_skb.";
+        assert!(much.ends_with(said), "{much}");
     }
 
     #[test]
@@ -211,11 +248,11 @@ mod tests {
     #[test]
     fn growth_that_began_late_comes_in_batches_or_is_of_many_tasks() {
         let late = family(|_, leader| leader.since = Some(5_500_000_000));
-        assert!(late.contains("15.7 MiB in 30.00 s since +4.500, 99 % by"), "{late}");
+        assert!(late.contains("15.7 MiB in 30.00 s since +4.500, 99 % of it by"), "{late}");
         let batches = family(|_, leader| (leader.verdict, leader.batches) = (Verdict::Batches, 4));
         assert!(batches.contains("15.7 MiB in 4 batches, 99 %"), "{batches}");
         let many = family(|family, _| family.holders = vec![("sh-1".into(), 500_000)]);
-        assert!(many.contains(", by 57 tasks, at most 3.0 % each, at alloc_pipe_info"), "{many}");
+        assert!(many.contains(", by 57 tasks, at most 3.0 % of it each, at alloc_pipe_info"), "{many}");
         let children = family(|family, _| {
             family.holders = vec![("wkr-1".into(), 500_000)];
             let (name, parent) = (Some("wkr".to_owned()), Some("sh-4711".to_owned()));
@@ -224,7 +261,7 @@ mod tests {
         let two = family(|family, _| {
             family.holders = vec![("a-1".into(), 9_000_000), ("b-2".into(), 7_000_000)];
         });
-        assert!(two.contains(", 55 % by a-1, 43 % by b-2, at alloc_pipe_info"), "{two}");
+        assert!(two.contains(", 55 % of it by a-1, 43 % of it by b-2, at alloc_pipe_info"), "{two}");
         let threads = family(|family, _| {
             family.holders = vec![("wkr-1".into(), 2_000_000), ("wkr-2".into(), 2_000_000)];
             let threads = Some(ThreadsRow { threads: 8, process: "wkr-1".into() });
@@ -244,8 +281,7 @@ mod tests {
         let more = family(|family, _| {
             family.pages = LeakSum { rows: 1, bytes: 3 * 16_465_920, bytes_per_second: 3 * 548_864 };
         });
-        let begin =
-            "Pages grew by 1.57 MiB/s, and slab memory with them by 536 KiB/s: 15.7 MiB in 30.00 s, 99 % by";
+        let begin = "Pages grew by 1.57 MiB/s, and slab memory with them by 536 KiB/s: 15.7 MiB in 30.00 s, 99 % of it by";
         assert!(more.starts_with(begin) && more.ends_with("through pipe2()."), "{more}");
     }
 
@@ -266,7 +302,7 @@ mod tests {
         let mut growth = PageGrowth { most: row, sum, holders: vec![("dd-7".into(), 6 << 20)], tasks: 3 };
         assert_eq!(
             page_growth_sentence(&growth, 9_000_000_000, &VIEW),
-            "Pages grew by 2.00 MiB/s: 10.0 MiB in 5.00 s, 60 % by dd-7, as order 0, GFP_KERNEL (Unmovable)."
+            "Pages grew by 2.00 MiB/s: 10.0 MiB in 5.00 s, 60 % of it by dd-7, as order 0, GFP_KERNEL (Unmovable)."
         );
         growth.most.call_site = Some(crate::reports::common::rows::Address(1));
         growth.most.symbol = "leak_pages+0x1/0x2 [m]".into();

@@ -1,8 +1,10 @@
 //! The screen of growth: a sentence that answers, then tables of call sites and pages.
 
+use kmt_format::kernel::ClockUnit;
+
 use super::row::LeakRow;
 use super::rows::{LeakRows, LeakTables};
-use super::sentence::{growth_sentence, page_growth_sentence, rate};
+use super::sentence::{growth_sentence, may_grow_sentence, page_growth_sentence, rate};
 use super::text_parts::FamilyPart;
 use super::text_tables::{growing, others, pages};
 use crate::render::screen::{Screen, function_of};
@@ -70,6 +72,9 @@ fn answer(screen: &mut Screen, tables: &LeakTables, view: &View) {
     }
     if parts.families.is_empty() {
         screen.answer(no_growth(tables, view));
+    }
+    if let Some(row) = &parts.may_grow {
+        screen.answer(may_grow_sentence(row, tables.window, view));
     }
     if let Some(row) = tables.unseen_growth.first() {
         screen.answer(row.sentence(view));
@@ -140,10 +145,13 @@ fn reclaimable(row: &LeakRow, tables: &LeakTables, view: &View) -> String {
 fn stack(screen: &mut Screen, family: &FamilyPart, view: &View) {
     let Some(leader) = family.table.rows.first() else { return };
     let Some(most) = leader.stacks.first() else { return };
-    let name = |frame: &String| if view.look.is_wide() { frame.clone() } else { function_of(frame) };
+    let name = |frame: &String| if view.look.wide { frame.clone() } else { function_of(frame) };
     let frames: Vec<String> = most.frames.iter().map(name).collect();
-    let heading =
-        format!("stack of {} of {}", share(most.survivors, leader.survivors), function_of(&leader.symbol));
+    let heading = format!(
+        "stack of {} of the objects of {}",
+        share(most.survivors, leader.survivors),
+        function_of(&leader.symbol)
+    );
     screen.lines(heading, vec![frames.join(" < ")]);
 }
 
@@ -161,9 +169,39 @@ fn notes(screen: &mut Screen, tables: &LeakTables, view: &View) {
         );
     }
     not_judged(screen, tables, view);
+    if parts.families.is_empty() && parts.has_slab {
+        window_note(tables.window, view).into_iter().for_each(|note| screen.note(note));
+    }
     if tables.slab_pages.is_none() && !parts.pages.rows.is_empty() {
         screen.note("Pages of slabs are among the pages: the direct map base is unknown.");
     }
+}
+
+/// Old bytes that a finding needs; `findings` has the rule.
+const LEAST: u64 = 16 << 10;
+
+/// A slow leak that people look for, in bytes a second: 8 MiB a day.
+const SLOW: u64 = 100;
+
+/// The growth that this window shows, and the window for slower growth.
+fn window_note(window: u64, view: &View) -> Option<String> {
+    if view.unit == ClockUnit::Ticks {
+        return None;
+    }
+    // The last eighth of a window is too young to be judged.
+    let needed = LEAST * 8 / 7;
+    let shown = u128::from(needed) * 1_000_000_000 / u128::from(window.max(1));
+    let shown = u64::try_from(shown).unwrap_or(u64::MAX);
+    let minutes = counted(needed.div_ceil(SLOW).div_ceil(60), "minute", "minutes");
+    (shown > SLOW).then(|| {
+        format!(
+            "In {} growth of {} or more is found. For {} ({} a day), record at least {minutes}.",
+            view.duration(window),
+            rate(shown, view),
+            rate(SLOW, view),
+            view.bytes(SLOW * 86_400),
+        )
+    })
 }
 
 /// Call sites without a verdict, and the recording that would give one.

@@ -31,6 +31,8 @@ pub struct TextParts {
     pub reclaimable: LeakSum,
     /// The largest call site of those.
     pub most_reclaimable: Option<LeakRow>,
+    /// The largest call site of which one task's objects may grow: no free of them has an event.
+    pub may_grow: Option<LeakRow>,
     /// Slab objects that are still allocated.
     pub slab: LeakSum,
     /// Pages that are still allocated.
@@ -63,6 +65,8 @@ pub struct LeakTable {
 pub struct FamilyPart {
     /// Its call sites, the leader first.
     pub table: LeakTable,
+    /// The call site with most old bytes, where that is another one.
+    pub largest: Option<LeakRow>,
     /// Old bytes of all of them.
     pub bytes: u64,
     /// The same per second, or per 10^9 ticks.
@@ -136,6 +140,11 @@ pub(super) fn text_parts(
             .max_by_key(|row| row.evidence.old_amount)
             .map(|row| maker.row(row)),
         reclaimable: maker.old(reclaimable.iter().copied()),
+        may_grow: slab
+            .iter()
+            .filter(|row| row.may_grow())
+            .max_by_key(|row| row.evidence.old_amount)
+            .map(|row| maker.row(row)),
         slab: maker.live(slab),
         pages_live: maker.live(pages),
         unjudged: maker.live(unjudged.iter().copied()),
@@ -165,6 +174,7 @@ fn family_parts(
             makers: found.makers.clone(),
             tasks: found.tasks.clone(),
             table: table(maker, &family.rows, shown),
+            largest: largest(family).map(|row| maker.row(row)),
             bytes: family.bytes,
             bytes_per_second: family.per_second,
             holders: holders_of(family)
@@ -174,6 +184,16 @@ fn family_parts(
             has_pinned: family.rows.iter().any(|row| !row.evidence.verdict.is_growth()),
         };
     families.iter().zip(found).zip(shares(&sizes, limit)).enumerate().map(family).collect()
+}
+
+/// The call site with most old bytes, unless it leads.
+fn largest<'r, 'g>(family: &Family<'r>) -> Option<&'r Judged<'g>>
+where
+    'r: 'g,
+{
+    let rows = family.rows.iter().enumerate();
+    let most = rows.max_by_key(|(at, row)| (row.evidence.old_amount, std::cmp::Reverse(*at)))?;
+    (most.0 > 0).then_some(*most.1)
 }
 
 /// Tasks with most objects of the leader, two at most, and their shares of the old bytes of all call sites.

@@ -91,7 +91,7 @@ fn aliases(parts: &TextParts) -> Vec<String> {
 /// Call sites that do not grow, by verdict.
 pub fn others(parts: &TextParts, view: &View) -> Table {
     let title = if parts.families.is_empty() { "" } else { "other call sites" };
-    let mut table = Table::of_rows(title, &parts.others.rows)
+    let table = Table::of_rows(title, &parts.others.rows)
         .of("call site", "call sites", parts.others.total)
         .column(Column::whole("verdict"), |row| verdict(row))
         .column(Column::name("call site"), |row| Cell::from(&row.symbol))
@@ -101,13 +101,16 @@ pub fn others(parts: &TextParts, view: &View) -> Table {
         .column(OVER_TIME.leaves(3), |row| course(row))
         .column(Column::number("old bytes").leaves(8), |row| Cell::Bytes(row.old_bytes))
         .column(growth_column(view).leaves(8), |row| growth(row, view));
-    if parts.others.rows.iter().any(|row| row.verdict == Verdict::ImpliedFrees) {
-        table = table.explain(
-            "verdict",
-            "frees have no event: the kernel may have freed these objects in bulk or by RCU.",
-        );
-    }
+    let table = with_meanings(table, &parts.others.rows);
     with_evidence(with_old(table, |row| row), |row| row, view).into()
+}
+
+/// Explains the verdicts that occur.
+fn with_meanings<R>(mut table: RowTable<R>, rows: &[LeakRow]) -> RowTable<R> {
+    for verdict in Verdict::ALL.into_iter().filter(|verdict| rows.iter().any(|row| row.verdict == *verdict)) {
+        table = table.explain("verdict", format!("{}: {}.", verdict.words(), verdict.meaning()));
+    }
+    table
 }
 
 /// Pages by call site, or by kind.
@@ -126,7 +129,7 @@ pub fn pages(
         .column(growth_column(view).leaves(2), |row| growth(row, view))
         .column(OVER_TIME.leaves(3), |row| course(row))
         .column(Column::number("old bytes").leaves(8), |row| Cell::Bytes(row.old_bytes));
-    with_evidence(table, |row| row, view).into()
+    with_evidence(with_meanings(table, &pages.rows), |row| row, view).into()
 }
 
 fn growth_column(view: &View) -> Column {
@@ -148,7 +151,7 @@ fn verdict(row: &LeakRow) -> Cell {
 
 /// Call site or kind of pages; flags lose their common prefix where the terminal is narrow.
 fn kind(row: &LeakRow, view: &View) -> Cell {
-    if view.look.is_wide() { Cell::from(&row.symbol) } else { Cell::symbol(row.symbol.replace("__GFP_", "")) }
+    if view.look.wide { Cell::from(&row.symbol) } else { Cell::symbol(row.symbol.replace("__GFP_", "")) }
 }
 
 /// The task with most objects.

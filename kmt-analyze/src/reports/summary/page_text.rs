@@ -17,7 +17,7 @@ pub fn table(context: &ReportContext<'_, '_>, pages: &PageSums, view: &View) -> 
         return table;
     }
     for (name, cells) in rows(context, pages) {
-        if view.look.is_wide() || !cells.iter().all(Cell::is_nothing) {
+        if view.look.wide || !cells.iter().all(Cell::is_nothing) {
             table.row(std::iter::once(Cell::text(name)).chain(cells));
         }
     }

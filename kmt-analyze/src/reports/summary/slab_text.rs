@@ -24,7 +24,7 @@ pub fn table(slab: &BothTotals, is_bounded: bool, view: &View) -> Table {
     }
     all.extend(others(slab));
     for (name, cells) in all {
-        if view.look.is_wide() || is_shown(name, &cells) {
+        if view.look.wide || is_shown(name, &cells) {
             table.row(std::iter::once(Cell::text(name)).chain(cells));
         }
     }

@@ -17,8 +17,12 @@ pub fn screen(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) 
     let (shown_ranges, is_bounded) = (shown::ranges(context), shown::is_bounded(context));
     let pages = rows.pages.as_ref().map(|pages| &pages.sums);
     let mut screen = Screen::default();
-    screen.answer.extend(rows.slab.as_ref().map(|slab| objects(context, slab, view)));
-    screen.answer.extend(bound(rows, shown_ranges.as_deref(), is_bounded, view));
+    screen.answer.extend(rows.slab.as_ref().map(|slab| {
+        // Without a loss an upper bound is the figure that counts.
+        let most = shown_ranges.is_none().then(|| at_most(slab, is_bounded)).flatten();
+        objects(context, slab, most, view)
+    }));
+    screen.answer.extend(bound(shown_ranges.as_deref(), view));
     screen.answer.extend(pages.map(|sums| self::pages(sums, view)));
     screen.answer.extend(missing(rows).map(str::to_owned));
     if let Some(slab) = &rows.slab {
@@ -49,7 +53,7 @@ fn missing(rows: &SummaryRows) -> Option<&'static str> {
 }
 
 /// Slab objects in a sentence: allocated, still allocated, and the call site that holds most.
-fn objects(context: &ReportContext<'_, '_>, slab: &BothTotals, view: &View) -> String {
+fn objects(context: &ReportContext<'_, '_>, slab: &BothTotals, most: Option<u64>, view: &View) -> String {
     let totals = &slab.totals;
     let objects = |number| counted(number, "object", "objects");
     let allocated = match (totals.alloc_events, totals.bytes_alloc, totals.free_events) {
@@ -71,32 +75,40 @@ fn objects(context: &ReportContext<'_, '_>, slab: &BothTotals, view: &View) -> S
             let largest = largest.map_or(String::new(), |(name, part)| {
                 format!(", {} of it by {}", share(part, bytes), function_of(&name))
             });
-            format!(", {} still allocated ({}{largest})", count(live), view.bytes(bytes))
+            match most {
+                None => format!(", {} still allocated ({}{largest})", count(live), view.bytes(bytes)),
+                Some(most) => format!(
+                    ", {} without a free event ({}{largest}); at most {} are live, since some frees have no event",
+                    count(live),
+                    view.bytes(bytes),
+                    view.bytes(most)
+                ),
+            }
         }
         _ => "; live objects are unknown".to_owned(),
     };
     format!("Slab: {allocated}{live}.")
 }
 
-/// Bounds of live slab bytes, where events were lost or frees have no event.
-fn bound(rows: &SummaryRows, ranges: Option<&[ShownRange]>, is_bounded: bool, view: &View) -> Option<String> {
-    let slab = rows.slab.as_ref()?;
-    let range = ranges.into_iter().flatten().find(|range| range.title == shown::LIVE);
-    if let Some(range) = range {
-        let low = view.bytes(range.low);
-        return Some(match range.high {
-            Some(high) => {
-                let high = view.bytes(high);
-                format!("Because events were lost, {low} to {high} of slab objects may be live.")
-            }
-            None => format!(
-                "Because events were lost, at least {low} of slab objects are live, and nothing bounds the rest."
-            ),
-        });
-    }
+/// Upper bound of live slab bytes, where it is below those without a free event.
+fn at_most(slab: &BothTotals, is_bounded: bool) -> Option<u64> {
     let [_, most] = slab.bytes_live_range?;
-    (is_bounded && slab.totals.bytes_live != Some(most))
-        .then(|| format!("At most {} of slab objects are live: some frees have no event.", view.bytes(most)))
+    (is_bounded && slab.totals.bytes_live.is_some_and(|live| most < live)).then_some(most)
+}
+
+/// Bounds of live slab bytes, where events were lost.
+fn bound(ranges: Option<&[ShownRange]>, view: &View) -> Option<String> {
+    let range = ranges?.iter().find(|range| range.title == shown::LIVE)?;
+    let low = view.bytes(range.low);
+    Some(match range.high {
+        Some(high) => {
+            let high = view.bytes(high);
+            format!("Because events were lost, {low} to {high} of slab objects may be live.")
+        }
+        None => format!(
+            "Because events were lost, at least {low} of slab objects are live, and nothing bounds the rest."
+        ),
+    })
 }
 
 /// Pages in a sentence.

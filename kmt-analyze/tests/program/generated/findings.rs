@@ -59,7 +59,7 @@ fn what_short_lived_children_make_is_one_finding_with_their_parent() {
     assert_eq!(at(makers, "/name"), CHILD);
     assert_eq!(at(makers, "/parent"), &format!("{WORKER}-{WORKER_PID}"));
     let all =
-        format!("short-lived tasks named {CHILD}, children of {WORKER}-{WORKER_PID}, at {}.", NAMESPACE.0);
+        format!("short-lived tasks named {CHILD}, children of {WORKER}-{WORKER_PID}, at {}", NAMESPACE.0);
     assert!(said.contains(&all), "{said}");
 }
 

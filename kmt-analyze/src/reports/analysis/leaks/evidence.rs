@@ -79,6 +79,14 @@ impl Evidence {
         Self { window_needed: window_needed(age), ..Self::of_part(survival, step, part) }
     }
 
+    /// True for old objects from three quarters of the steps, about as many early as late.
+    pub fn has_steady_pace(&self) -> bool {
+        let (first, second) = self.halves;
+        self.steps.0 * 4 >= self.steps.1 * 3
+            && second.saturating_mul(2) >= first
+            && first.saturating_mul(2) >= second
+    }
+
     /// The same, of a part of its survivors.
     pub fn of_part(survival: &SurvivorSums, step: u64, part: Part) -> Self {
         let (survivors, amount) = (survival.survivors.sum(), survival.survivor_amount.sum());

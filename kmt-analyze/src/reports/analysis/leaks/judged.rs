@@ -2,11 +2,18 @@
 
 use std::borrow::Cow;
 
+use kmt_common::unseen_frees::is_freed_in_bulk;
+
 use super::caches::CacheShare;
 use super::evidence::{Evidence, SURVIVORS_MIN};
+use super::kernel_names::FREED_BY_RCU;
 use super::stacks::RowStack;
+use super::verdict::Verdict;
 use crate::collect::growth::SurvivorSums;
 use crate::stream::Api;
+
+/// Share of the old objects from which they are of one task, in percent.
+const ONE_TASK_PERCENT: u64 = 90;
 
 /// A call site, or a kind of pages, with the verdict on its live memory.
 pub struct Judged<'r> {
@@ -39,6 +46,20 @@ impl Judged<'_> {
     /// Function of the call site.
     pub fn function(&self) -> &str {
         function(&self.name)
+    }
+
+    /// True where one task's objects grow at a steady pace, and no free of them has an event: they may be freed already.
+    pub fn may_grow(&self) -> bool {
+        let (evidence, old) = (&self.evidence, self.evidence.old);
+        let most = self.growing.tasks().map(|(_, steps)| steps.sum()).max().unwrap_or(0);
+        let is_bulk = self.caches.first().is_some_and(|share| is_freed_in_bulk(&share.cache));
+        evidence.verdict == Verdict::ImpliedFrees
+            && old >= SURVIVORS_MIN
+            && evidence.freed.0 == 0
+            && evidence.has_steady_pace()
+            && most.saturating_mul(100) >= old.saturating_mul(ONE_TASK_PERCENT)
+            && !is_bulk
+            && !FREED_BY_RCU.contains(&self.function())
     }
 
     /// True for the kernel's structure of a task.

@@ -41,6 +41,24 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// All of them, in the order of the help.
+    pub const ALL: [Self; 14] = [
+        Self::Grows,
+        Self::Batches,
+        Self::Reclaimable,
+        Self::WithReclaimable,
+        Self::WithTasks,
+        Self::WithSlabs,
+        Self::Warming,
+        Self::Burst,
+        Self::Lazy,
+        Self::ImpliedFrees,
+        Self::TooShort,
+        Self::Uncertain,
+        Self::Young,
+        Self::Few,
+    ];
+
     /// True for steady growth.
     pub fn is_growth(self) -> bool {
         matches!(self, Self::Grows | Self::Batches)
@@ -64,5 +82,31 @@ impl Verdict {
             Self::Young => "recent",
             Self::Few => "few objects",
         }
+    }
+
+    /// Its meaning, in one line.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Grows => "old objects from half of the window or more, no fewer late than early",
+            Self::Batches => "the same, in batches of like size",
+            Self::Reclaimable => "a cache that the kernel shrinks when memory is short",
+            Self::WithReclaimable => "one object for each object of a reclaimable cache",
+            Self::WithTasks => "objects of tasks that started in the window and still run",
+            Self::WithSlabs => "memory that the allocator needs for each slab or object",
+            Self::Warming => "many early, hardly any later: a cache or a pool that filled",
+            Self::Burst => "allocated in a few bursts by something that started and still runs",
+            Self::Lazy => "the kernel frees these late and all at once",
+            Self::ImpliedFrees => "freed in bulk or by RCU, maybe already: not judged",
+            Self::TooShort => "these live about as long as the recording: record longer",
+            Self::Uncertain => "events were lost while most of these lived",
+            Self::Young => "recent objects alone: ordinary turnover",
+            Self::Few => "fewer than 16 live objects",
+        }
+    }
+
+    /// All of them with their meanings, for the help.
+    pub fn list() -> String {
+        let line = |verdict: Self| format!("\n  {:<27}  {}", verdict.words(), verdict.meaning());
+        format!("Verdicts:{}", Self::ALL.map(line).concat())
     }
 }

@@ -1,0 +1,105 @@
+//! Function, task and cache that allocated most slab memory, and those that hold most, of any trace.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::collect::tasks::TaskSums;
+use crate::ledger::totals::Totals;
+use crate::pass::caches::{by_cache, name_of};
+use crate::render::words::share;
+use crate::reports::common::{ReportContext, View};
+use crate::reports::summary::SummaryRows;
+
+/// Slab memory that was allocated, or is still allocated, and those with most of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TopRow {
+    /// All of it.
+    pub bytes: u64,
+    /// Function with most of it.
+    pub function: Option<TopPart>,
+    /// Task with most of it.
+    pub task: Option<TopPart>,
+    /// Cache or size class with most of it.
+    pub cache: Option<TopPart>,
+}
+
+/// Part of one function, task or cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TopPart {
+    /// Its name.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+/// Bytes that were allocated, or are live.
+type Amount = fn(&Totals) -> u64;
+
+/// Who allocated most; `None`: nothing was allocated, or not recorded.
+pub fn allocated(context: &ReportContext<'_, '_>, tasks: &TaskSums, summary: &SummaryRows) -> Option<TopRow> {
+    let bytes = summary.slab.as_ref()?.totals.bytes_alloc;
+    bytes.filter(|&bytes| bytes > 0).map(|bytes| row(context, tasks, bytes, |totals| totals.bytes_alloc))
+}
+
+/// Who holds most; `None`: nothing is live, or frees were not recorded.
+pub fn live(context: &ReportContext<'_, '_>, tasks: &TaskSums, summary: &SummaryRows) -> Option<TopRow> {
+    let bytes = summary.slab.as_ref()?.totals.bytes_live;
+    bytes.filter(|&bytes| bytes > 0).map(|bytes| row(context, tasks, bytes, |totals| totals.bytes_live))
+}
+
+fn row(context: &ReportContext<'_, '_>, tasks: &TaskSums, bytes: u64, of: Amount) -> TopRow {
+    let (analysis, labels) = (context.analysis, context.labels());
+    let mut addresses: BTreeMap<u64, u64> = BTreeMap::new();
+    for (site, parts) in analysis.interner.sites.items().iter().zip(&analysis.balance.sites) {
+        let bytes = parts.iter().map(|(_, totals)| of(totals)).fold(0, u64::saturating_add);
+        add(&mut addresses, site.call_site, bytes);
+    }
+    let mut functions: BTreeMap<String, u64> = BTreeMap::new();
+    for (address, bytes) in addresses {
+        add(&mut functions, labels.caller_function(address), bytes);
+    }
+    let mut pids: BTreeMap<i32, u64> = BTreeMap::new();
+    for (number, sums) in (0u32..).zip(&tasks.origins) {
+        let pid = analysis.interner.origins.get(number).map_or(0, |origin| origin.pid);
+        add(&mut pids, pid, of(&sums.slab));
+    }
+    let mut caches: BTreeMap<String, u64> = BTreeMap::new();
+    for cache in by_cache(analysis) {
+        add(&mut caches, name_of(&cache.key, analysis), of(&cache.totals));
+    }
+    let named = |(name, bytes)| TopPart { name, bytes };
+    TopRow {
+        bytes,
+        function: largest(functions).map(named),
+        task: largest(pids).map(|(pid, bytes)| named((labels.task(pid), bytes))),
+        cache: largest(caches).map(named),
+    }
+}
+
+fn add<K: Ord>(sums: &mut BTreeMap<K, u64>, key: K, bytes: u64) {
+    let sum = sums.entry(key).or_default();
+    *sum = sum.saturating_add(bytes);
+}
+
+/// The largest; of equal ones the first.
+fn largest<K: Ord + Clone>(sums: BTreeMap<K, u64>) -> Option<(K, u64)> {
+    let used = sums.into_iter().filter(|(_, bytes)| *bytes > 0);
+    used.max_by_key(|(key, bytes)| (*bytes, Reverse(key.clone())))
+}
+
+impl TopRow {
+    /// `23.0 KiB of slab memory is still allocated: 34 % by vm_area_dup, 100 % by bash-23385, 34 % in vm_area_struct.`
+    pub fn sentence(&self, is: &str, view: &View) -> String {
+        let part = |word: &str, part: &Option<TopPart>| {
+            part.as_ref().map(|part| format!("{} {word} {}", share(part.bytes, self.bytes), part.name))
+        };
+        let parts = [part("by", &self.function), part("by", &self.task), part("in", &self.cache)];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let least = if view.is_lossy { "At least " } else { "" };
+        format!("{least}{} of slab memory {is}: {}.", view.bytes(self.bytes), parts.join(", "))
+    }
+}

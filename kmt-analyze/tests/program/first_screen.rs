@@ -1,0 +1,131 @@
+//! The first screen names who allocates, who holds memory and what pages grew, of any file, and the commands that fit it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::files::{Scratch, at, data, json, run, run_beside, stderr, stdout};
+
+fn capture(scratch: &Scratch, name: &str) -> PathBuf {
+    scratch.convert(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name))
+}
+
+#[test]
+fn the_first_screen_names_allocator_holder_and_growth() {
+    let scratch = Scratch::new();
+    let file = capture(&scratch, "x86_64-6.18-stacks");
+    let screen = stdout(&run_beside(&["--wide"], &file));
+    for words in [
+        " of slab memory was allocated: ",
+        " by bash-23385, ",
+        " of slab memory is still allocated: ",
+        "Pages grew by 92.0 KiB: ",
+        "  kmt-analyze callgraph trace.kmt ",
+        "  kmt-analyze callers --sort live trace.kmt ",
+    ] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    assert!(!screen.contains("latency"), "{screen}");
+    let (found, totals) = (json(&["findings", "--json"], &file), json(&["summary", "--json"], &file));
+    assert_eq!(at(&found, "/allocated/bytes"), at(&totals, "/slab/bytes_alloc"));
+    assert_eq!(at(&found, "/still_allocated/bytes"), at(&totals, "/slab/bytes_live"));
+    let uses = at(&found, "/page_growth/uses").as_array().unwrap();
+    let sum: u64 = uses.iter().map(|row| row["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(Some(sum), at(&totals, "/pages/bytes_live").as_u64());
+}
+
+/// The largest of each kind, as the reports by function, task and cache have them.
+#[test]
+fn the_largest_are_those_of_the_reports() {
+    let scratch = Scratch::new();
+    let other = Scratch::new();
+    for file in [capture(&scratch, "x86_64-6.1-reclaim"), other.convert(&data("x86_64-6.12"))] {
+        let found = json(&["findings", "--json"], &file);
+        for (key, pointer) in [("bytes_alloc", "/allocated"), ("bytes_live", "/still_allocated")] {
+            let most = |report: &str, list: &str, sum: fn(&Value) -> &Value| {
+                let document = json(&[report, "--json"], &file);
+                let rows = at(&document, &format!("/{list}")).as_array().unwrap().clone();
+                rows.iter().map(|row| sum(row)[key].as_u64().unwrap_or(0)).max().unwrap()
+            };
+            let of = |part: &str| at(&found, &format!("{pointer}/{part}/bytes")).as_u64().unwrap();
+            assert_eq!(of("task"), most("tasks", "tasks", |row| &row["slab"]), "{key}");
+            assert_eq!(of("cache"), most("caches", "caches", |row| row), "{key}");
+        }
+    }
+}
+
+#[test]
+fn commands_of_the_first_screen_fit_the_file() {
+    let scratch = Scratch::new();
+    let screen = stdout(&run(&[], &capture(&scratch, "x86_64-6.1-reclaim")));
+    assert!(screen.contains("  kmt-analyze latency ") && !screen.contains("callgraph"), "{screen}");
+    assert!(screen.contains("Pages shrank by "), "{screen}");
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors");
+    let lossy = stdout(&run(&[], &vectors.join("losses-le64.kmt")));
+    assert!(lossy.starts_with("At least 40 B of slab memory was allocated: "), "{lossy}");
+    let empty = stdout(&run(&[], &vectors.join("empty-le64.kmt")));
+    assert!(!empty.contains("slab memory was allocated") && empty.contains("kmt-analyze all "), "{empty}");
+}
+
+#[test]
+fn piped_output_is_not_cut() {
+    let scratch = Scratch::new();
+    let file = capture(&scratch, "x86_64-6.18-stacks");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kmt-analyze"));
+    let output = command.args(["callers", "-l", "0"]).arg(&file).env_remove("COLUMNS").output().unwrap();
+    let text = stdout(&output);
+    assert!(!text.contains('…') && !text.contains("(--wide)"), "{text}");
+    let rows = json(&["callers", "--json"], &file)["callers"].as_array().unwrap().len();
+    let table = text.split("\n\n").find(|part| part.starts_with("call site")).unwrap();
+    assert_eq!(table.lines().count(), rows + 1, "{table}");
+}
+
+#[test]
+fn an_empty_command_line_gets_a_short_help() {
+    let output = Command::new(env!("CARGO_BIN_EXE_kmt-analyze")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(output.stdout.is_empty() && said.lines().count() <= 10 && said.contains("--help"), "{said}");
+}
+
+/// Files that are written are named with their size and a use; standard output is not.
+#[test]
+fn what_was_written_is_reported() {
+    let scratch = Scratch::new();
+    let file = capture(&scratch, "x86_64-6.18-stacks");
+    for (args, name, used) in [
+        (&["report", "-o"][..], "a.html", "open it in a browser"),
+        (&["chart", "timeline", "-o"], "a.svg", "open it in a browser"),
+        (&["export", "perfetto", "-o"], "a.json", "ui.perfetto.dev"),
+        (&["export", "folded", "-o"], "a.folded", "flamegraph.pl "),
+        (&["export", "csv", "--of", "callers", "-o"], "a.csv", "a row a line"),
+    ] {
+        let path = scratch.0.join(name).display().to_string();
+        let output = run(&[args, &[path.as_str()]].concat(), &file);
+        let said = stderr(&output);
+        let last = said.lines().last().unwrap_or_default();
+        assert!(last.starts_with(&format!("{path}: ")) && last.contains(used), "{args:?}: {said}");
+    }
+    let output = run(&["export", "csv", "-o", "-"], &file);
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn runs_of_different_length_are_compared_by_rate() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let windows = ["--time", "+0..+0.004", "--against", "+0.004..+0.018"];
+    let screen =
+        |more: &[&str]| stdout(&run(&[&["diff", "--wide", "--all"][..], &windows, more].concat(), &file));
+    let (auto, rates, totals) = (screen(&[]), screen(&["--per-second"]), screen(&["--totals"]));
+    assert!(auto.contains("rates are compared (--totals compares totals)"), "{auto}");
+    let tables = |text: &str| {
+        text.split("\n\n").filter(|part| part.contains("noise  ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(tables(&auto), tables(&rates));
+    assert!(auto.contains("allocated bytes, per second") && !totals.contains("per second"), "{totals}");
+    assert!(!screen(&["--fail-over", "1G"]).contains("allocated bytes, per second"));
+    let like = ["diff", "--all", "--time", "+0..+0.009", "--against", "+0.009..+0.018"];
+    assert!(!stdout(&run(&like, &file)).contains("per second"));
+}

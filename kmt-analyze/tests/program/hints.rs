@@ -1,0 +1,84 @@
+//! Commands on screens and in messages are run as they are printed: nothing is filled in, and each one succeeds.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::screens::{captures, command_lines};
+use crate::support::files::{Scratch, run_beside, stderr, stdout};
+
+/// Commands of a text: on lines of their own, where a backslash continues a line, and between backquotes.
+fn commands(text: &str) -> Vec<String> {
+    const NAME: &str = "kmt-analyze ";
+    let whole = text.replace(" \\\n", " ");
+    let line = |line: &str| {
+        let at = line.find(NAME)?;
+        let is_alone = line[..at].trim().is_empty() || line[..at].ends_with("  ");
+        is_alone.then(|| line[at..].split("  # ").next().unwrap_or_default().trim().to_owned())
+    };
+    let mut found: Vec<String> = whole.lines().filter_map(line).collect();
+    let quoted = text.split('`').skip(1).step_by(2).filter(|part| part.starts_with(NAME));
+    found.extend(quoted.map(|part| part.replace('\n', " ")));
+    found
+}
+
+/// Runs a command line in a shell that finds the program.
+fn run_in_shell(line: &str, folder: &Path) -> std::process::Output {
+    let program = Path::new(env!("CARGO_BIN_EXE_kmt-analyze")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    Command::new("sh").args(["-c", line]).current_dir(folder).env("PATH", path).output().unwrap()
+}
+
+#[test]
+fn every_hint_runs_as_it_is_printed() {
+    let mut seen = std::collections::BTreeSet::new();
+    for (name, capture) in &captures()[..3] {
+        let scratch = Scratch::new();
+        // A shell would split this name.
+        let file = scratch.0.join("it's a trace.kmt");
+        std::fs::copy(capture, &file).unwrap();
+        for args in command_lines() {
+            let output = run_beside(&args, &file);
+            for command in commands(&(stdout(&output) + &stderr(&output))) {
+                assert!(!command.ends_with("FILE"), "{name} {args:?}: {command}");
+                if !seen.insert((name, command.clone())) {
+                    continue;
+                }
+                let done = run_in_shell(&command, &scratch.0);
+                assert_eq!(done.status.code(), Some(0), "{name} {args:?}: {command}: {}", stderr(&done));
+            }
+        }
+    }
+    assert!(seen.len() > 60, "{seen:#?}");
+}
+
+#[test]
+fn hints_of_a_comparison_run_as_they_are_printed() {
+    let scratch = Scratch::new();
+    let (one, two) = (scratch.0.join("a b.kmt"), scratch.0.join("-c.kmt"));
+    for file in [&one, &two] {
+        std::fs::copy(&captures()[2].1, file).unwrap();
+    }
+    for line in [
+        "kmt-analyze diff 'a b.kmt' ./-c.kmt",
+        "kmt-analyze diff --time +0..+0.1 --against +0.1..+0.2 'a b.kmt'",
+        "kmt-analyze diff 'a b.kmt' --repeat-before ./-c.kmt ./-c.kmt",
+    ] {
+        let output = run_in_shell(line, &scratch.0);
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", stderr(&output));
+        let found = commands(&stdout(&output));
+        assert!(found.len() >= 2, "{line}: {}", stdout(&output));
+        for command in found {
+            let done = run_in_shell(&command, &scratch.0);
+            assert_eq!(done.status.code(), Some(0), "{line}: {command}: {}", stderr(&done));
+        }
+    }
+}
+
+#[test]
+fn commands_are_found_in_texts() {
+    let text = "It grows.  kmt-analyze leaks 'a b'\nSee kmt-analyze.\n\n  kmt-analyze x \\\n      c.kmt  # why\nhint: `kmt-analyze y\nd.kmt` does\n";
+    assert_eq!(
+        commands(text),
+        ["kmt-analyze leaks 'a b'", "kmt-analyze x       c.kmt", "kmt-analyze y d.kmt"]
+    );
+}
