@@ -27,7 +27,51 @@
 //! # Ok::<(), kmt_format::Error>(())
 //! ```
 //!
-//! Meanings and roles are open sets: a class or field that has none is still there, with its names.
+//! Meanings are constants of [`Meaning`](schema::Meaning):
+//!
+//! | constant | events |
+//! |---|---|
+//! | [`KMALLOC`](schema::Meaning::KMALLOC) | kmalloc, kmalloc_node |
+//! | [`KFREE`](schema::Meaning::KFREE) | kfree |
+//! | [`CACHE_ALLOC`](schema::Meaning::CACHE_ALLOC) | kmem_cache_alloc, kmem_cache_alloc_node |
+//! | [`CACHE_FREE`](schema::Meaning::CACHE_FREE) | kmem_cache_free |
+//! | [`PAGE_ALLOC`](schema::Meaning::PAGE_ALLOC) | mm_page_alloc |
+//! | [`PAGE_FREE`](schema::Meaning::PAGE_FREE) | mm_page_free |
+//! | [`PAGE_FREE_BATCHED`](schema::Meaning::PAGE_FREE_BATCHED) | mm_page_free_batched, which comes beside mm_page_free: not another free |
+//! | [`RSS_STAT`](schema::Meaning::RSS_STAT) | rss_stat |
+//! | [`KERNEL_STACK`](schema::Meaning::KERNEL_STACK) | kernel_stack: the call chain of another event |
+//! | [`FREE_RCU`](schema::Meaning::FREE_RCU) | kvfree_call_rcu, a probe on that function |
+//! | [`OTHER`](schema::Meaning::OTHER) | all others, by `event.class().name` |
+//!
+//! Roles are constants of [`Role`](schema::Role):
+//!
+//! | constant | field |
+//! |---|---|
+//! | [`PTR`](schema::Role::PTR) | address of the slab object; 0 if the allocation failed |
+//! | [`CALL_SITE`](schema::Role::CALL_SITE) | return address of the caller |
+//! | [`BYTES_REQ`](schema::Role::BYTES_REQ) | bytes requested |
+//! | [`BYTES_ALLOC`](schema::Role::BYTES_ALLOC) | bytes handed out |
+//! | [`GFP_FLAGS`](schema::Role::GFP_FLAGS) | allocation flags of the traced kernel |
+//! | [`NODE`](schema::Role::NODE) | NUMA node requested |
+//! | [`CACHE_NAME`](schema::Role::CACHE_NAME) | name of the cache |
+//! | [`ACCOUNTED`](schema::Role::ACCOUNTED) | memory-cgroup accounting was requested |
+//! | [`PFN`](schema::Role::PFN) | page frame number |
+//! | [`ORDER`](schema::Role::ORDER) | log2 of the number of pages |
+//! | [`MIGRATETYPE`](schema::Role::MIGRATETYPE) | migrate type requested |
+//! | [`RSS_SIZE`](schema::Role::RSS_SIZE) | size, of rss_stat |
+//! | [`STACK`](schema::Role::STACK) | return addresses, innermost first |
+//! | [`STACK_DEPTH`](schema::Role::STACK_DEPTH) | number of return addresses |
+//! | [`ENTRY_TIME`](schema::Role::ENTRY_TIME) | time when a traced function was entered |
+//! | [`RETURN_TIME`](schema::Role::RETURN_TIME) | time when it returned |
+//! | [`RCU_HEAD`](schema::Role::RCU_HEAD) | address of the `rcu_head` passed to kvfree_call_rcu |
+//! | [`RCU_OBJECT`](schema::Role::RCU_OBJECT) | address of its object, or the offset of the `rcu_head` in it |
+//! | [`EVENT_ID`](schema::Role::EVENT_ID) | common_type |
+//! | [`FLAGS`](schema::Role::FLAGS) | common_flags |
+//! | [`PREEMPT_COUNT`](schema::Role::PREEMPT_COUNT) | common_preempt_count |
+//! | [`PID`](schema::Role::PID) | common_pid: the thread that was running |
+//! | [`NONE`](schema::Role::NONE) | all others, by name |
+//!
+//! Both are open sets: later versions may add to them, and a class or field that has none is still there, with its names.
 //!
 //! # Who and where
 //!

@@ -1,7 +1,11 @@
 //! Meanings of classes and fields: the stable part of a format whose names and layouts change with every kernel.
 
+use core::fmt;
+
 /// Meaning of an event class. Open: unknown values are legal and mean "other".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+///
+/// `{:?}` prints the name of the constant, and the number of a meaning that has none: `KMALLOC`, `Meaning(77)`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Meaning(pub u16);
 
 impl Meaning {
@@ -58,7 +62,9 @@ impl Meaning {
 }
 
 /// Meaning of a field. Open: unknown values are legal and mean "none".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+///
+/// `{:?}` prints the name of the constant, and the number of a role that has none: `BYTES_REQ`, `Role(77)`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Role(pub u16);
 
 impl Role {
@@ -151,5 +157,67 @@ impl Role {
     /// True if the field moves with nearly every event, so that it belongs into the value word.
     pub(crate) fn is_moving(self) -> bool {
         matches!(self, Self::PTR | Self::PFN | Self::RSS_SIZE | Self::RCU_OBJECT)
+    }
+}
+
+/// Names of the constants of [`Meaning`], by number.
+const MEANINGS: [&str; 11] = [
+    "OTHER",
+    "KMALLOC",
+    "KFREE",
+    "CACHE_ALLOC",
+    "CACHE_FREE",
+    "PAGE_ALLOC",
+    "PAGE_FREE",
+    "PAGE_FREE_BATCHED",
+    "RSS_STAT",
+    "KERNEL_STACK",
+    "FREE_RCU",
+];
+
+/// Names of the constants of [`Role`], by number.
+const ROLES: [&str; 23] = [
+    "NONE",
+    "EVENT_ID",
+    "FLAGS",
+    "PREEMPT_COUNT",
+    "PID",
+    "PTR",
+    "CALL_SITE",
+    "BYTES_REQ",
+    "BYTES_ALLOC",
+    "GFP_FLAGS",
+    "NODE",
+    "CACHE_NAME",
+    "ACCOUNTED",
+    "PFN",
+    "ORDER",
+    "MIGRATETYPE",
+    "RSS_SIZE",
+    "STACK",
+    "STACK_DEPTH",
+    "ENTRY_TIME",
+    "RETURN_TIME",
+    "RCU_HEAD",
+    "RCU_OBJECT",
+];
+
+impl fmt::Debug for Meaning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        debug(f, "Meaning", &MEANINGS, self.0)
+    }
+}
+
+impl fmt::Debug for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        debug(f, "Role", &ROLES, self.0)
+    }
+}
+
+/// The name of that number, or the type with the number.
+fn debug(f: &mut fmt::Formatter<'_>, kind: &str, names: &[&str], number: u16) -> fmt::Result {
+    match names.get(usize::from(number)) {
+        Some(name) => f.write_str(name),
+        None => write!(f, "{kind}({number})"),
     }
 }

@@ -401,3 +401,40 @@ fn a_trace_is_identified_without_being_asked_to() {
     assert!(uuid() != uuid() && uuid()[..4] != uuid()[..4]);
     assert_eq!(options(8).trace_uuid, [1; 16]);
 }
+
+/// Names and numbers of the constants of a type, of its source.
+fn constants(of: &str) -> Vec<(String, u16)> {
+    let source = include_str!("../../src/schema/meaning.rs");
+    let (_, rest) = source.split_once(&format!("\nimpl {of} {{")).unwrap();
+    let (block, _) = rest.split_once("\n}").unwrap();
+    let lines = block.lines().filter_map(|line| line.trim().strip_prefix("pub const "));
+    let constant = |line: &str| {
+        let (name, rest) = line.split_once(": Self = Self(").unwrap();
+        (name.to_owned(), rest.strip_suffix(");").unwrap().parse().unwrap())
+    };
+    lines.map(constant).collect()
+}
+
+#[test]
+fn every_meaning_and_role_prints_its_name() {
+    let (meanings, roles) = (constants("Meaning"), constants("Role"));
+    assert!(meanings.len() >= 11 && roles.len() >= 23);
+    for (name, number) in meanings {
+        assert_eq!(format!("{:?}", Meaning(number)), name);
+    }
+    for (name, number) in roles {
+        assert_eq!((format!("{:?}", Role(number)), Role(number).is_known()), (name, true));
+    }
+    assert_eq!(format!("{:?} {:?}", Meaning(77), Role(77)), "Meaning(77) Role(77)");
+}
+
+#[test]
+fn the_first_page_of_the_documentation_has_every_meaning_and_role() {
+    let page = include_str!("../../src/lib.rs");
+    for of in ["Meaning", "Role"] {
+        for (name, _) in constants(of) {
+            let row = format!("//! | [`{name}`](schema::{of}::{name}) | ");
+            assert!(page.lines().any(|line| line.starts_with(&row)), "no row {row}");
+        }
+    }
+}
