@@ -73,6 +73,9 @@
 //!
 //! Both are open sets: later versions may add to them, and a class or field that has none is still there, with its names.
 //!
+//! Kernels 6.10 and later report one large kmalloc twice: [`DuplicateKmallocs`](read::DuplicateKmallocs) finds the second event,
+//! so that a sum counts each allocation once.
+//!
 //! # Who and where
 //!
 //! ```

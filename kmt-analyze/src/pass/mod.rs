@@ -22,7 +22,7 @@ pub(crate) mod weights;
 use std::collections::HashMap;
 use std::thread;
 
-use kmt_format::kernel::{ClockUnit, KernelVersion};
+use kmt_format::kernel::{KernelVersion, TraceClock};
 use kmt_format::read::{Damage, Trace};
 use kmt_format::schema::Meaning;
 
@@ -268,20 +268,7 @@ fn allocations_tell_caches(trace: &Trace<'_>) -> bool {
 
 /// One millisecond in the clock's unit, and true if assumed: cycle counters have no known rate.
 fn late_bound(trace: &Trace<'_>) -> (u64, bool) {
-    match &trace.metadata().clock {
-        Some(clock) if clock.unit == ClockUnit::Ticks => {
-            let bound = match clock.name.as_str() {
-                "x86-tsc" => 3_000_000,
-                "ppc-tb" => 512_000,
-                // 2^-12 microseconds a tick (z/Architecture Principles of Operation, TOD clock).
-                "s390-tod" => 4_096_000,
-                "uptime" => 1,
-                _ => 1_000,
-            };
-            (bound, clock.name != "s390-tod")
-        }
-        _ => (1_000_000, false),
-    }
+    trace.metadata().clock.as_ref().map_or((1_000_000, false), TraceClock::millisecond)
 }
 
 /// Caches, by most of their frees, of sites whose allocations do not name them.

@@ -14,7 +14,7 @@ mod reader;
 
 #[test]
 fn the_readers_waste_by_call_site_is_that_of_callers() {
-    for name in ["x86_64-6.1", "x86_64-6.12", "s390x-6.1", "armhf-6.1"] {
+    for name in ["x86_64-6.1", "x86_64-6.12", "s390x-6.1", "armhf-6.1", "duplicate-kmallocs.txt"] {
         let scratch = Scratch::new();
         let file = scratch.convert(&data(name));
         let mut by_report: BTreeMap<String, u64> = BTreeMap::new();

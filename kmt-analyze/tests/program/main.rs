@@ -13,6 +13,7 @@ mod commands;
 mod debug_information;
 mod diff_modules;
 mod documents;
+mod duplicates;
 mod early_end;
 mod edit;
 mod ended;

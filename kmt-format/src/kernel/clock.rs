@@ -42,6 +42,24 @@ impl TraceClock {
         Self { name: name.to_owned(), unit, comparable: name != "local" && !name.is_empty() }
     }
 
+    /// One millisecond in the clock's unit, and true if that is assumed: most clocks that count ticks have no fixed rate.
+    ///
+    /// For bounds on how far apart two events can be that belong together, not for conversion to nanoseconds.
+    pub fn millisecond(&self) -> (u64, bool) {
+        if self.unit == ClockUnit::Nanoseconds {
+            return (1_000_000, false);
+        }
+        let ticks = match self.name.as_str() {
+            "x86-tsc" => 3_000_000,
+            "ppc-tb" => 512_000,
+            // 2^-12 microseconds a tick (z/Architecture Principles of Operation, TOD clock).
+            "s390-tod" => 4_096_000,
+            "uptime" => 1,
+            _ => 1_000,
+        };
+        (ticks, self.name != "s390-tod")
+    }
+
     /// Parses `trace_clock`, where the active clock is in brackets; `None` if there is none.
     pub fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.split_once('[')?;
@@ -53,6 +71,14 @@ impl TraceClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_millisecond_is_known_of_nanoseconds_and_of_the_tod_clock() {
+        assert_eq!(TraceClock::named("mono").millisecond(), (1_000_000, false));
+        assert_eq!(TraceClock::named("s390-tod").millisecond(), (4_096_000, false));
+        assert_eq!(TraceClock::named("x86-tsc").millisecond(), (3_000_000, true));
+        assert_eq!(TraceClock::new("", ClockUnit::Ticks).millisecond(), (1_000, true));
+    }
 
     #[test]
     fn finds_the_active_clock() {

@@ -4,6 +4,7 @@ mod body;
 mod builder;
 mod cast;
 mod contents;
+mod duplicates;
 mod early_end;
 mod event;
 mod event_chunk;
@@ -30,6 +31,7 @@ mod walk;
 
 pub use builder::TraceBuilder;
 pub use contents::Stream;
+pub use duplicates::DuplicateKmallocs;
 pub use early_end::EarlyEnd;
 pub use event::{Event, Stack};
 pub use event_chunk::{EventChunk, EventsInfo};

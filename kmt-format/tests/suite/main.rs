@@ -4,6 +4,7 @@ mod api;
 mod budgets;
 mod c_header;
 mod damage;
+mod duplicates;
 mod examples;
 mod fuzz_seeds;
 mod golden;
