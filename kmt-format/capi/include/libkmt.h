@@ -408,6 +408,13 @@ size_t kmt_stack(const struct kmt_events *events,
 uint64_t kmt_stack_of(const struct kmt_events *events);
 
 /**
+ * Of the second event of one large kmalloc, which kernels 6.10 and later report twice: call site of the first event; false for
+ * all other events. The allocation counts once, at the second event: a sum takes it back at this call site.
+ */
+bool kmt_duplicate_call_site(const struct kmt_events *events,
+                             uint64_t *call_site);
+
+/**
  * Of a loss: events lost on the target, as the kernel counted them.
  */
 uint64_t kmt_loss_lost(const struct kmt_events *events);

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kmt_format::print::PrintEnv;
-use kmt_format::read::{ChunkEvents, Event, EventChunk, Merge, Run, StackJoiner, Trace};
-use kmt_format::schema::Meaning;
+use kmt_format::read::{ChunkEvents, DuplicateKmallocs, Event, EventChunk, Merge, Run, StackJoiner, Trace};
+use kmt_format::schema::{Meaning, Role};
 use kmt_format::{Error, ErrorKind, Limits, Result};
 
 use crate::bytes::{Bytes, OpenError};
@@ -157,6 +157,9 @@ pub struct OwnedEvents {
     stack_of: Option<u64>,
     /// `None` where the trace has no stacks.
     joiner: Option<StackJoiner<u64>>,
+    duplicate_call_site: Option<u64>,
+    /// With the call site of each; `None` where the trace has no kmalloc.
+    duplicates: Option<DuplicateKmallocs<Option<u64>>>,
     /// Borrows `owner`: declared before it, and so dropped before it.
     merge: Merge<'static, 'static>,
     owner: Arc<OwnedTrace>,
@@ -169,14 +172,16 @@ impl OwnedEvents {
         // SAFETY: the trace is in an Arc that is kept beside what borrows it and is dropped after it. Nothing
         // has it as `&mut`: the Arc is shared, and `OwnedTrace` hands out shared references alone.
         let trace: &'static Trace<'static> = unsafe { &*core::ptr::from_ref(&owner.trace) };
-        let has_stacks = trace.schema().classes().any(|(_, class)| class.meaning == Meaning::KERNEL_STACK);
+        let has = |meaning| trace.schema().classes().any(|(_, class)| class.meaning == meaning);
         Self {
             event: None,
             run: None,
             loss: None,
             count: 0,
             stack_of: None,
-            joiner: has_stacks.then(StackJoiner::default),
+            joiner: has(Meaning::KERNEL_STACK).then(StackJoiner::default),
+            duplicate_call_site: None,
+            duplicates: has(Meaning::KMALLOC).then(|| DuplicateKmallocs::new(trace)),
             merge: trace.merge(),
             owner,
         }
@@ -189,7 +194,8 @@ impl OwnedEvents {
 
     /// Goes to the next event or gap.
     pub fn advance(&mut self) -> Step {
-        (self.event, self.loss, self.stack_of) = (None, None, None);
+        (self.event, self.loss) = (None, None);
+        (self.stack_of, self.duplicate_call_site) = (None, None);
         loop {
             if let Some(event) = self.run.as_mut().and_then(Iterator::next) {
                 return self.enter(event);
@@ -216,6 +222,9 @@ impl OwnedEvents {
         if let Some(joiner) = &mut self.joiner {
             self.stack_of = joiner.see(&event, self.count);
         }
+        if let Some(duplicates) = &mut self.duplicates {
+            self.duplicate_call_site = duplicates.see(&event, event.uint_with(Role::CALL_SITE)).flatten();
+        }
         self.event = Some(event);
         Step::Event
     }
@@ -240,6 +249,11 @@ impl OwnedEvents {
     pub fn stack_of(&self) -> Option<u64> {
         self.stack_of
     }
+
+    /// Of the second event of one large kmalloc: call site of the first event, at which the allocation does not count.
+    pub fn duplicate_call_site(&self) -> Option<u64> {
+        self.duplicate_call_site
+    }
 }
 
 // SAFETY: all of it is `Send` and `Sync` but the `Rc` in which `merge` keeps each chunk, for iterators that share chunks
@@ -255,6 +269,7 @@ const _: () = {
     may_be_shared::<Trace<'static>>();
     may_be_shared::<EventChunk<'static>>();
     may_be_shared::<StackJoiner<u64>>();
+    may_be_shared::<DuplicateKmallocs<Option<u64>>>();
     may_be_shared::<OwnedTrace>();
 };
 

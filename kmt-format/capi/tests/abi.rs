@@ -7,16 +7,17 @@ use std::path::PathBuf;
 
 use kmt::abi::{
     Item as Step, KMT_ROLE_CALL_SITE, KMT_ROLE_PTR, Kind, Trace as Opened, kmt_bytes, kmt_class,
-    kmt_clock_is_ns, kmt_close, kmt_comm, kmt_cpu, kmt_damage_count, kmt_error_code, kmt_error_text,
-    kmt_event_count, kmt_events_close, kmt_events_open, kmt_field_count, kmt_field_kind, kmt_field_with,
-    kmt_is_big_endian, kmt_is_finished, kmt_long_size, kmt_loss_after, kmt_loss_before, kmt_loss_damaged,
-    kmt_loss_is_minimum, kmt_loss_lost, kmt_meaning, kmt_name, kmt_next, kmt_number, kmt_pid, kmt_signed,
-    kmt_stack_of, kmt_symbol, kmt_system, kmt_time, kmt_unsigned,
+    kmt_clock_is_ns, kmt_close, kmt_comm, kmt_cpu, kmt_damage_count, kmt_duplicate_call_site, kmt_error_code,
+    kmt_error_text, kmt_event_count, kmt_events_close, kmt_events_open, kmt_field_count, kmt_field_kind,
+    kmt_field_with, kmt_is_big_endian, kmt_is_finished, kmt_long_size, kmt_loss_after, kmt_loss_before,
+    kmt_loss_damaged, kmt_loss_is_minimum, kmt_loss_lost, kmt_meaning, kmt_name, kmt_next, kmt_number,
+    kmt_pid, kmt_signed, kmt_stack_of, kmt_symbol, kmt_system, kmt_time, kmt_unsigned,
 };
-use kmt_format::kernel::FieldKind;
+use kmt_format::kernel::{ByteOrder, FieldKind};
 use kmt_format::print::PrintEnv;
-use kmt_format::read::{Item, StackJoiner, Trace};
+use kmt_format::read::{DuplicateKmallocs, Item, StackJoiner, Trace};
 use kmt_format::schema::Role;
+use kmt_format::write::{Writer, WriterOptions};
 
 /// The vectors: sound files and damaged ones.
 fn vectors() -> Vec<(String, Vec<u8>)> {
@@ -111,11 +112,12 @@ fn by_c(file: &[u8]) -> Option<Vec<String>> {
                     kmt_symbol(Some(&symbols), site, symbol.as_mut_ptr(), symbol.len())
                 });
                 let pid = kmt_pid(on);
+                let first = number(|v| kmt_duplicate_call_site(on, v));
                 let comm = kmt_comm(Some(&mut events));
                 let comm = if comm.is_null() { String::new() } else { text(comm) };
                 let symbol = text(symbol.as_ptr());
                 lines.push(format!(
-                    "{head}{fields} {comm}-{pid} {symbol} {site:?} stack {frames} {stack:x?} of {of}"
+                    "{head}{fields} {comm}-{pid} {symbol} {site:?} first {first:?} stack {frames} {stack:x?} of {of}"
                 ));
             }
         }
@@ -130,6 +132,7 @@ fn by_rust(file: &[u8]) -> Option<Vec<String>> {
     let header = trace.header();
     let names = PrintEnv::new(header.order, header.long_size).with_symbols(trace.symbols());
     let (mut lines, mut joiner, mut number) = (Vec::new(), StackJoiner::default(), 0);
+    let mut duplicates = DuplicateKmallocs::new(&trace);
     for item in trace.items() {
         let event = match item {
             Item::Event(event) => event,
@@ -160,13 +163,15 @@ fn by_rust(file: &[u8]) -> Option<Vec<String>> {
         let (fields, of) = (fields.collect::<String>(), joiner.see(&event, number).unwrap_or(0));
         let stack: Vec<u64> = event.stack().into_iter().flat_map(|s| s.addresses()).collect();
         let (frames, pid) = (stack.len(), event.pid());
+        let first = duplicates.see(&event, event.uint_with(Role::CALL_SITE)).flatten();
         let comm = event.comm().map(String::from_utf8_lossy).unwrap_or_default();
         let site = event.uint_with(Role::CALL_SITE).map(|site| names.symbol_with_offset(site));
         let symbol =
             site.as_deref().map(|s| &s[..s.len().min(199)]).map(String::from_utf8_lossy).unwrap_or_default();
         let site = site.as_ref().map(Vec::len);
-        lines
-            .push(format!("{head}{fields} {comm}-{pid} {symbol} {site:?} stack {frames} {stack:x?} of {of}"));
+        lines.push(format!(
+            "{head}{fields} {comm}-{pid} {symbol} {site:?} first {first:?} stack {frames} {stack:x?} of {of}"
+        ));
     }
     Some(lines)
 }
@@ -189,6 +194,44 @@ fn events_of_every_vector_are_those_of_the_library() {
     }
 }
 
+/// A file with a kmalloc of 16 KiB, reported at these call sites.
+fn reported_at(sites: &[u64]) -> Vec<u8> {
+    let format = "name: kmalloc\nID: 11\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:unsigned long call_site;\toffset:8;\tsize:8;\tsigned:0;\n\
+        \tfield:const void * ptr;\toffset:16;\tsize:8;\tsigned:0;\n\
+        \tfield:size_t bytes_req;\toffset:24;\tsize:8;\tsigned:0;\n\
+        \tfield:size_t bytes_alloc;\toffset:32;\tsize:8;\tsigned:0;\n\nprint fmt: \"\"\n";
+    let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8).page_size(4096)).unwrap();
+    writer.add_format("kmem", format).unwrap();
+    for (time, site) in (1_000..).zip(sites) {
+        let mut record = vec![11, 0, 0, 0, 77, 0, 0, 0];
+        let numbers = [*site, 0xffff_8880_0123_4000, 10_000, 16_384];
+        record.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        writer.add_event(0, time, &record).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+#[test]
+fn the_second_event_of_a_large_kmalloc_has_the_call_site_of_the_first() {
+    let file = reported_at(&[0x111, 0x222, 0x333]);
+    let trace = open_memory(&file).unwrap();
+    let mut events = kmt_events_open(Some(&trace)).unwrap();
+    let mut found = Vec::new();
+    while kmt_next(Some(&mut events)) == Step::Event {
+        let first = number(|site| kmt_duplicate_call_site(Some(&events), site));
+        assert_eq!(kmt_duplicate_call_site(Some(&events), None), first.is_some());
+        found.push(first);
+    }
+    assert_eq!(found, [None, Some(0x111), Some(0x222)]);
+    assert!(!kmt_duplicate_call_site(Some(&events), None), "behind the last event");
+    kmt_events_close(Some(events));
+    kmt_close(Some(trace));
+    assert_eq!(by_c(&file), by_rust(&file));
+}
+
 #[test]
 fn null_is_allowed_everywhere() {
     assert!(kmt_events_open(None).is_none());
@@ -198,6 +241,7 @@ fn null_is_allowed_everywhere() {
     assert_eq!((text(kmt_name(None)), text(kmt_system(None))), (String::new(), String::new()));
     assert!(kmt_comm(None).is_null() && kmt_bytes(None, 0, None).is_null());
     assert_eq!((kmt_loss_lost(None), kmt_loss_damaged(None)), (0, 0));
+    assert!(!kmt_duplicate_call_site(None, None));
     assert!(!kmt_loss_is_minimum(None) && !kmt_loss_after(None, None) && !kmt_loss_before(None, None));
     assert_eq!((kmt_field_count(None), kmt_field_with(None, KMT_ROLE_PTR)), (0, -1));
     assert_eq!(kmt_field_kind(None, 0), Kind::None);

@@ -151,6 +151,16 @@ pub extern "C" fn kmt_stack_of(events: Option<&Events>) -> u64 {
     unfailing(0, || events.and_then(|e| e.inner.stack_of()).unwrap_or(0))
 }
 
+/// Of the second event of one large kmalloc, which kernels 6.10 and later report twice: call site of the first event; false for
+/// all other events. The allocation counts once, at the second event: a sum takes it back at this call site.
+#[unsafe(no_mangle)]
+pub extern "C" fn kmt_duplicate_call_site(
+    events: Option<&Events>,
+    call_site: Option<&mut MaybeUninit<u64>>,
+) -> bool {
+    unfailing(false, || put(call_site, events.and_then(|e| e.inner.duplicate_call_site())))
+}
+
 /// Of a loss: events lost on the target, as the kernel counted them.
 #[unsafe(no_mangle)]
 pub extern "C" fn kmt_loss_lost(events: Option<&Events>) -> u64 {
