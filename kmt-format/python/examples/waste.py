@@ -6,10 +6,17 @@ import sys
 import kmt
 
 trace = kmt.open(sys.argv[1])
+events: collections.Counter[tuple[str, int]] = collections.Counter()
 waste: collections.Counter[tuple[str, int]] = collections.Counter()
 for event in trace:
-    if event.meaning in ("kmalloc", "cache_alloc") and event["ptr"]:
+    if event.meaning in ("kmalloc", "cache_alloc"):
         api = event.meaning.removesuffix("_alloc")
-        waste[api, event["call_site"]] += event["bytes_alloc"] - event["bytes_req"]
+        wasted = event["bytes_alloc"] - event["bytes_req"] if event["ptr"] else 0  # 0: it failed
+        events[api, event["call_site"]] += 1
+        waste[api, event["call_site"]] += wasted
+        if event.duplicate_call_site is not None:  # the second event of a large kmalloc: it counts once, here
+            events[api, event.duplicate_call_site] -= 1
+            waste[api, event.duplicate_call_site] -= wasted
 for (api, address), wasted in waste.most_common():
-    print(wasted, api, hex(address), trace.symbol(address), sep="\t")
+    if events[api, address]:
+        print(wasted, api, hex(address), trace.symbol(address), sep="\t")

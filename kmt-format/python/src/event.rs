@@ -37,6 +37,8 @@ pub struct Event {
     cpu: u32,
     #[pyo3(get)]
     stack_of: Option<u64>,
+    #[pyo3(get)]
+    duplicate_call_site: Option<u64>,
     values: Box<[Value]>,
     data: Vec<u8>,
 }
@@ -65,6 +67,7 @@ impl Event {
             time: event.time(),
             cpu: event.cpu(),
             stack_of: events.stack_of(),
+            duplicate_call_site: events.duplicate_call_site(),
             values,
             data,
         })

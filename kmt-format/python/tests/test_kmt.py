@@ -31,15 +31,33 @@ def waste_is_that_of_callers(program, path):
     lines = (line.split("\t") for line in printed.splitlines())
     assert sorted((int(waste), *rest) for waste, *rest in lines) == expected, path
 
-    columns = kmt.open(path).to_arrow()
-    query = """SELECT sum(bytes_alloc - bytes_req)::BIGINT, call_site, call_site_text FROM columns
-        WHERE event IN ('kmem:kmalloc', 'kmem:kmem_cache_alloc', 'kmem:kmalloc_node', 'kmem:kmem_cache_alloc_node')
-        AND ptr <> 0 GROUP BY ALL"""
-    found = sorted((waste, hex(address), text) for waste, address, text in duckdb.sql(query).fetchall())
+    # The same of columns: second events of a large kmalloc take the first ones back.
+    trace = kmt.open(path)
+    columns = trace.to_arrow(fields=["ptr", "call_site", "bytes_req", "bytes_alloc", "duplicate_call_site"])
+    query = """WITH allocations AS (
+            SELECT *, if(ptr <> 0, bytes_alloc - bytes_req, 0)::BIGINT AS wasted FROM columns
+            WHERE event IN ('kmem:kmalloc', 'kmem:kmem_cache_alloc', 'kmem:kmalloc_node', 'kmem:kmem_cache_alloc_node')),
+        rows AS (
+            SELECT call_site AS site, 1 AS events, wasted FROM allocations
+            UNION ALL SELECT duplicate_call_site, -1, -wasted FROM allocations WHERE duplicate_call_site IS NOT NULL)
+        SELECT sum(wasted)::BIGINT, site FROM rows GROUP BY site HAVING sum(events) > 0"""
+    rows = duckdb.sql(query).fetchall()
+    found = sorted((waste, hex(address), trace.symbol(address)) for waste, address in rows)
     by_site = {}
     for waste, _, address, symbol in expected:
         by_site[address, symbol] = by_site.get((address, symbol), 0) + waste
     assert found == sorted((waste, *site) for site, waste in by_site.items()), path
+
+
+def duplicates_are_those_of_summary(program, path):
+    slab = json.loads(analyze(program, "summary", "--json", path))["slab"]
+    events = list(kmt.open(path))
+    seconds = [event for event in events if event.duplicate_call_site is not None]
+    assert len(seconds) == slab["double_reports"], (path, len(seconds))
+    for second in seconds:
+        first = [e for e in events[: second.number - 1] if e.get("ptr") == second["ptr"]][-1]
+        assert first["call_site"] == second.duplicate_call_site and first["bytes_alloc"] == second["bytes_alloc"] > 8192
+    return len(seconds)
 
 
 def events_are_those_of_dump(program, path):
@@ -67,7 +85,8 @@ def tables_hold_what_events_hold(path):
     if not events:
         return
     fields = [name for name in ("bytes_req", "caller", "common_flags", "common_pid") if any(name in e for e in events)]
-    # Common fields have a column only if they are asked for.
+    fields.append("duplicate_call_site")
+    # Common fields and call sites of first events have a column only if they are asked for.
     own = trace.to_arrow(allow_damage=True, batch_rows=1000), lambda event, name: event.fields.get(name)
     named = trace.to_arrow(None, fields, allow_damage=True), lambda event, name: event.get(name)
     for columns, get in (own, named):
@@ -76,7 +95,7 @@ def tables_hold_what_events_hold(path):
         assert len(table) == len(events)
         shared = {name.split(".")[1] for name in table.column_names if "." in name}
         for name in table.column_names:
-            if name in ("stack_of", "number", "time", "cpu", "pid", "comm"):
+            if name in ("stack_of", "duplicate_call_site", "number", "time", "cpu", "pid", "comm"):
                 expected = [getattr(e, name) for e in events]
             elif name == "event":
                 expected = [f"{e.system}:{e.name}" for e in events]
@@ -178,10 +197,13 @@ def errors_say_what_to_do(path):
 
 
 def main(program, *paths):
+    duplicates = 0
     for path in paths:
         waste_is_that_of_callers(program, path)
+        duplicates += duplicates_are_those_of_summary(program, path)
         events_are_those_of_dump(program, path)
         tables_hold_what_events_hold(path)
+    assert duplicates > 5, duplicates
     consumers_read_the_same(paths[0])
     memory_outlives_what_it_is_of(paths[0])
     vectors_are_read(FOLDER / "../../../format-spec/vectors")

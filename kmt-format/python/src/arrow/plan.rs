@@ -22,6 +22,7 @@ pub enum Source {
     Comm,
     Event,
     StackOf,
+    DuplicateCallSite,
     Field(Kind),
     /// Symbol of the address in the column before.
     Symbol,
@@ -30,7 +31,9 @@ pub enum Source {
 impl Source {
     pub fn kind(self) -> Kind {
         match self {
-            Self::Number | Self::Time | Self::StackOf => Kind::Number { width: 8, signed: false },
+            Self::Number | Self::Time | Self::StackOf | Self::DuplicateCallSite => {
+                Kind::Number { width: 8, signed: false }
+            }
             Self::Cpu => Kind::Number { width: 4, signed: false },
             Self::Pid => Kind::Number { width: 4, signed: true },
             Self::Comm | Self::Event | Self::Symbol => Kind::Text,
@@ -75,6 +78,11 @@ const BASE: [(&str, Source); 6] = [
     ("comm", Source::Comm),
 ];
 
+/// A column that a table has only if it is selected among the fields: see [`OwnedEvents::duplicate_call_site`].
+///
+/// [`OwnedEvents::duplicate_call_site`]: kmt::owned::OwnedEvents::duplicate_call_site
+const DUPLICATE: &str = "duplicate_call_site";
+
 impl Plan {
     /// Of the events of those names, or of all that occur, and their fields of those names, or all but the common ones.
     pub fn of(
@@ -93,12 +101,16 @@ impl Plan {
         };
         let classes: Vec<_> = classes.into_iter().filter(|(_, class)| is_wanted(class)).collect();
         check(fields, "field", || {
-            classes.iter().flat_map(|(_, c)| c.fields.iter().map(|f| f.name.clone())).collect()
+            let names = classes.iter().flat_map(|(_, c)| c.fields.iter().map(|f| f.name.clone()));
+            names.chain([DUPLICATE.to_owned()]).collect()
         })?;
         let columns = BASE.map(|(name, source)| (name.to_owned(), source)).to_vec();
         let mut plan = Self { columns, classes: vec![None; trace.schema().class_count()] };
         if classes.iter().any(|(_, class)| class.meaning == Meaning::KERNEL_STACK) {
             plan.columns.push(("stack_of".to_owned(), Source::StackOf));
+        }
+        if fields.is_some_and(|wanted| wanted.iter().any(|name| name == DUPLICATE)) {
+            plan.columns.push((DUPLICATE.to_owned(), Source::DuplicateCallSite));
         }
         let mut places: BTreeMap<String, usize> =
             plan.columns.iter().enumerate().map(|(index, (name, _))| (name.clone(), index)).collect();
@@ -160,8 +172,9 @@ impl Plan {
 
     /// The type of its batches.
     pub fn schema(&self) -> Type {
-        let is_always_there =
-            |s: Source| !matches!(s, Source::Comm | Source::StackOf | Source::Field(_) | Source::Symbol);
+        let is_always_there = |source: Source| {
+            matches!(source, Source::Number | Source::Time | Source::Cpu | Source::Event | Source::Pid)
+        };
         let column = |(name, source): &(String, Source)| Type {
             is_nullable: !is_always_there(*source),
             ..type_of(source.kind(), name)

@@ -70,6 +70,10 @@ impl Stream {
                 Source::StackOf => {
                     self.events.stack_of().into_iter().for_each(|of| column.push_number(row, of))
                 }
+                Source::DuplicateCallSite => {
+                    let site = self.events.duplicate_call_site();
+                    site.into_iter().for_each(|address| column.push_number(row, address))
+                }
                 // These are the last ones.
                 Source::Field(_) | Source::Symbol => break,
             }
