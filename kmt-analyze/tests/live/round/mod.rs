@@ -56,8 +56,9 @@ impl Results {
                 Ok(read) if read == plain => {}
                 Ok(read) => {
                     let at = read.rows.iter().zip(&plain.rows).find(|(a, b)| a != b);
+                    let names: Vec<_> = read.names.symmetric_difference(&plain.names).take(8).collect();
                     let what = format!(
-                        "{} events of {}, {} losses: {at:?}",
+                        "{} events of {}, {} losses, names {names:?}: {at:?}",
                         read.rows.len(),
                         plain.rows.len(),
                         read.losses
