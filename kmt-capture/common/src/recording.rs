@@ -26,7 +26,7 @@ pub fn recording(bytes: &[u8]) -> Option<&'static str> {
 
 /// The command that converts an input.
 pub fn convert_command(input: &Path) -> String {
-    let mut output = if input == Path::new("-") { "FILE.kmt".into() } else { input.with_extension("kmt") };
+    let mut output = if input == Path::new("-") { "trace.kmt".into() } else { input.with_extension("kmt") };
     if output == input {
         output = input.with_extension("converted.kmt");
     }
@@ -75,7 +75,7 @@ mod tests {
         for (input, command) in [
             ("a b/trace.dat", "kmt-capture convert 'a b/trace.dat' -o 'a b/trace.kmt'"),
             ("-x.dat", "kmt-capture convert ./-x.dat -o ./-x.kmt"),
-            ("-", "kmt-capture convert - -o FILE.kmt"),
+            ("-", "kmt-capture convert - -o trace.kmt"),
             ("x.kmt", "kmt-capture convert x.kmt -o x.converted.kmt"),
         ] {
             assert_eq!(convert_command(Path::new(input)), command);

@@ -42,7 +42,7 @@ fn one_time_of_two_sources() {
     let converted = converted(&trace, &[]);
     assert_eq!(converted.lines.len(), 50_000, "{}", converted.stderr);
     assert!(
-        converted.stderr.contains("50000 events recorded by several data sources"),
+        converted.stderr.contains("50,000 events recorded by several data sources"),
         "{}",
         converted.stderr
     );

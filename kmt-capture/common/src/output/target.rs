@@ -154,8 +154,11 @@ pub(super) fn already_there(path: &Path) -> Failure {
 }
 
 fn cut_off(part: &Path) -> Failure {
+    // Without .part and .kmt.
+    let whole = part.with_extension("").with_extension("whole.kmt");
     Failure::new(format!("{} is the file of an interrupted recording", part.display())).hint(format!(
-        "`kmt-capture convert {} -o FILE.kmt` saves its events; --force overwrites it",
-        shell::path(part)
+        "`kmt-capture convert {} -o {}` saves its events; --force overwrites it",
+        shell::path(part),
+        shell::path(&whole)
     ))
 }
