@@ -9,6 +9,7 @@ use crate::collect::tasks::TaskSums;
 use crate::ledger::totals::Totals;
 use crate::pass::caches::{by_cache, name_of};
 use crate::render::words::share;
+use crate::reports::analysis::leaks::until::of_recorder;
 use crate::reports::common::{ReportContext, View};
 use crate::reports::summary::SummaryRows;
 
@@ -20,8 +21,10 @@ pub struct TopRow {
     pub bytes: u64,
     /// Function with most of it.
     pub function: Option<TopPart>,
-    /// Task with most of it.
+    /// Task with most of it, besides the recorder.
     pub task: Option<TopPart>,
+    /// Bytes of it by the recorder.
+    pub bytes_by_recorder: u64,
     /// Cache or size class with most of it.
     pub cache: Option<TopPart>,
 }
@@ -35,6 +38,9 @@ pub struct TopPart {
     /// Its bytes.
     pub bytes: u64,
 }
+
+/// Share of the recorder, as 1/N, from which it is named.
+const RECORDER_NAMED: u64 = 10;
 
 /// Bytes that were allocated, or are live.
 type Amount = fn(&Totals) -> u64;
@@ -62,10 +68,15 @@ fn row(context: &ReportContext<'_, '_>, tasks: &TaskSums, bytes: u64, of: Amount
     for (address, bytes) in addresses {
         add(&mut functions, labels.caller_function(address), bytes);
     }
+    let (recorder, mut bytes_by_recorder) = (of_recorder(context.session), 0u64);
     let mut pids: BTreeMap<i32, u64> = BTreeMap::new();
     for (number, sums) in (0u32..).zip(&tasks.origins) {
         let pid = analysis.interner.origins.get(number).map_or(0, |origin| origin.pid);
-        add(&mut pids, pid, of(&sums.slab));
+        if recorder.binary_search(&pid).is_ok() {
+            bytes_by_recorder = bytes_by_recorder.saturating_add(of(&sums.slab));
+        } else {
+            add(&mut pids, pid, of(&sums.slab));
+        }
     }
     let mut caches: BTreeMap<String, u64> = BTreeMap::new();
     for cache in by_cache(analysis) {
@@ -75,6 +86,7 @@ fn row(context: &ReportContext<'_, '_>, tasks: &TaskSums, bytes: u64, of: Amount
     TopRow {
         bytes,
         function: largest(functions).map(named),
+        bytes_by_recorder,
         task: largest(pids).map(|(pid, bytes)| named((labels.task(pid), bytes))),
         cache: largest(caches).map(named),
     }
@@ -97,7 +109,11 @@ impl TopRow {
         let part = |word: &str, part: &Option<TopPart>| {
             part.as_ref().map(|part| format!("{} {word} {}", share(part.bytes, self.bytes), part.name))
         };
-        let parts = [part("by", &self.function), part("by", &self.task), part("in", &self.cache)];
+        // What the recorder allocates is of no interest, unless it is much of all.
+        let is_much = self.bytes_by_recorder.saturating_mul(RECORDER_NAMED) >= self.bytes;
+        let recorder =
+            is_much.then(|| format!("{} by the recorder", share(self.bytes_by_recorder, self.bytes)));
+        let parts = [part("by", &self.function), recorder, part("by", &self.task), part("in", &self.cache)];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         let least = if view.is_lossy { "At least " } else { "" };
         format!("{least}{} of slab memory {is}: {}.", view.bytes(self.bytes), parts.join(", "))
