@@ -75,8 +75,8 @@ pub fn each(
         }
         for event in run.events() {
             let pid = event.pid();
-            let comm = escaped(names.shown_at(pid, event.time()));
-            if !selection.is_of_any_task() && !selection.is_task(pid, comm.as_bytes()) {
+            let comm = names.shown_at(pid, event.time());
+            if !selection.is_of_any_task() && !selection.is_task(pid, comm) {
                 continue;
             }
             let mut text = Vec::new();
@@ -88,7 +88,7 @@ pub fn each(
                 symbols.entry(address).or_insert_with(|| escaped(&env.symbol_with_offset(address))).clone()
             };
             is_empty = false;
-            let row = row(&event, comm, escaped(&text), &symbol);
+            let row = row(&event, escaped(comm), escaped(&text), &symbol);
             if !see(row)? {
                 return Ok(merge.damages().to_vec());
             }

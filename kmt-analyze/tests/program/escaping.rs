@@ -238,3 +238,24 @@ fn words_of_the_command_line_are_harmless() {
         assert_tame(&output.stdout, &args);
     }
 }
+
+/// A name is compared as the kernel has it, not as it is printed.
+#[test]
+fn names_of_tasks_select_events_and_objects_alike() {
+    let scratch = Scratch::new();
+    let file = poisoned(&scratch, &data("x86_64-6.1"));
+    let rows = |args: &[&str]| {
+        let output = run(&[&["export", "ndjson"], args].concat(), &file);
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
+        output.stdout.iter().filter(|&&byte| byte == b'\n').count()
+    };
+    // The kernel has 16 bytes for a name.
+    let name = &HOSTILE[..16];
+    let named = run(&["dump", "--json", "--where", &format!("comm={name}")], &file);
+    let named = named.stdout.iter().filter(|&&byte| byte == b'\n').count();
+    for of in ["events", "objects"] {
+        let (all, selected) = (rows(&["--of", of]), rows(&["--of", of, "--comm", name]));
+        assert!(selected > 0 && selected <= all, "{of}: {selected} of {all}");
+        assert!(of == "objects" || selected == named, "{of}: {selected}, dump has {named}");
+    }
+}
