@@ -74,6 +74,11 @@ impl RunLimits {
     }
 }
 
+/// Parses the number of rows of `-l`; 0 is all of them.
+pub fn lines(text: &str) -> Result<usize, std::num::ParseIntError> {
+    text.parse().map(|lines| if lines == 0 { usize::MAX } else { lines })
+}
+
 /// Parses `NAME=SIZE`.
 pub fn parse(text: &str) -> Result<Limit, String> {
     let names = || {
@@ -90,6 +95,12 @@ pub fn parse(text: &str) -> Result<Limit, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zero_lines_are_all() {
+        assert_eq!([lines("0"), lines("7")], [Ok(usize::MAX), Ok(7)]);
+        assert!(lines("-1").is_err() && lines("").is_err());
+    }
 
     #[test]
     fn limits_have_names_and_sizes() {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::env::Env;
 use crate::export;
 use crate::failure::{Failure, Outcome, Result};
+use crate::limits;
 use crate::render::out::{Schema, print, print_rows};
 use crate::render::screen::page;
 use crate::reports::output::{Output, Show};
@@ -31,7 +32,7 @@ pub struct AllocinfoArgs {
     #[arg(short, long, value_enum)]
     sort: Option<AllocinfoOrder>,
     /// Show at most N rows; 0: all [default: 20, all with --json and --csv]
-    #[arg(short, long = "lines", value_name = "N")]
+    #[arg(short, long = "lines", value_name = "N", value_parser = limits::lines)]
     lines: Option<usize>,
     /// Print JSON (docs/json.md)
     #[arg(long)]
@@ -60,7 +61,7 @@ pub fn run(args: &AllocinfoArgs, env: &Env, show: &Show) -> Result<Outcome> {
     if args.csv {
         export::csv_of_rows(env, "allocinfo", &rows, ("rows", &rows::columns(args.by)))?;
     } else if args.json {
-        print_rows(env, Schema::first("allocinfo"), &rows)?;
+        print_rows(env, Schema::first("allocinfo"), &rows, args.lines)?;
     } else {
         let text = page(&text::screen(&rows), &[], &[], &show.look);
         print(env, show.pager, text.as_bytes())?;

@@ -26,6 +26,7 @@ use crate::env::Env;
 use crate::export::output::Export;
 use crate::export::{Stacks, Target, Weight, folded_stacks};
 use crate::failure::{Failure, Outcome, Result};
+use crate::limits;
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::pass::sum_of;
@@ -95,8 +96,8 @@ pub struct ChartOptions {
     /// With timeline: number of steps
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub steps: u32,
-    /// With timeline: at most N lines, and the sum of the others
-    #[arg(short, long = "lines", value_name = "N", default_value_t = 7)]
+    /// With timeline: at most N lines, and the sum of the others; 0: all lines
+    #[arg(short, long = "lines", value_name = "N", default_value = "7", value_parser = limits::lines)]
     pub lines: usize,
     /// With flame and icicle: the quantity that the width of a frame shows
     #[arg(long, value_enum, default_value = "alloc")]
@@ -164,7 +165,8 @@ fn timeline(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome
     let (analysis, rows) = rows_of(context, &report)?;
     let context = ReportContext::new(context, &analysis);
     let by = options.by.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
-    let command = format!("timeline --by {by} --steps {} -l {}", options.steps, options.lines);
+    let lines = if options.lines == usize::MAX { 0 } else { options.lines };
+    let command = format!("timeline --by {by} --steps {} -l {lines}", options.steps);
     report.note(&rows.timeline).into_iter().for_each(|note| tell!("note: {note}"));
     let frame = frame(&context, command);
     write(&context, options, &timeline::draw(&rows.timeline, &frame))

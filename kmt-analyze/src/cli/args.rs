@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use kmt_common::{quantity, shell};
 
+use crate::limits;
 use crate::pass::selection::Selection;
 use crate::reports::column_order::ColumnOrder;
 use crate::reports::diff::By;
@@ -34,7 +35,7 @@ pub struct TableArgs {
 #[derive(Clone, clap::Args)]
 pub struct LineArgs {
     /// Show at most N rows of a table; 0: all [default: 20, all with --json]
-    #[arg(short, long = "lines", value_name = "N")]
+    #[arg(short, long = "lines", value_name = "N", value_parser = limits::lines)]
     pub lines: Option<usize>,
 }
 

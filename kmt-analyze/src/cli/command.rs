@@ -13,6 +13,7 @@ use crate::export::ExportOptions;
 #[cfg(feature = "dwarf")]
 use crate::footprint::FootprintArgs;
 use crate::html::PageOptions;
+use crate::limits;
 use crate::pass::selection::Selection;
 use crate::reports::{account, compat};
 
@@ -47,9 +48,9 @@ pub enum Command {
     All {
         #[command(flatten)]
         select: Selection,
-        /// Show at most N rows of each table; 0: all
-        #[arg(short, long = "lines", value_name = "N", default_value_t = 10)]
-        lines: usize,
+        /// Show at most N rows of each table; 0: all [default: 10]
+        #[arg(short, long = "lines", value_name = "N", value_parser = limits::lines)]
+        lines: Option<usize>,
         #[command(flatten)]
         target: Target,
     },

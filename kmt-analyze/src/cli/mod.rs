@@ -165,7 +165,7 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
         }
         Command::Dump(options) => dump(&options, env),
         Command::All { select, lines, target } => {
-            let output = Output { limit: Some(lines), json: target.json, show };
+            let output = Output { limit: lines, json: target.json, show };
             with(env, &target.file, |session| all::run(session, &select, output))
         }
         Command::Diff(args) => diff(*args, show, env),

@@ -21,7 +21,7 @@ pub fn run(options: &DumpOptions, env: &Env) -> Result<Outcome> {
             conditions: None,
             stacks: StackJoiner::default(),
             out: Out::stdout(env),
-            left: options.lines.unwrap_or(u64::MAX),
+            left: options.lines.unwrap_or(usize::MAX),
             is_terminal: env.is_terminal(),
         },
         env,
@@ -35,7 +35,7 @@ struct LiveDump<'o> {
     conditions: Option<Conditions<'o>>,
     stacks: StackJoiner<Owner>,
     out: Out,
-    left: u64,
+    left: usize,
     is_terminal: bool,
 }
 

@@ -52,9 +52,9 @@ pub struct DumpOptions {
     /// callers --help`; lifetime is not one of an event. If repeated, all conditions must hold. Includes their stacks
     #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
     pub conditions: Vec<Condition>,
-    /// Print at most N events
-    #[arg(short, long = "lines", value_name = "N")]
-    pub lines: Option<u64>,
+    /// Print at most N events; 0: all
+    #[arg(short, long = "lines", value_name = "N", value_parser = limits::lines)]
+    pub lines: Option<usize>,
     /// Print events as they arrive, from a file that is being written or from a stream
     #[arg(short, long, conflicts_with = "time")]
     pub follow: bool,
@@ -122,7 +122,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
         Conditions::new(&options.conditions, trace.metadata(), Some(session.source()), cgroups);
     // On a terminal, the events themselves show it.
     let progress = (!session.env.is_terminal()).then(|| ByTime::of(session, window));
-    let mut left = options.lines.unwrap_or(u64::MAX);
+    let mut left = options.lines.unwrap_or(usize::MAX);
     'all: while let Some(run) = merge.next_run() {
         if run.gap.is_some_and(|gap| !gap.is_empty()) {
             stacks.gap(run.cpu);
@@ -159,7 +159,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
     let damages = merge.damages().to_vec();
     drop(progress);
     out.finish()?;
-    if left == options.lines.unwrap_or(u64::MAX) && left > 0 && trace.event_count() > 0 {
+    if left == options.lines.unwrap_or(usize::MAX) && left > 0 && trace.event_count() > 0 {
         nothing::report_no_event(session);
     }
     conditions.tell();

@@ -28,6 +28,7 @@ use std::path::PathBuf;
 use kmt_common::shell;
 
 use crate::failure::{Failure, Outcome, Result};
+use crate::limits;
 use crate::pass::selection::Selection;
 use crate::reports::common::stated::Keys;
 use crate::reports::report::AnyReport;
@@ -99,8 +100,8 @@ pub struct ExportOptions {
     /// With parquet: the name of the target [default: its host name]
     #[arg(long = "target", value_name = "NAME")]
     pub name: Option<String>,
-    /// With perfetto: counters of the N largest caches and call sites
-    #[arg(short, long = "lines", value_name = "N", default_value_t = 20)]
+    /// With perfetto: counters of the N largest caches and call sites; 0: of all
+    #[arg(short, long = "lines", value_name = "N", default_value = "20", value_parser = limits::lines)]
     pub lines: usize,
     #[command(flatten)]
     pub selection: Selection,

@@ -14,6 +14,7 @@ use crate::env::Env;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 use crate::pass::selection::Selection;
+use crate::render::out::cut;
 use crate::reports::column_order::ColumnOrder;
 use crate::reports::common::Context;
 use crate::reports::report::AnyReport;
@@ -27,7 +28,7 @@ pub struct ReportTable<'r> {
     pub report: &'r dyn AnyReport,
     /// Name of the table; `None`: that of --by, or the largest.
     pub name: Option<&'r str>,
-    /// At most this many rows, 0: all. `None`: up to the limit `rows`, and a table that is cut is reported.
+    /// At most this many rows. `None`: up to the limit `rows`, and a table that is cut is reported.
     pub lines: Option<usize>,
     /// Order of the rows.
     pub order: &'r ColumnOrder,
@@ -65,9 +66,9 @@ impl ReportTable<'_> {
     pub fn write(&self, session: &Session<'_>, selection: &Selection, mut writer: Writer) -> Result<Outcome> {
         let title = self.report.title();
         let most = usize::try_from(session.env.limits.rows).unwrap_or(usize::MAX);
-        let lines = self.lines.filter(|lines| *lines > 0 && *lines <= most);
-        // One more row shows that the table is cut.
-        let limit = lines.filter(|_| self.order.is_empty()).unwrap_or(most.saturating_add(1));
+        // One more row shows that the table is cut; all rows are sorted.
+        let all = most.saturating_add(1).max(self.lines.unwrap_or(0));
+        let limit = self.lines.filter(|_| self.order.is_empty()).unwrap_or(all);
         let context = Context { session, selection, limit };
         self.report.check(&context)?;
         let (analysis, rows) = rows_of(&context, self.report);
@@ -76,9 +77,10 @@ impl ReportTable<'_> {
         if !self.order.is_empty() {
             let whole = document.clone();
             self.order.sort_document(&mut document, whole)?;
-            lines.map(|lines| cut(&mut document, lines));
         }
-        let is_cut = lines.is_none() && cut(&mut document, most);
+        let rows_max = self.lines.unwrap_or(most);
+        let cuts = document.iter_mut().fold(false, |is_cut, (_, value)| cut(value, rows_max) || is_cut);
+        let is_cut = cuts && self.lines.is_none();
         if is_cut {
             tell!("warning: {}: {title} has more rows: the limit `rows` is {most}", session.path.display());
             tell!("hint: {}", limits::REMEDY);
@@ -137,18 +139,6 @@ fn write(
         }
     }
     Ok(())
-}
-
-/// Cuts tables to that many rows; returns true if there were more.
-fn cut(document: &mut Map<String, Value>, rows_max: usize) -> bool {
-    document.iter_mut().fold(false, |is_cut, (_, value)| match value {
-        Value::Object(inner) => cut(inner, rows_max) || is_cut,
-        Value::Array(items) if items.len() > rows_max && items.iter().any(Value::is_object) => {
-            items.truncate(rows_max);
-            true
-        }
-        _ => is_cut,
-    })
 }
 
 /// Finds all arrays of objects, by their path, with flattened rows.

@@ -17,6 +17,7 @@ use crate::chart::{source_ring, write_picture};
 use crate::env::Env;
 use crate::export::output::Target;
 use crate::failure::{Failure, Outcome, Result};
+use crate::limits;
 use crate::pass::selection::Selection;
 use crate::render::out::{self, Schema, print_rows};
 use crate::render::screen::{Screen, page};
@@ -62,7 +63,7 @@ pub struct FootprintArgs {
     #[arg(long)]
     pub force: bool,
     /// Show at most N rows; 0: all [default: 20, all with --json]
-    #[arg(short, long = "lines", value_name = "N")]
+    #[arg(short, long = "lines", value_name = "N", value_parser = limits::lines)]
     pub lines: Option<usize>,
     /// Machine-readable output; docs/json.md describes it
     #[arg(long)]
@@ -71,11 +72,7 @@ pub struct FootprintArgs {
 
 impl FootprintArgs {
     fn shown(&self) -> usize {
-        match self.lines {
-            Some(0) => usize::MAX,
-            Some(lines) => lines,
-            None => LINES,
-        }
+        self.lines.unwrap_or(LINES)
     }
 }
 
@@ -87,7 +84,7 @@ pub fn compare(args: &FootprintArgs, against: &Path, env: &Env, show: &Show) -> 
     };
     let rows = compare::compare(&compare::sizes(against, env)?, &compare::sizes(vmlinux, env)?);
     if args.json {
-        print_rows(env, Schema::first("footprint-diff"), &rows)?;
+        print_rows(env, Schema::first("footprint-diff"), &rows, args.lines)?;
     } else {
         print(text::compared(&rows, args.shown()), env, show)?;
     }
@@ -132,7 +129,7 @@ pub fn run(
         draw(&files, &branch, args.order_by, target, env)?;
     }
     if args.json {
-        print_rows(env, Schema::first("footprint"), &limited(rows, args.lines))?;
+        print_rows(env, Schema::first("footprint"), &rows, args.lines)?;
     } else {
         print(text::footprint(&rows, args.order_by, args.shown()), env, show)?;
     }
@@ -148,11 +145,6 @@ fn warn_of_refused(refused: &[String]) {
     if more > 0 {
         tell!("warning: {more} more files are not read");
     }
-}
-
-fn limited(mut rows: FootprintRows, lines: Option<usize>) -> FootprintRows {
-    rows.rows.truncate(lines.filter(|lines| *lines > 0).unwrap_or(usize::MAX));
-    rows
 }
 
 fn objects(args: &FootprintArgs, env: &Env) -> Result<(Objects, FunctionObjects)> {

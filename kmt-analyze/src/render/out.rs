@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use kmt_common::text::json_safe;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::terminal::Pager;
 use crate::env::Env;
@@ -109,9 +110,34 @@ pub fn print_json(env: &Env, schema: Schema, keys: &impl Serialize) -> Result<()
     out.finish()
 }
 
-/// Prints the JSON document of rows. Of a key that a file has twice, the last value is printed.
-pub fn print_rows(env: &Env, schema: Schema, rows: &impl Serialize) -> Result<()> {
-    print_json(env, schema, &serde_json::to_value(rows).map_err(|e| failed(&e))?)
+/// Prints the JSON document of rows: at most `limit` of each list, if there is a limit. Of a key that a file has twice, the
+/// last value is printed.
+pub fn print_rows(env: &Env, schema: Schema, rows: &impl Serialize, limit: Option<usize>) -> Result<()> {
+    print_json(env, schema, &limited(rows, limit.unwrap_or(usize::MAX))?)
+}
+
+/// A document with at most `limit` rows in each list. Lists in rows are whole, and so are those of `trace`.
+pub fn limited(rows: &impl Serialize, limit: usize) -> Result<Value> {
+    let mut document = serde_json::to_value(rows).map_err(|e| failed(&e))?;
+    if let Value::Object(keys) = &mut document {
+        let own = keys.iter_mut().filter(|(key, _)| *key != "trace");
+        own.for_each(|(_, value)| drop(cut(value, limit)));
+    }
+    Ok(document)
+}
+
+/// Cuts lists of rows to that many rows; returns true if there were more.
+pub fn cut(value: &mut Value, rows_max: usize) -> bool {
+    match value {
+        Value::Object(keys) => {
+            keys.iter_mut().fold(false, |is_cut, (_, value)| cut(value, rows_max) || is_cut)
+        }
+        Value::Array(rows) if rows.len() > rows_max && rows.iter().any(Value::is_object) => {
+            rows.truncate(rows_max);
+            true
+        }
+        _ => false,
+    }
 }
 
 fn failed(error: &serde_json::Error) -> Failure {

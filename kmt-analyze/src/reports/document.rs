@@ -61,7 +61,14 @@ pub fn emit<R: Serialize>(
         let head = Head::of(session.trace, &session.losses);
         let trust = TrustRow::of(context, &all);
         let selection = stated.map(|stated| stated.row);
-        print_json(&session.env, schema, &ReportDocument { head, selection, rows: rows(), trust })?;
+        let env = &session.env;
+        match output.limit.filter(|limit| *limit < usize::MAX) {
+            None => print_json(env, schema, &ReportDocument { head, selection, rows: rows(), trust })?,
+            Some(limit) => {
+                let rows = out::limited(&rows(), limit)?;
+                print_json(env, schema, &ReportDocument { head, selection, rows, trust })?;
+            }
+        }
     } else {
         let screens = match stated.as_ref().and_then(|s| s.nothing(keys)) {
             Some(nothing) => vec![(String::new(), nothing)],

@@ -15,7 +15,7 @@ pub struct Show {
 /// Rows to print, and how.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Output {
-    /// At most this many rows of each table; 0: all. `None`: 20 as text, all as JSON.
+    /// At most this many rows of each table. `None`: 20 as text, at most 20,000 as JSON.
     pub limit: Option<usize>,
     pub json: bool,
     /// Display options.
@@ -29,7 +29,6 @@ impl Output {
     /// At most this many rows of each table.
     pub fn rows(&self) -> usize {
         match self.limit {
-            Some(0) => ROWS_MAX,
             Some(limit) => limit,
             None if self.json => ROWS_MAX,
             None => ROWS_SHOWN,

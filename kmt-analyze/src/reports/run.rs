@@ -66,7 +66,7 @@ pub fn one(
     if order.is_empty() {
         return emit(&about, &context, &output, || answer.rows(), || vec![(String::new(), screen())]);
     }
-    let all = Context { limit: ROWS_MAX, ..request };
+    let all = Context { limit: ROWS_MAX.max(request.limit), ..request };
     let all = ReportContext::new(&all, &analysis);
     let Ok(whole) = pending(&all) else { return Ok(Outcome::Done) };
     let (mut document, mut screen) = (Map::new(), screen());
@@ -112,6 +112,9 @@ pub fn rows_of(
     (analysis, answer)
 }
 
+/// Rows of each table of several reports, unless `-l` says otherwise.
+const ROWS_OF_EACH: usize = 10;
+
 /// Prints several reports, each under its heading, or its key.
 pub fn several(
     session: &Session<'_>,
@@ -119,7 +122,7 @@ pub fn several(
     output: Output,
     reports: &[&dyn AnyReport],
 ) -> Result<Outcome> {
-    let context = Context { session, selection, limit: output.rows() };
+    let context = Context { session, selection, limit: output.limit.unwrap_or(ROWS_OF_EACH) };
     // Several reports heed what they know.
     selection.check(session, "all", Keys::All)?;
     for report in reports {

@@ -39,6 +39,7 @@ mod later;
 mod leaks;
 mod library;
 mod life_groups;
+mod lines;
 mod lossy;
 mod model;
 mod old_survivors;

@@ -11,6 +11,7 @@ pub use rows::AccountRows;
 use kmt_common::tell;
 
 use crate::failure::{Outcome, Result};
+use crate::limits;
 use crate::pass::Selection;
 use crate::render::out::{Schema, print_rows};
 use crate::render::screen::Screen;
@@ -49,8 +50,8 @@ pub struct AccountOptions {
     /// Only kmem_cache_alloc and kmem_cache_free
     #[arg(long)]
     cache: bool,
-    /// Show at most N rows
-    #[arg(short, long = "lines", value_name = "N")]
+    /// Show at most N rows; 0: all [default: all]
+    #[arg(short, long = "lines", value_name = "N", value_parser = limits::lines)]
     lines: Option<usize>,
 }
 
@@ -65,7 +66,7 @@ pub fn run(
     let (account, damages) = read(session, options, selection)?;
     let rows = rows::compute(session, &account, selection, options);
     if output.json {
-        print_rows(&session.env, Schema::first("account"), &rows)?;
+        print_rows(&session.env, Schema::first("account"), &rows, options.lines)?;
     } else {
         print_screen(session, Screen::verbatim(text::text(&rows.account)), &output.show)?;
         if selection.is_active() {

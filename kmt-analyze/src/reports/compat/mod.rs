@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use kmt_common::tell;
 
 use crate::failure::{Failure, Outcome, Result};
+use crate::limits;
 use crate::pass::Selection;
 use crate::pass::operations::operations;
 use crate::reports::compat::legacy::Legacy;
@@ -58,8 +59,8 @@ pub struct CompatOptions {
     /// With --compat perf-kmem: sort the table of --caller or --alloc by these keys, the most important first
     #[arg(short, long, value_enum, value_name = "KEY", value_delimiter = ',', requires = "compat")]
     pub sort: Vec<PerfKey>,
-    /// With --compat: show at most N rows of each table
-    #[arg(short, long = "lines", value_name = "N", requires = "compat")]
+    /// With --compat: show at most N rows of each table; 0: all [default: all]
+    #[arg(short, long = "lines", value_name = "N", value_parser = limits::lines, requires = "compat")]
     pub lines: Option<usize>,
 }
 

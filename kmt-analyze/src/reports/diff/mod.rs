@@ -69,16 +69,17 @@ pub fn run(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions, e
     }
     let rows = rows::compute(before, after, options);
     let whole = (!options.order.is_empty()).then(|| {
-        let options = DiffOptions { output: Output { limit: Some(0), ..options.output }, ..options.clone() };
+        let options =
+            DiffOptions { output: Output { limit: Some(usize::MAX), ..options.output }, ..options.clone() };
         (rows::compute(before, after, &options), options)
     });
     match whole {
-        None if options.output.json => print_rows(env, Schema::first("diff"), &rows)?,
+        None if options.output.json => print_rows(env, Schema::first("diff"), &rows, None)?,
         None => print(text::screen(&rows, options), &rows, options, env)?,
         Some((whole, _)) if options.output.json => {
             let mut document = document(&rows);
             options.order.sort_document(&mut document, self::document(&whole))?;
-            print_rows(env, Schema::first("diff"), &document)?;
+            print_rows(env, Schema::first("diff"), &document, None)?;
         }
         Some((whole, all)) => {
             let mut screen = text::screen(&rows, options);

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::counts::{CountCell, CountedEvents};
-use crate::limits::ROWS_MAX;
 use crate::reports::common::ReportContext;
 use crate::reports::common::rows::text;
 
@@ -72,6 +71,6 @@ pub fn compute(context: &ReportContext<'_, '_>) -> EventRows {
         events_total: counts.cells.values().sum(),
         events: by_event.iter().map(|(name, &events)| (name.clone(), count(events))).collect(),
         cells_total: counts.cells.len(),
-        cells: counts.cells.iter().take(context.limit.max(ROWS_MAX)).map(cell).collect(),
+        cells: counts.cells.iter().take(context.limit).map(cell).collect(),
     }
 }

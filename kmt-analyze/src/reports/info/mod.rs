@@ -39,7 +39,7 @@ pub fn show(session: &Session<'_>, name: &str, at: Option<&TimeRange>) -> Result
 pub fn diff(session: &Session<'_>, output: &Output) -> Result<Outcome> {
     let rows = changes::compute(session);
     if output.json {
-        print_rows(&session.env, Schema::first("info-diff"), &rows)?;
+        print_rows(&session.env, Schema::first("info-diff"), &rows, output.limit)?;
     } else {
         let context = Context { session, selection: &Selection::default(), limit: output.rows() };
         let screen = changes_text::screen(&rows, &context.view(output.show.look));
@@ -52,7 +52,7 @@ pub fn diff(session: &Session<'_>, output: &Output) -> Result<Outcome> {
 pub fn run(session: &Session<'_>, output: &Output) -> Result<Outcome> {
     let (rows, damages) = rows::compute(session);
     if output.json {
-        print_rows(&session.env, Schema::first("info"), &rows)?;
+        print_rows(&session.env, Schema::first("info"), &rows, output.limit)?;
     } else {
         let context = Context { session, selection: &Selection::default(), limit: output.rows() };
         let screen = text::screen(&rows, session, &context.view(output.show.look));

@@ -13,6 +13,7 @@ pub use rows::{TimelineRow, TimelineRows};
 use clap::builder::TypedValueParser;
 
 use crate::collect::{Collectors, Handle, Timeline};
+use crate::limits;
 use crate::pass::Needs;
 use crate::render::screen::Screen;
 use crate::render::text::count;
@@ -35,8 +36,8 @@ pub struct TimelineReport {
     /// Number of steps
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=1_000).map(|n| n as usize))]
     pub steps: usize,
-    /// Show at most N lines, and the sum of the others
-    #[arg(short, long = "lines", value_name = "N", default_value_t = 8)]
+    /// Show at most N lines, and the sum of the others; 0: all lines
+    #[arg(short, long = "lines", value_name = "N", default_value = "8", value_parser = limits::lines)]
     pub lines: usize,
 }
 
