@@ -307,9 +307,9 @@ fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
         for file in files {
             let ended = with(env, file, |session| {
                 selection.check(session, "diff", Keys::All)?;
-                let (profile, damages) = diff::compute(session, selection, args.by, exact);
+                let (profile, faults) = diff::compute(session, selection, args.by, exact);
                 out.push(profile);
-                Ok(open::outcome(&session.path, session.trace, &damages, session.losses.any()))
+                Ok(open::outcome(&session.path, session.trace, &faults, session.losses.any()))
             })?;
             if ended == Outcome::Incomplete {
                 outcome = ended;

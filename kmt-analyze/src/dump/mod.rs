@@ -156,7 +156,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
             }
         }
     }
-    let damages = merge.damages().to_vec();
+    let faults = merge.damages().into();
     drop(progress);
     out.finish()?;
     if left == options.lines.unwrap_or(usize::MAX) && left > 0 && trace.event_count() > 0 {
@@ -175,7 +175,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
     if trace.symbols().is_none() {
         tell!("note: the file has no symbols; addresses are printed in hex");
     }
-    Ok(outcome(&session.path, trace, &damages, session.losses.any()))
+    Ok(outcome(&session.path, trace, &faults, session.losses.any()))
 }
 
 fn tell_losses(session: &Session<'_>) {

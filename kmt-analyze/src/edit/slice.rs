@@ -73,13 +73,13 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
             }
         }
     }
-    let damages = merge.damages().to_vec();
+    let faults = merge.damages().into();
     let events = copy.finish()?;
     tell!("{} of {}", count(events, "event"), grouped(trace.event_count()));
     if events == 0 {
         nothing::report_no_event(session);
     }
-    Ok(outcome(&session.path, trace, &damages, session.losses.any()))
+    Ok(outcome(&session.path, trace, &faults, session.losses.any()))
 }
 
 fn describe(options: &EventArgs) -> String {

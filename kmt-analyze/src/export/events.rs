@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use kmt_format::kernel::FieldKind;
 use kmt_format::print::EventText;
-use kmt_format::read::{Damage, Event};
+use kmt_format::read::Event;
 use kmt_format::schema::Role;
 
 use super::rows::{ColumnKind, ExportCell};
@@ -14,6 +14,7 @@ use crate::pass::progress::ByTime;
 use crate::pass::selection::Selection;
 use crate::render::nothing;
 use crate::render::text::escaped;
+use crate::trace::faults::Faults;
 use crate::trace::session::Session;
 
 /// Columns of events: fields by role, then the whole event in the kernel's format.
@@ -44,7 +45,7 @@ pub fn each(
     session: &Session<'_>,
     selection: &Selection,
     see: &mut dyn FnMut(Vec<ExportCell>) -> Result<bool>,
-) -> Result<Vec<Damage>> {
+) -> Result<Faults> {
     let is_of_allocations = selection.at.is_some() || selection.without_recorder || selection.children;
     if selection.conditions().next().is_some() || is_of_allocations {
         return Err(Failure::new(
@@ -90,15 +91,15 @@ pub fn each(
             is_empty = false;
             let row = row(&event, escaped(comm), escaped(&text), &symbol);
             if !see(row)? {
-                return Ok(merge.damages().to_vec());
+                return Ok(merge.damages().into());
             }
         }
     }
-    let damages = merge.damages().to_vec();
+    let faults = merge.damages().into();
     if is_empty && trace.event_count() > 0 {
         nothing::report_no_event(session);
     }
-    Ok(damages)
+    Ok(faults)
 }
 
 fn row(event: &Event<'_>, comm: String, text: String, symbol: &dyn Fn(u64) -> String) -> Vec<ExportCell> {

@@ -19,6 +19,7 @@ use super::{ExportOptions, events};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
+use crate::trace::faults::Faults;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -44,7 +45,7 @@ fn write(
     options: &ExportOptions,
     location: &ColumnLocation,
     made: &mut Vec<PathBuf>,
-) -> Result<Vec<kmt_format::read::Damage>> {
+) -> Result<Faults> {
     let force = options.force;
     let mut table = ParquetTable::new(location, "objects", &OBJECT, force)?;
     let mut lives = lives(
@@ -63,9 +64,10 @@ fn write(
         .into_iter()
         .try_for_each(|row| table.push(row))?;
     done.push(table.finish()?);
+    let mut faults = std::mem::take(&mut lives.result.faults);
     if options.events {
         let mut table = ParquetTable::new(location, "events", &events::EVENT, force)?;
-        events::each(session, &options.selection, &mut |row| table.push(row).map(|()| true))?;
+        faults.join(events::each(session, &options.selection, &mut |row| table.push(row).map(|()| true))?);
         done.push(table.finish()?);
     }
     let mut table = ParquetTable::new(location, "traces", &TRACE, force)?;
@@ -75,7 +77,7 @@ fn write(
         output.finish()?;
         made.push(path);
     }
-    Ok(lives.result.damages)
+    Ok(faults)
 }
 
 /// Columns of traces: one row each.

@@ -23,6 +23,7 @@ use crate::reports::common::{Context, ReportContext};
 use crate::reports::latency::compactors;
 use crate::reports::report::Report as _;
 use crate::reports::timeline::{TimelineKey, TimelineReport};
+use crate::trace::faults::Faults;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -50,12 +51,12 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
         trace.group(uuid, name)?;
         trace.counters(session, options, key, uuid)?;
     }
-    let damages = trace.stalls(session, options)?;
+    let faults = trace.stalls(session, options)?;
     if options.events {
         trace.events(session, options)?;
     }
     trace.out.finish()?;
-    Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
+    Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
 }
 
 struct Trace {
@@ -152,11 +153,7 @@ impl Trace {
     }
 
     /// Writes slices on the tracks of tasks; those of kswapd also on its thread.
-    fn stalls(
-        &mut self,
-        session: &Session<'_>,
-        options: &ExportOptions,
-    ) -> Result<Vec<kmt_format::read::Damage>> {
+    fn stalls(&mut self, session: &Session<'_>, options: &ExportOptions) -> Result<Faults> {
         let mut collectors = Collectors::default();
         let stalls = collectors.add(Stalls { threshold: Some(0), compactors: compactors(session) });
         let result = pass::run(session, &Request::new(&options.selection, &collectors));
@@ -211,7 +208,7 @@ impl Trace {
         if stalls.intervals_left_out > 0 {
             tell!("note: {} short stalls are left out", stalls.intervals_left_out);
         }
-        Ok(result.damages)
+        Ok(result.faults)
     }
 
     fn end(&mut self, interval: &Interval) -> Result<()> {

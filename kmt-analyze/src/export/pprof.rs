@@ -5,7 +5,6 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use indexmap::{IndexMap, IndexSet};
-use kmt_format::read::Damage;
 use prost::Message as _;
 
 use super::objects::{Resolver, lives};
@@ -19,6 +18,7 @@ use crate::reports::common::basis::Input;
 use crate::reports::common::page_callers::TRACER;
 use crate::reports::common::{Context, ReportContext};
 use crate::source::SourceTable;
+use crate::trace::faults::Faults;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -34,13 +34,13 @@ const VALUES: [(&str, &str); 5] = [
 /// Writes a gzipped profile.
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     let mut out = Export::open_binary(&options.target(), &session.env)?;
-    let damages =
+    let faults =
         if options.pages { pages(session, options, &mut out)? } else { slab(session, options, &mut out)? };
     out.finish()?;
-    Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
+    Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
 }
 
-fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Result<Vec<Damage>> {
+fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Result<Faults> {
     let mut lives = lives(session, &options.selection, &options.target(), Input::SlabAllocs)?;
     let names = Resolver::new(session, &lives.result);
     let (_, last) = options.selection.span(session);
@@ -54,11 +54,11 @@ fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Res
         made.sample(&frames(key, &lives, &names), point, &labels, |address| names.symbol(address));
     }
     out.write(&made.packed(session)?)?;
-    Ok(lives.result.damages)
+    Ok(lives.result.faults)
 }
 
 /// Objects are pages.
-fn pages(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Result<Vec<Damage>> {
+fn pages(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Result<Faults> {
     let pages = page_points::compute(session, &options.selection)?;
     let env = session.print_env();
     let mut made = Making::new(session, options, pages.ends_known);
@@ -67,7 +67,7 @@ fn pages(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Re
         made.sample(&page.frames, &page.point, &[("pages", page.kind.as_str())], symbol);
     }
     out.write(&made.packed(session)?)?;
-    Ok(pages.result.damages)
+    Ok(pages.result.faults)
 }
 
 /// A profile that is made.

@@ -87,7 +87,7 @@ impl ReportTable<'_> {
         }
         write(&mut writer, title, &document, self.name)?;
         writer.out.finish()?;
-        Ok(outcome(&session.path, session.trace, &analysis.damages, session.losses.any() || is_cut))
+        Ok(outcome(&session.path, session.trace, &analysis.faults, session.losses.any() || is_cut))
     }
 }
 

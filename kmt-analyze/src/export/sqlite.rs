@@ -13,6 +13,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
 use crate::stream::known_gfp;
+use crate::trace::faults::Faults;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -33,9 +34,9 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
         return Err(Failure::new(format!("{} is not a file", options.output.display()))
             .hint("a database is written here and there: give a file name with -o"));
     };
-    let damages = write(session, options, &real_path(temporary)?)?;
+    let faults = write(session, options, &real_path(temporary)?)?;
     output.finish()?;
-    Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
+    Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
 }
 
 /// The same path without symbolic links: with the flag below SQLite follows none in the directories either.
@@ -45,11 +46,7 @@ fn real_path(path: &Path) -> Result<PathBuf> {
     Ok(folder.join(path.file_name().unwrap_or_default()))
 }
 
-fn write(
-    session: &Session<'_>,
-    options: &ExportOptions,
-    path: &Path,
-) -> Result<Vec<kmt_format::read::Damage>> {
+fn write(session: &Session<'_>, options: &ExportOptions, path: &Path) -> Result<Faults> {
     let mut lives = lives(session, &options.selection, &options.target(), Input::SlabAllocs)?;
     let names = Resolver::new(session, &lives.result);
     let failed = |e: rusqlite::Error| Failure::new(format!("writing {}: {e}", options.output.display()));
@@ -70,18 +67,19 @@ fn write(
             statement.execute(rusqlite::params_from_iter(row.iter())).map_err(failed)?;
         }
     }
+    let mut faults = std::mem::take(&mut lives.result.faults);
     if options.events {
         let insert = insert("events", events::EVENT.len());
         let mut statement = transaction.prepare(&insert).map_err(failed)?;
-        events::each(session, &options.selection, &mut |row| {
+        faults.join(events::each(session, &options.selection, &mut |row| {
             statement.execute(rusqlite::params_from_iter(row.iter())).map_err(failed)?;
             Ok(true)
-        })?;
+        })?);
     }
     transaction.execute_batch(VIEWS).map_err(failed)?;
     transaction.commit().map_err(failed)?;
     database.close().map_err(|(_, e)| failed(e))?;
-    Ok(lives.result.damages)
+    Ok(faults)
 }
 
 /// Writes the properties of the trace.

@@ -17,7 +17,7 @@ use crate::trace::session::Session;
 pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Result<Outcome> {
     let out = Export::open(&options.target(), &session.env)?;
     let mut writer = Writer::new(out, options.format);
-    let damages = match of {
+    let faults = match of {
         ExportOf::Events => {
             writer.head(&names(&events::EVENT))?;
             events::each(session, &options.selection, &mut |row| writer.row(&events::EVENT, &row))?
@@ -31,7 +31,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
                     break;
                 }
             }
-            lives.result.damages
+            lives.result.faults
         }
         ExportOf::CallSites => {
             let collectors = Collectors::default();
@@ -42,7 +42,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
             for row in call_sites(&result, &resolver, session.losses.any()) {
                 writer.row(&CALL_SITE, &row)?;
             }
-            result.damages
+            result.faults
         }
         ExportOf::Report(report) => {
             let table = ReportTable {
@@ -55,7 +55,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
         }
     };
     writer.out.finish()?;
-    Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
+    Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
 }
 
 fn names(columns: &[(&'static str, ColumnKind)]) -> Vec<String> {

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::thread;
 
 use kmt_format::kernel::{KernelVersion, TraceClock};
-use kmt_format::read::{Damage, Trace};
+use kmt_format::read::Trace;
 use kmt_format::schema::Meaning;
 
 use crate::collect::{Collected, Collector, Collectors, Handle, Share};
@@ -43,6 +43,7 @@ use crate::stream::decode::{Decoder, Open};
 use crate::stream::load::Loader;
 use crate::stream::{Api, Interests, Interner, Item, Op, Site, pipe};
 use crate::trace::cpu_nodes;
+use crate::trace::faults::Faults;
 use crate::trace::session::Session;
 
 use operations::{decoder, selector};
@@ -81,8 +82,8 @@ pub struct Analysis {
     pub classes_seen: Vec<bool>,
     /// Class, origin and number of events, if requested.
     pub event_counts: Vec<(u32, u32, u64)>,
-    /// Damaged chunks.
-    pub damages: Vec<Damage>,
+    /// Faults of the file that the pass found.
+    pub faults: Faults,
     /// Totals as ranges, if requested and known.
     pub ranges: Option<Ranges>,
 }
@@ -200,7 +201,7 @@ fn pass(
     let decoder = decoder(session, request, interests, &mut select)
         .with_seen_until(rules.last_read())
         .with_event_counts(needs.contains(Needs::EVENT_COUNTS).then_some(rules.window));
-    let ((decoder, mut damages), elected, balance, parts) = thread::scope(|scope| {
+    let ((decoder, damages), elected, balance, parts) = thread::scope(|scope| {
         let mut crew = Crew::new(scope, parts, threads);
         let receiver = Batched::new(|batch| crew.take(batch));
         let mut ledger = Ledger::new(rules, losses, choice, interests, receiver, election);
@@ -220,7 +221,7 @@ fn pass(
     });
     progress.clear();
     let Decoder { interner, classes_seen, event_counts, .. } = decoder;
-    damages.extend(interner.over().map(|kind| Damage::new(0, 0, kmt_format::Error::new(kind))));
+    let faults = Faults::new(damages, interner.over());
     let ranges = kept.and_then(|kept| {
         let figures = figures(&balance, &interner, rules.page_size);
         let ops = &kept.streams;
@@ -242,7 +243,7 @@ fn pass(
         late_bound_assumed: assumed.then_some(rules.late_bound),
         classes_seen,
         event_counts: event_counts.into_iter().map(|((c, o), n)| (c, o, n)).collect(),
-        damages,
+        faults,
         ranges,
     };
     (result, elected)

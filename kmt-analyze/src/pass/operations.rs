@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use kmt_format::kernel::KernelVersion;
-use kmt_format::read::Damage;
 
 use super::condition::Key;
 use super::filter::Selector;
@@ -14,6 +13,7 @@ use crate::collect::Collectors;
 use crate::stream::decode::Decoder;
 use crate::stream::load::Loader;
 use crate::stream::{Interests, Interner, Item, News, Op, Select, pipe};
+use crate::trace::faults::Faults;
 use crate::trace::session::Session;
 use crate::trace::task_states::TaskStates;
 
@@ -58,12 +58,8 @@ fn nowait_is_silent(session: &Session<'_>) -> bool {
 
 /// Calls `enter` with the operations of slab and pages until the end of the selected time, in the kernel's order, and
 /// with the items that they number first: for accounts by other rules than the ledger's. Where a clock steps back, later
-/// ones come too. Returns damaged chunks.
-pub fn operations(
-    session: &Session<'_>,
-    selection: &Selection,
-    enter: impl FnMut(&[Op], News),
-) -> Vec<Damage> {
+/// ones come too. Returns the faults of the file.
+pub fn operations(session: &Session<'_>, selection: &Selection, enter: impl FnMut(&[Op], News)) -> Faults {
     let mut selector = selector(session, selection);
     let mut select = |interner: &Interner, item: Item<'_>| selector.selects(interner, item);
     let collectors = Collectors::default();
@@ -71,7 +67,6 @@ pub fn operations(
     let last = selection.bounds(session).1;
     let decoder = decoder(session, &request, Interests::empty(), &mut select);
     let threads = selection.threads.unwrap_or_else(cores);
-    let (decoder, mut damages) = pipe::run(&Loader::new(session.trace, last), decoder, threads, last, enter);
-    damages.extend(decoder.interner.over().map(|kind| Damage::new(0, 0, kmt_format::Error::new(kind))));
-    damages
+    let (decoder, damages) = pipe::run(&Loader::new(session.trace, last), decoder, threads, last, enter);
+    Faults::new(damages, decoder.interner.over())
 }

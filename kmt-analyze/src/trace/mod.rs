@@ -12,6 +12,7 @@ pub mod cpu_nodes;
 pub mod descendants;
 pub mod event_args;
 pub mod event_names;
+pub mod faults;
 pub mod follow;
 pub mod lines;
 pub mod losses;

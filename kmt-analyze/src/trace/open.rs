@@ -17,6 +17,7 @@ use crate::env::Env;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 use crate::source::{ModulePaths, SourceTable};
+use crate::trace::faults::Faults;
 use crate::trace::lines::lines_of;
 use crate::trace::session::Session;
 
@@ -113,12 +114,15 @@ pub(crate) fn session_in<'d>(path: &Path, trace: &'d Trace<'d>, env: &Env) -> Re
     Ok(session.with_source(table.looked_up(lines_of(trace, env)?, modules)))
 }
 
-/// Prints damage on stderr; returns whether the run is complete. `found` is damage found while reading events.
-pub fn outcome(path: &Path, trace: &Trace<'_>, found: &[kmt_format::read::Damage], lost: bool) -> Outcome {
+/// Prints faults on stderr; returns whether the run is complete. `found` has those of reading the events.
+pub fn outcome(path: &Path, trace: &Trace<'_>, found: &Faults, lost: bool) -> Outcome {
     let name = path.display();
-    let count = trace.damages().len() + found.len();
-    let damages = trace.damages().iter().chain(found);
-    warn_of_damages(path, damages, count as u64, "cannot be used", "");
+    let count = found.damaged_places(trace);
+    warn_of_damages(path, trace.damages().iter().chain(&found.damages), count, "cannot be used", "");
+    for error in &found.limits {
+        tell!("warning: {name}: {error}");
+        tell!("hint: {}", limits::REMEDY);
+    }
     if !trace.is_finished() {
         warn_of_missing_end(path);
     } else if trace.early_end().is_some() {
@@ -128,6 +132,6 @@ pub fn outcome(path: &Path, trace: &Trace<'_>, found: &[kmt_format::read::Damage
     if missing > 0 {
         tell!("warning: {name}: {missing} events are missing with the chunks that held them");
     }
-    let damaged = count > 0 || !trace.is_finished() || missing > 0;
+    let damaged = count > 0 || !found.limits.is_empty() || !trace.is_finished() || missing > 0;
     if damaged || lost { Outcome::Incomplete } else { Outcome::Done }
 }

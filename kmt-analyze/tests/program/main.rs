@@ -10,6 +10,7 @@ mod cgroups;
 mod charts;
 mod cli;
 mod commands;
+mod damaged;
 mod debug_information;
 mod diff_modules;
 mod documents;

@@ -100,10 +100,10 @@ pub fn run(session: &Session<'_>, options: &AnonymizeOptions) -> Result<Outcome>
             copy.event(run.cpu, masks.time(event.time()), &record)?;
         }
     }
-    let damages = merge.damages().to_vec();
+    let faults = merge.damages().into();
     manifest.kept.events = copy.finish()?;
     manifest.print(&masks, options.json, &session.env)?;
-    Ok(outcome(&session.path, trace, &damages, session.losses.any()))
+    Ok(outcome(&session.path, trace, &faults, session.losses.any()))
 }
 
 /// Treatments of the classes, by index.

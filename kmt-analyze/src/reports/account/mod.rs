@@ -63,7 +63,7 @@ pub fn run(
     output: &Output,
 ) -> Result<Outcome> {
     selection.check(session, "account", Keys::Slab)?;
-    let (account, damages) = read(session, options, selection)?;
+    let (account, faults) = read(session, options, selection)?;
     let rows = rows::compute(session, &account, selection, options);
     if output.json {
         print_rows(&session.env, Schema::first("account"), &rows, options.lines)?;
@@ -79,5 +79,5 @@ pub fn run(
             );
         }
     }
-    Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
+    Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
 }

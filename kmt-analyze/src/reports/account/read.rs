@@ -1,7 +1,5 @@
 //! From the events of a trace to the account.
 
-use kmt_format::read::Damage;
-
 use super::AccountOptions;
 use super::rules::{Account, AccountObject};
 use crate::failure::Result;
@@ -10,14 +8,15 @@ use crate::pass::condition::Key;
 use crate::pass::operations::operations;
 use crate::stream::op::Kind;
 use crate::stream::{Api, News, Op, Site};
+use crate::trace::faults::Faults;
 use crate::trace::session::Session;
 
-/// The account of a trace, and the damage found in it. Refused as `Clock::units` is.
+/// The account of a trace, and the faults found in it. Refused as `Clock::units` is.
 pub fn read(
     session: &Session<'_>,
     options: &AccountOptions,
     selection: &Selection,
-) -> Result<(Account, Vec<Damage>)> {
+) -> Result<(Account, Faults)> {
     let mut lifetimes = selection.terms_of(session)?;
     lifetimes.retain(|term| term.key == Key::Lifetime);
     let mut reader = AccountReader {
@@ -27,12 +26,12 @@ pub fn read(
         sites: Vec::new(),
         origins: Vec::new(),
     };
-    let damages = operations(session, selection, |ops, news| reader.enter(ops, &news));
+    let faults = operations(session, selection, |ops, news| reader.enter(ops, &news));
     let mut account = reader.account;
     if selection.is_active() {
         account.leave_out_unused();
     }
-    Ok((account, damages))
+    Ok((account, faults))
 }
 
 /// Reads operations into an account.

@@ -1,5 +1,6 @@
 //! Lines above every report: selection, and limits of the numbers.
 
+use kmt_format::{Error, ErrorKind};
 use serde::Serialize;
 
 use super::changes;
@@ -32,8 +33,12 @@ pub struct TrustRow {
     pub page_size: u64,
     /// True if the file has no valid page size, and 4,096 bytes are assumed.
     pub page_size_assumed: bool,
-    /// Number of event chunks that could not be read, plus 1 if cache names and stacks exceed the limit `texts`.
+    /// Number of damaged places of the file, as on the screen and on standard error.
+    pub damaged_places: u64,
+    /// Number of those that are event chunks which were found and could not be read.
     pub damaged_chunks: usize,
+    /// Names of the limits that were exceeded: what is beyond them is counted as unknown.
+    pub limits_exceeded: Vec<&'static str>,
 }
 
 impl TrustRow {
@@ -48,7 +53,9 @@ impl TrustRow {
             direct_map_votes_all: direct_map.filter(|map| !map.is_recorded()).map(|map| map.votes_all),
             page_size: result.page_size.0,
             page_size_assumed: result.page_size.1,
-            damaged_chunks: result.damages.len(),
+            damaged_places: result.faults.damaged_places(context.session.trace),
+            damaged_chunks: result.faults.damages.len(),
+            limits_exceeded: result.faults.limit_names(),
         }
     }
 }
@@ -87,13 +94,14 @@ fn facts(context: &ReportContext<'_, '_>, all: &Totals, text: fn(&[u8]) -> Strin
     let mut facts = vec![losses(session)];
     facts.extend(early_end::sentence(session).map(TrustFact::warning));
     facts.extend(changes::sentence(session).map(TrustFact::warning));
-    let damaged = result.damages.len() as u64 + session.trace.damage_count();
+    let damaged = result.faults.damaged_places(session.trace);
     if damaged > 0 {
         facts.push(TrustFact::warning(format!(
             "The file is incomplete ({}): all totals are minimums.",
             counted(damaged, "damaged place", "damaged places")
         )));
     }
+    facts.extend(result.faults.limits.iter().filter_map(exceeded));
     facts.extend(filters(session, text).into_iter().map(TrustFact::warning));
     facts.extend(session.sampled().into_iter().map(|(event, samples, events)| {
         TrustFact::warning(format!(
@@ -135,6 +143,16 @@ fn facts(context: &ReportContext<'_, '_>, all: &Totals, text: fn(&[u8]) -> Strin
         )));
     }
     facts
+}
+
+/// A limit that was exceeded.
+fn exceeded(error: &Error) -> Option<TrustFact> {
+    let ErrorKind::LimitExceeded { name, what, found, limit } = error.kind() else { return None };
+    Some(TrustFact::warning(format!(
+        "The limit `{name}` is exceeded: {what} is {}, and the limit is {}.",
+        count(*found),
+        count(*limit)
+    )))
 }
 
 /// The direct map's base, by which objects are placed on their pages.

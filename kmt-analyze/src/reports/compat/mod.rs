@@ -22,6 +22,7 @@ use crate::pass::Selection;
 use crate::pass::operations::operations;
 use crate::reports::compat::legacy::Legacy;
 use crate::reports::compat::perf_rules::PerfKey;
+use crate::trace::faults::Faults;
 use crate::trace::session::Session;
 
 /// Another tool.
@@ -68,14 +69,14 @@ pub struct CompatOptions {
 struct Others {
     legacy: Legacy,
     names: Vec<Vec<u8>>,
-    damages: Vec<kmt_format::read::Damage>,
+    faults: Faults,
 }
 
 /// Functions are distinguished as trace-cmd does: by the symbol that the call site is in.
 fn others(session: &Session<'_>) -> Others {
     let (mut legacy, mut names, mut numbers) = (Legacy::default(), Vec::new(), HashMap::new());
     let env = session.print_env();
-    let damages = operations(session, &Selection::default(), |ops, news| {
+    let faults = operations(session, &Selection::default(), |ops, news| {
         legacy.enter(ops, &news, |call_site| {
             let (start, name) = function(&env.symbol_with_offset(call_site), call_site);
             *numbers.entry((start, name.clone())).or_insert_with(|| {
@@ -84,7 +85,7 @@ fn others(session: &Session<'_>) -> Others {
             })
         });
     });
-    Others { legacy, names, damages }
+    Others { legacy, names, faults }
 }
 
 /// Start and name of the function in `name+0xOFFSET/0xSIZE [module]`.

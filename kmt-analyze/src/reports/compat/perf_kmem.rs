@@ -19,6 +19,7 @@ use crate::reports::compat::perf_rules::{
     Gfp, PageQueue, PageRow, PerfKey, PerfPageKey, PerfPages, Slab, SlabRow, Waiting, fragmentation,
     sorted_pages, sorted_slab,
 };
+use crate::trace::faults::Faults;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -31,7 +32,7 @@ const LINE: &str = "------------------------------------------------------------
 pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
     check_keys(options)?;
     let mut view = PerfView::new(session);
-    let damages = view.read();
+    let faults = view.read();
     let is_slab = options.slab || !options.page;
     let limit = options.lines.unwrap_or(usize::MAX);
     let keys = options.sort.as_slice();
@@ -69,7 +70,7 @@ pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
         }
     }
     print(&session.env, false, tame(&text).as_bytes())?;
-    Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
+    Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
 }
 
 /// Keys belong to one table: perf sorts the one whose option stands last before them.
@@ -140,7 +141,7 @@ impl<'s, 'd> PerfView<'s, 'd> {
     }
 
     /// Reads all events.
-    fn read(&mut self) -> Vec<kmt_format::read::Damage> {
+    fn read(&mut self) -> Faults {
         let trace = self.session.trace;
         let nodes = self.session.cpu_nodes().unwrap_or_default();
         let has_stacks = trace.schema().classes().any(|(_, c)| c.meaning == Meaning::KERNEL_STACK);
@@ -200,7 +201,7 @@ impl<'s, 'd> PerfView<'s, 'd> {
         while let Some(page) = queue.pop(true) {
             self.page(page);
         }
-        merge.damages().to_vec()
+        merge.damages().into()
     }
 
     fn page(&mut self, event: Waiting) {

@@ -17,6 +17,7 @@ use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::events_of;
 use crate::reports::diff::difference::{DiffFigure, PARTS};
 use crate::stream::Api;
+use crate::trace::faults::Faults;
 use crate::trace::session::Session;
 
 /// Kind and name.
@@ -66,12 +67,7 @@ pub fn build(session: &Session<'_>) -> Option<String> {
 }
 
 /// Profile of a run. With `exact`, call sites are function and offset, else function alone.
-pub fn compute(
-    session: &Session<'_>,
-    selection: &Selection,
-    by: By,
-    exact: bool,
-) -> (RunProfile, Vec<kmt_format::read::Damage>) {
+pub fn compute(session: &Session<'_>, selection: &Selection, by: By, exact: bool) -> (RunProfile, Faults) {
     let (first, last) = selection.span(session);
     let mut collectors = Collectors::default();
     let steps = Timeline::new(first, last, PARTS, by == By::Task);
@@ -136,7 +132,7 @@ pub fn compute(
         };
         out.rows.entry(("pages", name)).or_default().add(steps, page_size);
     }
-    (out, result.damages)
+    (out, result.faults)
 }
 
 impl ProfileRow {

@@ -99,7 +99,7 @@ fn storage(storage: &StorageRow) -> String {
 }
 
 fn integrity(integrity: &IntegrityRow) -> String {
-    match (integrity.damage_count, integrity.finished) {
+    match (integrity.damages_total, integrity.finished) {
         (0, true) if integrity.events_missing > 0 => {
             format!("chunks with {} are missing", counted(integrity.events_missing, "event", "events"))
         }

@@ -50,7 +50,7 @@ pub fn diff(session: &Session<'_>, output: &Output) -> Result<Outcome> {
 
 /// Prints the report.
 pub fn run(session: &Session<'_>, output: &Output) -> Result<Outcome> {
-    let (rows, damages) = rows::compute(session);
+    let (rows, faults) = rows::compute(session);
     if output.json {
         print_rows(&session.env, Schema::first("info"), &rows, output.limit)?;
     } else {
@@ -58,5 +58,5 @@ pub fn run(session: &Session<'_>, output: &Output) -> Result<Outcome> {
         let screen = text::screen(&rows, session, &context.view(output.show.look));
         print_screen(session, screen, &output.show)?;
     }
-    Ok(outcome(&session.path, session.trace, &damages, session.losses.any()))
+    Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
 }

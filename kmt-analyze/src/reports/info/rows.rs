@@ -7,6 +7,7 @@ use super::chunks::{self, StorageRow};
 use super::cpus::{ChangeRow, CpuRow};
 use crate::render::head::Head;
 use crate::reports::common::rows::text;
+use crate::trace::faults::Faults;
 use crate::trace::session::Session;
 
 /// Rows of the report.
@@ -98,11 +99,10 @@ pub struct IntegrityRow {
     pub finished: bool,
     /// Events of chunks that are missing from the file.
     pub events_missing: u64,
-    /// Damage, at most as many entries as the limit `damages`.
+    /// Number of damaged places, including those beyond the limit of the list.
+    pub damages_total: u64,
+    /// Damaged places; of those found on opening the file, at most as many as the limit `damages`.
     pub damages: Vec<DamageRow>,
-    /// Number of damaged places, including those beyond the limit.
-    #[serde(skip)]
-    pub damage_count: u64,
 }
 
 /// A damaged place of the file.
@@ -124,11 +124,12 @@ fn as_map<S: Serializer, T: Serialize>(pairs: &[(String, T)], serializer: S) -> 
     serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
 }
 
-/// Rows of a file, and the damage of its event chunks.
-pub fn compute(session: &Session<'_>) -> (InfoRows, Vec<Damage>) {
+/// Rows of a file, and the faults of its event chunks.
+pub fn compute(session: &Session<'_>) -> (InfoRows, Faults) {
     let trace = session.trace;
     let metadata = trace.metadata();
     let (events, damages) = chunks::read(trace);
+    let faults = Faults::from(damages);
     let attachments = metadata.attachments.iter();
     let attachment =
         |name: &str, contents: &[u8]| AttachmentRow { name: name.to_owned(), bytes: contents.len() };
@@ -146,9 +147,9 @@ pub fn compute(session: &Session<'_>) -> (InfoRows, Vec<Damage>) {
         tasks: metadata.tasks.len(),
         attachments: attachments.map(|a| attachment(&a.name, &a.contents)).collect(),
         changes: session.losses.changes.iter().map(ChangeRow::from).collect(),
-        integrity: integrity(trace, &damages),
+        integrity: integrity(trace, &faults),
     };
-    (rows, damages)
+    (rows, faults)
 }
 
 fn format(trace: &Trace<'_>) -> FormatRow {
@@ -172,21 +173,21 @@ fn kernel(trace: &Trace<'_>) -> KernelRow {
     }
 }
 
-fn integrity(trace: &Trace<'_>, in_chunks: &[Damage]) -> IntegrityRow {
+fn integrity(trace: &Trace<'_>, faults: &Faults) -> IntegrityRow {
     let row = |damage: &Damage| DamageRow {
         offset: damage.offset,
         bytes: damage.len,
         error: damage.error.to_string(),
         code: damage.error.code(),
     };
-    let damages: Vec<DamageRow> = trace.damages().iter().chain(in_chunks).map(row).collect();
+    let damages_total = faults.damaged_places(trace);
     let events_missing =
         trace.streams().values().fold(0u64, |sum, stream| sum.saturating_add(stream.events_missing));
     IntegrityRow {
-        sound: damages.is_empty() && trace.is_finished() && events_missing == 0,
+        sound: damages_total == 0 && trace.is_finished() && events_missing == 0,
         finished: trace.is_finished(),
         events_missing,
-        damages,
-        damage_count: trace.damage_count() + in_chunks.len() as u64,
+        damages_total,
+        damages: trace.damages().iter().chain(&faults.damages).map(row).collect(),
     }
 }

@@ -92,7 +92,7 @@ fn losses(rows: &InfoRows) -> String {
 /// Flaws of the file itself.
 fn flaws(rows: &InfoRows) -> Option<String> {
     let integrity = &rows.integrity;
-    match (integrity.damage_count, integrity.finished) {
+    match (integrity.damages_total, integrity.finished) {
         (0, true) => None,
         (0, false) => Some(
             "The file has no end: the recorder was killed or is still recording, or the copy is incomplete."
