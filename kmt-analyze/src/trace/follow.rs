@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
 use kmt_common::tell;
+use kmt_format::Loss;
 use kmt_format::print::PrintEnv;
 use kmt_format::raw::ChunkKind;
-use kmt_format::read::{Arrived, Event, EventChunk, Header, Incremental, Metadata, Schema, SymbolTable};
+use kmt_format::read::{
+    Arrived, Event, EventChunk, EventsInfo, Header, Incremental, Metadata, Schema, SymbolTable,
+};
 
 use crate::env::Env;
 use crate::failure::{Failure, Outcome, Result};
@@ -104,6 +107,8 @@ struct Follower<S> {
     /// Chunks of each CPU that are not completely passed on; the first has the next event.
     waiting: BTreeMap<u32, VecDeque<EventChunk<'static>>>,
     position: BTreeMap<u32, usize>,
+    /// Number of the next event of each CPU, if none is missing.
+    next_event: BTreeMap<u32, u64>,
     /// Times of the counters of the last two batches.
     heartbeats: (Option<u64>, Option<u64>),
     lost: u64,
@@ -122,6 +127,7 @@ impl<S: Sink> Follower<S> {
             limits,
             waiting: BTreeMap::new(),
             position: BTreeMap::new(),
+            next_event: BTreeMap::new(),
             heartbeats: (None, None),
             lost: 0,
             is_incomplete: false,
@@ -137,9 +143,8 @@ impl<S: Sink> Follower<S> {
             match arrived {
                 Arrived::Events(_, chunk) => {
                     let loss = chunk.info().loss;
-                    if loss != Default::default() {
+                    if loss != Loss::default() {
                         self.is_incomplete = true;
-                        self.sink.gap(chunk.cpu());
                         if loss.counted > 0 {
                             self.lost = self.lost.saturating_add(loss.counted);
                             tell!("CPU {}: {} events lost", chunk.cpu(), loss.counted);
@@ -173,7 +178,7 @@ impl<S: Sink> Follower<S> {
     }
 
     fn pass_on_until(&mut self, until: u64) -> Result<bool> {
-        let Self { sink, reader, waiting, position, .. } = self;
+        let Self { sink, reader, waiting, position, next_event, .. } = self;
         let Some(source) = Source::of(reader, self.limits) else { return Ok(true) };
         let mut cache = None;
         let mut needs_more = true;
@@ -189,6 +194,9 @@ impl<S: Sink> Follower<S> {
             let Some((_, cpu)) = oldest.filter(|(time, _)| *time <= until) else { break };
             let (Some(chunks), at) = (waiting.get_mut(&cpu), position.entry(cpu).or_default()) else { break };
             let Some(chunk) = chunks.front() else { break };
+            if *at == 0 && is_behind_gap(chunk.info(), next_event.entry(cpu).or_default()) {
+                sink.gap(cpu);
+            }
             if let Some(event) = Event::new(source.schema, chunk, *at) {
                 needs_more = sink.see(&source, &mut cache, &event)?;
             }
@@ -216,6 +224,14 @@ impl<S: Sink> Follower<S> {
         self.sink.end(Source::of(&self.reader, self.limits).as_ref())?;
         Ok(if lost > 0 || self.is_incomplete { Outcome::Incomplete } else { Outcome::Done })
     }
+}
+
+/// True if events are missing before the chunk: lost while recording, or in chunks that are damaged or missing.
+/// `next_event` is the number of the CPU's next event, and is moved behind the chunk.
+fn is_behind_gap(info: &EventsInfo, next_event: &mut u64) -> bool {
+    let is_behind = info.loss != Loss::default() || info.first_event > *next_event;
+    *next_event = info.first_event.max(*next_event).saturating_add(info.event_count.into());
+    is_behind
 }
 
 /// Time of an event of the chunk; of the chunk itself if the event does not exist.

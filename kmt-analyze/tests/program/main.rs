@@ -23,6 +23,7 @@ mod export;
 mod file_size;
 mod findings;
 mod first_screen;
+mod followed;
 #[cfg(feature = "dwarf")]
 mod footprint;
 mod freed_again;
