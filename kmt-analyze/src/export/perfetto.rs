@@ -13,16 +13,17 @@ use super::proto::perfetto::{
 };
 use super::rows::ExportCell;
 use super::{ExportOptions, events};
-use crate::collect::stalls::{Interval, Stall};
+use crate::collect::stalls::{Interval, Stall, StallSums};
 use crate::collect::{Collectors, Stalls};
 use crate::failure::{Outcome, Result};
+use crate::pass::selection::Selection;
 use crate::pass::{self, Request};
 use crate::render::text::escaped;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::{Context, ReportContext};
 use crate::reports::latency::compactors;
 use crate::reports::report::Report as _;
-use crate::reports::timeline::{TimelineKey, TimelineReport};
+use crate::reports::timeline::{TimelineKey, TimelineReport, TimelineRow};
 use crate::trace::faults::Faults;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -43,17 +44,29 @@ const GROUPS: [(TimelineKey, u64, &str); 3] = [
 const COUNTERS: u64 = 1 << 20;
 const THREADS: u64 = 1 << 32;
 
-/// Writes a trace.
+/// Writes a trace: counters and stalls are of one pass, events of another.
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     let mut trace = Trace { out: Export::open_binary(&options.target(), &session.env)? };
     trace.tasks(session, options.selection.span(session).1)?;
-    for (key, uuid, name) in GROUPS {
+    let context = Context { session, selection: &options.selection, limit: usize::MAX };
+    let mut collectors = Collectors::default();
+    let report = |by| TimelineReport { by, steps: STEPS, lines: options.lines };
+    // The keys of all groups are of sites: lines are made from one table of their live bytes.
+    let timeline = report(GROUPS[0].0).collect(&context, &mut collectors);
+    let stalls = collectors.add(Stalls { threshold: Some(0), compactors: compactors(session) });
+    let needs = TimelineReport::NEEDS;
+    let mut result = pass::run(session, &Request::new(&options.selection, &collectors).with(needs));
+    for (by, uuid, name) in GROUPS {
         trace.group(uuid, name)?;
-        trace.counters(session, options, key, uuid)?;
+        let report = report(by);
+        let rows = report.compute(&ReportContext::new(&context, &result), &timeline);
+        report.note(&rows.timeline).into_iter().for_each(|note| tell!("note: {note}"));
+        trace.counters(&rows.timeline, uuid)?;
     }
-    let faults = trace.stalls(session, options)?;
+    trace.stalls(session, &options.selection, result.get(stalls))?;
+    let mut faults = std::mem::take(&mut result.faults);
     if options.events {
-        trace.events(session, options)?;
+        faults.join(trace.events(session, options)?);
     }
     trace.out.finish()?;
     Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
@@ -111,21 +124,7 @@ impl Trace {
     }
 
     /// Writes one counter for each line of the timeline, at its changes.
-    fn counters(
-        &mut self,
-        session: &Session<'_>,
-        options: &ExportOptions,
-        key: TimelineKey,
-        group: u64,
-    ) -> Result<()> {
-        let report = TimelineReport { by: key, steps: STEPS, lines: options.lines };
-        let context = Context { session, selection: &options.selection, limit: usize::MAX };
-        let mut collectors = Collectors::default();
-        let handle = report.collect(&context, &mut collectors);
-        let request = Request::new(&options.selection, &collectors).with(report.needs());
-        let result = pass::run(session, &request);
-        let timeline = report.compute(&ReportContext::new(&context, &result), &handle).timeline;
-        report.note(&timeline).into_iter().for_each(|note| tell!("note: {note}"));
+    fn counters(&mut self, timeline: &TimelineRow, group: u64) -> Result<()> {
         for (number, line) in timeline.lines.iter().enumerate() {
             let uuid = COUNTERS * group + number as u64;
             self.track(TrackDescriptor {
@@ -153,18 +152,19 @@ impl Trace {
     }
 
     /// Writes slices on the tracks of tasks; those of kswapd also on its thread.
-    fn stalls(&mut self, session: &Session<'_>, options: &ExportOptions) -> Result<Faults> {
-        let mut collectors = Collectors::default();
-        let stalls = collectors.add(Stalls { threshold: Some(0), compactors: compactors(session) });
-        let result = pass::run(session, &Request::new(&options.selection, &collectors));
-        let stalls = result.get(stalls);
+    fn stalls(
+        &mut self,
+        session: &Session<'_>,
+        selection: &Selection,
+        stalls: &StallSums,
+    ) -> Result<()> {
         let labels = Labels::new(session);
         let shrinkers = stalls.shrinker_numbers();
         let mut intervals = stalls.intervals.clone();
         // Slices of a track must nest: of two with the same begin, the longer one is the outer.
         intervals.sort_by_key(|i| (i.pid, i.begin, std::cmp::Reverse(i.end)));
         let pids: BTreeSet<i32> = intervals.iter().map(|i| i.pid).collect();
-        let end = options.selection.span(session).1;
+        let end = selection.span(session).1;
         for pid in pids {
             let name = escaped(session.names().shown_at(pid, end));
             let thread =
@@ -208,7 +208,7 @@ impl Trace {
         if stalls.intervals_left_out > 0 {
             tell!("note: {} short stalls are left out", stalls.intervals_left_out);
         }
-        Ok(result.faults)
+        Ok(())
     }
 
     fn end(&mut self, interval: &Interval) -> Result<()> {
@@ -216,10 +216,10 @@ impl Trace {
         self.event(interval.end, TrackEvent { kind: Some(2), track_uuid: uuid, ..TrackEvent::default() })
     }
 
-    fn events(&mut self, session: &Session<'_>, options: &ExportOptions) -> Result<()> {
+    fn events(&mut self, session: &Session<'_>, options: &ExportOptions) -> Result<Faults> {
         let mut bundles: std::collections::BTreeMap<u32, Vec<FtraceEvent>> =
             std::collections::BTreeMap::new();
-        events::each(session, &options.selection, &mut |row| {
+        let faults = events::each(session, &options.selection, &mut |row| {
             let (cpu, event) = ftrace_event(&row);
             let waiting = bundles.entry(cpu).or_default();
             waiting.push(event);
@@ -232,7 +232,7 @@ impl Trace {
         for (cpu, event) in bundles {
             self.bundle(cpu, event)?;
         }
-        Ok(())
+        Ok(faults)
     }
 
     fn bundle(&mut self, cpu: u32, event: Vec<FtraceEvent>) -> Result<()> {

@@ -97,3 +97,31 @@ fn a_limit_is_no_damage() {
     let sound = json(&["caches", "--json"], &file)["trust"].take();
     assert_eq!(at(&sound, "/limits_exceeded"), &Value::Array(Vec::new()));
 }
+
+/// Counters read on behind the selected time, for the names of caches; stalls and events do not.
+#[test]
+fn an_export_to_perfetto_reports_all_damage_that_it_met_once() {
+    let scratch = Scratch::new();
+    let file = damaged(&scratch);
+    let out = scratch.0.join("out.pftrace").display().to_string();
+    let all = (HEADS + BODIES) as u64;
+    for more in [&[][..], &["--events"], &["--time", "+0..+0.0001"], &["--time", "+0..+0.0001", "--events"]] {
+        let output = run(&[&["export", "perfetto", "--force", "-o", &out], more].concat(), &file);
+        assert_eq!(output.status.code(), Some(3), "{more:?}");
+        assert_eq!(reported(&stderr(&output)), all, "{more:?}: {}", stderr(&output));
+    }
+    // A body is damaged that only the counters read.
+    let mut bytes = fs::read(scratch.convert(&capture())).unwrap();
+    let chunks: Vec<_> = Trace::open(&bytes).unwrap().chunks().collect();
+    let last = chunks.iter().rfind(|chunk| chunk.kind == ChunkKind::EVENTS).unwrap();
+    bytes[(last.body_offset() + last.body_len - 1) as usize] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let args = ["export", "perfetto", "--time", "+0..+0.0001", "--events", "--force", "-o", &out];
+    let output = run(&args, &file);
+    assert_eq!((output.status.code(), reported(&stderr(&output))), (Some(3), 1), "{}", stderr(&output));
+}
+
+/// A capture with many chunks, whose allocations do not name their caches.
+fn capture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1")
+}
