@@ -7,15 +7,16 @@ use kmt_common::text::{TEXT_MAX, cut, tame};
 use super::cell::Cell;
 use super::names::{shorten_end, shorten_middle, shortened};
 use super::style::{Ink, paint};
+use super::width::width_of;
 use crate::render::look::Look;
 
 /// Blanks between two columns.
 const GAP: usize = 2;
 
-/// Fewest characters of a name that is shortened.
+/// Fewest columns of the terminal for a name that is shortened.
 const NAME_MIN: usize = 22;
 
-/// Fewest characters of a text that is shortened.
+/// Fewest columns of the terminal for a text that is shortened.
 const TEXT_MIN: usize = 10;
 
 /// Column of a table.
@@ -265,8 +266,8 @@ impl Table {
     }
 
     fn natural_width(&self, at: usize, shown: &[Vec<String>]) -> usize {
-        let cells = shown.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
-        cells.max().unwrap_or(0).max(self.columns[at].heading.chars().count())
+        let cells = shown.iter().filter_map(|row| row.get(at)).map(|cell| width_of(cell));
+        cells.max().unwrap_or(0).max(width_of(self.columns[at].heading))
     }
 
     /// Takes out columns until the rest fits at its narrowest.
@@ -342,7 +343,7 @@ impl Table {
         for (index, (&at, &width)) in columns.iter().zip(widths).enumerate() {
             let column = &self.columns[at];
             let (text, ink) = cell(index, at);
-            let fill = width.saturating_sub(text.chars().count());
+            let fill = width.saturating_sub(width_of(text));
             let before = if column.kind == CellKind::Number { fill } else { 0 };
             blanks += before + if index == 0 { 0 } else { GAP };
             if !text.is_empty() {
@@ -416,6 +417,20 @@ mod tests {
             distinct.dedup();
             assert_eq!(distinct.len(), 4, "{lines:#?}");
         }
+    }
+
+    #[test]
+    fn wide_letters_do_not_move_columns() {
+        let mut table = Table::new("", [Column::name("task"), Column::number("allocs")]);
+        table.row([Cell::text("日本語"), Cell::Count(7)]);
+        table.row([Cell::text("kfree"), Cell::Count(12)]);
+        table.row([Cell::text("e\u{301}🦀"), Cell::Count(3)]);
+        let Fitted { lines, .. } = table.fit(&Look::default());
+        assert_eq!(lines, ["task    allocs", "日本語       7", "kfree       12", "e\u{301}🦀          3"]);
+        let mut table = Table::new("", [Column::name("call site"), Column::number("allocs")]);
+        table.row([Cell::text("日本語".repeat(20)), Cell::Count(7)]);
+        let Fitted { lines, .. } = table.fit(&Look { width: 40, ..Look::default() });
+        assert_eq!(lines[1], "日本語日本語日本語日…語日本語日本       7");
     }
 
     #[test]

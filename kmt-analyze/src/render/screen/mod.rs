@@ -9,6 +9,7 @@ mod names;
 mod page;
 mod row_table;
 mod style;
+mod width;
 mod wrap;
 
 pub use cell::Cell;

@@ -2,34 +2,34 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::width::{split_at, tail, width_of};
+
 /// Stands for the characters that were left out.
 const GAP: char = '…';
 
-/// Shortens a name to `width` characters by leaving out its middle: `getname_fl…0x2b`.
+/// Shortens a name to `width` columns by leaving out its middle: `getname_fl…0x2b`.
 ///
 /// The beginning gets two thirds of the room: it tells names apart; the end has the offset or the module.
 pub fn shorten_middle(name: &str, width: usize) -> String {
-    let length = name.chars().count();
-    if length <= width {
+    if width_of(name) <= width {
         return name.to_owned();
     }
     let room = width.saturating_sub(1);
-    let tail = room / 3;
-    let head: String = name.chars().take(room - tail).collect();
-    let tail: String = name.chars().skip(length - tail).collect();
-    format!("{head}{GAP}{tail}")
+    let end = room / 3;
+    let (head, _) = split_at(name, room - end);
+    format!("{head}{GAP}{}", tail(name, end))
 }
 
-/// Shortens a text to `width` characters by leaving out its end.
+/// Shortens a text to `width` columns by leaving out its end.
 pub fn shorten_end(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
+    if width_of(text) <= width {
         return text.to_owned();
     }
-    let head: String = text.chars().take(width.saturating_sub(1)).collect();
+    let (head, _) = split_at(text, width.saturating_sub(1));
     format!("{}{GAP}", head.trim_end())
 }
 
-/// Shortens names to `width` characters; those that differ stay different: where `shorten` leaves out what tells them
+/// Shortens names to `width` columns; those that differ stay different: where `shorten` leaves out what tells them
 /// apart, the part before that leaves.
 pub fn shortened(names: &[&str], width: usize, shorten: fn(&str, usize) -> String) -> Vec<String> {
     let mut short: Vec<String> = names.iter().map(|name| shorten(name, width)).collect();
@@ -78,7 +78,7 @@ fn from(name: &str, place: usize, width: usize) -> String {
     let head = width / 4;
     // Some characters before the place are shown: a word is recognised by its beginning.
     let start = place.saturating_sub(width / 4).max(head);
-    let begin: String = name.chars().take(head).collect();
+    let (begin, _) = split_at(name, head);
     let rest: String = name.chars().skip(start).collect();
     format!("{begin}{GAP}{}", shorten_end(&rest, width.saturating_sub(head + 1)))
 }
@@ -111,6 +111,16 @@ mod tests {
             assert!(shorten_middle("getname_flags.part.0+0x2b", width).chars().count() <= width.max(1));
             assert!(shorten_end("a list, of, names", width).chars().count() <= width.max(1));
         }
+    }
+
+    #[test]
+    fn wide_letters_take_two_columns() {
+        assert_eq!(shorten_middle("日本語", 6), "日本語");
+        assert_eq!(shorten_middle("日本語日本語", 8), "日本…語");
+        assert_eq!(shorten_end("日本語日本語", 8), "日本語…");
+        let (one, two) = ("日本語".repeat(9) + "一", "日本語".repeat(9) + "二");
+        let short = shortened(&[&one, &two], 22, shorten_end);
+        assert!(short[0] != short[1] && short[0].ends_with('一') && short[1].ends_with('二'), "{short:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use kmt_common::text::{LINE_MAX, cut, tame};
 
 use super::layout::{Fitted, Table};
 use super::style::{Ink, paint};
+use super::width::width_of;
 use super::wrap::wrap;
 use super::{Lead, Next, Screen, ScreenPart};
 use crate::render::look::Look;
@@ -70,7 +71,7 @@ pub fn page(screen: &Screen, trust: &[String], arguments: &[String], look: &Look
 fn lead(out: &mut String, lead: &Lead, arguments: &[String], look: &Look) {
     let command = command(&lead.command, arguments);
     let sentence = harmless(&lead.sentence);
-    let length = sentence.chars().count() + 2 + command.chars().count();
+    let length = width_of(&sentence) + 2 + width_of(&command);
     // A line without a limit would hide the command behind the sentence.
     if length <= look.width && length <= LEAD_MAX {
         out.push_str(&paint(&sentence, Ink::Answer, look.colour));
@@ -177,7 +178,7 @@ fn table(out: &mut String, notes: &mut Vec<String>, table: &Table, look: &Look) 
 /// Commands with their reasons beside them, or above them where the lines would be too long.
 fn next(out: &mut String, all: &[Next], arguments: &[String], look: &Look) {
     let lines = layout(all, arguments);
-    if lines.iter().all(|line| line.chars().count() <= look.width) {
+    if lines.iter().all(|line| width_of(line) <= look.width) {
         lines.iter().for_each(|line| line_of(out, line, Ink::Dim, look));
         return;
     }
@@ -194,9 +195,9 @@ fn next(out: &mut String, all: &[Next], arguments: &[String], look: &Look) {
 /// Commands with their reasons beside them.
 fn layout(all: &[Next], arguments: &[String]) -> Vec<String> {
     let commands: Vec<String> = all.iter().map(|next| command(&next.command, arguments)).collect();
-    let widest = commands.iter().map(|command| command.chars().count()).max().unwrap_or(0);
+    let widest = commands.iter().map(|command| width_of(command)).max().unwrap_or(0);
     let line = |(next, command): (&Next, &String)| {
-        let fill = " ".repeat(widest - command.chars().count());
+        let fill = " ".repeat(widest - width_of(command));
         format!("  {command}{fill}  # {}", harmless(&next.reason))
     };
     all.iter().zip(&commands).map(line).collect()
@@ -214,7 +215,7 @@ fn broken(words: &str, arguments: &[String], indent: usize, width: usize) -> Vec
     for (at, argument) in arguments.iter().enumerate() {
         let argument = harmless(argument);
         let end = if at + 1 == arguments.len() { 0 } else { CONTINUED.len() };
-        if line.chars().count() + 1 + argument.chars().count() + end > width {
+        if width_of(&line) + 1 + width_of(&argument) + end > width {
             lines.push(line + CONTINUED);
             line = format!("{:indent$}    {argument}", "");
         } else {
@@ -274,6 +275,17 @@ mod tests {
             "It grows.\n    kmt-analyze leaks --vmlinux 'a b/vmlinux' \\\n        'a b/trace.kmt'\nAn answer.\n\n  \
              # who holds it\n  kmt-analyze callers --sort live \\\n      --vmlinux 'a b/vmlinux' 'a b/trace.kmt'\n"
         );
+    }
+
+    #[test]
+    fn commands_on_files_with_wide_letters_fit_the_terminal() {
+        let mut screen = Screen::default();
+        screen.next("callers", "who holds it");
+        let at =
+            |width| page(&screen, &[], &["日本語日本語.kmt".to_owned()], &Look { width, ..Look::default() });
+        assert_eq!(at(54), "  kmt-analyze callers 日本語日本語.kmt  # who holds it\n");
+        assert_eq!(at(53), "  # who holds it\n  kmt-analyze callers 日本語日本語.kmt\n");
+        assert_eq!(at(36), "  # who holds it\n  kmt-analyze callers \\\n      日本語日本語.kmt\n");
     }
 
     #[test]

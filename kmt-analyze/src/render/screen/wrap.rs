@@ -1,6 +1,8 @@
 //! Sentences in lines.
 
-/// Breaks a text into lines of at most `width` characters, at blanks; words that are longer are broken where the line
+use super::width::{split_at, width_of};
+
+/// Breaks a text into lines of at most `width` columns, at blanks; words that are longer are broken where the line
 /// ends, so that no line is longer than the terminal. Lines after the first begin with `indent` blanks.
 pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     let room_min = 8;
@@ -8,8 +10,8 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in words(text) {
-        let length = word.chars().count();
-        let gap = usize::from(used > if lines.len() == 1 { 0 } else { indent });
+        let length = width_of(word);
+        let gap = usize::from(used > start(&lines, indent));
         if gap == 1 && used + gap + length > width {
             lines.push(" ".repeat(indent));
             used = indent;
@@ -19,14 +21,19 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
         }
         let (mut rest, mut left) = (word, length);
         while used + left > width {
-            // At least one: a width of 0 must end, too.
-            let room = width.saturating_sub(used).max(1);
-            let cut = rest.char_indices().nth(room).map_or(rest.len(), |(at, _)| at);
-            let (head, tail) = rest.split_at(cut);
+            let (mut head, mut tail) = split_at(rest, width.saturating_sub(used));
+            if head.is_empty() && used == start(&lines, indent) {
+                // A line has at least one letter, also where it is wider than the terminal.
+                (head, tail) = rest.split_at(rest.chars().next().map_or(0, char::len_utf8));
+            }
             push(&mut lines, head);
+            (rest, left) = (tail, left.saturating_sub(width_of(head)));
+            if rest.is_empty() {
+                used = width;
+                break;
+            }
             lines.push(" ".repeat(indent));
             used = indent;
-            (rest, left) = (tail, left.saturating_sub(room));
         }
         push(&mut lines, rest);
         used += left;
@@ -56,6 +63,11 @@ fn words(text: &str) -> Vec<&str> {
 
 fn ends_in_digit(word: &str) -> bool {
     word.ends_with(|c: char| c.is_ascii_digit())
+}
+
+/// Columns before the first letter of the last line.
+fn start(lines: &[String], indent: usize) -> usize {
+    if lines.len() == 1 { 0 } else { indent }
 }
 
 fn push(lines: &mut [String], text: &str) {
@@ -91,6 +103,13 @@ mod tests {
         assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
         assert_eq!(lines.len(), 1 + (LEN - 40).div_ceil(38));
         assert!(lines.iter().all(|line| line.chars().count() <= 40));
+    }
+
+    #[test]
+    fn wide_letters_take_two_columns() {
+        assert_eq!(wrap("日本 語の task", 7, 0), ["日本", "語の", "task"]);
+        assert_eq!(wrap("日本語日本語", 5, 0), ["日本", "語日", "本語"]);
+        assert_eq!(wrap("日本", 1, 0), ["日", "本"]);
     }
 
     #[test]
