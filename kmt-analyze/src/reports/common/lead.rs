@@ -58,3 +58,9 @@ pub fn lead(
     });
     format!("{sentence}{most}.")
 }
+
+/// The first of sorted rows, and those with the same amount: none of them is the largest.
+pub fn leaders<T>(sorted: &[T], amount: impl Fn(&T) -> u64) -> &[T] {
+    let first = sorted.first().map(&amount);
+    &sorted[..sorted.partition_point(|row| Some(amount(row)) == first)]
+}

@@ -7,6 +7,7 @@ use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
+use crate::reports::common::lead::leaders;
 use crate::reports::common::shown::{is_more, part};
 
 /// Pairs of CPUs or nodes, unless more are allowed.
@@ -53,22 +54,44 @@ fn answer(frees: &FreesByCpu, view: &View) -> Vec<String> {
         share(crossed, frees.frees),
         view.bytes(frees.cross_cpu_bytes),
     )];
-    let first = frees.callers.first().map(|row| {
-        let part = share(row.cross_cpu_frees, crossed);
-        format!("The largest call site is {} ({part}).", function_of(&row.symbol))
-    });
-    sentences.extend(first);
+    sentences.extend(largest_sites(frees));
     sentences.extend(busiest(frees));
     sentences.extend(across_nodes(frees, view));
     sentences
 }
 
-/// The pair of CPUs with most frees.
+/// The call site with most of these frees. Of two with as many both are named, of more none.
+fn largest_sites(frees: &FreesByCpu) -> Option<String> {
+    let part = |row: &CrossCallerRow| share(row.cross_cpu_frees, frees.cross_cpu_frees);
+    match leaders(&frees.callers, |row| row.cross_cpu_frees) {
+        [row] => Some(format!("The largest call site is {} ({}).", function_of(&row.symbol), part(row))),
+        [one, other] => Some(format!(
+            "The largest call sites are {} and {} ({} each).",
+            function_of(&one.symbol),
+            function_of(&other.symbol),
+            part(one)
+        )),
+        _ => None,
+    }
+}
+
+/// The pair of CPUs with most frees. Of two with as many both are named, of more none.
 fn busiest(frees: &FreesByCpu) -> Option<String> {
-    let pairs = frees.cpus.iter().filter(is_crossing);
-    let pair = pairs.max_by_key(|pair| (pair.frees, Reverse((pair.allocated_on, pair.freed_on))))?;
-    let frees = counted(pair.frees, "free", "frees");
-    Some(format!("The largest flow is from CPU {} to CPU {} ({frees}).", pair.allocated_on, pair.freed_on))
+    let mut pairs: Vec<&PairRow> = frees.cpus.iter().filter(is_crossing).collect();
+    pairs.sort_by_key(|pair| (Reverse(pair.frees), pair.allocated_on, pair.freed_on));
+    let flow = |pair: &PairRow| format!("from CPU {} to CPU {}", pair.allocated_on, pair.freed_on);
+    match leaders(&pairs, |pair| pair.frees) {
+        [pair] => {
+            Some(format!("The largest flow is {} ({}).", flow(pair), counted(pair.frees, "free", "frees")))
+        }
+        [one, other] => Some(format!(
+            "The largest flows are {} and {} ({} each).",
+            flow(one),
+            flow(other),
+            counted(one.frees, "free", "frees")
+        )),
+        _ => None,
+    }
 }
 
 /// Frees on another node; nothing where there is one node.
@@ -180,6 +203,12 @@ mod tests {
                 "5 frees (320 B) were on another node."
             ]
         );
+        frees.cpus[1].frees = 3;
+        assert_eq!(
+            answer(&frees, &view)[1],
+            "The largest flows are from CPU 0 to CPU 1 and from CPU 1 to CPU 0 (3 frees each)."
+        );
+        frees.cpus[1].frees = 2;
         let table = pairs("CPU pairs", ("allocated on CPU", "freed on CPU"), &frees.cpus, &frees, &view);
         let first: Vec<&Cell> = table.rows.iter().filter_map(|row| row.get(2)).collect();
         assert_eq!(first, [&Cell::Count(3), &Cell::Count(2), &Cell::Count(5)], "the same CPU comes last");

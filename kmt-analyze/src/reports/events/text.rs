@@ -8,6 +8,7 @@ use super::rows::EventRows;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::{count, escaped, shown};
 use crate::render::words::{counted, share};
+use crate::reports::common::lead::leaders;
 use crate::reports::common::{ReportContext, View};
 
 /// Counts by event, task and CPU.
@@ -19,8 +20,8 @@ pub fn screen(context: &ReportContext<'_, '_>, rows: &EventRows, view: &View) ->
     let by_cpu = sorted(counts.by_name(|cell| format!("{:3}", cell.cpu)));
     let all = rows.events_total;
     let mut screen = Screen::new(answer(all, counts.rate(all), by_event.first()));
-    if let (Some(task), Some(cpu)) = (by_task.first(), by_cpu.first()) {
-        screen.answer(busiest(task, cpu, all));
+    if let Some(sentence) = busiest(&by_task, &by_cpu, all) {
+        screen.answer(sentence);
     }
     let limit = view.limit;
     screen.table(table(Column::name("event"), ("event", "events"), &by_event, &counts, limit));
@@ -58,15 +59,37 @@ fn answer(all: u64, rate: Option<f64>, first: Option<&(String, u64)>) -> String 
     format!("{}{rate}{first}.", counted(all, "event", "events"))
 }
 
-/// The task and the CPU with most events.
-fn busiest((task, of_task): &(String, u64), (cpu, of_cpu): &(String, u64), all: u64) -> String {
-    format!(
-        "Task {} has most of them ({}); CPU {} has {}.",
-        shown(task.as_bytes()),
-        share(*of_task, all),
-        cpu.trim(),
-        share(*of_cpu, all)
-    )
+/// The task and the CPU with most events; the sums are sorted. Of two with as many both are named, of more none.
+fn busiest(tasks: &[(String, u64)], cpus: &[(String, u64)], all: u64) -> Option<String> {
+    let task = match first_of(tasks) {
+        [(task, events)] => {
+            Some(format!("Task {} has most of them ({})", shown(task.as_bytes()), share(*events, all)))
+        }
+        [(one, events), (other, _)] => Some(format!(
+            "Tasks {} and {} have most of them ({} each)",
+            shown(one.as_bytes()),
+            shown(other.as_bytes()),
+            share(*events, all)
+        )),
+        _ => None,
+    };
+    let cpu = match first_of(cpus) {
+        [(cpu, events)] => Some(format!("CPU {} has {}", cpu.trim(), share(*events, all))),
+        [(one, events), (other, _)] => {
+            Some(format!("CPUs {} and {} have {} each", one.trim(), other.trim(), share(*events, all)))
+        }
+        _ => None,
+    };
+    match (task, cpu) {
+        (Some(task), Some(cpu)) => Some(format!("{task}; {cpu}.")),
+        (Some(task), None) => Some(format!("{task}.")),
+        (None, cpu) => cpu.map(|cpu| format!("{cpu} of them.")),
+    }
+}
+
+/// The largest sum, and those that are equal to it.
+fn first_of(sums: &[(String, u64)]) -> &[(String, u64)] {
+    leaders(sums, |(_, events)| *events)
 }
 
 /// A rate; one that would round to 0 is not 0.
@@ -92,4 +115,42 @@ fn table(
         .column(Column::whole("share").leaves(2), |(_, events)| Cell::bar(*events, all))
         .column_if(has_rates, Column::number("per second").leaves(1), |(_, events)| rate(*events))
         .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(all: &[(&str, u64)]) -> Vec<(String, u64)> {
+        all.iter().map(|(name, events)| ((*name).to_owned(), *events)).collect()
+    }
+
+    #[test]
+    fn of_equal_tasks_and_cpus_both_are_named_or_none() {
+        for (tasks, cpus, expected) in [
+            (
+                &[("a-1", 3), ("b-2", 1)][..],
+                &[("  0", 4)][..],
+                "Task a-1 has most of them (75 %); CPU 0 has 100 %.",
+            ),
+            (
+                &[("a-1", 2), ("b-2", 2)],
+                &[("  0", 2), ("  1", 2)],
+                "Tasks a-1 and b-2 have most of them (50 % each); CPUs 0 and 1 have 50 % each.",
+            ),
+            (
+                &[("a-1", 1), ("b-2", 1), ("c-3", 1), ("d-4", 1)],
+                &[("  0", 3), ("  1", 1)],
+                "CPU 0 has 75 % of them.",
+            ),
+            (
+                &[("a-1", 4)],
+                &[("  0", 1), ("  1", 1), ("  2", 1), ("  3", 1)],
+                "Task a-1 has most of them (100 %).",
+            ),
+        ] {
+            assert_eq!(busiest(&sums(tasks), &sums(cpus), 4).as_deref(), Some(expected));
+        }
+        assert_eq!(busiest(&[], &[], 0), None);
+    }
 }
