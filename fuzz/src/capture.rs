@@ -113,7 +113,7 @@ fn usual(name: &str) -> Option<&'static str> {
     }
 }
 
-/// RecordLayout once for each process, in memory where there is such a folder.
+/// Laid out once for each process, in memory where there is such a folder.
 fn tree() -> &'static PathBuf {
     static TREE: OnceLock<PathBuf> = OnceLock::new();
     TREE.get_or_init(|| {

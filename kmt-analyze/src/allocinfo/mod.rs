@@ -28,7 +28,7 @@ pub struct AllocinfoArgs {
     /// Key of the rows
     #[arg(long, value_enum, default_value = "call-site")]
     by: AllocinfoKey,
-    /// AllocinfoOrder of the rows [default: change; bytes, if there is one copy]
+    /// Order of the rows [default: change; bytes, if there is one copy]
     #[arg(short, long, value_enum)]
     sort: Option<AllocinfoOrder>,
     /// Show at most N rows; 0: all [default: 20, all with --json and --csv]

@@ -26,7 +26,7 @@ pub enum AllocinfoKey {
     Module,
 }
 
-/// AllocinfoOrder of the rows, the largest first.
+/// Order of the rows, the largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum AllocinfoOrder {

@@ -383,6 +383,21 @@ mod tests {
         whole().debug_assert();
     }
 
+    /// `AllocinfoOrder of the rows`, as after a type was renamed in all of the text.
+    #[test]
+    fn no_help_begins_with_the_name_of_a_type() {
+        for command in whole().get_subcommands() {
+            for option in command.get_arguments() {
+                let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+                let first = help.split(' ').next().unwrap_or_default();
+                let is_type = first.chars().skip(1).any(char::is_uppercase)
+                    && first.chars().any(char::is_lowercase)
+                    && first.chars().all(char::is_alphanumeric);
+                assert!(!is_type, "{} {}: {help}", command.get_name(), option.get_id());
+            }
+        }
+    }
+
     #[test]
     fn every_command_has_a_manual_page() {
         for command in whole().get_subcommands() {

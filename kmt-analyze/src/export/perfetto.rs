@@ -152,12 +152,7 @@ impl Trace {
     }
 
     /// Writes slices on the tracks of tasks; those of kswapd also on its thread.
-    fn stalls(
-        &mut self,
-        session: &Session<'_>,
-        selection: &Selection,
-        stalls: &StallSums,
-    ) -> Result<()> {
+    fn stalls(&mut self, session: &Session<'_>, selection: &Selection, stalls: &StallSums) -> Result<()> {
         let labels = Labels::new(session);
         let shrinkers = stalls.shrinker_numbers();
         let mut intervals = stalls.intervals.clone();

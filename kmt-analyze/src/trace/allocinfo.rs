@@ -16,7 +16,7 @@ const NUMBER_BITS: u32 = 62;
 pub struct AllocinfoLine {
     /// Source file, without `./` at its begin.
     pub file: String,
-    /// AllocinfoLine of the source file.
+    /// Line of the source file.
     pub line: u64,
     /// Module; `None`: the kernel itself.
     pub module: Option<String>,

@@ -395,8 +395,8 @@ impl EventChunkBuilder {
         (found.index as u16, offset)
     }
 
-    /// Appends the body of the chunk; returns where in it the records start, and their number. Empties the builder;
-    /// the next chunk starts at `first_event` plus these events.
+    /// Appends the body of the chunk; returns where in it the records start, and the values of its head. Empties the
+    /// builder; the next chunk starts at `first_event` plus these events.
     pub fn take_body(&mut self, out: &mut Vec<u8>) -> EventBody {
         let records_offset = with_order!(self.order, O => self.layout::<O>(out));
         let body = EventBody { records_offset, summary: self.summary() };

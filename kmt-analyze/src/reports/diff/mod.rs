@@ -35,7 +35,7 @@ pub enum By {
     Module,
 }
 
-/// DiffOptions of the comparison and its output.
+/// Options of the comparison and its output.
 #[derive(Debug, Clone)]
 pub struct DiffOptions {
     /// Names of the sides, as given.

@@ -45,7 +45,7 @@ impl OwnerFunction {
     }
 }
 
-/// TracepointOwners of a tracepoint.
+/// Owners of a tracepoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TracepointOwners {
     /// The stall that it begins or ends.
@@ -54,7 +54,7 @@ pub struct TracepointOwners {
 }
 
 impl TracepointOwners {
-    /// TracepointOwners of an event; `None`: no rule is about it.
+    /// Owners of an event; `None`: no rule is about it.
     pub fn of(event: &SideEvent) -> Option<Self> {
         use SideEventKind::*;
         let n = event.numbers;
@@ -91,7 +91,7 @@ fn paired(stall: Stall) -> Stall {
     if stall == Stall::DirectCompaction { Stall::Compaction } else { stall }
 }
 
-/// TracepointOwners among nested stalls over the threshold, in the order of their times.
+/// Owners among nested stalls over the threshold, in the order of their times.
 #[derive(Debug)]
 pub struct OpenOwners {
     has_functions: bool,

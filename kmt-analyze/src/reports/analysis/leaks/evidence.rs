@@ -255,7 +255,7 @@ pub fn comes_in_batches(old: &[u64]) -> bool {
     batches.len() >= 3 && like == batches.len() && is_recent
 }
 
-/// SurvivorSums without these survivors, step by step.
+/// Survivors without these survivors, step by step.
 pub fn without(survival: &SurvivorSums, other: &Numbers) -> SurvivorSums {
     let mut left = survival.survivors.all();
     left.iter_mut().zip(other).for_each(|(left, &gone)| *left = left.saturating_sub(gone));
