@@ -10,6 +10,7 @@ use crate::env::Env;
 use crate::export::output::Export;
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::count;
+use crate::trace::faults::Faults;
 use crate::trace::lines::lines_of;
 use crate::trace::open::{outcome, repair};
 
@@ -33,5 +34,5 @@ pub fn run(made: &OutputArgs, bytes: &[u8], env: &Env) -> Result<Outcome> {
     out.finish()?;
     let addresses = lines.chunk_by(|a, b| a.address == b.address).count() as u64;
     tell!("{} addresses have source lines", count(addresses));
-    Ok(outcome(path, &trace, &[], false))
+    Ok(outcome(path, &trace, &Faults::default(), false))
 }

@@ -30,7 +30,9 @@ use crate::trace::session::Session;
 use build::Objects;
 pub use build::lined_kernel;
 use functions::FunctionObjects;
-pub use rows::{Attribute, FootprintRows};
+pub use rows::Attribute;
+#[cfg(test)]
+pub use rows::FootprintRows;
 use rows::{Dynamic, FootprintSums, plus};
 
 #[cfg(test)]

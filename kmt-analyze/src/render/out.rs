@@ -121,7 +121,7 @@ pub fn limited(rows: &impl Serialize, limit: usize) -> Result<Value> {
     let mut document = serde_json::to_value(rows).map_err(|e| failed(&e))?;
     if let Value::Object(keys) = &mut document {
         let own = keys.iter_mut().filter(|(key, _)| *key != "trace");
-        own.for_each(|(_, value)| drop(cut(value, limit)));
+        own.for_each(|(_, value)| _ = cut(value, limit));
     }
     Ok(document)
 }
