@@ -430,7 +430,7 @@ mod tests {
         let mut table = Table::new("", [Column::name("call site"), Column::number("allocs")]);
         table.row([Cell::text("日本語".repeat(20)), Cell::Count(7)]);
         let Fitted { lines, .. } = table.fit(&Look { width: 40, ..Look::default() });
-        assert_eq!(lines[1], "日本語日本語日本語日…語日本語日本       7");
+        assert_eq!(lines[1], "日本語日本語日本語日…本語日本語        7");
     }
 
     #[test]

@@ -238,10 +238,12 @@ pub const INDICES: [&str; 8] =
 /// net/ipv4/inet_hashtables.c). Requests: the SYN-ACK and five more, of 1 to 32 s (net/ipv4/inet_connection_sock.c).
 /// Neighbours: 60 s and half of 30 s, 1,024 of a table (GC_STALETIME, BASE_REACHABLE_TIME, gc_thresh3: net/core/neighbour.c,
 /// net/ipv4/arp.c). Peers: inet_peer_maxttl (net/ipv4/inetpeer.c). All 4.4 to 7.2.
-pub const KNOWN_LIVES: [(&str, u64, u64); 9] = [
+pub const KNOWN_LIVES: [(&str, u64, u64); 10] = [
     ("inet_twsk_alloc", 60, u64::MAX),
     ("inet_bind_bucket_create", 60, u64::MAX),
     ("inet_bind2_bucket_create", 60, u64::MAX),
+    // Where those are inlined (6.18).
+    ("__inet_hash_connect", 60, u64::MAX),
     ("inet_reqsk_alloc", 63, u64::MAX),
     ("reqsk_alloc", 63, u64::MAX),
     ("___neigh_create", 75, 1_024),
