@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use kmt_common::compress::Compress;
 #[cfg(feature = "docs")]
@@ -145,7 +145,7 @@ struct RecordArgs {
     force: bool,
     /// A set of events instead of the default ones
     #[arg(short, long, value_enum, value_name = "NAME")]
-    preset: Option<PresetName>,
+    preset: Option<Preset>,
     /// Events: SYSTEM or SYSTEM:EVENT, with * and ?; 'SYSTEM:EVENT if FILTER' adds a filter in the kernel's syntax
     #[arg(short, long = "event", value_name = "EVENT", value_parser = EventSpec::parse)]
     event: Vec<EventSpec>,
@@ -177,14 +177,14 @@ struct RecordArgs {
     #[arg(long, value_name = "SIZE", value_parser = quantity::size_above_zero)]
     max_size: Option<u64>,
     /// Kernel symbols to store
-    #[arg(long, value_enum, value_name = "WHICH", default_value_t = SymbolsName::Used)]
-    symbols: SymbolsName,
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Symbols::Used)]
+    symbols: Symbols,
     /// Also read /proc/slabinfo at this interval: 5s. Limits the error of live figures if frees have no event
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     snapshot_every: Option<Duration>,
     /// Also read the kernel's own accounts at the begin and the end, as far as it has them
     #[arg(long, value_enum, value_name = "WHICH", value_delimiter = ',')]
-    baseline: Vec<BaselineName>,
+    baseline: Vec<Baseline>,
     /// Compression of the file: none, lz4 (a third of the size) or zstd (a quarter)
     #[arg(long, value_parser = Compress::by_name(), default_value = "none")]
     compress: Compress,
@@ -224,75 +224,10 @@ struct RecordArgs {
     command: Vec<OsString>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PresetName {
-    /// Slab allocations and frees
-    Slab,
-    /// Page allocations, with their stacks
-    Pages,
-    /// Reclaim and compaction: tracepoints, and slow calls of their functions
-    Reclaim,
-    /// All events of kernel memory: kmem, vmalloc, percpu, cma, page_pool
-    All,
-}
-
-impl From<PresetName> for Preset {
-    fn from(name: PresetName) -> Self {
-        match name {
-            PresetName::Slab => Self::Slab,
-            PresetName::Pages => Self::Pages,
-            PresetName::Reclaim => Self::Reclaim,
-            PresetName::All => Self::All,
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum BaselineName {
-    /// /proc/allocinfo: 6.10 and later with CONFIG_MEM_ALLOC_PROFILING
-    Allocinfo,
-    /// Pages by call site from debugfs: page_owner=on
-    #[value(name = "page_owner", alias = "page-owner")]
-    PageOwner,
-    /// Slab objects by cache and call site from debugfs: slub_debug=U
-    #[value(name = "slab_traces", alias = "slab-traces")]
-    SlabTraces,
-}
-
-impl From<BaselineName> for Baseline {
-    fn from(name: BaselineName) -> Self {
-        match name {
-            BaselineName::Allocinfo => Self::Allocinfo,
-            BaselineName::PageOwner => Self::PageOwner,
-            BaselineName::SlabTraces => Self::SlabTraces,
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SymbolsName {
-    /// All symbols of /proc/kallsyms: 2 to 5 MB
-    All,
-    /// Symbols of addresses in the events
-    Used,
-    /// No symbols: call sites are printed as addresses
-    None,
-}
-
-impl From<SymbolsName> for Symbols {
-    fn from(name: SymbolsName) -> Self {
-        match name {
-            SymbolsName::All => Self::All,
-            SymbolsName::Used => Self::Used,
-            SymbolsName::None => Self::None,
-        }
-    }
-}
-
 impl From<RecordArgs> for RecordOptions {
     fn from(args: RecordArgs) -> Self {
         Self {
-            preset: args.preset.map(Preset::from),
+            preset: args.preset,
             events: args.event,
             stacks: args.stack,
             pids: args.pid,
@@ -302,10 +237,10 @@ impl From<RecordArgs> for RecordOptions {
             clock: args.clock,
             buffer_size: args.buffer_size,
             duration: args.duration,
-            symbols: args.symbols.into(),
+            symbols: args.symbols,
             max_size: args.max_size,
             snapshot_every: args.snapshot_every,
-            baseline: args.baseline.into_iter().map(Baseline::from).collect(),
+            baseline: args.baseline,
             verbatim: args.raw,
             kernel_config: args.kernel_config,
             task_events: !args.no_task_events,
@@ -338,8 +273,8 @@ struct ConvertArgs {
     #[arg(long, value_parser = Compress::by_name(), default_value = "none")]
     compress: Compress,
     /// Kernel symbols to store; a .kmt input keeps its symbols
-    #[arg(long, value_enum, value_name = "WHICH", default_value_t = SymbolsName::Used)]
-    symbols: SymbolsName,
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Symbols::Used)]
+    symbols: Symbols,
     /// Keep sub-buffers as the kernel wrote them: less CPU time, three times the size
     #[arg(long)]
     verbatim: bool,
@@ -394,8 +329,8 @@ pub fn run() -> Result<Outcome> {
         Command::Clean { tracefs } => clean::clean(tracefs.as_deref()),
         #[cfg(feature = "convert")]
         Command::Convert(args) => {
-            let (compression, symbols) = (args.compress.into(), args.symbols.into());
-            let ConvertArgs { input, output, force, verbatim, quiet, instance, limit, .. } = args;
+            let ConvertArgs { input, output, force, compress, symbols, verbatim, quiet, instance, limit } =
+                args;
             let mut limits = Limits::default();
             for (kind, bytes) in limit {
                 limits.set(kind, bytes);
@@ -404,7 +339,7 @@ pub fn run() -> Result<Outcome> {
                 input,
                 output,
                 force,
-                compression,
+                compression: compress.into(),
                 symbols,
                 verbatim,
                 quiet,

@@ -14,13 +14,17 @@ use kmt_format::write::Writer;
 use super::snapshot::When;
 
 /// Accounts of the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Baseline {
-    /// /proc/allocinfo: 6.10 and later with CONFIG_MEM_ALLOC_PROFILING.
+    /// /proc/allocinfo: 6.10 and later with CONFIG_MEM_ALLOC_PROFILING
     Allocinfo,
-    /// /sys/kernel/debug/page_owner: CONFIG_PAGE_OWNER and page_owner=on.
+    // /sys/kernel/debug/page_owner; also needs CONFIG_PAGE_OWNER.
+    /// Pages by call site from debugfs: page_owner=on
+    #[value(name = "page_owner", alias = "page-owner")]
     PageOwner,
-    /// `alloc_traces` of each cache in /sys/kernel/debug/slab: CONFIG_SLUB_DEBUG and slub_debug=U.
+    // `alloc_traces` of each cache in /sys/kernel/debug/slab; also needs CONFIG_SLUB_DEBUG.
+    /// Slab objects by cache and call site from debugfs: slub_debug=U
+    #[value(name = "slab_traces", alias = "slab-traces")]
     SlabTraces,
 }
 

@@ -8,15 +8,15 @@ use crate::tracefs::{Event, EventSpec, Probe, TraceDir, find_events};
 use kmt_common::text::count;
 
 /// Sets of events under one name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Preset {
-    /// The events of the slab allocator, and those of pages that end the lives of objects on them.
-    Slab,
-    /// The events of the page allocator, with the stack of each allocation.
+    /// Slab allocations and frees
+    Slab, // and events of pages that end the lives of objects on them
+    /// Page allocations, with their stacks
     Pages,
-    /// Reclaim and compaction: their tracepoints, and the latency of their functions.
+    /// Reclaim and compaction: tracepoints, and slow calls of their functions
     Reclaim,
-    /// Every event about kernel memory.
+    /// All events of kernel memory: kmem, vmalloc, percpu, cma, page_pool
     All,
 }
 

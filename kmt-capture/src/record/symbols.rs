@@ -17,14 +17,14 @@ pub use used::UsedSymbols;
 const CHUNK_TEXT_LEN: usize = 96 << 10;
 
 /// Symbols of the kernel that the file gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Symbols {
-    /// All.
+    /// All symbols of /proc/kallsyms: 2 to 5 MB
     All,
-    /// Those that hold addresses of events, and those that bound the kernel image.
+    /// Symbols of addresses in the events
     #[default]
-    Used,
-    /// None.
+    Used, // and those that bound the kernel image
+    /// No symbols: call sites are printed as addresses
     None,
 }
 
