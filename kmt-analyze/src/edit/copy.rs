@@ -3,19 +3,17 @@
 use std::collections::BTreeSet;
 
 use indexmap::IndexSet;
+use kmt_common::kmt_file::KmtFile;
 use kmt_format::Error;
 use kmt_format::kernel::{CpuStats, KernelSymbols, Symbol, SymbolOwner, parse_modules};
 use kmt_format::read::Gap;
 use kmt_format::tables::SourceLine;
-use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions, WriterStats};
+use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions};
 
 use super::output_args::OutputArgs;
 use crate::export::output::Export;
 use crate::failure::{Failure, Result};
 use crate::trace::session::Session;
-
-/// Approximate size of a write to the output, in bytes.
-const WRITE_LEN: usize = 1 << 20;
 
 /// Rows of a chunk of source lines, about: rows of one address stand in one chunk.
 const ROWS: usize = 4_096;
@@ -40,13 +38,6 @@ fn chunks<'l, 'd>(lines: &'l [SourceLine<'d>]) -> impl Iterator<Item = &'l [Sour
     })
 }
 
-/// A file being written.
-pub struct Copy {
-    pub writer: Writer,
-    output: Export,
-    stats: std::collections::BTreeMap<u32, WriterStats>,
-}
-
 /// Table of these symbols: address, size, kind, owner and name of each.
 pub fn symbol_table<'s>(
     symbols: impl Iterator<Item = (u64, u64, u8, Option<&'s [u8]>, &'s [u8])>,
@@ -68,135 +59,114 @@ pub fn failed(error: &Error) -> Failure {
     Failure::new(format!("writing the file: {error}"))
 }
 
-impl Copy {
-    /// Begins a file for the same machine and the same event classes.
-    pub fn new(session: &Session<'_>, made: &OutputArgs, trace_uuid: [u8; 16]) -> Result<Self> {
-        let classes = session.trace.schema().classes();
-        let classes = classes.map(|(_, class)| (class.system.as_str(), &*class.format_text));
-        Self::with_classes(session, made, trace_uuid, classes)
-    }
+/// Begins a file for the same machine and the same event classes.
+pub fn begin(session: &Session<'_>, made: &OutputArgs, trace_uuid: [u8; 16]) -> Result<KmtFile<Export>> {
+    let classes = session.trace.schema().classes();
+    let classes = classes.map(|(_, class)| (class.system.as_str(), &*class.format_text));
+    begin_with_classes(session, made, trace_uuid, classes)
+}
 
-    /// Begins a file for the same machine with these classes: system, and the kernel's description.
-    pub fn with_classes<'c>(
-        session: &Session<'_>,
-        made: &OutputArgs,
-        trace_uuid: [u8; 16],
-        classes: impl Iterator<Item = (&'c str, &'c str)>,
-    ) -> Result<Self> {
-        let header = session.trace.header();
-        let options = WriterOptions::new(header.order, header.long_size)
-            .align_u64(header.align_u64)
-            .page_size(header.page_size)
-            .trace_uuid(trace_uuid)
-            .compression(made.compress.into());
-        let mut writer = Writer::new(options).map_err(|e| failed(&e))?;
-        for (system, format_text) in classes {
-            let added = writer.add_format(system, format_text);
-            added.and_then(|id| writer.declare(id)).map_err(|e| failed(&e))?;
+/// Begins a file for the same machine with these classes: system, and the kernel's description.
+pub fn begin_with_classes<'c>(
+    session: &Session<'_>,
+    made: &OutputArgs,
+    trace_uuid: [u8; 16],
+    classes: impl Iterator<Item = (&'c str, &'c str)>,
+) -> Result<KmtFile<Export>> {
+    let header = session.trace.header();
+    let options = WriterOptions::new(header.order, header.long_size)
+        .align_u64(header.align_u64)
+        .page_size(header.page_size)
+        .trace_uuid(trace_uuid)
+        .compression(made.compress.into());
+    let mut writer = Writer::new(options).map_err(|e| failed(&e))?;
+    for (system, format_text) in classes {
+        let added = writer.add_format(system, format_text);
+        added.and_then(|id| writer.declare(id)).map_err(|e| failed(&e))?;
+    }
+    Ok(KmtFile::new(writer, Export::open_binary(&made.target(), &session.env)?))
+}
+
+/// Copies the clock.
+pub fn clock(writer: &mut Writer, session: &Session<'_>) -> Result<()> {
+    match &session.trace.metadata().clock {
+        Some(clock) => writer.add_clock(clock).map_err(|e| failed(&e)),
+        None => Ok(()),
+    }
+}
+
+/// Copies the kernel's counters of CPUs for which `keeps` is true, changed by `change`.
+pub fn counters(
+    writer: &mut Writer,
+    session: &Session<'_>,
+    keeps: impl Fn(u32) -> bool,
+    change: impl Fn(CpuStats) -> CpuStats,
+) -> Result<()> {
+    for taken in [StatsTaken::Before, StatsTaken::After] {
+        let counters = session.trace.metadata().counters.iter().filter(|(cpu, _)| keeps(**cpu));
+        let rows = counters.filter_map(|(&cpu, c)| {
+            let stats = if taken == StatsTaken::Before { c.before } else { c.after };
+            Some((cpu, change(stats?)))
+        });
+        let rows: Vec<(u32, CpuStats)> = rows.collect();
+        if !rows.is_empty() {
+            writer.add_stats(taken, &rows).map_err(|e| failed(&e))?;
         }
-        Ok(Self {
-            writer,
-            output: Export::open_binary(&made.target(), &session.env)?,
-            stats: std::collections::BTreeMap::new(),
-        })
     }
+    Ok(())
+}
 
-    /// Copies the clock.
-    pub fn clock(&mut self, session: &Session<'_>) -> Result<()> {
-        match &session.trace.metadata().clock {
-            Some(clock) => self.writer.add_clock(clock).map_err(|e| failed(&e)),
-            None => Ok(()),
-        }
-    }
+/// Copies names of tasks.
+pub fn tasks(writer: &mut Writer, session: &Session<'_>) -> Result<()> {
+    let tasks: Vec<Task> = session
+        .trace
+        .metadata()
+        .tasks
+        .iter()
+        .map(|t| Task::new(t.pid, t.comm.to_vec()).tgid(t.tgid).since(t.time))
+        .collect();
+    if tasks.is_empty() { Ok(()) } else { writer.add_tasks(&tasks).map_err(|e| failed(&e)) }
+}
 
-    /// Copies the kernel's counters of CPUs for which `keeps` is true, changed by `change`.
-    pub fn counters(
-        &mut self,
-        session: &Session<'_>,
-        keeps: impl Fn(u32) -> bool,
-        change: impl Fn(CpuStats) -> CpuStats,
-    ) -> Result<()> {
-        for taken in [StatsTaken::Before, StatsTaken::After] {
-            let counters = session.trace.metadata().counters.iter().filter(|(cpu, _)| keeps(**cpu));
-            let rows = counters.filter_map(|(&cpu, c)| {
-                let stats = if taken == StatsTaken::Before { c.before } else { c.after };
-                Some((cpu, change(stats?)))
-            });
-            let rows: Vec<(u32, CpuStats)> = rows.collect();
-            if !rows.is_empty() {
-                self.writer.add_stats(taken, &rows).map_err(|e| failed(&e))?;
-            }
-        }
-        Ok(())
-    }
+/// Copies source lines: of each address those that hold.
+pub fn lines(writer: &mut Writer, session: &Session<'_>) -> Result<()> {
+    let metadata = session.trace.metadata();
+    let addresses: BTreeSet<u64> = metadata.lines.iter().map(|line| line.address).collect();
+    let lines: Vec<_> =
+        addresses.into_iter().flat_map(|address| metadata.lines_at(address).cloned()).collect();
+    add_lines(writer, &lines)
+}
 
-    /// Copies names of tasks.
-    pub fn tasks(&mut self, session: &Session<'_>) -> Result<()> {
-        let tasks: Vec<Task> = session
-            .trace
-            .metadata()
-            .tasks
-            .iter()
-            .map(|t| Task::new(t.pid, t.comm.to_vec()).tgid(t.tgid).since(t.time))
-            .collect();
-        if tasks.is_empty() { Ok(()) } else { self.writer.add_tasks(&tasks).map_err(|e| failed(&e)) }
-    }
+/// Copies symbols and the modules that they are of.
+pub fn symbols(writer: &mut Writer, session: &Session<'_>) -> Result<()> {
+    let Some(table) = session.trace.symbols() else { return Ok(()) };
+    let entries: Vec<_> = table.entries().collect();
+    let table = symbol_table(entries.iter().map(|s| (s.address, s.size, s.kind, s.owner, s.name.as_ref())));
+    let modules = session.trace.metadata().attachment("modules");
+    let modules = modules.map(|text| parse_modules(&String::from_utf8_lossy(text))).unwrap_or_default();
+    writer.add_symbols(&table, &modules).map_err(|e| failed(&e))
+}
 
-    /// Copies source lines: of each address those that hold.
-    pub fn lines(&mut self, session: &Session<'_>) -> Result<()> {
-        let metadata = session.trace.metadata();
-        let addresses: BTreeSet<u64> = metadata.lines.iter().map(|line| line.address).collect();
-        let lines: Vec<_> =
-            addresses.into_iter().flat_map(|address| metadata.lines_at(address).cloned()).collect();
-        add_lines(&mut self.writer, &lines)
-    }
+/// Adds a loss before the next event of a CPU.
+pub fn gap(file: &mut KmtFile<Export>, cpu: u32, gap: &Gap) -> Result<()> {
+    let mut loss = gap.loss;
+    loss.counted = gap.counted();
+    loss.damaged_input |= gap.events_damaged > 0;
+    file.lose(cpu, loss).map_err(|e| failed(&e))
+}
 
-    /// Copies symbols and the modules that they are of.
-    pub fn symbols(&mut self, session: &Session<'_>) -> Result<()> {
-        let Some(table) = session.trace.symbols() else { return Ok(()) };
-        let entries: Vec<_> = table.entries().collect();
-        let table =
-            symbol_table(entries.iter().map(|s| (s.address, s.size, s.kind, s.owner, s.name.as_ref())));
-        let modules = session.trace.metadata().attachment("modules");
-        let modules = modules.map(|text| parse_modules(&String::from_utf8_lossy(text))).unwrap_or_default();
-        self.writer.add_symbols(&table, &modules).map_err(|e| failed(&e))
-    }
+/// Adds an event.
+pub fn event(file: &mut KmtFile<Export>, cpu: u32, time: u64, record: &[u8]) -> Result<()> {
+    file.event(cpu, time, record).map_err(|e| failed(&e))?;
+    file.write_if_large()
+}
 
-    /// Adds a loss before the next event of a CPU.
-    pub fn gap(&mut self, cpu: u32, gap: &Gap) -> Result<()> {
-        let mut loss = gap.loss;
-        loss.counted = gap.counted();
-        loss.damaged_input |= gap.events_damaged > 0;
-        self.writer.add_loss(cpu, loss).map_err(|e| failed(&e))
-    }
-
-    /// Adds an event.
-    pub fn event(&mut self, cpu: u32, time: u64, record: &[u8]) -> Result<()> {
-        self.writer.add_event(cpu, time, record).map_err(|e| failed(&e))?;
-        let stats = self.stats.entry(cpu).or_default();
-        stats.events += 1;
-        stats.bytes += record.len() as u64;
-        if self.writer.pending_len() >= WRITE_LEN {
-            self.output.write(self.writer.pending())?;
-            self.writer.clear_pending();
-        }
-        Ok(())
-    }
-
-    /// Completes the file; returns the number of events in it.
-    pub fn finish(mut self) -> Result<u64> {
-        let cpus: Vec<u32> = self.stats.keys().copied().collect();
-        for cpu in cpus {
-            self.writer.flush(cpu).map_err(|e| failed(&e))?;
-        }
-        let stats: Vec<(u32, WriterStats)> = self.stats.iter().map(|(&cpu, &s)| (cpu, s)).collect();
-        self.writer.add_writer_stats(&stats).map_err(|e| failed(&e))?;
-        let events = stats.iter().map(|(_, s)| s.events).sum();
-        let rest = self.writer.finish().map_err(|e| failed(&e))?;
-        self.output.write(&rest)?;
-        self.output.finish()?;
-        Ok(events)
-    }
+/// Completes the file; returns the number of events in it.
+pub fn finish(mut file: KmtFile<Export>) -> Result<u64> {
+    file.end_cpus().and_then(|()| file.add_totals()).map_err(|e| failed(&e))?;
+    let events = file.events();
+    file.finish()?;
+    Ok(events)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use kmt_common::text::{count, grouped};
 use kmt_format::read::{EarlyEnd, StackJoiner};
 use kmt_format::schema::Meaning;
 
-use super::copy::{Copy, failed};
+use super::copy::{self, failed};
 use super::output_args::OutputArgs;
 use crate::failure::{Outcome, Result};
 use crate::render::nothing;
@@ -29,26 +29,28 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let selected = &options.events;
     let window = selected.window(session)?;
     let mut classes = SelectedEvents::of(session, &selected.event)?;
-    let mut copy = Copy::new(session, &options.made, identity(session, selected))?;
-    copy.clock(session)?;
+    let mut file = copy::begin(session, &options.made, identity(session, selected))?;
+    copy::clock(&mut file.writer, session)?;
     let note = describe(selected);
     let early_end = trace.early_end().map(|end| end.to_text());
     let pairs = trace.metadata().pairs.iter().map(|(k, v)| (k.as_ref(), v.as_ref()));
     let mut pairs: Vec<(&str, &[u8])> = pairs.filter(|(key, _)| *key != EarlyEnd::KEY).collect();
     pairs.extend(early_end.as_ref().map(|end| (EarlyEnd::KEY, end.as_bytes())));
     pairs.push(("slice", note.as_bytes()));
-    copy.writer.add_metadata(&pairs).map_err(|e| failed(&e))?;
-    for file in &trace.metadata().attachments {
+    file.writer.add_metadata(&pairs).map_err(|e| failed(&e))?;
+    for attached in &trace.metadata().attachments {
         // Snapshots are of the whole recording, and are copied with their times.
-        copy.writer.add_file_at(&file.name, &file.contents, file.times).map_err(|e| failed(&e))?;
+        file.writer
+            .add_file_at(&attached.name, &attached.contents, attached.times)
+            .map_err(|e| failed(&e))?;
     }
-    copy.tasks(session)?;
-    copy.lines(session)?;
+    copy::tasks(&mut file.writer, session)?;
+    copy::lines(&mut file.writer, session)?;
     if window.is_none() {
         // Counters are of the whole recording.
-        copy.counters(session, |cpu| selected.has_cpu(cpu), |stats| stats)?;
+        copy::counters(&mut file.writer, session, |cpu| selected.has_cpu(cpu), |stats| stats)?;
     }
-    copy.symbols(session)?;
+    copy::symbols(&mut file.writer, session)?;
     let mut merge = match window {
         Some((first, last)) => trace.merge_between(first, last),
         None => trace.merge(),
@@ -61,7 +63,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
         }
         if let Some(gap) = run.gap.as_ref().filter(|gap| !gap.is_empty()) {
             stacks.gap(run.cpu);
-            copy.gap(run.cpu, gap)?;
+            copy::gap(&mut file, run.cpu, gap)?;
         }
         for event in run.events() {
             let keeps = selected.has_pid(event.pid()) && classes.has(trace.schema(), event.class_index());
@@ -69,12 +71,12 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
             let is_stack = event.class().meaning == Meaning::KERNEL_STACK;
             if if is_stack { of.unwrap_or(keeps) } else { keeps } {
                 event.to_record(&mut record);
-                copy.event(run.cpu, event.time(), &record)?;
+                copy::event(&mut file, run.cpu, event.time(), &record)?;
             }
         }
     }
     let faults = merge.damages().into();
-    let events = copy.finish()?;
+    let events = copy::finish(file)?;
     tell!("{} of {}", count(events, "event"), grouped(trace.event_count()));
     if events == 0 {
         nothing::report_no_event(session);

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use kmt_common::kmt_file::ChunkOutput;
 use kmt_common::output::Output;
 pub use kmt_common::output::Target;
 
@@ -80,5 +81,15 @@ impl Export {
             ExportSink::Output(output) => output.finish(),
             ExportSink::Held(_) => Ok(()),
         }
+    }
+}
+
+impl ChunkOutput for Export {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write(bytes).map(drop)
+    }
+
+    fn finish(self) -> Result<()> {
+        self.finish()
     }
 }

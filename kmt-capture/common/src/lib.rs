@@ -1,5 +1,6 @@
-//! Shared code of kmt-capture and kmt-analyze: failures and exit codes, output files, mapped input, the option
-//! `--compress`, reports on damaged files, and the end of the program by a signal or without memory. Internal: it has no promise of compatibility.
+//! Shared code of kmt-capture and kmt-analyze: failures and exit codes, output files, .kmt files that are written, mapped
+//! input, the option `--compress`, reports on damaged files, and the end of the program by a signal or without memory.
+//! Internal: it has no promise of compatibility.
 
 // They panic where the stream cannot be written; `message!`, `tell!` and `Out` do not.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
@@ -14,6 +15,7 @@ pub mod foreign;
 mod holes;
 pub mod input;
 pub mod interrupt;
+pub mod kmt_file;
 pub mod manual;
 pub mod mapping;
 pub mod out_of_memory;

@@ -1,5 +1,6 @@
 //! Facts about the target besides its events, and their chunks in a file.
 
+use kmt_common::kmt_file::KmtFile;
 use kmt_format::kernel::{
     ByteOrder, CpuStats, Module, TraceClock, Uname, parse_kallsyms, parse_modules, parse_saved_cmdlines,
     parse_saved_tgids,
@@ -108,33 +109,29 @@ impl Description {
         Ok(writer)
     }
 
-    /// Everything that is not events, at the start of the file: every prefix of it can be understood. `write` gets the
-    /// writer after each file of the target, so that neither it nor the description holds all of them twice.
-    pub fn write(
-        &mut self,
-        writer: &mut Writer,
-        mut write: impl FnMut(&mut Writer) -> crate::failure::Result<()>,
-    ) -> crate::failure::Result<()> {
+    /// Everything that is not events, at the start of the file: every prefix of it can be understood. The output gets each
+    /// file of the target at once, so that neither the writer nor the description holds all of them twice.
+    pub fn write(&mut self, file: &mut KmtFile) -> crate::failure::Result<()> {
         if let Some(clock) = &self.clock {
-            writer.add_clock(clock)?;
+            file.writer.add_clock(clock)?;
         }
-        self.pairs(writer)?;
+        self.pairs(&mut file.writer)?;
         for (name, bytes) in std::mem::take(&mut self.files) {
             let (name, times) = timed(&name);
-            writer.add_file_at(name, &bytes, times)?;
-            write(writer)?;
+            file.writer.add_file_at(name, &bytes, times)?;
+            file.write()?;
         }
-        self.tasks(writer)?;
+        self.tasks(&mut file.writer)?;
         let parsed = |text: &Option<String>| text.as_deref().and_then(CpuStats::parse);
         let before: Vec<_> = self.stats.iter().filter_map(|(cpu, s, _)| Some((*cpu, parsed(s)?))).collect();
         let after: Vec<_> = self.stats.iter().filter_map(|(cpu, _, s)| Some((*cpu, parsed(s)?))).collect();
         for (taken, rows) in [(StatsTaken::Before, before), (StatsTaken::After, after)] {
             if !rows.is_empty() {
-                writer.add_stats(taken, &rows)?;
+                file.writer.add_stats(taken, &rows)?;
             }
         }
-        self.symbols(writer)?;
-        write(writer)
+        self.symbols(&mut file.writer)?;
+        file.write()
     }
 
     fn pairs(&self, writer: &mut Writer) -> Result<()> {

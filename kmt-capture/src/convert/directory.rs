@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use kmt_common::kmt_file::{KmtFile, WRITE_LEN};
 use kmt_format::{Error, ErrorKind};
 
 use super::description::{Description, format_id};
-use super::driver::{self, EventSource, EventTotals, KmtFile, WRITE_LEN};
+use super::driver::{self, EventSource};
 use super::naming_events::NamingEvents;
 use super::sub_buffers::SubBufferConversion;
 use super::{ConvertOptions, Converted};
@@ -117,7 +118,7 @@ struct RingBuffers<'d> {
 }
 
 impl EventSource for RingBuffers<'_> {
-    fn convert(&mut self, file: &mut KmtFile) -> Result<EventTotals> {
+    fn convert(&mut self, file: &mut KmtFile) -> Result<u64> {
         for files in self.cpus {
             self.cpu(files, file)?;
         }
@@ -132,12 +133,12 @@ impl EventSource for RingBuffers<'_> {
         )
     }
 
-    fn summary(&self, totals: &EventTotals) -> String {
+    fn summary(&self, events: u64, file: &KmtFile) -> String {
         format!(
             "{} of {} from {} of {}-endian {}-bit ring buffers",
-            count(totals.events, "event"),
+            count(events, "event"),
             count(self.cpus.len() as u64, "CPU"),
-            count(totals.cpus.iter().map(|(_, s)| s.bytes).sum::<u64>(), "byte"),
+            count(file.cpus.values().map(|stats| stats.bytes).sum::<u64>(), "byte"),
             self.target.order.name(),
             self.target.header_page.long_size() * 8,
         )
@@ -150,7 +151,7 @@ impl RingBuffers<'_> {
         let sub_buffer_len = self.sub_buffers.sub_buffer_len();
         let mut raw = self.directory.raw(files, sub_buffer_len)?;
         let mut buffer = vec![0; (WRITE_LEN / sub_buffer_len).max(1) * sub_buffer_len];
-        self.sub_buffers.begin(files.cpu);
+        self.sub_buffers.begin(file, files.cpu);
         loop {
             let (mut offset, len) =
                 raw.next(&mut buffer).map_err(|e| Failure::io("reading", &files.raw, &e))?;
@@ -161,7 +162,7 @@ impl RingBuffers<'_> {
             }
             for sub_buffer in buffer.get(..len).unwrap_or_default().chunks(sub_buffer_len) {
                 if let Some(damage) = self.sub_buffers.add(file, sub_buffer)? {
-                    self.undecodable(files, offset, &damage)?;
+                    self.undecodable(file, files, offset, &damage)?;
                 }
                 offset += sub_buffer.len() as u64;
             }
@@ -173,7 +174,7 @@ impl RingBuffers<'_> {
     }
 
     /// Reports a sub-buffer that could not be decoded to its end.
-    fn undecodable(&self, files: &CpuFiles, start: u64, error: &Error) -> Result<()> {
+    fn undecodable(&self, file: &mut KmtFile, files: &CpuFiles, start: u64, error: &Error) -> Result<()> {
         let offset = start + error.offset().unwrap_or(0);
         let damage = format!("{} at offset {offset}", files.raw.display());
         if let ErrorKind::UnknownEventId { id } = error.kind() {
@@ -181,7 +182,7 @@ impl RingBuffers<'_> {
                 "copy events/*/*/format of the same boot of the traced kernel: ids differ between kernels",
             ));
         }
-        self.sub_buffers.report(format_args!("{damage}: {}", error.kind()));
+        self.sub_buffers.report(file, format_args!("{damage}: {}", error.kind()));
         Ok(())
     }
 }

@@ -1,67 +1,23 @@
 //! The steps that conversions of all formats share: description, events, counts, end of the file.
 
-use kmt_format::write::{Loss, Writer, WriterStats};
+use kmt_common::kmt_file::KmtFile;
+use kmt_format::write::Loss;
 
 use super::description::Description;
 use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
-/// Size from which finished chunks are handed to the output, in bytes.
-pub const WRITE_LEN: usize = 1 << 20;
-
-/// The .kmt file that a conversion writes.
-#[derive(Debug)]
-pub struct KmtFile {
-    /// Makes chunks of events.
-    pub writer: Writer,
-    output: Output,
-}
-
-impl KmtFile {
-    /// Writes finished chunks if there are many of them.
-    pub fn write_if_large(&mut self) -> Result<()> {
-        if self.writer.pending_len() >= WRITE_LEN { self.write() } else { Ok(()) }
-    }
-
-    /// Writes all finished chunks.
-    pub fn write(&mut self) -> Result<()> {
-        write_pending(&mut self.writer, &mut self.output)
-    }
-
-    fn finish(mut self) -> Result<()> {
-        self.output.write(&self.writer.finish()?)?;
-        self.output.finish()
-    }
-}
-
-fn write_pending(writer: &mut Writer, output: &mut Output) -> Result<()> {
-    output.write(writer.pending())?;
-    writer.clear_pending();
-    Ok(())
-}
-
-/// Counts of the events that were converted.
-#[derive(Debug)]
-pub struct EventTotals {
-    /// Events of the input.
-    pub events: u64,
-    /// Counts of the events in the file, by CPU.
-    pub cpus: Vec<(u32, WriterStats)>,
-    /// Losses that the input is marked with.
-    pub lost: Loss,
-}
-
 /// The events of an opened input, and the texts that only its format can give.
 pub trait EventSource {
-    /// Writes all events, without their counts.
-    fn convert(&mut self, file: &mut KmtFile) -> Result<EventTotals>;
+    /// Writes all events, without their counts. Returns the number of events of the input.
+    fn convert(&mut self, file: &mut KmtFile) -> Result<u64>;
 
     /// Failure of an input without events and losses; `None` if its file may be empty.
     fn empty(&self) -> Option<Failure>;
 
-    /// Description of the events that were converted: how many, from what input.
-    fn summary(&self, totals: &EventTotals) -> String;
+    /// Description of the events that were converted: how many, from what input. `file` has the counts of each CPU.
+    fn summary(&self, events: u64, file: &KmtFile) -> String;
 
     /// Notes for the user, a sentence each.
     fn notes(&self, description: Description) -> Vec<String> {
@@ -75,24 +31,19 @@ pub fn convert(
     mut description: Description,
     trace_uuid: [u8; 16],
     mut source: impl EventSource,
-    mut output: Output,
+    output: Output,
 ) -> Result<Converted> {
     description.symbols = options.symbols;
-    let mut writer = description.writer(trace_uuid, options.compression)?;
-    description.write(&mut writer, |writer| write_pending(writer, &mut output))?;
-    let mut file = KmtFile { writer, output };
-    let totals = source.convert(&mut file)?;
-    file.writer.add_writer_stats(&totals.cpus)?;
-    if totals.events == 0 && totals.lost == Loss::default() {
+    let mut file = KmtFile::new(description.writer(trace_uuid, options.compression)?, output);
+    description.write(&mut file)?;
+    let events = source.convert(&mut file)?;
+    file.add_totals()?;
+    if events == 0 && file.lost == Loss::default() {
         if let Some(failure) = source.empty() {
             return Err(failure);
         }
     }
+    let (summary, flagged) = (source.summary(events, &file), file.lost);
     file.finish()?;
-    Ok(Converted {
-        summary: source.summary(&totals),
-        lost: description.lost_events(),
-        flagged: totals.lost,
-        notes: source.notes(description),
-    })
+    Ok(Converted { summary, lost: description.lost_events(), flagged, notes: source.notes(description) })
 }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use kmt_common::kmt_file::KmtFile;
 use kmt_format::Result;
 use kmt_format::kernel::ByteOrder;
-use kmt_format::write::{Task, Writer};
+use kmt_format::write::Task;
 
 use crate::naming::Naming;
 
@@ -70,22 +71,22 @@ impl NamingEvents {
     }
 
     /// Writes the rows if there are many.
-    pub fn write_if_many(&mut self, writer: &mut Writer) -> Result<()> {
-        if self.rows.len() >= ROWS_AT_ONCE { self.write(writer) } else { Ok(()) }
+    pub fn write_if_many(&mut self, file: &mut KmtFile) -> Result<()> {
+        if self.rows.len() >= ROWS_AT_ONCE { self.write(file) } else { Ok(()) }
     }
 
-    fn write(&mut self, writer: &mut Writer) -> Result<()> {
-        if self.rows.is_empty() { Ok(()) } else { writer.add_tasks(&std::mem::take(&mut self.rows)) }
+    fn write(&mut self, file: &mut KmtFile) -> Result<()> {
+        if self.rows.is_empty() { Ok(()) } else { file.writer.add_tasks(&std::mem::take(&mut self.rows)) }
     }
 
     /// Writes the rows that are left, and the names that tasks had before their first event: saved_cmdlines has
     /// later ones, without a time.
-    pub fn finish(&mut self, writer: &mut Writer) -> Result<()> {
+    pub fn finish(&mut self, file: &mut KmtFile) -> Result<()> {
         let mut before: Vec<(i32, Vec<u8>)> =
             self.first.drain().filter_map(|(pid, (_, old))| Some((pid, old?))).collect();
         before.sort();
         self.rows.extend(before.into_iter().map(|(pid, old)| Task::new(pid, old)));
-        self.write(writer)
+        self.write(file)
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use kmt_common::kmt_file::KmtFile;
 use kmt_common::tell;
 use kmt_common::text::count;
 use kmt_format::kernel::{ByteOrder, TraceClock, parse_kallsyms};
-use kmt_format::write::{Loss, Task, Writer};
+use kmt_format::write::{Loss, Task};
 
 use super::description::{Description, NO_KMEM};
-use super::driver::{self, EventSource, EventTotals, KmtFile};
+use super::driver::{self, EventSource};
 use super::naming_events::NamingEvents;
 use super::perfetto_notes;
 use super::records::RecordConversion;
@@ -115,14 +116,14 @@ struct Packets<'a> {
 }
 
 impl EventSource for Packets<'_> {
-    fn convert(&mut self, file: &mut KmtFile) -> Result<EventTotals> {
+    fn convert(&mut self, file: &mut KmtFile) -> Result<u64> {
         let conversion = &mut self.conversion;
         for (&pid, process) in &self.survey.tasks {
             let comm = process.comm.clone().unwrap_or_default();
-            conversion.records.task(&mut file.writer, Task::new(pid, comm).tgid(process.tgid))?;
+            conversion.records.task(file, Task::new(pid, comm).tgid(process.tgid))?;
         }
         self.reader.read(&mut |item| -> Result<()> {
-            conversion.item(item, &mut file.writer)?;
+            conversion.item(item, file)?;
             file.write_if_large()
         })?;
         if let Some(fault) = &self.reader.fault {
@@ -133,9 +134,7 @@ impl EventSource for Packets<'_> {
             let Some(program) = &process.program else { continue };
             if process.comm.is_none() && !self.reader.tasks.has(pid) {
                 conversion.by_program += 1;
-                conversion
-                    .records
-                    .task(&mut file.writer, Task::new(pid, program.clone()).tgid(process.tgid))?;
+                conversion.records.task(file, Task::new(pid, program.clone()).tgid(process.tgid))?;
             }
         }
         if let (Functions::Own(symbols), false) = (&self.reader.functions, self.has_symbols) {
@@ -143,7 +142,7 @@ impl EventSource for Packets<'_> {
                 file.writer.add_symbols(&symbols.kernel_symbols(), &[])?;
             }
         }
-        Ok(conversion.finish(&mut file.writer)?)
+        Ok(conversion.finish(file)?)
     }
 
     fn empty(&self) -> Option<Failure> {
@@ -161,12 +160,12 @@ impl EventSource for Packets<'_> {
         })
     }
 
-    fn summary(&self, totals: &EventTotals) -> String {
+    fn summary(&self, events: u64, file: &KmtFile) -> String {
         let bits = self.survey.long_size() * 8;
         format!(
             "{} of {} from a Perfetto trace of a {bits}-bit kernel",
-            count(totals.events, "event"),
-            count(totals.cpus.len() as u64, "CPU")
+            count(events, "event"),
+            count(file.cpus.len() as u64, "CPU")
         )
     }
 
@@ -210,41 +209,42 @@ impl EventConversion {
         }
     }
 
-    fn item(&mut self, item: Item<'_>, writer: &mut Writer) -> kmt_format::Result<()> {
+    fn item(&mut self, item: Item<'_>, file: &mut KmtFile) -> kmt_format::Result<()> {
         match item {
             Item::Format { system, format } => {
                 // Events of a layout that cannot be written are counted below.
-                let Ok(id) = writer.add_format(system, format) else { return Ok(()) };
+                let Ok(id) = file.writer.add_format(system, format) else { return Ok(()) };
                 self.names.add(system, format, self.long_size);
                 self.has_kmem |= system == "kmem";
-                if system == "kmem" { writer.declare(id) } else { Ok(()) }
+                if system == "kmem" { file.writer.declare(id) } else { Ok(()) }
             }
             Item::Event { cpu, time, record } => {
-                if self.records.event(writer, cpu, time, record).is_err() {
+                if self.records.event(file, cpu, time, record).is_err() {
                     self.invalid += 1;
-                    return self.records.lose(writer, cpu, Loss::counted(1));
+                    return file.lose(cpu, Loss::counted(1));
                 }
                 self.names.see(time, record);
-                self.names.write_if_many(writer)
+                self.names.write_if_many(file)
             }
             // The beginning of a trace that keeps the newest events is not a gap in it.
             Item::Lost { cpu, loss } if loss.overwritten => {
                 let mut gap = loss;
                 gap.overwritten = false;
-                self.records.lost = self.records.lost.and(gap);
-                writer.add_loss(cpu, loss)
+                file.lost = file.lost.and(gap);
+                file.writer.add_loss(cpu, loss)
             }
-            Item::Lost { cpu, loss } => self.records.lose(writer, cpu, loss),
+            Item::Lost { cpu, loss } => file.lose(cpu, loss),
             Item::Name { pid, comm, tgid, since } => {
-                self.records.task(writer, Task::new(pid, comm.to_vec()).tgid(tgid).since(since))
+                self.records.task(file, Task::new(pid, comm.to_vec()).tgid(tgid).since(since))
             }
         }
     }
 
-    fn finish(&mut self, writer: &mut Writer) -> kmt_format::Result<EventTotals> {
-        self.records.flush_tasks(writer)?;
-        self.names.finish(writer)?;
-        self.records.end_cpus(writer)
+    fn finish(&mut self, file: &mut KmtFile) -> kmt_format::Result<u64> {
+        self.records.flush_tasks(file)?;
+        self.names.finish(file)?;
+        file.end_cpus()?;
+        Ok(self.records.events)
     }
 
     fn notes(&self, notes: &mut Vec<String>) {

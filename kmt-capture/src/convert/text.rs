@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use kmt_common::kmt_file::KmtFile;
 use kmt_format::kernel::ByteOrder;
-use kmt_format::write::{Loss, Task, Writer};
+use kmt_format::write::{Loss, Task};
 
 use super::description::Description;
-use super::driver::{self, EventSource, EventTotals, KmtFile};
+use super::driver::{self, EventSource};
 use super::records::RecordConversion;
 use super::stacks::StackFormat;
 use super::target_files::TargetFiles;
@@ -63,12 +64,12 @@ struct TextLines<'t> {
 }
 
 impl EventSource for TextLines<'_> {
-    fn convert(&mut self, file: &mut KmtFile) -> Result<EventTotals> {
+    fn convert(&mut self, file: &mut KmtFile) -> Result<u64> {
         for line in self.bytes.split(|&b| b == b'\n') {
-            self.conversion.line(line, &mut file.writer)?;
+            self.conversion.line(line, file)?;
             file.write_if_large()?;
         }
-        Ok(self.conversion.finish(self.has_symbols, &mut file.writer)?)
+        Ok(self.conversion.finish(self.has_symbols, file)?)
     }
 
     /// A text without events is refused before.
@@ -76,12 +77,12 @@ impl EventSource for TextLines<'_> {
         None
     }
 
-    fn summary(&self, totals: &EventTotals) -> String {
+    fn summary(&self, events: u64, file: &KmtFile) -> String {
         let bits = self.survey.long_size * 8;
         format!(
             "{} of {} from text of a {bits}-bit kernel",
-            count(totals.events, "event"),
-            count(totals.cpus.len() as u64, "CPU")
+            count(events, "event"),
+            count(file.cpus.len() as u64, "CPU")
         )
     }
 
@@ -146,26 +147,26 @@ impl<'t> LineConversion<'t> {
         }
     }
 
-    fn line(&mut self, line: &'t [u8], writer: &mut Writer) -> kmt_format::Result<()> {
+    fn line(&mut self, line: &'t [u8], file: &mut KmtFile) -> kmt_format::Result<()> {
         self.counts.lines += 1;
         let Parsed { line: parsed, is_ambiguous } = parse(line, &self.layout);
         if is_ambiguous {
             self.counts.add(|counts| &mut counts.ambiguous);
         }
         if !matches!(parsed, TextLine::Frame(_) | TextLine::Chain(..)) {
-            self.end_stack(writer)?;
+            self.end_stack(file)?;
         }
         match parsed {
-            TextLine::Event(event) if event.cpu < CPUS_MAX => self.event(&event, writer),
+            TextLine::Event(event) if event.cpu < CPUS_MAX => self.event(&event, file),
             TextLine::Function(event, function, caller) if event.cpu < CPUS_MAX => {
                 let arg = |key: &'static [u8], value| Arg { before: b" ", key, name: key, value };
                 let args = [arg(b"ip", function), arg(b"parent_ip", caller)];
-                self.record(&event, &args, writer)
+                self.record(&event, &args, file)
             }
-            TextLine::Graph(event, graph) if event.cpu < CPUS_MAX => self.graph(&event, &graph, writer),
+            TextLine::Graph(event, graph) if event.cpu < CPUS_MAX => self.graph(&event, &graph, file),
             TextLine::Comm(Comm { comm, tgid, pid, stamp }) if pid != 0 => {
                 let (Stamp::Time(since, _) | Stamp::Count(since)) = stamp;
-                self.name(pid, comm, tgid, since, writer)
+                self.name(pid, comm, tgid, since, file)
             }
             TextLine::Frame(frame) => {
                 if self.stacked.as_ref().is_some_and(|s| !s.is_chain) {
@@ -184,11 +185,9 @@ impl<'t> LineConversion<'t> {
             }
             TextLine::Lost(cpu, count) if cpu < CPUS_MAX => {
                 let loss = count.map_or_else(Loss::uncounted, Loss::counted);
-                self.records.lose(writer, cpu, loss)
+                file.lose(cpu, loss)
             }
-            TextLine::Written(held, written) if written > held => {
-                self.records.lose(writer, 0, Loss::counted(written - held))
-            }
+            TextLine::Written(held, written) if written > held => file.lose(0, Loss::counted(written - held)),
             // Only between events the lines were events, too.
             TextLine::LogGap => {
                 self.has_log_gap |= self.last != (0, 0, 0);
@@ -197,7 +196,7 @@ impl<'t> LineConversion<'t> {
             TextLine::Written(..) | TextLine::Comm(_) | TextLine::Remark => Ok(()),
             _ if could_be_event(line) => {
                 self.counts.add(|counts| &mut counts.torn);
-                self.records.lose(writer, self.last.1, Loss::counted(1))
+                file.lose(self.last.1, Loss::counted(1))
             }
             _ => {
                 self.counts.add(|counts| &mut counts.other);
@@ -206,7 +205,7 @@ impl<'t> LineConversion<'t> {
         }
     }
 
-    fn event(&mut self, event: &TextEvent<'t>, writer: &mut Writer) -> kmt_format::Result<()> {
+    fn event(&mut self, event: &TextEvent<'t>, file: &mut KmtFile) -> kmt_format::Result<()> {
         if event.name == b"kernel_stack" {
             let time = self.time(event);
             self.stack_follows(event, time, false);
@@ -222,7 +221,7 @@ impl<'t> LineConversion<'t> {
         if !fields_of(event.name, event.text, most, &mut pairs) {
             self.counts.add(|counts| &mut counts.cut);
         }
-        let recorded = self.record(event, &pairs, writer);
+        let recorded = self.record(event, &pairs, file);
         self.pairs = pairs;
         recorded
     }
@@ -238,7 +237,7 @@ impl<'t> LineConversion<'t> {
         &mut self,
         event: &TextEvent<'t>,
         graph: &Graph<'t>,
-        writer: &mut Writer,
+        file: &mut KmtFile,
     ) -> kmt_format::Result<()> {
         let task = if event.pid == 0 { -1 - i64::from(event.cpu) } else { event.pid.into() };
         let open = self.graph.entry(task).or_default();
@@ -257,7 +256,7 @@ impl<'t> LineConversion<'t> {
         let depth = graph.depth.to_string();
         let begin = [arg(b"func", function), arg(b"depth", depth.as_bytes())];
         if graph.kind != GraphKind::End {
-            self.record(&TextEvent { name: b"funcgraph_entry", ..*event }, &begin, writer)?;
+            self.record(&TextEvent { name: b"funcgraph_entry", ..*event }, &begin, file)?;
         }
         let (Some(length), true) = (graph.duration_ns, graph.kind != GraphKind::Begin) else { return Ok(()) };
         let stamp = match event.stamp {
@@ -272,7 +271,7 @@ impl<'t> LineConversion<'t> {
         let (call, ret) = (call.to_string(), ret.to_string());
         let [func, depth] = begin;
         let end = [func, depth, arg(b"calltime", call.as_bytes()), arg(b"rettime", ret.as_bytes())];
-        self.record(&TextEvent { name: b"funcgraph_exit", ..*event }, &end, writer)
+        self.record(&TextEvent { name: b"funcgraph_exit", ..*event }, &end, file)
     }
 
     /// The address of a frame: as it is printed, unless functions have addresses of our own.
@@ -290,26 +289,26 @@ impl<'t> LineConversion<'t> {
         &mut self,
         event: &TextEvent<'_>,
         args: &[Arg<'_>],
-        writer: &mut Writer,
+        file: &mut KmtFile,
     ) -> kmt_format::Result<()> {
         if std::mem::take(&mut self.has_log_gap) {
-            self.records.lose(writer, self.last.1, Loss::uncounted())?;
+            file.lose(self.last.1, Loss::uncounted())?;
         }
         let time = self.time(event);
         if event.pid == NO_TASK {
             self.counts.add(|counts| &mut counts.taskless);
         }
-        self.task(event, time, writer)?;
+        self.task(event, time, file)?;
         match self.schema.record(event, args, &mut self.record) {
             Ok(RecordLayout::Known) => {}
             Ok(RecordLayout::New(system, format)) => {
                 self.counts.has_kmem |= system == "kmem";
-                let added = writer.add_format(&system, &format);
+                let added = file.writer.add_format(&system, &format);
                 let declared =
-                    added.and_then(|id| if system == "kmem" { writer.declare(id) } else { Ok(()) });
+                    added.and_then(|id| if system == "kmem" { file.writer.declare(id) } else { Ok(()) });
                 if declared.is_err() {
                     self.counts.add(|counts| &mut counts.kinds_left_out);
-                    return self.records.lose(writer, event.cpu, Loss::counted(1));
+                    return file.lose(event.cpu, Loss::counted(1));
                 }
             }
             Err(reason) => {
@@ -318,12 +317,12 @@ impl<'t> LineConversion<'t> {
                     Unrecordable::TooManyKinds => &mut counts.layouts_left_out,
                     Unrecordable::Unreadable => &mut counts.unreadable,
                 });
-                return self.records.lose(writer, event.cpu, Loss::counted(1));
+                return file.lose(event.cpu, Loss::counted(1));
             }
         }
-        if self.records.event(writer, event.cpu, time, &self.record).is_err() {
+        if self.records.event(file, event.cpu, time, &self.record).is_err() {
             self.counts.add(|counts| &mut counts.kinds_left_out);
-            return self.records.lose(writer, event.cpu, Loss::counted(1));
+            return file.lose(event.cpu, Loss::counted(1));
         }
         self.stack_follows(event, time, true);
         Ok(())
@@ -347,11 +346,11 @@ impl<'t> LineConversion<'t> {
         stamp.saturating_add(step)
     }
 
-    fn task(&mut self, event: &TextEvent<'_>, time: u64, writer: &mut Writer) -> kmt_format::Result<()> {
+    fn task(&mut self, event: &TextEvent<'_>, time: u64, file: &mut KmtFile) -> kmt_format::Result<()> {
         if event.comm == b"<...>" || event.pid == 0 {
             return Ok(());
         }
-        self.name(event.pid, event.comm, event.tgid.unwrap_or(0), time, writer)
+        self.name(event.pid, event.comm, event.tgid.unwrap_or(0), time, file)
     }
 
     /// Adds the name of a task, if it is a new one.
@@ -361,31 +360,32 @@ impl<'t> LineConversion<'t> {
         comm: &[u8],
         tgid: i32,
         since: u64,
-        writer: &mut Writer,
+        file: &mut KmtFile,
     ) -> kmt_format::Result<()> {
         if self.comms.get(&pid).is_some_and(|(had, t)| had == comm && (*t == tgid || tgid == 0)) {
             return Ok(());
         }
         self.comms.insert(pid, (comm.to_vec(), tgid));
-        self.records.task(writer, Task::new(pid, comm.to_vec()).tgid(tgid).since(since))
+        self.records.task(file, Task::new(pid, comm.to_vec()).tgid(tgid).since(since))
     }
 
     /// Writes the stack whose frames have been collected.
-    fn end_stack(&mut self, writer: &mut Writer) -> kmt_format::Result<()> {
+    fn end_stack(&mut self, file: &mut KmtFile) -> kmt_format::Result<()> {
         let Some(Stacked { cpu, time, .. }) = self.stacked.take() else { return Ok(()) };
         if !self.frames.is_empty() {
-            self.records.stack(writer, cpu, time, &self.common, &self.frames)?;
+            self.records.stack(file, cpu, time, &self.common, &self.frames)?;
         }
         self.frames.clear();
         Ok(())
     }
 
-    fn finish(&mut self, has_symbols: bool, writer: &mut Writer) -> kmt_format::Result<EventTotals> {
-        self.end_stack(writer)?;
-        self.records.flush_tasks(writer)?;
+    fn finish(&mut self, has_symbols: bool, file: &mut KmtFile) -> kmt_format::Result<u64> {
+        self.end_stack(file)?;
+        self.records.flush_tasks(file)?;
         if !has_symbols && !self.schema.symbols.is_empty() {
-            writer.add_symbols(&self.schema.symbols.kernel_symbols(), &[])?;
+            file.writer.add_symbols(&self.schema.symbols.kernel_symbols(), &[])?;
         }
-        self.records.end_cpus(writer)
+        file.end_cpus()?;
+        Ok(self.records.events)
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
+use kmt_common::kmt_file::KmtFile;
 use kmt_format::kernel::{ByteOrder, HeaderPage, OrderVote, TraceClock, vote_byte_order};
 use kmt_format::{Error, ErrorKind};
 
 use super::description::{Description, format_id};
-use super::driver::{self, EventSource, EventTotals, KmtFile};
+use super::driver::{self, EventSource};
 use super::naming_events::NamingEvents;
 use super::sub_buffers::SubBufferConversion;
 use super::target_files::TargetFiles;
@@ -198,7 +199,7 @@ struct InstanceBuffers<'a, 'd> {
 }
 
 impl EventSource for InstanceBuffers<'_, '_> {
-    fn convert(&mut self, file: &mut KmtFile) -> Result<EventTotals> {
+    fn convert(&mut self, file: &mut KmtFile) -> Result<u64> {
         for data in &self.instance.cpus {
             self.cpu(data, file)?;
         }
@@ -211,11 +212,11 @@ impl EventSource for InstanceBuffers<'_, '_> {
         Some(failure.hint(instances_hint(self.file)))
     }
 
-    fn summary(&self, totals: &EventTotals) -> String {
+    fn summary(&self, events: u64, file: &KmtFile) -> String {
         format!(
             "{} of {} from a trace.dat of version {}, {}-endian, {}-bit",
-            count(totals.events, "event"),
-            count(totals.cpus.iter().filter(|(_, s)| s.bytes > 0).count() as u64, "CPU"),
+            count(events, "event"),
+            count(file.cpus.values().filter(|stats| stats.bytes > 0).count() as u64, "CPU"),
             self.file.start.version,
             self.order.name(),
             self.header_page.long_size() * 8,
@@ -226,7 +227,7 @@ impl EventSource for InstanceBuffers<'_, '_> {
 impl InstanceBuffers<'_, '_> {
     /// Converts the sub-buffers of one CPU.
     fn cpu(&mut self, data: &CpuData, file: &mut KmtFile) -> Result<()> {
-        self.sub_buffers.begin(data.cpu);
+        self.sub_buffers.begin(file, data.cpu);
         if data.len == 0 {
             return Ok(());
         }
@@ -242,7 +243,7 @@ impl InstanceBuffers<'_, '_> {
                     for (number, sub_buffer) in piece.chunks(sub_buffer_len).enumerate() {
                         let start = offset + (number * sub_buffer_len) as u64;
                         if let Some(damage) = self.sub_buffers.add(file, sub_buffer)? {
-                            self.undecodable(data.cpu, start, &damage)?;
+                            self.undecodable(file, data.cpu, start, &damage)?;
                         }
                         file.write_if_large()?;
                     }
@@ -260,7 +261,7 @@ impl InstanceBuffers<'_, '_> {
     }
 
     /// Reports a sub-buffer that could not be decoded to its end.
-    fn undecodable(&self, cpu: u32, start: u64, error: &Error) -> Result<()> {
+    fn undecodable(&self, file: &mut KmtFile, cpu: u32, start: u64, error: &Error) -> Result<()> {
         let fault = ImportError::at(start + error.offset().unwrap_or(0), error.kind().to_string());
         if let ErrorKind::UnknownEventId { id } = error.kind() {
             let what = format!(
@@ -273,11 +274,11 @@ impl InstanceBuffers<'_, '_> {
             );
         }
         let input = self.options.input.display();
-        self.sub_buffers.report(format_args!("{input}: CPU {cpu}: {fault}"));
+        self.sub_buffers.report(file, format_args!("{input}: CPU {cpu}: {fault}"));
         Ok(())
     }
 
-    fn damaged(&mut self, cpu: u32, fault: &ImportError, file: &mut KmtFile) -> Result<()> {
+    fn damaged(&self, cpu: u32, fault: &ImportError, file: &mut KmtFile) -> Result<()> {
         let input = self.options.input.display();
         Ok(self.sub_buffers.damaged(file, format_args!("{input}: CPU {cpu}: {fault}"))?)
     }

@@ -77,7 +77,7 @@ fn run(recorder: &mut Recorder, console: &mut Console, options: &RecordOptions) 
         }
         if turn.is_heartbeat {
             if let Some(text) = console.show(&recorder.totals()) {
-                recorder.sink.frame(line::STATUS, text.as_bytes())?;
+                recorder.file.output.frame(line::STATUS, text.as_bytes())?;
             }
         }
     }

@@ -6,7 +6,7 @@ mod used;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-use kmt_format::write::Writer;
+use kmt_common::kmt_file::{ChunkOutput, KmtFile};
 
 use crate::failure::Result;
 use slices::for_each_slice;
@@ -39,8 +39,8 @@ pub enum Outcome {
     Missing,
 }
 
-/// Writes all symbols of the running kernel; `emit` is called after each slice.
-pub fn write_all(writer: &mut Writer, mut emit: impl FnMut(&mut Writer) -> Result<()>) -> Result<Outcome> {
+/// Writes all symbols of the running kernel, slice by slice.
+pub fn write_all(file: &mut KmtFile<impl ChunkOutput>) -> Result<Outcome> {
     let modules = running_modules();
     let (mut count, mut zeros) = (0, 0);
     let is_there = for_each_slice(CHUNK_TEXT_LEN, &modules, |symbols, _| {
@@ -49,8 +49,8 @@ pub fn write_all(writer: &mut Writer, mut emit: impl FnMut(&mut Writer) -> Resul
             return Ok(());
         }
         count += symbols.symbols.len();
-        writer.add_symbols(symbols, &modules)?;
-        emit(writer)
+        file.writer.add_symbols(symbols, &modules)?;
+        file.write()
     })?;
     Ok(match (count, zeros) {
         _ if !is_there => Outcome::Missing,

@@ -24,6 +24,7 @@ pub use manifest::AnonymizeRows;
 
 use std::collections::{BTreeSet, HashMap};
 
+use kmt_common::kmt_file::KmtFile;
 use kmt_format::kernel::CpuStats;
 use kmt_format::read::EarlyEnd;
 use kmt_format::write::Task;
@@ -36,9 +37,10 @@ use self::memory::{Memory, Shape};
 use self::record::Masks;
 use self::survey::Survey;
 use self::texts::{CacheTexts, Texts};
-use super::copy::{Copy, failed};
+use super::copy::{self, failed};
 use super::output_args::OutputArgs;
 use crate::collect::Collectors;
+use crate::export::output::Export;
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
 use crate::pass::{self, Request};
@@ -85,23 +87,23 @@ pub fn run(session: &Session<'_>, options: &AnonymizeOptions) -> Result<Outcome>
     let plans = plans(session);
     let mut masks = masks(session, options, keys, &plans)?;
     let mut manifest = ManifestRow::new(session, &plans, options);
-    let mut copy = begin(session, options, &keys, &plans)?;
-    about(session, &mut copy, &mut masks, &mut manifest)?;
+    let mut file = begin(session, options, &keys, &plans)?;
+    about(session, &mut file, &mut masks, &mut manifest)?;
     let mut merge = trace.merge();
     let mut record = Vec::new();
     while let Some(run) = merge.next_run() {
         if let Some(gap) = run.gap.as_ref().filter(|gap| !gap.is_empty()) {
-            copy.gap(run.cpu, gap)?;
+            copy::gap(&mut file, run.cpu, gap)?;
         }
         for event in run.events() {
             let Some(Some(plan)) = plans.get(event.class_index()) else { continue };
             masks.record(&event, plan, &mut record);
             manifest.left_out.events_emptied += u64::from(plan.is_hidden());
-            copy.event(run.cpu, masks.time(event.time()), &record)?;
+            copy::event(&mut file, run.cpu, masks.time(event.time()), &record)?;
         }
     }
     let faults = merge.damages().into();
-    manifest.kept.events = copy.finish()?;
+    manifest.kept.events = copy::finish(file)?;
     manifest.print(&masks, options.json, &session.env)?;
     Ok(outcome(&session.path, trace, &faults, session.losses.any()))
 }
@@ -203,25 +205,25 @@ fn begin(
     options: &AnonymizeOptions,
     keys: &SecretKeys,
     plans: &[Option<ClassMask>],
-) -> Result<Copy> {
+) -> Result<KmtFile<Export>> {
     let uuid = session.trace.header().trace_uuid;
     let words = [0, 1].map(|part| keys.text(Purpose::Uuid, "uuid", &uuid, part).to_le_bytes());
     let mut trace_uuid = [0; 16];
     trace_uuid.iter_mut().zip(words.concat()).for_each(|(to, from)| *to = from);
     let classes = plans.iter().flatten().map(|plan| (plan.system.as_str(), plan.format_text.as_str()));
-    Copy::with_classes(session, &options.made, trace_uuid, classes)
+    copy::begin_with_classes(session, &options.made, trace_uuid, classes)
 }
 
 /// Copies everything except the events.
 fn about(
     session: &Session<'_>,
-    copy: &mut Copy,
+    file: &mut KmtFile<Export>,
     masks: &mut Masks,
     manifest: &mut ManifestRow,
 ) -> Result<()> {
     let metadata = session.trace.metadata();
     if let Some(clock) = &metadata.clock {
-        copy.writer.add_clock(&facts::clock(clock)).map_err(|e| failed(&e))?;
+        file.writer.add_clock(&facts::clock(clock)).map_err(|e| failed(&e))?;
     }
     let (mut pairs, dropped) = facts::pairs(metadata, masks);
     if let Some(mut end) = session.trace.early_end() {
@@ -230,12 +232,12 @@ fn about(
     }
     (manifest.kept.keys, manifest.left_out.keys) = (pairs.len(), dropped);
     let pairs: Vec<(&str, &[u8])> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_bytes())).collect();
-    copy.writer.add_metadata(&pairs).map_err(|e| failed(&e))?;
-    for file in &metadata.attachments {
-        match files::masked(file, masks) {
+    file.writer.add_metadata(&pairs).map_err(|e| failed(&e))?;
+    for attached in &metadata.attachments {
+        match files::masked(attached, masks) {
             Some((name, contents)) => {
-                let times = file.times.map(|(from, to)| (masks.time(from), masks.time(to)));
-                copy.writer.add_file_at(&name, &contents, times).map_err(|e| failed(&e))?;
+                let times = attached.times.map(|(from, to)| (masks.time(from), masks.time(to)));
+                file.writer.add_file_at(&name, &contents, times).map_err(|e| failed(&e))?;
                 manifest.kept.files.push(name);
             }
             None => manifest.left_out.files += 1,
@@ -250,16 +252,16 @@ fn about(
     // The order of the old ids must not be visible.
     tasks.sort_by_key(|task| task.pid);
     if !tasks.is_empty() {
-        copy.writer.add_tasks(&tasks).map_err(|e| failed(&e))?;
+        file.writer.add_tasks(&tasks).map_err(|e| failed(&e))?;
     }
     let moved = |mut stats: CpuStats| {
         stats.oldest_time = stats.oldest_time.map(|t| masks.time(t));
         stats.now_time = stats.now_time.map(|t| masks.time(t));
         stats
     };
-    copy.counters(session, |_| true, moved)?;
+    copy::counters(&mut file.writer, session, |_| true, moved)?;
     if session.trace.symbols().is_some() {
-        copy.writer.add_symbols(&masks.code.table(), &[]).map_err(|e| failed(&e))?;
+        file.writer.add_symbols(&masks.code.table(), &[]).map_err(|e| failed(&e))?;
     }
     Ok(())
 }

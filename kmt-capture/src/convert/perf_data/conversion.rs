@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use kmt_common::kmt_file::KmtFile;
 use kmt_format::kernel::ByteOrder;
-use kmt_format::write::{Loss, Task, Writer};
+use kmt_format::write::{Loss, Task};
 use kmt_format::{Error, ErrorKind, Result};
 
 use super::sampled::Sampling;
-use crate::convert::driver::EventTotals;
 use crate::convert::naming_events::NamingEvents;
 use crate::convert::records::RecordConversion;
 use crate::convert::stacks::{StackFormat, is_corrupt_to_perf, kernel_frames};
@@ -54,51 +54,51 @@ impl SampleConversion {
     }
 
     /// Writes the next item of a file.
-    pub fn item(&mut self, item: Item<'_>, writer: &mut Writer) -> Result<()> {
+    pub fn item(&mut self, item: Item<'_>, file: &mut KmtFile) -> Result<()> {
         match item {
             Item::Event { time, cpu, raw, chain, period } => {
                 self.sampling.add(raw, period, self.order);
-                self.event(writer, time, cpu, raw, chain)?;
+                self.event(file, time, cpu, raw, chain)?;
             }
             Item::Lost { cpu, count } => {
                 self.lost = self.lost.saturating_add(count.unwrap_or(0));
                 self.throttled += u64::from(count.is_none());
                 let loss = count.map_or_else(Loss::uncounted, Loss::counted);
-                self.records.lose(writer, cpu.unwrap_or(0), loss)?;
+                file.lose(cpu.unwrap_or(0), loss)?;
             }
             Item::Comm { time, pid, tid, comm } => {
                 self.comms.insert(tid, comm.to_vec());
-                self.records.task(writer, Task::new(tid, comm.to_vec()).tgid(pid).since(time))?;
+                self.records.task(file, Task::new(tid, comm.to_vec()).tgid(pid).since(time))?;
             }
             Item::Fork { time, pid, tid, parent } => {
                 let Some(comm) = self.comms.get(&parent).cloned() else { return Ok(()) };
                 self.comms.insert(tid, comm.clone());
-                self.records.task(writer, Task::new(tid, comm).tgid(pid).since(time))?;
+                self.records.task(file, Task::new(tid, comm).tgid(pid).since(time))?;
             }
             Item::NotTraced => self.not_traced += 1,
         }
         Ok(())
     }
 
-    fn event(&mut self, writer: &mut Writer, time: u64, cpu: u32, raw: &[u8], chain: &[u8]) -> Result<()> {
-        if let Err(error) = self.records.event(writer, cpu, time, raw) {
-            return self.unusable(writer, cpu, raw, &error);
+    fn event(&mut self, file: &mut KmtFile, time: u64, cpu: u32, raw: &[u8], chain: &[u8]) -> Result<()> {
+        if let Err(error) = self.records.event(file, cpu, time, raw) {
+            return self.unusable(file, cpu, raw, &error);
         }
         self.names.see(time, raw);
-        self.names.write_if_many(writer)?;
+        self.names.write_if_many(file)?;
         self.corrupt_chains += u64::from(is_corrupt_to_perf(chain, self.order));
         let chain = kernel_frames(chain, self.order);
-        if chain.is_empty() { Ok(()) } else { self.records.stack(writer, cpu, time, raw, chain) }
+        if chain.is_empty() { Ok(()) } else { self.records.stack(file, cpu, time, raw, chain) }
     }
 
     /// An event that has no format, or is shorter than it: lost, but counted.
-    fn unusable(&mut self, writer: &mut Writer, cpu: u32, raw: &[u8], error: &Error) -> Result<()> {
+    fn unusable(&mut self, file: &mut KmtFile, cpu: u32, raw: &[u8], error: &Error) -> Result<()> {
         match error.kind() {
             ErrorKind::UnknownEventId { id } => *self.unknown.entry(*id).or_default() += 1,
             _ if raw.len() < 8 => self.short += 1,
             _ => return Err(error.clone()),
         }
-        self.records.lose(writer, cpu, Loss::counted(1))
+        file.lose(cpu, Loss::counted(1))
     }
 
     /// Adds the facts that are complete when all records of a file were read.
@@ -106,36 +106,36 @@ impl SampleConversion {
         &mut self,
         rounds: &Rounds<'_>,
         fault: Option<&ImportError>,
-        writer: &mut Writer,
+        file: &mut KmtFile,
     ) -> Result<()> {
         self.lost_samples = self.lost_samples.saturating_add(rounds.lost_samples);
         self.is_forced |= rounds.is_forced;
         if fault.is_some() {
-            self.records.lose(writer, 0, Loss::damaged_input())?;
+            file.lose(0, Loss::damaged_input())?;
         }
         Ok(())
     }
 
-    /// Writes the facts that are complete when all files were read.
-    pub fn finish(&mut self, writer: &mut Writer) -> Result<EventTotals> {
+    /// Writes the facts that are complete when all files were read; returns the number of events.
+    pub fn finish(&mut self, file: &mut KmtFile) -> Result<u64> {
         // Counted at the end for each event, they are the same losses once more, unless no record could report them.
         let unreported = self.lost_samples.saturating_sub(self.lost);
         if unreported > 0 {
-            self.records.lose(writer, 0, Loss::counted(unreported))?;
+            file.lose(0, Loss::counted(unreported))?;
         }
-        self.records.flush_tasks(writer)?;
-        self.names.finish(writer)?;
-        let totals = self.records.end_cpus(writer)?;
+        self.records.flush_tasks(file)?;
+        self.names.finish(file)?;
+        file.end_cpus()?;
         let sampled = self.sampling.pairs();
         let pairs: Vec<(&str, &[u8])> = sampled.iter().map(|(key, text)| (*key, text.as_bytes())).collect();
         if !pairs.is_empty() {
-            writer.add_metadata(&pairs)?;
+            file.writer.add_metadata(&pairs)?;
         }
         if self.corrupt_chains > 0 {
             let count = self.corrupt_chains.to_string();
-            writer.add_metadata(&[("perf/corrupt_chains", count.as_bytes())])?;
+            file.writer.add_metadata(&[("perf/corrupt_chains", count.as_bytes())])?;
         }
-        Ok(totals)
+        Ok(self.records.events)
     }
 
     /// Notes on the input, a sentence each.

@@ -9,13 +9,14 @@ mod sampled;
 use std::path::{Path, PathBuf};
 
 use kmt_common::input::InputBytes;
+use kmt_common::kmt_file::KmtFile;
 use kmt_common::tell;
 
 use self::conversion::SampleConversion;
 use self::describe::{describe, running_kernel};
 use self::sampled::Sampling;
 use super::description::Description;
-use super::driver::{self, EventSource, EventTotals, KmtFile};
+use super::driver::{self, EventSource};
 use super::naming_events::NamingEvents;
 use super::stacks::StackFormat;
 use super::target_files::TargetFiles;
@@ -73,21 +74,21 @@ struct Samples<'a, 'd> {
 }
 
 impl EventSource for Samples<'_, '_> {
-    fn convert(&mut self, file: &mut KmtFile) -> Result<EventTotals> {
+    fn convert(&mut self, file: &mut KmtFile) -> Result<u64> {
         let conversion = &mut self.conversion;
         for ((path, _), part) in self.parts.iter().zip(self.files) {
             let mut rounds = Rounds::new(part);
             let fault = rounds.read(&mut |item| {
                 let failed = |e| Failure::new(format!("{}: {e}", path.display()));
-                conversion.item(item, &mut file.writer).map_err(failed)?;
+                conversion.item(item, file).map_err(failed)?;
                 file.write_if_large()
             })?;
-            conversion.end_of_file(&rounds, fault.as_ref(), &mut file.writer)?;
+            conversion.end_of_file(&rounds, fault.as_ref(), file)?;
             if let Some(fault) = &fault {
                 tell!("warning: {}: {fault}; the events before it are converted", path.display());
             }
         }
-        Ok(conversion.finish(&mut file.writer)?)
+        Ok(conversion.finish(file)?)
     }
 
     fn empty(&self) -> Option<Failure> {
@@ -98,7 +99,7 @@ impl EventSource for Samples<'_, '_> {
         )
     }
 
-    fn summary(&self, totals: &EventTotals) -> String {
+    fn summary(&self, events: u64, file: &KmtFile) -> String {
         let source = match self.files {
             [file] if file.is_pipe => "a perf.data in pipe mode".to_owned(),
             [_] => "a perf.data".to_owned(),
@@ -107,8 +108,8 @@ impl EventSource for Samples<'_, '_> {
         let order = self.files.first().map_or("", |file| file.order.name());
         format!(
             "{} of {} from {source}, {order}-endian",
-            count(totals.events, "event"),
-            count(totals.cpus.len() as u64, "CPU")
+            count(events, "event"),
+            count(file.cpus.len() as u64, "CPU")
         )
     }
 

@@ -21,7 +21,7 @@ impl Recorder {
     pub(in crate::record) fn describe(&mut self, options: &RecordOptions) -> Result<()> {
         self.formats()?;
         let sub_buffer_len = self.layout.sub_buffer_len();
-        let writer = &mut self.writer;
+        let writer = &mut self.file.writer;
         writer.add_clock(&TraceClock::named(&self.setup.clock))?;
         description::write(writer, &self.setup, &self.plan, options, sub_buffer_len)?;
         let before = writer.finished_len();
@@ -31,10 +31,10 @@ impl Recorder {
         if !missing.is_empty() {
             self.plan.notes.push(format!("no snapshots of {}", missing.join(", ")));
         }
-        self.emit()?;
+        self.file.write()?;
         let modules = std::fs::read_to_string("/proc/modules").unwrap_or_default();
         if !modules.is_empty() {
-            self.writer.add_file("modules", modules.as_bytes())?;
+            self.file.writer.add_file("modules", modules.as_bytes())?;
         }
         match self.symbols(options)? {
             symbols::Outcome::Zeroed => self.plan.notes.push(
@@ -54,26 +54,26 @@ impl Recorder {
         if !options.baseline.is_empty() {
             self.names.running();
         }
-        let before = self.writer.finished_len();
-        let missing = baseline::read(&options.baseline).write(&mut self.writer, When::Before)?;
-        self.room.keep_for_end(self.writer.finished_len().saturating_sub(before));
+        let before = self.file.writer.finished_len();
+        let missing = baseline::read(&options.baseline).write(&mut self.file.writer, When::Before)?;
+        self.room.keep_for_end(self.file.writer.finished_len().saturating_sub(before));
         if !missing.is_empty() {
             self.plan.notes.push(format!("this kernel has no {}", missing.join(", ")));
         }
         // Last: between this and the first event no task should change its name.
         self.names.running();
-        self.writer.add_tasks(&self.names.take())?;
-        self.emit()
+        self.file.writer.add_tasks(&self.names.take())?;
+        self.file.write()
     }
 
     /// Writes all symbols, or begins to collect those that are used.
     fn symbols(&mut self, options: &RecordOptions) -> Result<symbols::Outcome> {
-        let Self { writer, sink, used, .. } = self;
+        let Self { file, used, .. } = self;
         match (options.symbols, kallsyms_has_addresses()) {
             (Symbols::None, _) => Ok(symbols::Outcome::Written(0)),
-            (Symbols::All, _) => symbols::write_all(writer, |writer| sink.emit(writer)),
+            (Symbols::All, _) => symbols::write_all(file),
             (Symbols::Used, Some(true)) => {
-                writer.collect_code_addresses();
+                file.writer.collect_code_addresses();
                 Ok(symbols::Outcome::Written(0))
             }
             (Symbols::Used, found) => {
@@ -92,7 +92,7 @@ impl Recorder {
             let text = self.setup.dir.read(&name).or_else(|| self.setup.top.read(&name));
             let system = self.plan.system(event);
             text.iter().for_each(|text| enumerators::note(&env, system, text, long_size));
-            let id = text.and_then(|text| self.writer.add_format(system, &text).ok());
+            let id = text.and_then(|text| self.file.writer.add_format(system, &text).ok());
             match id {
                 Some(id) => ids.push(id),
                 None => {
@@ -108,13 +108,13 @@ impl Recorder {
             let name = format!("events/ftrace/{}/format", name.to_string_lossy());
             if let Some(text) = self.setup.top.read(&name) {
                 // Those that cannot be read hardly ever occur, and are damage if they do.
-                let _ = self.writer.add_format("ftrace", &text);
+                let _ = self.file.writer.add_format("ftrace", &text);
             }
         }
         if let Some(constants) = enumerators::of_this_kernel(&env.unknown_names()) {
-            self.writer.add_metadata(&[("constants", constants.as_bytes())])?;
+            self.file.writer.add_metadata(&[("constants", constants.as_bytes())])?;
         }
-        let declared = ids.into_iter().try_for_each(|id| self.writer.declare(id));
+        let declared = ids.into_iter().try_for_each(|id| self.file.writer.declare(id));
         Ok(declared?)
     }
 
@@ -125,7 +125,10 @@ impl Recorder {
                 continue;
             }
             match Ring::open(&self.setup.dir, cpu) {
-                Ok(ring) => self.cpus.push(Cpu::new(ring)),
+                Ok(ring) => {
+                    self.file.stats(cpu);
+                    self.cpus.push(Cpu::new(ring));
+                }
                 Err(error) => {
                     self.notices
                         .push(format!("warning: the ring buffer of CPU {cpu} cannot be read: {error}"));

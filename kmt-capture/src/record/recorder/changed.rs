@@ -84,7 +84,7 @@ impl Recorder {
                 self.notices.push(format!("warning: another process changed this recording: {text}"));
             }
             let line = change.to_pair(from, to);
-            self.writer.add_metadata(&[("record.changed", line.as_bytes())])?;
+            self.file.writer.add_metadata(&[("record.changed", line.as_bytes())])?;
         }
         if changes.iter().any(SettingChange::loses_events) {
             self.mark_unknown_loss()?;
@@ -97,9 +97,8 @@ impl Recorder {
     pub(super) fn mark_unknown_loss(&mut self) -> Result<()> {
         let loss = Loss::uncounted();
         for cpu in &self.cpus {
-            self.writer.add_loss(cpu.number(), loss)?;
+            self.file.lose(cpu.number(), loss)?;
         }
-        self.lost = self.lost.and(loss);
         Ok(())
     }
 
@@ -120,7 +119,7 @@ impl Recorder {
         }
         for index in 0..self.cpus.len() {
             let Some(cpu) = self.cpus.get_mut(index) else { continue };
-            let (number, taken) = (cpu.number(), cpu.read_by_others());
+            let (number, taken) = (cpu.number(), cpu.read_by_others(self.file.stats(cpu.number())));
             if taken == 0 {
                 continue;
             }
@@ -131,8 +130,7 @@ impl Recorder {
                 kmt_common::text::count(taken, "event")
             ));
             let loss = Loss::counted(taken);
-            self.writer.add_loss(number, loss)?;
-            self.lost = self.lost.and(loss);
+            self.file.lose(number, loss)?;
         }
         Ok(())
     }

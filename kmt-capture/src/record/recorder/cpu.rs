@@ -54,8 +54,6 @@ impl Counts {
 #[derive(Debug)]
 pub(super) struct Cpu {
     pub ring: Ring,
-    /// Events and bytes that were read of it.
-    pub stats: WriterStats,
     /// The kernel's counters.
     pub counters: Counts,
     /// Time at the start of the last sub-buffer.
@@ -69,14 +67,7 @@ pub(super) struct Cpu {
 impl Cpu {
     /// Nothing is read yet.
     pub fn new(ring: Ring) -> Self {
-        Self {
-            ring,
-            stats: WriterStats::default(),
-            counters: Counts::default(),
-            page_time: 0,
-            taken: 0,
-            drained: 0,
-        }
+        Self { ring, counters: Counts::default(), page_time: 0, taken: 0, drained: 0 }
     }
 
     /// Events lost, by the kernel's counters, and those that another process has read.
@@ -85,11 +76,11 @@ impl Cpu {
         counted.saturating_add(self.taken)
     }
 
-    /// Events that another process has read from the buffer: by the kernel's count of those that were read.
-    pub fn read_by_others(&self) -> u64 {
-        let is_exact = self.counters.before_reset.is_none() && self.stats.sub_buffers_damaged == 0;
+    /// Events that another process has read from the buffer: by the kernel's count of those that were read, and ours.
+    pub fn read_by_others(&self, stats: &WriterStats) -> u64 {
+        let is_exact = self.counters.before_reset.is_none() && stats.sub_buffers_damaged == 0;
         let read = self.counters.sums.and_then(|counters| counters.read).filter(|_| is_exact);
-        read.map_or(0, |read| read.saturating_sub(self.stats.events))
+        read.map_or(0, |read| read.saturating_sub(stats.events))
     }
 
     /// Its number.

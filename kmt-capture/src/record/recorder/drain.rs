@@ -21,7 +21,7 @@ impl Recorder {
     /// buffer to fill would wake us at every event.
     pub(super) fn wait(&self, timeout: Duration, can_wait: bool) {
         let mut fds: Vec<PollFd<'_>> =
-            self.sink.signals.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+            self.file.output.signals.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         if can_wait {
             fds.extend(
                 self.settings
@@ -41,7 +41,7 @@ impl Recorder {
         if !self.has_rest {
             self.cpus.iter_mut().for_each(|cpu| cpu.drained = 0);
         }
-        self.room.update(self.sink.output.len());
+        self.room.update(self.file.output.out.len());
         self.keep_room_for_symbols();
         self.has_rest = loop {
             let mut again = false;
@@ -64,7 +64,8 @@ impl Recorder {
 
     /// Keeps room at the end for symbols that are still to be found: a pass over kallsyms takes a tenth of a second.
     fn keep_room_for_symbols(&mut self) {
-        let Self { room, used, writer, .. } = self;
+        let Self { room, used, file, .. } = self;
+        let writer = &mut file.writer;
         if let Some(used) = used.as_mut().filter(|_| room.is_near(writer)) {
             used.collect(writer);
             room.symbols_len = used.wanted_len();
@@ -108,15 +109,15 @@ impl Recorder {
 
     /// Reads some sub-buffers of one CPU; returns how many there were.
     fn drain_ring(&mut self, index: usize) -> Result<usize> {
-        let Self { cpus, writer, layout, names, exits, tasks, buffer, sink, room, notices, .. } = self;
+        let Self { cpus, file, layout, names, exits, tasks, buffer, room, notices, .. } = self;
         let (settings, changes) = (&mut self.settings, &mut self.changes);
         // What comes now has times of another clock.
         let Some(cpu) = cpus.get_mut(index).filter(|_| !changes.of_clock) else { return Ok(0) };
         let number = cpu.number();
         // Where the file may end any time, no CPU may get far ahead of the others.
-        let most = if room.is_near(writer) { DRAIN_MAX_NEAR_END } else { DRAIN_MAX };
+        let most = if room.is_near(&mut file.writer) { DRAIN_MAX_NEAR_END } else { DRAIN_MAX };
         for count in 0..most {
-            if room.is_used_up(writer) {
+            if room.is_used_up(&mut file.writer) {
                 return Ok(count);
             }
             let bytes = match cpu.ring.next(buffer) {
@@ -152,15 +153,13 @@ impl Recorder {
                 exits.iter_mut().for_each(|exits| exits.see(time, record));
                 tasks.keeps(number, record)
             };
-            let found = writer.add_sub_buffer(number, bytes, layout, self.keep, see)?;
-            cpu.stats.add(bytes.len(), &found);
-            self.lost = self.lost.and(found.loss);
-            if let Some(damage) = found.damage.filter(|_| cpu.stats.sub_buffers_damaged == 1) {
+            let found = file.sub_buffer(number, bytes, layout, self.keep, see)?;
+            if let Some(damage) = found.damage.filter(|_| file.stats(number).sub_buffers_damaged == 1) {
                 notices.push(format!(
                     "warning: a sub-buffer of CPU {number} cannot be decoded completely: {damage}"
                 ));
             }
-            sink.emit(writer)?;
+            file.write()?;
             if let Some(change) = clock {
                 self.changed(vec![change])?;
                 return Ok(count);

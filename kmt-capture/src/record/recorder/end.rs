@@ -25,7 +25,7 @@ impl Recorder {
         self.settings.iter_mut().for_each(|settings| settings.set_by_us(["tracing_on"]));
         let baseline = baseline::read(&options.baseline);
         // What follows takes a second on a slow machine, and has nowhere to go without a line.
-        self.sink.check_line()?;
+        self.file.output.check_line()?;
         self.read_counters()?;
         self.write_counters(StatsTaken::Before)?;
         while self.room.reached.is_none() && !self.changes.of_clock && {
@@ -45,28 +45,27 @@ impl Recorder {
         }
         self.command_outcome(options, ending)?;
         if let Some(used) = &mut self.used {
-            used.finish(&mut self.writer)?;
+            used.finish(&mut self.file.writer)?;
         }
-        let is_lossy = self.totals().lost > 0 || self.lost != Loss::default();
+        let is_lossy = self.totals().lost > 0 || self.file.lost != Loss::default();
         let now = self.cpus.iter().filter_map(|cpu| cpu.counters.sums?.now_time).max();
         let now = now.filter(|_| !self.changes.of_clock);
         self.names.saved(&self.setup.top, now.filter(|_| is_lossy));
         self.flush()?;
         self.write_counters(StatsTaken::After)?;
-        let stats: Vec<_> = self.cpus.iter().map(|cpu| (cpu.number(), cpu.stats)).collect();
-        self.writer.add_writer_stats(&stats)?;
-        snapshot::write(&mut self.writer, When::After)?;
-        baseline.write(&mut self.writer, When::After)?;
+        self.file.add_totals()?;
+        snapshot::write(&mut self.file.writer, When::After)?;
+        baseline.write(&mut self.file.writer, When::After)?;
         if let Some(now) = now {
-            snapshot::write_cgroups(&mut self.writer, now)?;
+            snapshot::write_cgroups(&mut self.file.writer, now)?;
         }
-        self.room.update(self.sink.output.len());
-        if self.room.has_room_for(&mut self.writer, SLAB_STATE_LEN) {
-            snapshot::write_slab(&mut self.writer)?;
+        self.room.update(self.file.output.out.len());
+        if self.room.has_room_for(&mut self.file.writer, SLAB_STATE_LEN) {
+            snapshot::write_slab(&mut self.file.writer)?;
         }
         self.clock_pair()?;
         self.own_cost()?;
-        self.emit()
+        self.file.write()
     }
 
     /// How the command ended, if there was one. A command that outlives the recording is ended as Ctrl-C would end it,
@@ -93,7 +92,7 @@ impl Recorder {
         let mut pairs = vec![("record.command_outcome", outcome.as_bytes())];
         pairs.extend(status.as_ref().map(|status| ("record.command_status", status.as_bytes())));
         pairs.extend(exit.as_ref().map(|exit| ("record.command_exit", exit.as_bytes())));
-        Ok(self.writer.add_metadata(&pairs)?)
+        Ok(self.file.writer.add_metadata(&pairs)?)
     }
 
     /// Cost of the recording, which is part of what was measured.
@@ -118,6 +117,6 @@ impl Recorder {
         ];
         let pairs = pairs.map(|(key, value)| (key, value.map_or_else(String::new, |v| v.to_string())));
         let pairs = pairs.each_ref().map(|(key, value)| (*key, value.as_bytes()));
-        Ok(self.writer.add_metadata(&pairs)?)
+        Ok(self.file.writer.add_metadata(&pairs)?)
     }
 }

@@ -22,7 +22,6 @@ use super::command::Running;
 use super::console::Totals;
 use super::cpus::online;
 use super::exits::Exits;
-use super::line;
 use super::plan::Plan;
 use super::settings::Settings;
 use super::setup::Setup;
@@ -32,6 +31,7 @@ use super::tasks::TaskNames;
 use super::{Cost, RecordOptions, description, snapshot};
 use crate::failure::{Failure, Result};
 use crate::uuid::Identity;
+use kmt_common::kmt_file::KmtFile;
 use kmt_common::shell;
 use kmt_common::text::count;
 
@@ -85,11 +85,8 @@ impl Times {
 
 pub(super) struct Recorder {
     plan: Plan,
-    writer: Writer,
     layout: HeaderPage,
     keep: Keep,
-    /// Sum of the losses that sub-buffers are marked with, of damage, and of events that others switched off.
-    lost: Loss,
     names: TaskNames,
     /// The filter of --pid, where the kernel cannot take it.
     tasks: TaskFilter,
@@ -122,7 +119,8 @@ pub(super) struct Recorder {
     changes: Changes,
     /// True if the kernel's configuration is in the file.
     has_config: bool,
-    pub(super) sink: Sink,
+    /// Its losses are those that sub-buffers are marked with, damage, and events that others switched off.
+    pub(super) file: KmtFile<Sink>,
     /// Messages that are not taken yet.
     pub(super) notices: Vec<String>,
     /// Dropped last: an instance cannot be removed while a buffer of it is open.
@@ -151,7 +149,7 @@ impl Recorder {
             let zstd = Compression::Zstd;
             writer.compress_besides(if zstd.is_available() { zstd } else { Compression::Lz4 })?;
         }
-        let room = Room::new(sink.output.file().ok(), options.max_size);
+        let room = Room::new(sink.out.file().ok(), options.max_size);
         let names = TaskNames::new(&setup.dir, ByteOrder::NATIVE, long_size, &options.pids);
         let tasks = TaskFilter::new(&plan, &setup.dir, ByteOrder::NATIVE, long_size);
         let exits =
@@ -177,12 +175,10 @@ impl Recorder {
             settings: None,
             changes: Changes::default(),
             has_config: false,
-            sink,
             notices: Vec::new(),
-            writer,
+            file: KmtFile::new(writer, sink),
             layout: header_page,
             keep: if options.verbatim { Keep::Verbatim } else { Keep::Decoded },
-            lost: Loss::default(),
             setup,
             plan,
         })
@@ -229,7 +225,7 @@ impl Recorder {
             self.clock_pair()?;
         }
         let is_due = options.snapshot_every.is_some_and(|every| now - self.times.looked >= every);
-        if is_due && self.room.has_room_before_end(&mut self.writer, self.room.end_len) {
+        if is_due && self.room.has_room_before_end(&mut self.file.writer, self.room.end_len) {
             self.times.looked = now;
             self.snapshot(now)?;
         }
@@ -241,7 +237,7 @@ impl Recorder {
         if self.changes.of_clock {
             return Some(Ending::Clock);
         }
-        if self.sink.signals.asked() > 0 {
+        if self.file.output.signals.asked() > 0 {
             return Some(Ending::Asked);
         }
         if self.command.as_mut().is_some_and(Running::has_ended) {
@@ -253,41 +249,36 @@ impl Recorder {
     /// Writes symbols that events need, as they are found.
     fn symbols_if_due(&mut self) -> Result<()> {
         let Some(used) = &mut self.used else { return Ok(()) };
-        if used.advance(&mut self.writer)? {
-            self.emit()?;
+        if used.advance(&mut self.file.writer)? {
+            self.file.write()?;
         }
         Ok(())
     }
 
-    /// Writes what was made.
-    fn emit(&mut self) -> Result<()> {
-        self.sink.emit(&mut self.writer)
-    }
-
     /// Once a second: writes open chunks, names, and counters, so that a reader that follows is up to date.
     fn heartbeat(&mut self, options: &RecordOptions) -> Result<()> {
-        self.sink.output.check_name()?;
+        self.file.output.out.check_name()?;
         self.open_rings();
         let is_due = options.kernel_config || self.times.start.elapsed() >= CONFIG_AFTER;
-        if !self.has_config && is_due && self.room.has_room_before_end(&mut self.writer, CONFIG_LEN) {
+        if !self.has_config && is_due && self.room.has_room_before_end(&mut self.file.writer, CONFIG_LEN) {
             self.has_config = true;
-            snapshot::write_config(&mut self.writer)?;
+            snapshot::write_config(&mut self.file.writer)?;
         }
         self.flush()?;
         self.read_counters()?;
         self.write_counters(StatsTaken::Before)?;
         self.read_settings()?;
-        self.emit()
+        self.file.write()
     }
 
     fn flush(&mut self) -> Result<()> {
         for cpu in &self.cpus {
-            self.writer.flush(cpu.number())?;
+            self.file.writer.flush(cpu.number())?;
         }
         if self.names.pending() > 0 {
-            self.writer.add_tasks(&self.names.take())?;
+            self.file.writer.add_tasks(&self.names.take())?;
         }
-        self.emit()
+        self.file.write()
     }
 
     fn read_counters(&mut self) -> Result<()> {
@@ -307,32 +298,32 @@ impl Recorder {
     }
 
     fn write_counters(&mut self, taken: StatsTaken) -> Result<()> {
-        Ok(self.writer.add_stats(taken, &self.counters())?)
+        Ok(self.file.writer.add_stats(taken, &self.counters())?)
     }
 
     fn clock_pair(&mut self) -> Result<()> {
         let cpu = online(&self.setup).first().copied().unwrap_or(0);
         let Some(pair) = description::clock_pair(&self.setup, cpu) else { return Ok(()) };
         let pairs = [("clock.pair", pair.as_bytes())];
-        Ok(self.writer.add_metadata(&pairs)?)
+        Ok(self.file.writer.add_metadata(&pairs)?)
     }
 
     fn snapshot(&mut self, start: Instant) -> Result<()> {
         let cpu = online(&self.setup).first().copied().unwrap_or(0);
         let now = || description::trace_now(&self.setup, cpu);
-        if !snapshot::write_slabinfo(&mut self.writer, now)? {
+        if !snapshot::write_slabinfo(&mut self.file.writer, now)? {
             self.notices
                 .push("warning: /proc/slabinfo could not be read; this snapshot is missing".to_owned());
         }
         self.snapshots += start.elapsed();
-        self.emit()
+        self.file.write()
     }
 
     pub(super) fn totals(&self) -> Totals {
         Totals {
-            events: self.cpus.iter().map(|cpu| cpu.stats.events).sum(),
+            events: self.file.events(),
             lost: self.cpus.iter().map(Cpu::lost).fold(0, u64::saturating_add),
-            bytes: self.sink.output.len(),
+            bytes: self.file.output.out.len(),
             fill_percent: self.fill_percent,
         }
     }
@@ -349,21 +340,14 @@ impl Recorder {
         let status = command.and_then(Running::code).filter(|_| options.exit_status);
         let totals = self.totals();
         let counters = self.counters();
-        let Self {
-            setup, writer, mut sink, cpus, left, command, cost, lost, notices, changes, settings, ..
-        } = self;
-        let (part, events_written) = (sink.output.part_name(), sink.events);
+        let Self { setup, file, cpus, left, command, cost, notices, changes, settings, .. } = self;
+        let (part, events_written, lost) = (file.output.out.part_name(), file.events_written, file.lost);
         let named = match finished {
-            Ok(ending) => (|| {
-                let end = writer.finish()?;
-                sink.write(&end)?;
-                sink.frame(line::END, &[])?;
-                sink.output.finish().map(|()| ending)
-            })(),
+            Ok(ending) => file.finish().map(|()| ending),
             Err(failure) => {
                 // A file without events is worth nothing to anybody.
-                if sink.events == 0 {
-                    sink.output.discard();
+                if events_written == 0 {
+                    file.output.out.discard();
                 }
                 Err(failure)
             }

@@ -1,9 +1,9 @@
-//! Output of a recording.
+//! Output of a recording: a file, or a line to another machine.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use kmt_format::write::Writer;
+use kmt_common::kmt_file::ChunkOutput;
 
 use crate::failure::{Failure, Result};
 use crate::output::Output;
@@ -13,10 +13,8 @@ use crate::record::line::{self, Line};
 
 /// The output, and the signals that end waiting for a reader that does not read.
 pub(in crate::record) struct Sink {
-    pub output: Output,
+    pub out: Output,
     pub signals: Signals,
-    /// Events in what was written.
-    pub events: u64,
     /// True if the output is a line, on which frames are sent.
     is_line: bool,
     /// True if the user was warned that the output is not being read.
@@ -28,13 +26,13 @@ impl Sink {
     pub fn open(path: &Path, options: &RecordOptions) -> Result<Self> {
         // Opening a pipe without a reader blocks: until it is open, signals end the process.
         let early = if is_pipe(path) { None } else { Some(Signals::new()?) };
-        let output = match options.output {
+        let out = match options.output {
             Some(_) => Output::record(path, options.force)?,
             None => Output::record_new(path)?,
         };
         let line = options.line.as_ref().map(Line::new);
         let signals = early.map_or_else(Signals::new, Ok)?.with_line(line);
-        Ok(Self { output, signals, events: 0, is_line: options.line.is_some(), is_warned: false })
+        Ok(Self { out, signals, is_line: options.line.is_some(), is_warned: false })
     }
 
     /// Fails if the output is a line that is silent or closed.
@@ -43,11 +41,6 @@ impl Sink {
             true => Err(Failure::new("the connection is silent or closed")),
             false => Ok(()),
         }
-    }
-
-    /// Writes whole chunks.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.frame(line::DATA, bytes)
     }
 
     /// Sends a frame if the output is a line. Other outputs get the bytes of the file alone.
@@ -63,8 +56,8 @@ impl Sink {
     }
 
     fn write_unframed(&mut self, bytes: &[u8]) -> Result<()> {
-        let Self { output, signals, is_warned, .. } = self;
-        output.write_unless(bytes, &mut || {
+        let Self { out, signals, is_warned, .. } = self;
+        out.write_unless(bytes, &mut || {
             if signals.asked() == 1 && !std::mem::replace(is_warned, true) {
                 kmt_common::message!(
                     "the output is not being read; Ctrl-C again to give up the rest of the recording"
@@ -73,15 +66,16 @@ impl Sink {
             signals.asked() > 1
         })
     }
+}
 
-    /// Writes the chunks that `writer` has made.
-    pub fn emit(&mut self, writer: &mut Writer) -> Result<()> {
-        if writer.pending_len() > 0 {
-            self.write(writer.pending())?;
-            writer.clear_pending();
-            self.events = writer.events_closed();
-        }
-        Ok(())
+impl ChunkOutput for Sink {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.frame(line::DATA, bytes)
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.frame(line::END, &[])?;
+        self.out.finish()
     }
 }
 
