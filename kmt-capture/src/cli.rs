@@ -314,6 +314,10 @@ pub fn run() -> Result<Outcome> {
         },
         #[cfg(feature = "convert")]
         Command::Remote(args) => {
+            if args.has_options_of_the_script_alone() {
+                let message = "-b, -e and -d are options of --script; the program takes them after --: `-- record -d 5s`";
+                usage::end(&whole().error(clap::error::ErrorKind::ArgumentConflict, message));
+            }
             let (words, record) = record_line(&args.record);
             remote::remote(&args.options(words, record))
         }

@@ -143,8 +143,12 @@ fn the_script_records_where_no_program_runs() {
     assert!(!desk.path("out.kmt").exists());
     desk.assert_clean_within(Duration::ZERO);
     let output = desk.start_without_program("sh", &["--build"]).wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
-    assert!(told(&output).contains("cargo install kmt-capture --no-default-features"), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let command = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(command.contains("cargo install kmt-capture --no-default-features"), "{command}");
+    let misplaced = desk.start("sh", &["-d", "1s"]).wait_with_output().unwrap();
+    assert_eq!(misplaced.status.code(), Some(2), "{}", told(&misplaced));
+    assert!(told(&misplaced).contains("-- record -d 5s"), "{}", told(&misplaced));
     let args = ["--script", "-d", "2s", "-b", "1M", "-e", "kmem:kmalloc", "-e", "kmem:kfree"];
     let output = desk.start_without_program(&via, &args).wait_with_output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", told(&output));

@@ -32,13 +32,13 @@ pub struct RemoteArgs {
     #[arg(long, conflicts_with_all = ["binary", "build"])]
     script: bool,
     /// With --script: ring buffer of each CPU: 4M, 64M. Default: by the memory of the target
-    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_above_zero, requires = "script")]
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_above_zero)]
     buffer_size: Option<u64>,
     /// With --script: events, SYSTEM or SYSTEM:EVENT; may be given several times. Default: kmem
-    #[arg(short, long = "event", value_name = "EVENT", value_parser = EventSpec::parse, requires = "script")]
+    #[arg(short, long = "event", value_name = "EVENT", value_parser = EventSpec::parse)]
     event: Vec<EventSpec>,
     /// With --script: stop after this time
-    #[arg(short, long, value_name = "TIME", value_parser = quantity::seconds, requires = "script")]
+    #[arg(short, long, value_name = "TIME", value_parser = quantity::seconds)]
     duration: Option<Duration>,
     /// Print the command that builds a program for the target, and end
     #[arg(long, conflicts_with = "binary")]
@@ -61,6 +61,12 @@ pub struct RemoteArgs {
 }
 
 impl RemoteArgs {
+    /// True if options of the script are given, and the program records: it takes them after `--`.
+    pub fn has_options_of_the_script_alone(&self) -> bool {
+        let has_any = self.buffer_size.is_some() || self.duration.is_some() || !self.event.is_empty();
+        has_any && !self.script
+    }
+
     /// The options, with those of `record` without its name, as words and parsed.
     pub fn options(self, args: Vec<OsString>, mut record: RecordOptions) -> RemoteOptions {
         record.buffer_size = self.buffer_size.or(record.buffer_size);

@@ -35,7 +35,7 @@ pub use self::shell::RootBy;
 use self::shell::Shell;
 use crate::convert::{ConvertOptions, Limits, convert};
 use crate::failure::{Failure, Outcome, Result};
-use crate::output::Target;
+use crate::output::{Target, print};
 use crate::record::{RecordOptions, Symbols, default_name};
 
 /// Target, output and recording.
@@ -86,7 +86,7 @@ pub fn remote(options: &RemoteOptions) -> Result<Outcome> {
         tell!("{}", facts.describe());
     }
     if options.build {
-        return Err(ways::build(&facts));
+        return print(format!("{}\n", ways::build(&facts)?).as_bytes());
     }
     shell.define(options.line_timeout)?;
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from(default_name(&facts.host)));

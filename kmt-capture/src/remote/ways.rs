@@ -1,7 +1,7 @@
 //! Refusal where no program records on the target: the ways to record there, and the command that builds a program.
 
 use super::facts::RemoteFacts;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// Targets of Rust with musl, by machine: `rustup` has them, and programs for them need no other compiler.
 const TARGETS: [(&str, &str); 4] = [
@@ -20,16 +20,18 @@ pub fn none(reason: &str, facts: &RemoteFacts) -> Failure {
     ))
 }
 
-/// The command that builds a program for the target.
-pub fn build(facts: &RemoteFacts) -> Failure {
+/// The commands that build a program for the target, and its use.
+pub fn build(facts: &RemoteFacts) -> Result<String> {
     let Some((machine, target)) = target(facts) else {
-        return Failure::new(format!("no command is known that builds a program for {}", facts.machine))
-            .hint("--script records with the shell script");
+        return Err(Failure::new(format!("no command is known that builds a program for {}", facts.machine))
+            .hint("--script records with the shell script"));
     };
     let root = format!("kmt-{machine}");
-    Failure::new("remote builds no programs").hint(format!(
-        "rustup target add {target} && CARGO_TARGET_{}_LINKER=rust-lld cargo install kmt-capture --no-default-features --target {target} --root {root}; then --binary {root}/bin/kmt-capture",
-        target.replace('-', "_").to_uppercase()
+    let linker = format!("CARGO_TARGET_{}_LINKER", target.replace('-', "_").to_uppercase());
+    Ok(format!(
+        "rustup target add {target}\n\
+         {linker}=rust-lld cargo install kmt-capture --no-default-features --target {target} --root {root}\n\
+         # then: --binary {root}/bin/kmt-capture"
     ))
 }
 
@@ -50,12 +52,15 @@ mod tests {
             facts
         };
         let said = |failure: Failure| failure.to_string();
-        let aarch64 = said(build(&facts("aarch64")));
+        let aarch64 = build(&facts("aarch64")).unwrap();
         assert!(
             aarch64.contains("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld cargo install"),
             "{aarch64}"
         );
-        assert!(said(build(&facts("mips"))).contains("no command is known that builds a program for mips"));
+        assert!(
+            said(build(&facts("mips")).unwrap_err())
+                .contains("no command is known that builds a program for mips")
+        );
         assert!(said(none("a reason", &facts("aarch64"))).contains("--build prints"));
         let mips = said(none("a reason", &facts("mips")));
         assert!(mips.contains("--script") && !mips.contains("--build"), "{mips}");
