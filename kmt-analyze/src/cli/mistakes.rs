@@ -22,8 +22,12 @@ pub fn corrected(cli: &Command, args: Vec<OsString>) -> Result<Vec<OsString>, cl
     }
     if args.get(2).is_some_and(is_command) {
         args.swap(1, 2);
-        let file = args.remove(2);
-        args.push(file);
+        // The first of two files comes first; an address comes before its file.
+        let has_two = args.get(1).is_some_and(|word| word == "diff" || word == "allocinfo");
+        if !has_two {
+            let file = args.remove(2);
+            args.push(file);
+        }
         return Ok(args);
     }
     let is_file = first == "-" || Path::new(first).exists();
@@ -117,6 +121,8 @@ mod tests {
         let cli = crate::cli::whole();
         let args = corrected(&cli, words("kmt-analyze trace.kmt callers -l 3")).unwrap();
         assert_eq!(args, words("kmt-analyze callers -l 3 trace.kmt"));
+        let args = corrected(&cli, words("kmt-analyze a.kmt diff b.kmt")).unwrap();
+        assert_eq!(args, words("kmt-analyze diff a.kmt b.kmt"));
         let same = words("kmt-analyze callers trace.kmt");
         assert_eq!(corrected(&cli, same.clone()).unwrap(), same);
     }

@@ -25,6 +25,7 @@ use crate::collect::task_kmalloc::Kmalloc;
 use crate::collect::{Collectors, Handle, PageFailures, TaskKmalloc, Tasks};
 use crate::pass::Needs;
 use crate::pass::selection::recorder;
+use crate::render::look::Look;
 use crate::render::screen::Screen;
 use crate::reports::analysis::leaks::until::of_recorder;
 use crate::reports::common::ReportContext;
@@ -72,6 +73,8 @@ struct Sources {
     top: [Option<TopRow>; 2],
     /// Growth of pages.
     page_growth: Option<PageGrowthRow>,
+    /// The verdict of `leaks`, where it finds no growth or refuses to judge.
+    verdict: Option<String>,
     /// True if slab allocations have stacks.
     has_stacks: bool,
     /// Function whose calls of kmalloc waste most, and its bytes.
@@ -118,6 +121,8 @@ impl Report for Findings {
             parts: parts::compute(context, &summary),
             top: [top::allocated, top::live].map(|top| top(context, analysis.get(handles.tasks), &summary)),
             page_growth: page_growth::compute(context, &summary),
+            verdict: answered(&self.leaks, context, &handles.leaks)
+                .and_then(|rows| leaks::no_growth_sentence(&rows, &context.view(Look::default()))),
             has_stacks: leaks::has_stacks(context, &handles.leaks),
             summary,
             unseen: leaks::unseen(context, &handles.leaks),

@@ -78,25 +78,19 @@ pub fn compute(context: &ReportContext<'_, '_>, summary: &SummaryRows) -> Option
 }
 
 impl PageGrowthRow {
-    /// `Pages grew by 92.0 KiB: page tables 44.0 KiB, page cache 4.00 KiB.`
+    /// `92.0 KiB of pages are still allocated: page tables 44.0 KiB, page cache 4.00 KiB; 8.00 KiB of older ones were freed.`
     pub fn sentence(&self, view: &View) -> String {
-        let parts = format!(
-            "{} still allocated, {} of older ones freed",
-            view.bytes(self.bytes_live),
-            view.bytes(self.bytes_older_freed)
-        );
-        let least = if view.is_lossy { "at least " } else { "" };
-        if self.bytes_live < self.bytes_older_freed {
-            return format!(
-                "Pages shrank by {}: {parts}.",
-                view.bytes(self.bytes_older_freed - self.bytes_live)
-            );
-        }
-        let parts = if self.bytes_older_freed == 0 { String::new() } else { format!(" ({parts})") };
+        let (live, older) = (view.bytes(self.bytes_live), view.bytes(self.bytes_older_freed));
         let uses = self.uses.iter().take(USES_SHOWN);
         let uses: Vec<String> = uses.map(|row| format!("{} {}", row.name, view.bytes(row.bytes))).collect();
-        let grown = view.bytes(self.bytes_live - self.bytes_older_freed);
-        format!("Pages grew by {least}{grown}{parts}: {}.", uses.join(", "))
+        let uses = if uses.is_empty() { String::new() } else { format!(": {}", uses.join(", ")) };
+        let freed = match self.bytes_older_freed {
+            0 => String::new(),
+            _ => format!("; {older} of older ones were freed"),
+        };
+        // Where events were lost, a free may be among them.
+        let are = if view.is_lossy { "have no free event" } else { "are still allocated" };
+        format!("{live} of pages {are}{uses}{freed}.")
     }
 }
 

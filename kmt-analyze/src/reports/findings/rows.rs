@@ -29,6 +29,8 @@ pub struct FindingRows {
     pub still_allocated: Option<TopRow>,
     /// Growth of pages; `null`: no page was allocated or freed, or that is unknown.
     pub page_growth: Option<PageGrowthRow>,
+    /// The verdict on growth, where no finding is of growth; `null`: one is.
+    pub verdict: Option<String>,
     /// True if slab allocations have stacks.
     #[serde(skip)]
     pub has_stacks: bool,
@@ -49,6 +51,7 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     let mut findings = growth::compute(&sources, length, &view);
     findings.extend(unseen::compute(&sources, length, &view));
     findings.sort_by_key(|found| std::cmp::Reverse(found.bytes_per_second));
+    let has_growth = !findings.is_empty();
     let mut others: Vec<Finding> = growth::possible(&sources, length, &view).into_iter().collect();
     others.extend(waits::compute(&sources, length, &view));
     others.extend(failures::compute(&sources, &view));
@@ -63,6 +66,7 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
         still_allocated,
         page_growth: sources.page_growth,
         has_stacks: sources.has_stacks,
+        verdict: sources.verdict.filter(|_| !has_growth),
         parts: sources.parts,
         totals: sources.summary,
     }

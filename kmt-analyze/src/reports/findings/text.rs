@@ -18,7 +18,11 @@ const SMALL: u64 = 100;
 pub fn screen(rows: &FindingRows, context: &ReportContext<'_, '_>, view: &View) -> Screen {
     let mut screen = Screen::default();
     screen.leads(leads(&rows.findings, view));
-    let top = [(&rows.allocated, "was allocated"), (&rows.still_allocated, "is still allocated")];
+    screen.answer.extend(rows.verdict.clone());
+    // Where events were lost, a free may be among them.
+    let allocated = if view.is_lossy { "or more was allocated" } else { "was allocated" };
+    let live = if view.is_lossy { "has no free event" } else { "is still allocated" };
+    let top = [(&rows.allocated, allocated), (&rows.still_allocated, live)];
     for (row, is) in top {
         row.iter().for_each(|row| screen.answer(row.sentence(is, view)));
     }
@@ -73,6 +77,9 @@ fn next(screen: &mut Screen, rows: &FindingRows, context: &ReportContext<'_, '_>
     }
     if rows.page_growth.is_some() {
         screen.next("pages", "pages by order and use");
+    }
+    if rows.verdict.is_some() {
+        screen.next("leaks", "what grows, or why that is unknown");
     }
     if basis.lacks(Input::Stalls).is_none() {
         screen.next("latency", "who waits for memory");

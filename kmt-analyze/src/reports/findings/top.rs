@@ -104,18 +104,23 @@ fn largest<K: Ord + Clone>(sums: BTreeMap<K, u64>) -> Option<(K, u64)> {
 }
 
 impl TopRow {
-    /// `23.0 KiB of slab memory is still allocated: 34 % by vm_area_dup, 100 % by bash-23385, 34 % in vm_area_struct.`
+    /// `23.0 KiB of slab memory is still allocated, most by function vm_area_dup (34 %), task bash-23385 (100 %), cache
+    /// vm_area_struct (34 %).`
     pub fn sentence(&self, is: &str, view: &View) -> String {
         let part = |word: &str, part: &Option<TopPart>| {
-            part.as_ref().map(|part| format!("{} {word} {}", share(part.bytes, self.bytes), part.name))
+            part.as_ref().map(|part| format!("{word} {} ({})", part.name, share(part.bytes, self.bytes)))
         };
         // What the recorder allocates is of no interest, unless it is much of all.
         let is_much = self.bytes_by_recorder.saturating_mul(RECORDER_NAMED) >= self.bytes;
         let recorder =
-            is_much.then(|| format!("{} by the recorder", share(self.bytes_by_recorder, self.bytes)));
-        let parts = [part("by", &self.function), recorder, part("by", &self.task), part("in", &self.cache)];
+            is_much.then(|| format!("the recorder ({})", share(self.bytes_by_recorder, self.bytes)));
+        let parts = [
+            part("function", &self.function),
+            recorder,
+            part("task", &self.task),
+            part("cache", &self.cache),
+        ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        let least = if view.is_lossy { "At least " } else { "" };
-        format!("{least}{} of slab memory {is}: {}.", view.bytes(self.bytes), parts.join(", "))
+        format!("{} of slab memory {is}, most by {}.", view.bytes(self.bytes), parts.join(", "))
     }
 }

@@ -14,6 +14,7 @@ mod unseen;
 
 pub use rows::{LeakRows, LeakTables};
 pub use sentence::{growth_sentence, may_grow_sentence, page_growth_sentence, rate};
+pub use text::no_growth_sentence;
 pub use unseen::UnseenRow;
 
 use std::collections::BTreeMap;

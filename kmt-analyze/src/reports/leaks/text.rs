@@ -88,6 +88,17 @@ fn answer(screen: &mut Screen, tables: &LeakTables, view: &View) {
     }
 }
 
+/// The verdict where nothing grows, or where none is possible.
+pub fn no_growth_sentence(rows: &LeakRows, view: &View) -> Option<String> {
+    match &rows.leaks {
+        MaybeRefused::Refused { refused } => Some(format!("Growth cannot be judged: {refused}.")),
+        MaybeRefused::Found(tables) => {
+            let grows = !tables.text.families.is_empty() || !tables.text.page_growths.is_empty();
+            (!grows).then(|| format!("Nothing grew steadily in {}.", view.duration(tables.window)))
+        }
+    }
+}
+
 /// The sentence where no family grows.
 fn no_growth(tables: &LeakTables, view: &View) -> String {
     let parts = &tables.text;

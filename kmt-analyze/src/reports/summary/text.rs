@@ -4,7 +4,7 @@ use super::rows::SummaryRows;
 use super::shown::{self, ShownRange};
 use super::slab::BothTotals;
 use super::{page_text, slab_text};
-use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::screen::{Cell, Column, Screen, Table, without_size};
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::common::page_sums::PageSums;
@@ -73,12 +73,12 @@ fn objects(context: &ReportContext<'_, '_>, slab: &BothTotals, most: Option<u64>
             let lives = RecordedSums::slab(context.basis(), None).lives;
             let largest = shown::largest(context).filter(|_| lives);
             let largest = largest.map_or(String::new(), |(name, part)| {
-                format!(", {} of it by {}", share(part, bytes), function_of(&name))
+                format!(", {} of it at {}", share(part, bytes), without_size(&name))
             });
             match most {
                 None => format!(", {} still allocated ({}{largest})", count(live), view.bytes(bytes)),
                 Some(most) => format!(
-                    ", {} without a free event ({}{largest}); at most {} are live, since some frees have no event",
+                    ", {} seem still allocated ({}{largest}); at most {} are, since some frees have no event",
                     count(live),
                     view.bytes(bytes),
                     view.bytes(most)
