@@ -39,6 +39,9 @@ pub struct DiffRow {
     /// Sum of the growth of live slab bytes in rows that differ beyond noise.
     #[serde(serialize_with = "rounded")]
     pub live_growth_beyond_noise: f64,
+    /// Sum of the decrease of live slab bytes in rows that differ beyond noise, above 0.
+    #[serde(serialize_with = "rounded")]
+    pub live_decrease_beyond_noise: f64,
     /// Number of rows, including those beyond the limit.
     pub rows_total: usize,
     /// Number of rows that differ beyond noise.
@@ -72,15 +75,26 @@ pub struct SideRow {
 impl DiffRow {
     /// True if events of any run were lost.
     pub fn is_lossy(&self) -> bool {
-        self.before.runs.iter().chain(&self.after.runs).any(|run| run.lost_events)
+        self.before.is_lossy() || self.after.is_lossy()
+    }
+}
+
+impl SideRow {
+    /// True if events of any of its runs were lost.
+    pub fn is_lossy(&self) -> bool {
+        self.runs.iter().any(|run| run.lost_events)
     }
 }
 
 /// Rows of a comparison of the runs of two sides.
 pub fn compute(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) -> DiffRows {
     let mut rows = compared(before, after, options);
-    let growths = rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real());
-    let growth = growths.map(|row| row.bytes_live.change()).filter(|change| *change > 0.0).sum::<f64>();
+    let changes = || {
+        let slab = rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real());
+        slab.map(|row| row.bytes_live.change())
+    };
+    let growth = changes().map(|change| change.max(0.0)).sum::<f64>();
+    let decrease = changes().map(|change| (-change).max(0.0)).sum::<f64>();
     let (rows_total, rows_beyond_noise) = (rows.len(), rows.iter().filter(|row| row.is_real()).count());
     let allocated = Changes::of(&rows, |row| &row.bytes_alloc, options);
     let live = Changes::of(&rows, |row| &row.bytes_live, options);
@@ -98,6 +112,7 @@ pub fn compute(before: &[RunProfile], after: &[RunProfile], options: &DiffOption
             noise_from: if is_repeated { "repeated runs" } else { "16 parts of each run" },
             matched_by_function: options.by_function,
             live_growth_beyond_noise: growth,
+            live_decrease_beyond_noise: decrease,
             rows_total,
             rows_beyond_noise,
             rows,

@@ -47,22 +47,39 @@ fn answer(screen: &mut Screen, diff: &DiffRow, options: &DiffOptions) {
         return;
     }
     let look = &options.output.show.look;
-    screen.answer(match diff.live_growth_beyond_noise {
-        ..0.5 => "Live slab memory did not grow beyond noise.".to_owned(),
-        growth => {
-            let rate = if options.rates { " a second" } else { "" };
-            let grown = bytes(growth).shown(look);
-            format!("Live slab memory grew by {grown}{rate} beyond noise{}.", most_grown(diff))
-        }
-    });
+    let rate = if options.rates { " a second" } else { "" };
+    screen.answer(live_change(diff, rate, |value| bytes(value).shown(look)));
     let most =
         diff.allocated.rows.first().filter(|row| row.bytes_alloc.is_real()).map_or(String::new(), |row| {
             let change = row.bytes_alloc.change();
             let (more, change) =
                 (if change < 0.0 { "less" } else { "more" }, bytes(change.abs()).shown(look));
-            format!("; {} allocated {change} {more}", function_of(&row.name))
+            format!("; {} allocated {change}{rate} {more}", function_of(&row.name))
         });
     screen.answer(format!("{} of {all} differ beyond noise{most}.", count(diff.rows_beyond_noise as u64)));
+}
+
+/// Growth of live slab memory in rows beyond noise, the decrease in others, and what both are together.
+fn live_change(diff: &DiffRow, rate: &str, shown: impl Fn(f64) -> String) -> String {
+    let (growth, decrease) = (diff.live_growth_beyond_noise, diff.live_decrease_beyond_noise);
+    match (growth >= 0.5, decrease >= 0.5) {
+        (false, false) => "Live slab memory did not change beyond noise.".to_owned(),
+        (true, false) => {
+            format!("Live slab memory grew by {}{rate} beyond noise{}.", shown(growth), most_grown(diff))
+        }
+        (false, true) => format!("Live slab memory fell by {}{rate} beyond noise.", shown(decrease)),
+        (true, true) => {
+            let net = growth - decrease;
+            format!(
+                "Live slab memory {} by {}{rate} beyond noise: {} more in rows that grew{}, {} less in others.",
+                if net < 0.0 { "fell" } else { "grew" },
+                shown(net.abs()),
+                shown(growth),
+                most_grown(diff),
+                shown(decrease)
+            )
+        }
+    }
 }
 
 /// The smallest change that one recording of each side can show, of the row with most allocated bytes.
@@ -101,7 +118,8 @@ fn runs(side: &SideRow) -> String {
         None => (side.runs.iter().map(|run| count(run.length)).collect(), "ticks"),
     };
     let events: Vec<String> = side.runs.iter().map(|run| count(run.events)).collect();
-    format!("{} events in {} {unit}", events.join(" + "), lengths.join(" + "))
+    let lost = if side.is_lossy() { " (events were lost)" } else { "" };
+    format!("{} events in {} {unit}{lost}", events.join(" + "), lengths.join(" + "))
 }
 
 /// Rows of one figure.
