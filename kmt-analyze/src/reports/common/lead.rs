@@ -3,7 +3,7 @@
 use super::context::View;
 use super::rows::SlabSums;
 use super::sorting::SortKey;
-use crate::render::screen::function_of;
+use crate::render::screen::{function_of, without_size};
 use crate::render::words::{counted, share};
 
 /// Names in the sentence.
@@ -13,6 +13,16 @@ pub struct Nouns {
     pub one: &'static str,
     /// Several rows: `call sites`.
     pub several: &'static str,
+}
+
+impl Nouns {
+    /// A row of that name: `at kfree+0x1c` for a call site, since its function may have others, or `by kfree`.
+    fn whose(self, name: &str) -> String {
+        match self.one {
+            "call site" => format!("at {}", without_size(name)),
+            _ => format!("by {}", function_of(name)),
+        }
+    }
 }
 
 /// One sentence: what all rows have of the number that sorts them, and who has most. Unknown numbers have no sentence of
@@ -54,7 +64,7 @@ pub fn lead(
     };
     let most = first.and_then(|(name, sums)| Some((name, part(sums)?)));
     let most = most.filter(|(_, part)| *part > 0 && rows > 1).map_or(String::new(), |(name, part)| {
-        format!(", {} of it by {}", share(part, number), function_of(name))
+        format!(", {} of it {}", share(part, number), nouns.whose(name))
     });
     format!("{sentence}{most}.")
 }

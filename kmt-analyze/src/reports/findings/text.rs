@@ -105,6 +105,11 @@ fn by_part(parts: &Parts) -> String {
     )
 }
 
+/// Bytes freed, with those whose free has no event: allocated less freed is still allocated.
+fn freed(seen: Option<u64>, unseen: Option<u64>) -> Option<u64> {
+    Some(seen?.saturating_add(unseen.unwrap_or(0)))
+}
+
 /// Totals of kmalloc, caches and pages.
 fn totals(rows: &SummaryRows) -> Table {
     let columns = [
@@ -122,7 +127,7 @@ fn totals(rows: &SummaryRows) -> Table {
                 Cell::text(name),
                 Cell::count(totals.alloc_events),
                 Cell::bytes(totals.bytes_alloc),
-                Cell::bytes(totals.bytes_freed),
+                Cell::bytes(freed(totals.bytes_freed, totals.bytes_freed_unseen)),
                 Cell::bytes(totals.bytes_live),
                 Cell::bytes(totals.bytes_wasted),
             ]);

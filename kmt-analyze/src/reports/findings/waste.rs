@@ -29,7 +29,12 @@ pub fn compute(sources: &Sources, view: &View) -> Option<Finding> {
     if wasted < BYTES_MIN || wasted.saturating_mul(100) < alloc.saturating_mul(PERCENT_MIN) {
         return None;
     }
-    let finding = Finding::new("waste", THRESHOLD, "callers --sort wasted", view, |view| {
+    // The command shows what the sentence counts.
+    let command = match own_alloc {
+        0 => "callers --sort wasted",
+        _ => "callers --sort wasted --without-recorder",
+    };
+    let finding = Finding::new("waste", THRESHOLD, command, view, |view| {
         let by = sources.most_wasting.as_ref().map_or(String::new(), |(function, bytes)| {
             format!(", {} of that by {function}", share(*bytes, wasted))
         });

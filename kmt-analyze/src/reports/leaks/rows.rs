@@ -14,6 +14,7 @@ use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::page_survivals::PageSurvivals;
 use crate::reports::analysis::leaks::pages::{Started, families_of, page_caller_rows, page_rows};
 use crate::reports::analysis::leaks::slab::{self, LeakSums};
+use crate::reports::analysis::leaks::until::of_recorder;
 use crate::reports::common::ReportContext;
 use crate::reports::common::answer::MaybeRefused;
 
@@ -136,6 +137,7 @@ pub fn compute(
         text: TextParts {
             has_slab: basis.allocs(None),
             has_pages: basis.page_ends(),
+            has_recorder: !of_recorder(context.session).is_empty(),
             ..text_parts(&maker, [&judged, &callers, &pages], &families, &found, kin, context.limit)
         },
     };

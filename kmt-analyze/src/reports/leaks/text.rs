@@ -179,6 +179,9 @@ fn notes(screen: &mut Screen, tables: &LeakTables, view: &View) {
             "Objects of reclaimable caches that grow with others are pinned: the kernel cannot reclaim them.",
         );
     }
+    if parts.has_recorder {
+        screen.note("Memory that the recorder itself allocated is not counted.");
+    }
     not_judged(screen, tables, view);
     if parts.families.is_empty() && parts.has_slab {
         window_note(tables.window, view).into_iter().for_each(|note| screen.note(note));
