@@ -15,6 +15,7 @@ use super::recorder::{Ended, Ending, Recorder};
 use super::setup::Setup;
 use super::{Cost, RecordOptions, description, line, size};
 use crate::failure::{Outcome, Result};
+use crate::tracefs;
 
 /// Records as `options` say.
 pub fn record(options: &RecordOptions) -> Result<Outcome> {
@@ -45,6 +46,8 @@ pub fn measure(options: &RecordOptions) -> Result<(Outcome, Cost)> {
 
 /// A recorder whose events are enabled, and the size of its buffers in KiB.
 fn begin(path: &Path, options: &RecordOptions, console: &mut Console) -> Result<(Recorder, u64)> {
+    // Before the output: a user without rights may not write in the folder either, which is not the reason.
+    tracefs::permitted(options.tracefs.as_deref())?;
     let mut sink = Sink::open(path, options)?;
     let (mut setup, mut plan) = Setup::new(options)?;
     options.line.iter().for_each(|line| line::remove(&line.folder));

@@ -45,6 +45,12 @@ pub const CONDITIONS: [&str; 17] = [
     "saved_cmdlines_size",
 ];
 
+/// Refuses users who can neither see a tracefs nor mount one: others may not even look where it is mounted.
+pub fn permitted(given: Option<&Path>) -> Result<()> {
+    let is_seen = given.is_some() || mounted().is_some();
+    if is_seen || root::is_root() { Ok(()) } else { Err(root::needed()) }
+}
+
 /// Finds tracefs: where the caller says, where it is mounted, or else by mounting it. The mount is undone by `undo`.
 pub fn find(given: Option<&Path>, undo: &mut Undo) -> Result<TraceDir> {
     if let Some(path) = given {
@@ -59,10 +65,7 @@ pub fn find(given: Option<&Path>, undo: &mut Undo) -> Result<TraceDir> {
     if let Some(top) = mounted() {
         return Ok(top);
     }
-    // Others may not even look where it is mounted.
-    if !root::is_root() {
-        return Err(root::needed());
-    }
+    permitted(given)?;
     let mount_point = Path::new(MOUNT_POINTS[0]);
     let failure = |what: String| {
         Failure::new(what).hint(
