@@ -306,7 +306,7 @@ pub fn run() -> Result<Outcome> {
         .try_get_matches_from(&args)
         .map_err(|error| mistakes::explained(error, &args, &whole()))
         .and_then(|matches| Cli::from_arg_matches(&matches))
-        .unwrap_or_else(|error| usage::end(&error));
+        .unwrap_or_else(|error| usage::end(error));
     match cli.command {
         Command::Record(args) => match args.repeat {
             Some(times) => record::repeat(&(*args).into(), times),
@@ -316,7 +316,7 @@ pub fn run() -> Result<Outcome> {
         Command::Remote(args) => {
             if args.has_options_of_the_script_alone() {
                 let message = "-b, -e and -d are options of --script; the program takes them after --: `-- record -d 5s`";
-                usage::end(&whole().error(clap::error::ErrorKind::ArgumentConflict, message));
+                usage::end(whole().error(clap::error::ErrorKind::ArgumentConflict, message));
             }
             let (words, record) = record_line(&args.record);
             remote::remote(&args.options(words, record))
@@ -372,7 +372,7 @@ pub fn run() -> Result<Outcome> {
 #[cfg(feature = "convert")]
 fn record_line(words: &[OsString]) -> (Vec<OsString>, RecordOptions) {
     let wrong =
-        |text: &str| -> ! { usage::end(&whole().error(clap::error::ErrorKind::ValueValidation, text)) };
+        |text: &str| -> ! { usage::end(whole().error(clap::error::ErrorKind::ValueValidation, text)) };
     let args = match words.split_first() {
         None => &[],
         Some((name, args)) if name == "record" => args,
@@ -383,7 +383,7 @@ fn record_line(words: &[OsString]) -> (Vec<OsString>, RecordOptions) {
     let line =
         [OsString::from("kmt-capture"), OsString::from("record")].into_iter().chain(args.iter().cloned());
     let cli = whole().try_get_matches_from(line).and_then(|matches| Cli::from_arg_matches(&matches));
-    let cli = cli.unwrap_or_else(|error| usage::end(&error));
+    let cli = cli.unwrap_or_else(|error| usage::end(error));
     let Command::Record(record) = cli.command else { wrong("after -- must come `record` and its options") };
     if record.output.is_some() || record.force || record.line.is_some() {
         wrong("-o and --force are options of remote: give them before --");

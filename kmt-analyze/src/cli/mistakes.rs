@@ -39,9 +39,7 @@ pub fn corrected(cli: &Command, args: Vec<OsString>) -> Result<Vec<OsString>, cl
     match first.to_str().filter(|_| !is_file).and_then(|word| nearest(word, &names)) {
         Some(name) => {
             let first = kmt_common::text::escaped(first.as_encoded_bytes());
-            let message = format!(
-                "'{first}' is neither a command nor a file; did you mean '{name}'?\n\nFor the list of commands, try 'kmt-analyze --help'.\n"
-            );
+            let message = format!("'{first}' is neither a command nor a file; did you mean '{name}'?");
             Err(cli.clone().error(ErrorKind::InvalidSubcommand, message))
         }
         None => Ok(args),

@@ -91,7 +91,7 @@ pub fn run() -> Result<Outcome> {
     let cli = whole();
     let args = corrected(&cli, std::env::args_os().collect());
     let matches = args.and_then(|args| cli.try_get_matches_from(args));
-    execute(&matches.unwrap_or_else(|error| usage::end(&error)), Env::of_process())
+    execute(&matches.unwrap_or_else(|error| usage::end(error)), Env::of_process())
 }
 
 /// The command line: commands of this module, and those of the reports.
