@@ -302,6 +302,11 @@ fn losses_stand_beside_the_numbers_that_they_touch() {
         assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "{report}");
         assert!(stderr(&output).contains("% of all events were lost"), "{}", stderr(&output));
     }
+    // It is not suggested where it refuses.
+    for report in ["summary", "lifetimes"] {
+        let screen = stdout(&run(&[report], &file));
+        assert!(!screen.contains("kmt-analyze leaks "), "{report}: {screen}");
+    }
     let timeline = json(&["timeline", "--json"], &file)["timeline"].clone();
     assert!(at(&timeline, "/lines/0/bytes_live_least").is_null(), "{}", timeline["lines"][0]);
     // Before the first event none is live by events; what was lost may be, up to what the kernel counted.

@@ -9,6 +9,8 @@ use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
 use crate::reports::common::lead::Nouns;
+use crate::reports::leaks;
+use crate::trace::session::Session;
 
 const SITES: Nouns = Nouns { one: "call site", several: "call sites" };
 
@@ -16,7 +18,7 @@ const SITES: Nouns = Nouns { one: "call site", several: "call sites" };
 const CENSORED: u64 = 20;
 
 /// Lifetimes by call site, or by other keys.
-pub fn screen(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Screen {
+pub fn screen(session: &Session<'_>, rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Screen {
     let answer = match rows.survival.sentence(view) {
         Some(sentence) => format!("{} {sentence}", answer(rows, sort, view)),
         None => answer(rows, sort, view),
@@ -37,7 +39,7 @@ pub fn screen(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Sc
         ));
     }
     screen.next("temporary", "objects that are freed within 100 us");
-    screen.next("leaks", "objects that are never freed, and grow");
+    leaks::suggest(&mut screen, session, "objects that are never freed, and grow");
     screen
 }
 
