@@ -135,6 +135,8 @@ pub trait AnyReport {
     fn check(&self, context: &Context<'_, '_>) -> Result<()>;
     /// See [`Report::needs`].
     fn needs(&self) -> Needs;
+    /// See [`Report::refuses`].
+    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String>;
     /// Adds its collectors to a pass; returned is its answer to the results of that pass.
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Pending<'_>;
 }
@@ -190,9 +192,13 @@ impl<R: Report> AnyReport for R {
         Report::needs(self)
     }
 
+    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
+        Report::refuses(self, context)
+    }
+
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Pending<'_> {
         let handles = Report::collect(self, context, collectors);
-        Box::new(move |context| match self.refuses(context) {
+        Box::new(move |context| match Report::refuses(self, context) {
             Some(reason) => Err(reason),
             None => Ok(Box::new(AnsweredReport { report: self, rows: self.compute(context, &handles) })),
         })

@@ -8,6 +8,7 @@ use super::common::stated::Keys;
 use super::common::{Context, ReportContext, View};
 use super::document::{About, emit, refuse};
 use super::output::Output;
+use super::registry::named;
 use super::report::{Answer, AnyReport, Pending, Report};
 use crate::collect::Collectors;
 use crate::failure::{Outcome, Result};
@@ -62,7 +63,7 @@ pub fn one(
         Err(reason) => return refuse(&about, &context, &output, report.title(), &reason),
         Ok(answer) => answer,
     };
-    let screen = || answer.screen(&context, &context.view(output.show.look));
+    let screen = || without_refused(answer.screen(&context, &context.view(output.show.look)), &context);
     if order.is_empty() {
         return emit(&about, &context, &output, || answer.rows(), || vec![(String::new(), screen())]);
     }
@@ -77,6 +78,16 @@ pub fn one(
         order.sort_screen(&mut screen, whole.screen(&all, &all.view(output.show.look)))?;
     }
     emit(&about, &context, &output, || document, || vec![(String::new(), screen)])
+}
+
+/// The screen without suggested reports that refuse this trace: each answers with its default options, or not at all.
+fn without_refused(mut screen: Screen, context: &ReportContext<'_, '_>) -> Screen {
+    screen.next.retain(|next| {
+        let name = next.command.split(' ').next().unwrap_or_default();
+        let report = named(name).and_then(|entry| (entry.with_defaults)());
+        report.is_none_or(|report| report.refuses(context).is_none())
+    });
+    screen
 }
 
 /// The typed rows of one report; why there are none, if so.
@@ -149,7 +160,12 @@ impl Answers<'_> {
         let mut refused = Vec::new();
         for (report, answer) in &self.0 {
             match answer {
-                Ok(answer) => screens.push((report.title().to_owned(), answer.screen(context, view))),
+                Ok(answer) => {
+                    screens.push((
+                        report.title().to_owned(),
+                        without_refused(answer.screen(context, view), context),
+                    ));
+                }
                 Err(reason) => refused.push((report.key(), format!("{reason}."))),
             }
         }

@@ -302,10 +302,15 @@ fn losses_stand_beside_the_numbers_that_they_touch() {
         assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "{report}");
         assert!(stderr(&output).contains("% of all events were lost"), "{}", stderr(&output));
     }
-    // It is not suggested where it refuses.
-    for report in ["summary", "lifetimes"] {
+    // Neither is suggested where it refuses; where it answers, `leaks` is.
+    let whole = Scratch::new();
+    let whole_file = whole.convert(&data("x86_64-6.1"));
+    for report in ["summary", "lifetimes", "pages", "callers", "timeline", "all"] {
         let screen = stdout(&run(&[report], &file));
-        assert!(!screen.contains("kmt-analyze leaks "), "{report}: {screen}");
+        assert!(!screen.contains("kmt-analyze leaks ") && !screen.contains("kmt-analyze peak "), "{screen}");
+    }
+    for report in ["summary", "lifetimes", "pages"] {
+        assert!(stdout(&run(&[report], &whole_file)).contains("kmt-analyze leaks "), "{report}");
     }
     let timeline = json(&["timeline", "--json"], &file)["timeline"].clone();
     assert!(at(&timeline, "/lines/0/bytes_live_least").is_null(), "{}", timeline["lines"][0]);

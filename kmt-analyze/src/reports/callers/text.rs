@@ -5,10 +5,8 @@ use super::rows::{AllCallers, CallerRows, names};
 use crate::render::nothing::{self, some};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::reports::common::cells::{LIVE_RANGE, live_range, live_range_cells, slab_cells, slab_columns};
-use crate::reports::common::lead::{Nouns, lead};
+use crate::reports::common::lead::{CALL_SITES, lead};
 use crate::reports::common::{ReportContext, View};
-
-const NOUNS: Nouns = Nouns { one: "call site", several: "call sites" };
 
 /// The largest call sites, and the share of the first.
 pub fn screen(report: &Callers, context: &ReportContext<'_, '_>, rows: &CallerRows, view: &View) -> Screen {
@@ -20,7 +18,7 @@ pub fn screen(report: &Callers, context: &ReportContext<'_, '_>, rows: &CallerRo
     }
     let all = AllCallers::of(context, filter);
     let first = rows.callers.first().map(|row| (row.symbol.as_str(), &row.sums));
-    let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &all.sums, first, view));
+    let mut screen = Screen::new(lead(sort, total as u64, CALL_SITES, &all.sums, first, view));
     let is_lossy = view.is_lossy;
     screen.table(
         Table::of_rows("", &rows.callers)

@@ -7,7 +7,7 @@ use crate::render::screen::{function_of, without_size};
 use crate::render::words::{counted, share};
 
 /// Names in the sentence.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nouns {
     /// A row: `call site`.
     pub one: &'static str,
@@ -15,12 +15,16 @@ pub struct Nouns {
     pub several: &'static str,
 }
 
+/// Rows that are call sites.
+pub const CALL_SITES: Nouns = Nouns { one: "call site", several: "call sites" };
+
 impl Nouns {
     /// A row of that name: `at kfree+0x1c` for a call site, since its function may have others, or `by kfree`.
     fn whose(self, name: &str) -> String {
-        match self.one {
-            "call site" => format!("at {}", without_size(name)),
-            _ => format!("by {}", function_of(name)),
+        if self == CALL_SITES {
+            format!("at {}", without_size(name))
+        } else {
+            format!("by {}", function_of(name))
         }
     }
 }

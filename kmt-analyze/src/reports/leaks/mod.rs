@@ -79,7 +79,9 @@ impl Report for Leaks {
     }
 
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
-        context.basis().lacks(self.rests_on()).or_else(|| is_too_lossy(context.session))
+        let basis = context.basis().lacks(self.rests_on());
+        let why = "objects whose free events were lost look like leaks";
+        basis.or_else(|| too_lossy(context.session, LOST_PERCENT_MAX, why))
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
@@ -114,18 +116,6 @@ impl Report for Leaks {
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &LeakRows, view: &View) -> Screen {
         text::screen(rows, view)
-    }
-}
-
-/// Reason why losses forbid a verdict.
-fn is_too_lossy(session: &Session<'_>) -> Option<String> {
-    too_lossy(session, LOST_PERCENT_MAX, "objects whose free events were lost look like leaks")
-}
-
-/// Suggests this report where it does not refuse the file for its losses.
-pub fn suggest(screen: &mut Screen, session: &Session<'_>, what: &str) {
-    if is_too_lossy(session).is_none() {
-        screen.next("leaks", what);
     }
 }
 

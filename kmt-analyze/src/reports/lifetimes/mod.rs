@@ -81,7 +81,7 @@ impl Report for Lifetimes {
         LifetimeRows { groups, ..own }
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &LifetimeRows, view: &View) -> Screen {
-        text::screen(context.session, rows, self.sort.first().copied(), view)
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &LifetimeRows, view: &View) -> Screen {
+        text::screen(rows, self.sort.first().copied(), view)
     }
 }

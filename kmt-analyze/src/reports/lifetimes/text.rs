@@ -8,17 +8,13 @@ use super::survival;
 use crate::render::screen::{Cell, Column, Screen, Table, function_of};
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
-use crate::reports::common::lead::Nouns;
-use crate::reports::leaks;
-use crate::trace::session::Session;
-
-const SITES: Nouns = Nouns { one: "call site", several: "call sites" };
+use crate::reports::common::lead::CALL_SITES;
 
 /// Share of objects without a lifetime, as 1/N, from which percentiles are too short to be silent about it.
 const CENSORED: u64 = 20;
 
 /// Lifetimes by call site, or by other keys.
-pub fn screen(session: &Session<'_>, rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Screen {
+pub fn screen(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Screen {
     let answer = match rows.survival.sentence(view) {
         Some(sentence) => format!("{} {sentence}", answer(rows, sort, view)),
         None => answer(rows, sort, view),
@@ -39,7 +35,7 @@ pub fn screen(session: &Session<'_>, rows: &LifetimeRows, sort: Option<LifetimeK
         ));
     }
     screen.next("temporary", "objects that are freed within 100 us");
-    leaks::suggest(&mut screen, session, "objects that are never freed, and grow");
+    screen.next("leaks", "objects that are never freed, and grow");
     screen
 }
 
@@ -47,7 +43,7 @@ pub fn screen(session: &Session<'_>, rows: &LifetimeRows, sort: Option<LifetimeK
 fn answer(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> String {
     let (number, nouns) = match &rows.groups {
         Some(groups) => (groups.groups_total, groups.nouns()),
-        None => (rows.lifetimes_total, SITES),
+        None => (rows.lifetimes_total, CALL_SITES),
     };
     let sites = counted(number as u64, nouns.one, nouns.several);
     let (Some(p50), Some(p99)) = (rows.all.p50, rows.all.p99) else {
@@ -101,7 +97,7 @@ fn first(all: u64, sort: Option<LifetimeKey>, (name, row): (&str, &LifeRow), vie
 
 fn table(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Table {
     Table::of_rows("", &rows.lifetimes)
-        .of(SITES.one, SITES.several, rows.lifetimes_total)
+        .of(CALL_SITES.one, CALL_SITES.several, rows.lifetimes_total)
         .column(Column::name("call site"), |row| Cell::from(&row.symbol))
         .column(Column::whole("api").leaves(8), |row| Cell::text(row.api))
         .columns(life_columns(sort, view), |row| life_cells(&row.lives, view))

@@ -11,8 +11,6 @@ use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Estimated;
 use crate::reports::common::{ReportContext, View};
-use crate::reports::leaks;
-use crate::trace::session::Session;
 
 /// The balance of slab objects and of pages.
 pub fn screen(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) -> Screen {
@@ -38,7 +36,7 @@ pub fn screen(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) 
         screen.note("Slab objects lie in pages: do not add the two tables.");
     }
     screen.note("Memory that was allocated before the trace is not counted.");
-    next(&mut screen, rows, context.session, view);
+    next(&mut screen, rows, view);
     screen
 }
 
@@ -149,11 +147,11 @@ fn ranges(ranges: Option<&[ShownRange]>) -> Table {
         .into()
 }
 
-fn next(screen: &mut Screen, rows: &SummaryRows, session: &Session<'_>, view: &View) {
+fn next(screen: &mut Screen, rows: &SummaryRows, view: &View) {
     let totals = rows.slab.as_ref().map(|slab| &slab.totals);
     if totals.is_some_and(|totals| totals.live.is_some()) {
         screen.next("callers --sort live", "call sites that hold the memory");
-        leaks::suggest(screen, session, "allocations that grow and are not freed");
+        screen.next("leaks", "allocations that grow and are not freed");
     } else if totals.is_some_and(|totals| totals.alloc_events.is_some()) {
         screen.next("callers", "call sites that allocate most");
     }
