@@ -41,7 +41,12 @@ fn recording_needs_root_and_the_line_for_root_is_given() {
 
 #[test]
 fn a_folder_that_the_user_may_not_write_is_not_the_reason() {
-    for args in [&["record", "-d", "1s"][..], &["record", "-d", "1s", "-o", "x.kmt"], &["record", "--raw"]] {
+    for args in [
+        &["record", "-d", "1s"][..],
+        &["record", "-d", "1s", "-o", "x.kmt"],
+        &["record", "--raw"],
+        &["record", "--repeat", "2", "--", "true"],
+    ] {
         let output = as_user_in(0o555, args);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");

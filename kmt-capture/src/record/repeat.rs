@@ -13,9 +13,11 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use super::console::Console;
 use super::{RecordOptions, description, record};
 use crate::failure::{Failure, Outcome, Result};
+use crate::tracefs;
 
 /// Records the command `times` times. The first failure ends it, and so does a signal that ends a recording.
 pub fn repeat(options: &RecordOptions, times: u32) -> Result<Outcome> {
+    tracefs::permitted(options.tracefs.as_deref())?;
     let given = options.output.clone();
     let force = options.force && given.is_some();
     let output = given.unwrap_or_else(|| PathBuf::from(description::own_default_name()));
