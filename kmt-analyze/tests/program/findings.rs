@@ -121,6 +121,14 @@ fn what_the_recorder_wastes_is_no_finding() {
         let document = json(&["findings", "--json"], &file);
         let of = |bytes: u64| document["findings"][0]["bytes"] == bytes;
         assert!(bytes.is_none_or(of), "{recorder}: {bytes:?}: {document:#}");
+        // The command shows the bytes of the sentence.
+        if let Some(bytes) = bytes {
+            let command = document["findings"][0]["command"].as_str().unwrap().to_owned();
+            let args: Vec<&str> = command.split(' ').chain(["--json"]).collect();
+            let callers = json(&args, &file)["callers"].as_array().unwrap().clone();
+            let sum: u64 = callers.iter().map(|row| row["bytes_wasted"].as_u64().unwrap()).sum();
+            assert_eq!(sum, bytes, "{command}");
+        }
     }
 }
 

@@ -5,7 +5,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::model::{BASE, Crafted};
 use crate::support::files::{Scratch, at, data, json, run, run_beside, stderr, stdout};
+use crate::support::model::{Event, What};
 
 fn capture(scratch: &Scratch, name: &str) -> PathBuf {
     scratch.convert(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name))
@@ -35,6 +37,43 @@ fn the_first_screen_names_allocator_holder_and_growth() {
     let uses = at(&found, "/page_growth/uses").as_array().unwrap();
     let sum: u64 = uses.iter().map(|row| row["bytes"].as_u64().unwrap()).sum();
     assert_eq!(Some(sum), at(&totals, "/pages/bytes_live").as_u64());
+}
+
+/// Frees without an event are among the freed bytes: here every second object of kmalloc has its address allocated again.
+#[test]
+fn allocated_less_freed_is_still_allocated() {
+    let scratch = Scratch::new();
+    let mut trace = Crafted::new();
+    trace.release("6.1.0");
+    for number in 0..64u64 {
+        let ptr = BASE + ((number / 4) << 13);
+        let alloc = What::Alloc { kmalloc: true, site: 77, ptr, req: 300, alloc: 512 };
+        trace.event(&Event { time: number << 20, cpu: 0, pid: 9, what: alloc });
+        if number % 4 == 1 {
+            let free = What::Free { kfree: true, ptr };
+            trace.event(&Event { time: (number << 20) + 1, cpu: 0, pid: 9, what: free });
+        }
+    }
+    let crafted = scratch.0.join("crafted.kmt");
+    std::fs::write(&crafted, trace.writer.finish().unwrap()).unwrap();
+    let captures = crate::screens::captures().iter().map(|(_, file)| file.clone());
+    let mut implied = 0;
+    for file in captures.chain([crafted]) {
+        let totals = json(&["summary", "--json"], &file);
+        let screen = stdout(&run(&["--bytes"], &file));
+        for (row, key) in [("kmalloc ", "kmalloc"), ("slab caches ", "cache")] {
+            let Some(line) = screen.lines().find(|line| line.starts_with(row)) else { continue };
+            let cells = line[row.len()..].split_whitespace().map(|cell| cell.replace(',', "").parse().ok());
+            let [_, Some(allocated), Some(freed), Some(live), ..] = cells.collect::<Vec<Option<u64>>>()[..]
+            else {
+                continue;
+            };
+            assert_eq!(allocated - freed, live, "{}: {line}", file.display());
+            implied += totals["slab"][key]["bytes_freed_unseen"].as_u64().unwrap();
+        }
+    }
+    // Of each four, two have the address of an older one.
+    assert_eq!(implied, 32 * 512);
 }
 
 /// The largest of each kind, as the reports by function, task and cache have them.

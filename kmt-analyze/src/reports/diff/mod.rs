@@ -90,7 +90,7 @@ pub fn run(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions, e
     let growth = rows.diff.live_growth_beyond_noise;
     match options.fail_over {
         Some(limit) if growth > limit as f64 => Err(Failure::new(format!(
-            "live slab memory grew by {} bytes beyond noise, more than --fail-over {limit} allows",
+            "rows of live slab memory grew by {} bytes beyond noise, more than --fail-over {limit} allows",
             count(growth as u64)
         ))),
         _ => Ok(()),

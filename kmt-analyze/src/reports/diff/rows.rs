@@ -39,7 +39,7 @@ pub struct DiffRow {
     /// Sum of the growth of live slab bytes in rows that differ beyond noise.
     #[serde(serialize_with = "rounded")]
     pub live_growth_beyond_noise: f64,
-    /// Sum of the decrease of live slab bytes in rows that differ beyond noise, above 0.
+    /// Sum of the decrease of live slab bytes in rows that differ beyond noise, as a positive number.
     #[serde(serialize_with = "rounded")]
     pub live_decrease_beyond_noise: f64,
     /// Number of rows, including those beyond the limit.

@@ -48,7 +48,8 @@ fn answer(screen: &mut Screen, diff: &DiffRow, options: &DiffOptions) {
     }
     let look = &options.output.show.look;
     let rate = if options.rates { " a second" } else { "" };
-    screen.answer(live_change(diff, rate, |value| bytes(value).shown(look)));
+    let changes = [diff.live_growth_beyond_noise, diff.live_decrease_beyond_noise];
+    screen.answer(live_change(changes, &most_grown(diff), rate, |value| bytes(value).shown(look)));
     let most =
         diff.allocated.rows.first().filter(|row| row.bytes_alloc.is_real()).map_or(String::new(), |row| {
             let change = row.bytes_alloc.change();
@@ -59,24 +60,24 @@ fn answer(screen: &mut Screen, diff: &DiffRow, options: &DiffOptions) {
     screen.answer(format!("{} of {all} differ beyond noise{most}.", count(diff.rows_beyond_noise as u64)));
 }
 
-/// Growth of live slab memory in rows beyond noise, the decrease in others, and what both are together.
-fn live_change(diff: &DiffRow, rate: &str, shown: impl Fn(f64) -> String) -> String {
-    let (growth, decrease) = (diff.live_growth_beyond_noise, diff.live_decrease_beyond_noise);
+/// Growth of live slab memory in rows beyond noise with its largest part, the decrease in others, and both together.
+fn live_change(
+    [growth, decrease]: [f64; 2],
+    most: &str,
+    rate: &str,
+    shown: impl Fn(f64) -> String,
+) -> String {
+    let (grown, fallen) = (shown(growth), shown(decrease));
     match (growth >= 0.5, decrease >= 0.5) {
         (false, false) => "Live slab memory did not change beyond noise.".to_owned(),
-        (true, false) => {
-            format!("Live slab memory grew by {}{rate} beyond noise{}.", shown(growth), most_grown(diff))
-        }
-        (false, true) => format!("Live slab memory fell by {}{rate} beyond noise.", shown(decrease)),
+        (true, false) => format!("Live slab memory grew by {grown}{rate} beyond noise{most}."),
+        (false, true) => format!("Live slab memory fell by {fallen}{rate} beyond noise."),
         (true, true) => {
             let net = growth - decrease;
+            let verb = if net < 0.0 { "fell" } else { "grew" };
+            let net = shown(net.abs());
             format!(
-                "Live slab memory {} by {}{rate} beyond noise: {} more in rows that grew{}, {} less in others.",
-                if net < 0.0 { "fell" } else { "grew" },
-                shown(net.abs()),
-                shown(growth),
-                most_grown(diff),
-                shown(decrease)
+                "Live slab memory {verb} by {net}{rate} beyond noise: {grown} more in rows that grew{most}, {fallen} less in others."
             )
         }
     }
@@ -167,5 +168,28 @@ fn percent(exact: &Difference) -> Cell {
         before if before != 0.0 => Cell::text(format!("{:+.1}%", 100.0 * exact.change() / before.abs())),
         _ if exact.change() != 0.0 => Cell::text("new"),
         _ => Cell::Empty,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::live_change;
+
+    #[test]
+    fn the_headline_has_what_grew_and_what_fell() {
+        let said = |growth, decrease| {
+            live_change([growth, decrease], ", 60 % of it by f", " a second", |bytes| format!("{bytes} B"))
+        };
+        assert_eq!(said(0.4, 0.0), "Live slab memory did not change beyond noise.");
+        assert_eq!(said(9.0, 0.0), "Live slab memory grew by 9 B a second beyond noise, 60 % of it by f.");
+        assert_eq!(said(0.0, 9.0), "Live slab memory fell by 9 B a second beyond noise.");
+        for (growth, decrease, net) in [(9.0, 12.0, "fell by 3 B"), (12.0, 9.0, "grew by 3 B")] {
+            assert_eq!(
+                said(growth, decrease),
+                format!(
+                    "Live slab memory {net} a second beyond noise: {growth} B more in rows that grew, 60 % of it by f, {decrease} B less in others."
+                )
+            );
+        }
     }
 }

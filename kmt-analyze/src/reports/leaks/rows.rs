@@ -137,7 +137,7 @@ pub fn compute(
         text: TextParts {
             has_slab: basis.allocs(None),
             has_pages: basis.page_ends(),
-            has_recorder: !of_recorder(context.session).is_empty(),
+            omits_recorder: !context.selection.without_recorder && !of_recorder(context.session).is_empty(),
             ..text_parts(&maker, [&judged, &callers, &pages], &families, &found, kin, context.limit)
         },
     };

@@ -179,7 +179,7 @@ fn notes(screen: &mut Screen, tables: &LeakTables, view: &View) {
             "Objects of reclaimable caches that grow with others are pinned: the kernel cannot reclaim them.",
         );
     }
-    if parts.has_recorder {
+    if parts.omits_recorder {
         screen.note("Memory that the recorder itself allocated is not counted.");
     }
     not_judged(screen, tables, view);

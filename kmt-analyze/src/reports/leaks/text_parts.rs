@@ -17,8 +17,8 @@ pub struct TextParts {
     pub has_slab: bool,
     /// Page allocations were recorded.
     pub has_pages: bool,
-    /// The file names the recorder, whose memory is left out.
-    pub has_recorder: bool,
+    /// The recorder's memory is left out, without being asked for by the selection.
+    pub omits_recorder: bool,
     /// Families, the largest first.
     pub families: Vec<FamilyPart>,
     /// Growth of all families but the first.

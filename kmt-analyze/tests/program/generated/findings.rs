@@ -154,7 +154,14 @@ fn the_recorder_is_no_finding() {
     let leaky = |recorder: i32| {
         let mut load = made(|load, _, time| alloc_all(load, time, WORKER_PID, &[SOCKET]));
         load.facts.push(("recorder.pid", recorder.to_string()));
-        answer(&load.write(&scratch, "recorder.kmt")).0.len()
+        let path = load.write(&scratch, "recorder.kmt");
+        let says = |more: &[&str]| {
+            let text = stdout(&run(&[&["leaks", "--wide"][..], more].concat(), &path));
+            text.contains("Memory that the recorder itself allocated is not counted.")
+        };
+        // With the option the selection says so.
+        assert_eq!((says(&[]), says(&["--without-recorder"])), (true, false));
+        answer(&path).0.len()
     };
     assert_eq!((leaky(1), leaky(WORKER_PID)), (1, 0));
 }

@@ -157,6 +157,16 @@ fn memory_that_stays_fails_a_budget_and_is_seen_between_two_windows() {
     assert!((450_000.0..500_000.0).contains(&growth), "{report:#}");
     assert_eq!(code, Some(1));
     assert_eq!(diff(&a, &leak, &["--fail-over", "100000000"]).1, Some(0));
+    assert_eq!(report["live_decrease_beyond_noise"], 0.0, "{report:#}");
+    let text = |before: &Path, after: &Path| {
+        stdout(&run(&["diff", "--comm", WORKER, "--bytes", before.to_str().unwrap()], after))
+    };
+    let (more, less) = (text(&a, &leak), text(&leak, &a));
+    assert!(more.starts_with("Live slab memory grew by ") && more.contains(" of it by "), "{more}");
+    // What grew one way round fell the other way.
+    let amount = |text: &str| text.split(" by ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    assert!(less.starts_with("Live slab memory fell by "), "{less}");
+    assert_eq!(amount(&more), amount(&less));
     // The second half has the objects that the first half kept, and its own.
     let windows = ["diff", "--time", "+0..+1.4", "--against", "+1.4..+2.8", "--comm", WORKER];
     let text = stdout(&run(&windows, &leak));
