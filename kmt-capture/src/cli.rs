@@ -84,7 +84,10 @@ enum Command {
     #[command(after_help = "Examples:
   kmt-capture remote root@board -o trace.kmt                    until Ctrl-C
   kmt-capture remote root@board -- record -p reclaim -d 60s     with options of record
-  kmt-capture remote --via 'adb shell -T' -o phone.kmt          through another shell")]
+  kmt-capture remote --via 'adb shell -T' -o phone.kmt          through another shell
+  kmt-capture remote root@board --build                         how to build a program for it
+  kmt-capture remote root@board --binary ./kmt-capture          with this program
+  kmt-capture remote root@board --script -b 4M -d 30s           with the shell script")]
     Remote(RemoteArgs),
     /// Print a shell script for targets without kmt-capture; `convert` reads its output
     Snippet,
@@ -306,7 +309,7 @@ pub fn run() -> Result<Outcome> {
         .try_get_matches_from(&args)
         .map_err(|error| mistakes::explained(error, &args, &whole()))
         .and_then(|matches| Cli::from_arg_matches(&matches))
-        .unwrap_or_else(|error| usage::end(error));
+        .unwrap_or_else(|error| usage::end(&error));
     match cli.command {
         Command::Record(args) => match args.repeat {
             Some(times) => record::repeat(&(*args).into(), times),
@@ -315,8 +318,9 @@ pub fn run() -> Result<Outcome> {
         #[cfg(feature = "convert")]
         Command::Remote(args) => {
             if args.has_options_of_the_script_alone() {
-                let message = "-b, -e and -d are options of --script; the program takes them after --: `-- record -d 5s`";
-                usage::end(whole().error(clap::error::ErrorKind::ArgumentConflict, message));
+                let message = "-b, -e and -d are options of --script: `kmt-capture remote HOST --script -d 5s`; the program takes them after --: `kmt-capture remote HOST -- record -d 5s`";
+                let mut remote = usage::asked(&whole(), &["".into(), "remote".into()]);
+                usage::end(&remote.error(clap::error::ErrorKind::ArgumentConflict, message));
             }
             let (words, record) = record_line(&args.record);
             remote::remote(&args.options(words, record))
@@ -372,7 +376,7 @@ pub fn run() -> Result<Outcome> {
 #[cfg(feature = "convert")]
 fn record_line(words: &[OsString]) -> (Vec<OsString>, RecordOptions) {
     let wrong =
-        |text: &str| -> ! { usage::end(whole().error(clap::error::ErrorKind::ValueValidation, text)) };
+        |text: &str| -> ! { usage::end(&whole().error(clap::error::ErrorKind::ValueValidation, text)) };
     let args = match words.split_first() {
         None => &[],
         Some((name, args)) if name == "record" => args,
@@ -380,10 +384,10 @@ fn record_line(words: &[OsString]) -> (Vec<OsString>, RecordOptions) {
             wrong("after -- must come `record` and its options: kmt-capture remote HOST -- record -d 10s")
         }
     };
-    let line =
-        [OsString::from("kmt-capture"), OsString::from("record")].into_iter().chain(args.iter().cloned());
-    let cli = whole().try_get_matches_from(line).and_then(|matches| Cli::from_arg_matches(&matches));
-    let cli = cli.unwrap_or_else(|error| usage::end(error));
+    let line = ["kmt-capture", "record"].map(OsString::from).into_iter().chain(args.iter().cloned());
+    let line: Vec<OsString> = line.collect();
+    let cli = whole().try_get_matches_from(&line).and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = cli.unwrap_or_else(|error| usage::end(&usage::without_false_tips(error, &whole(), &line)));
     let Command::Record(record) = cli.command else { wrong("after -- must come `record` and its options") };
     if record.output.is_some() || record.force || record.line.is_some() {
         wrong("-o and --force are options of remote: give them before --");

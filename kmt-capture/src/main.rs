@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         Err(failure) => {
             kmt_common::message!("kmt-capture: {failure}");
-            ExitCode::from(1)
+            ExitCode::from(failure.exit_code())
         }
     }
 }

@@ -4,9 +4,12 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use kmt_common::foreign::{self, Foreign};
 use kmt_common::programs::{OF_ANALYZE, line};
 use kmt_common::recording;
 use kmt_common::text::escaped;
+use kmt_common::usage::without_false_tips;
+use kmt_format::raw::MAGIC;
 
 /// The error of a command line, or a clearer one.
 pub fn explained(error: clap::Error, args: &[OsString], cli: &clap::Command) -> clap::Error {
@@ -20,14 +23,8 @@ pub fn explained(error: clap::Error, args: &[OsString], cli: &clap::Command) -> 
             say(format!("{first} is a command of kmt-analyze"), line("kmt-analyze", rest()))
         }
         ErrorKind::InvalidSubcommand if Path::new(first).is_file() => {
-            let name = escaped(first.as_bytes());
-            match other_recording(Path::new(first)) {
-                Some(what) => say(format!("{name} is {what}"), recording::convert_command(Path::new(first))),
-                None => say(
-                    format!("{name} is a file: kmt-analyze shows recordings"),
-                    line("kmt-analyze", rest()),
-                ),
-            }
+            let (what, hint) = misplaced_file(Path::new(first), rest);
+            say(format!("{} {what}", escaped(first.as_bytes())), hint)
         }
         ErrorKind::UnknownArgument if first == "record" => match command_at(&error, args) {
             Some(at) => {
@@ -36,18 +33,59 @@ pub fn explained(error: clap::Error, args: &[OsString], cli: &clap::Command) -> 
                 let words = words.chain(command.iter().cloned());
                 say("a command to record comes after --".to_owned(), line("kmt-capture", words))
             }
-            None => error,
+            None => without_false_tips(error, cli, args),
         },
-        _ => error,
+        ErrorKind::UnknownArgument if first == "remote" => match command_at(&error, args) {
+            Some(at) if args.get(at).is_some_and(|word| word == "record") => {
+                let (before, record) = args.split_at(at);
+                let words = before.iter().skip(1).cloned().chain([OsString::from("--")]);
+                let words = words.chain(record.iter().cloned());
+                say("record and its options come after --".to_owned(), line("kmt-capture", words))
+            }
+            _ => without_false_tips(error, cli, args),
+        },
+        _ => without_false_tips(error, cli, args),
     }
 }
 
-/// What another tool recorded in a file.
-fn other_recording(path: &Path) -> Option<&'static str> {
+/// The kind of a file that is given without a command, and the command for it, or the reason why there is none.
+fn misplaced_file<I: Iterator<Item = OsString>>(path: &Path, args: impl Fn() -> I) -> (String, String) {
+    let start = start(path);
+    let foreign = || Foreign::of(&start).or_else(|| Foreign::in_general(&start));
+    if start.is_empty() {
+        let refusal = foreign::empty(path);
+        ("is empty".to_owned(), refusal.remedy().unwrap_or_default().to_owned())
+    } else if start.starts_with(&MAGIC) {
+        ("is a .kmt file: kmt-analyze shows it".to_owned(), line("kmt-analyze", args()))
+    } else if let Some(what) = recording::recording(&start).or_else(|| perfetto(&start)) {
+        (format!("is {what}"), recording::convert_command(path))
+    } else if let Some(kind) = foreign() {
+        let refusal = kind.refuse(path);
+        (format!("is {}", kind.name), refusal.remedy().unwrap_or_default().to_owned())
+    } else {
+        let hint = "kmt-capture convert --help lists the recordings that can be converted";
+        ("is not a .kmt file, and not a recording of a known tool".to_owned(), hint.to_owned())
+    }
+}
+
+/// Bytes by which a file is recognized; none if it cannot be read.
+fn start(path: &Path) -> Vec<u8> {
     use std::io::Read;
     let mut start = Vec::new();
-    std::fs::File::open(path).ok()?.take(1 << 20).read_to_end(&mut start).ok()?;
-    recording::recording(&start)
+    let file = std::fs::File::open(path);
+    let _ = file.and_then(|file| file.take(1 << 20).read_to_end(&mut start));
+    start
+}
+
+/// A trace of Perfetto, which only the parser of convert recognizes.
+#[cfg(feature = "convert")]
+fn perfetto(start: &[u8]) -> Option<&'static str> {
+    (crate::import::Kind::of(start) == crate::import::Kind::Perfetto).then_some("a trace of Perfetto")
+}
+
+#[cfg(not(feature = "convert"))]
+fn perfetto(_: &[u8]) -> Option<&'static str> {
+    None
 }
 
 /// Place of the first word of a command that is recorded.
@@ -76,7 +114,19 @@ mod tests {
             hint(&["kmt-capture", "record", "-o", "a.kmt", "ls"]),
             "hint: kmt-capture record -o a.kmt -- ls"
         );
-        assert!(said(&["kmt-capture", "record", "--nothing"]).contains("unexpected argument"));
+        for (line, hinted) in [
+            ("kmt-capture remote h record -d 3s", "hint: kmt-capture remote h -- record -d 3s"),
+            ("kmt-capture remote h record -- ls", "hint: kmt-capture remote h -- record -- ls"),
+        ] {
+            assert_eq!(hint(&line.split(' ').collect::<Vec<_>>()), hinted);
+        }
+        for line in
+            ["kmt-capture record --nothing", "kmt-capture record -n -- ls", "kmt-capture convert -x a"]
+        {
+            let said = said(&line.split(' ').collect::<Vec<_>>());
+            assert!(said.contains("unexpected argument") && !said.contains("tip:"), "{said}");
+            assert!(said.contains(&line[..line.find(" -").unwrap()]), "{said}");
+        }
         assert!(said(&["kmt-capture", "nothing"]).contains("unrecognized subcommand"));
     }
 
@@ -84,15 +134,31 @@ mod tests {
     fn a_recording_is_named_with_the_program_that_shows_it() {
         let folder = std::env::temp_dir().join(format!("kmt-capture-mistakes-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        for (name, bytes, hint) in [
-            ("x.kmt", &b"\x93KMT"[..], "kmt-analyze"),
-            ("x.data", b"PERFILE2\0\0\0\0", "kmt-capture convert"),
-        ] {
+        for (name, bytes, hint) in
+            [("x.kmt", &MAGIC[..], "kmt-analyze"), ("x.data", b"PERFILE2\0\0\0\0", "kmt-capture convert")]
+        {
             let path = folder.join(name);
             std::fs::write(&path, bytes).unwrap();
             let path = path.to_str().unwrap();
             let said = said(&["kmt-capture", path]);
             assert!(said.contains(&format!("hint: {hint} {path}")), "{said}");
+        }
+        // For others there is a remedy, and not the other program, which would name this one.
+        for (name, bytes, what, hint) in [
+            (
+                "a.zip",
+                &b"PK\x03\x04\x14\0"[..],
+                "is an archive",
+                "unpack it into a folder; `kmt-capture convert FOLDER",
+            ),
+            ("empty", b"", "is empty", "it has no data that can be recovered; record again"),
+            ("junk", b"\0\x01\x02", "is not a .kmt file", "kmt-capture convert --help lists"),
+        ] {
+            let path = folder.join(name);
+            std::fs::write(&path, bytes).unwrap();
+            let said = said(&["kmt-capture", path.to_str().unwrap()]);
+            assert!(said.contains(&format!("{name} {what}")), "{said}");
+            assert!(said.contains(&format!("\nhint: {hint}")), "{said}");
         }
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -4,11 +4,10 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::Command;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use kmt_common::programs::{OF_CAPTURE, line};
-
-/// Largest number of typing errors in a command that is recognized.
-const TYPOS_MAX: usize = 2;
+use kmt_common::text::escaped;
+use kmt_common::usage::{asked, nearest, without_false_tips};
 
 /// Puts a command that comes after options or after the file before them; reports a first word that is neither a command nor
 /// a file.
@@ -38,11 +37,46 @@ pub fn corrected(cli: &Command, args: Vec<OsString>) -> Result<Vec<OsString>, cl
     }
     match first.to_str().filter(|_| !is_file).and_then(|word| nearest(word, &names)) {
         Some(name) => {
-            let first = kmt_common::text::escaped(first.as_encoded_bytes());
+            let first = escaped(first.as_encoded_bytes());
             let message = format!("'{first}' is neither a command nor a file; did you mean '{name}'?");
             Err(cli.clone().error(ErrorKind::InvalidSubcommand, message))
         }
         None => Ok(args),
+    }
+}
+
+/// The error of a command line, without tips of the parser that mislead.
+pub fn explained(error: clap::Error, cli: &Command, args: &[OsString]) -> clap::Error {
+    match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::ArgumentConflict, Some(ContextValue::String(word))) => second_word(cli, word, args),
+        _ => without_false_tips(error, cli, args),
+    }
+}
+
+/// The error for a word behind the file, where the parser expects a command.
+fn second_word(cli: &Command, word: &str, args: &[OsString]) -> clap::Error {
+    let names: Vec<&str> = cli.get_subcommands().map(Command::get_name).collect();
+    let name = escaped(word.as_bytes());
+    if names.contains(&word) {
+        let message = format!("the command '{name}' comes first, before its options and the file");
+        return asked(cli, &["".into(), word.into()]).error(ErrorKind::ArgumentConflict, message);
+    }
+    let message = match nearest(word, &names).filter(|_| !Path::new(word).exists()) {
+        Some(near) => format!("'{name}' is neither a command nor a file; did you mean '{near}'?"),
+        None => format!("'{name}' is one word too many: findings reads one file{}", compared(word, args)),
+    };
+    cli.clone().error(ErrorKind::ArgumentConflict, message)
+}
+
+/// The command that compares two files, if a line consists of them.
+fn compared(second: &str, args: &[OsString]) -> String {
+    let are_files = args.len() == 3 && args.iter().skip(1).all(|file| Path::new(file).is_file());
+    match args.get(1).filter(|_| are_files) {
+        Some(first) => {
+            let words = [OsString::from("diff"), first.clone(), second.into()];
+            format!("\nhint: to compare two files: {}", line("kmt-analyze", words))
+        }
+        None => String::new(),
     }
 }
 
@@ -97,15 +131,6 @@ fn options_end(cli: &Command, command: &Command, args: &[OsString]) -> Option<us
     Some(at)
 }
 
-/// The only command that begins with the word, or the one with the fewest typing errors.
-fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
-    let mut longer = names.iter().filter(|name| word.len() >= 3 && name.starts_with(word));
-    let only = longer.next().filter(|_| longer.next().is_none());
-    let typos = |name: &&&str| strsim::osa_distance(word, name);
-    let best = || names.iter().min_by_key(typos).filter(|name| typos(name) <= TYPOS_MAX.min(word.len() / 2));
-    only.or_else(best).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,11 +179,42 @@ mod tests {
             [("calers", "callers"), ("leak", "leaks"), ("fragm", "fragmentation"), ("latnecy", "latency")]
         {
             let error = corrected(&cli, words(&format!("kmt-analyze {typed} x.kmt"))).unwrap_err();
-            assert!(error.to_string().contains(&format!("did you mean '{meant}'?")), "{error}");
+            assert!(error.to_string().contains(&format!("did you mean '{meant}'?\n\nUsage:")), "{error}");
             assert_eq!(error.exit_code(), 2);
         }
         let file = words("kmt-analyze nothing-like-it.kmt");
         assert_eq!(corrected(&cli, file.clone()).unwrap(), file);
+    }
+
+    #[test]
+    fn errors_of_the_parser_are_explained() {
+        let cli = crate::cli::whole();
+        let this = std::env::current_exe().unwrap();
+        let this = this.to_str().unwrap();
+        let two = format!("{this} {this}");
+        let diff = format!("reads one file\nhint: to compare two files: kmt-analyze diff {two}\n");
+        let json = format!("{this} --json extra");
+        for (given, part) in [
+            ("x.kmt leks", "'leks' is neither a command nor a file; did you mean 'leaks'?\n\nUsage:"),
+            (&json, "'extra' is one word too many: findings reads one file\n\nUsage:"),
+            (&two, &diff),
+            (
+                "--json x.kmt export",
+                "comes first, before its options and the file\n\nUsage: kmt-analyze export ",
+            ),
+            ("leaks -n x.kmt", "error: unexpected argument '-n' found\n\nUsage: kmt-analyze leaks [OPTIONS]"),
+            ("--nope x.kmt", "error: unexpected argument '--nope' found\n\nUsage: kmt-analyze [OPTIONS]"),
+            (
+                "leaks --lnes 3 x.kmt",
+                "a similar argument exists: '--lines'\n\nUsage: kmt-analyze leaks [OPTIONS]",
+            ),
+        ] {
+            let args = corrected(&cli, words(&format!("kmt-analyze {given}"))).unwrap();
+            let error = cli.clone().try_get_matches_from(&args).unwrap_err();
+            let error = explained(error, &cli, &args);
+            assert_eq!(error.exit_code(), 2);
+            assert!(error.to_string().contains(part), "{given}: {error}");
+        }
     }
 
     #[test]

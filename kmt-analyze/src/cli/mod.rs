@@ -17,7 +17,7 @@ use help::grouped;
 use kmt_common::output::report_written;
 use kmt_common::version::VERSION;
 use kmt_common::{manual, usage};
-use mistakes::corrected;
+use mistakes::{corrected, explained};
 use report::with_reports;
 
 use crate::allocinfo;
@@ -90,8 +90,11 @@ pub fn run() -> Result<Outcome> {
     kmt_common::file_size::report_limit();
     let cli = whole();
     let args = corrected(&cli, std::env::args_os().collect());
-    let matches = args.and_then(|args| cli.try_get_matches_from(args));
-    execute(&matches.unwrap_or_else(|error| usage::end(error)), Env::of_process())
+    let matches = args.and_then(|args| {
+        let matches = cli.clone().try_get_matches_from(&args);
+        matches.map_err(|error| explained(error, &cli, &args))
+    });
+    execute(&matches.unwrap_or_else(|error| usage::end(&error)), Env::of_process())
 }
 
 /// The command line: commands of this module, and those of the reports.
@@ -178,11 +181,11 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
         Command::Export(options) => export(&options, env),
         Command::Slice(options) => copied(env, &options.made, |session| edit::slice(session, &options)),
         Command::Recover { made } => {
-            made.target().check()?;
+            check_binary(&made.target(), env)?;
             edit::recover(&made, &open::bytes_in(&made.file, env)?, env)
         }
         Command::Symbolize { made } => {
-            made.target().check()?;
+            check_binary(&made.target(), env)?;
             let bytes = with_names(&made.file, open::bytes_in(&made.file, env)?, env)?;
             edit::symbolize(&made, &bytes, env)
         }
@@ -224,8 +227,11 @@ fn export(options: &ExportOptions, env: &Env) -> Result<Outcome> {
         "events" => ExportOf::Events,
         "objects" => ExportOf::Objects,
         "call-sites" => ExportOf::CallSites,
-        name => ExportOf::Report(all::report(name)?),
+        name => ExportOf::Report(all::report(name).map_err(Failure::usage)?),
     };
+    if matches!(options.format, export::Format::Perfetto | export::Format::Pprof) {
+        check_binary(&options.target(), env)?;
+    }
     export::check(options)?;
     let outcome = with(env, &options.file, |session| export::run(session, options, &of))?;
     report_written(&options.output, &export::next(options));
@@ -266,7 +272,7 @@ fn footprint(
 }
 
 fn page(options: &PageOptions, env: &Env) -> Result<Outcome> {
-    options.target().check()?;
+    check_binary(&options.target(), env)?;
     let outcome = with(env, &options.file, |session| {
         let changes =
             |file: &PathBuf| with(env, file, |before| Ok(html::changes(before, session, &options.selection)));
@@ -339,6 +345,14 @@ fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// Fails where an output that is not for a terminal cannot be written, before the file is read.
+fn check_binary(target: &export::Target, env: &Env) -> Result<()> {
+    if !env.is_in_memory() {
+        target.refuse_terminal()?;
+    }
+    target.check()
+}
+
 /// Runs a command that accounts for memory: refused if this program cannot read the fields that it needs.
 fn with<R>(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<R>) -> Result<R> {
     shown(env, file, |session| {
@@ -353,7 +367,7 @@ fn copied(
     made: &edit::OutputArgs,
     run: impl FnOnce(&Session<'_>) -> Result<Outcome>,
 ) -> Result<Outcome> {
-    made.target().check()?;
+    check_binary(&made.target(), env)?;
     shown(env, &made.file, |session| {
         unknown::check_copying(&made.file, session.trace)?;
         run(session)

@@ -109,7 +109,8 @@ fn write(
     let list = || tables.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     if let Some(name) = wanted.filter(|name| tables.iter().all(|(n, _)| n != name)) {
         return Err(Failure::new(format!("{title} has no table {name:?}"))
-            .hint(format!("--table takes one of: {}", list())));
+            .hint(format!("--table takes one of: {}", list()))
+            .usage());
     }
     if writer.format == Format::Csv {
         let grouped = || tables.iter().find(|(n, _)| n.rsplit('.').next() == Some("groups"));

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use kmt_common::foreign::{Foreign, ctf_folder};
+use kmt_common::foreign::{self, Foreign, ctf_folder};
 use kmt_common::input::InputBytes;
 use kmt_common::recording::{convert_command, recording};
 use kmt_common::recovery::{warn_of_damages, warn_of_early_end, warn_of_missing_end};
@@ -94,7 +94,7 @@ pub(crate) fn trace_in<'d>(path: &Path, bytes: &'d [u8], env: &Env) -> Result<Tr
     Trace::builder().limits(env.limits.file).open(bytes).map_err(|error| {
         let failure = Failure::new(format!("{}: {error}", path.display()));
         match error.fault() {
-            Fault::Input if bytes.is_empty() => Failure::new(format!("{} is empty", path.display())),
+            Fault::Input if bytes.is_empty() => foreign::empty(path),
             Fault::Input if !bytes.starts_with(&MAGIC) => other_file(path, bytes, failure),
             Fault::Input => failure.hint(INPUTS),
             Fault::Limit => failure.hint(limits::REMEDY),

@@ -62,7 +62,12 @@ fn assert_says_so(file: &Path) {
         }
     }
     let info = run(&["info"], file);
-    assert!(stdout(&info).contains("The recording ended unexpectedly at "), "{}", stdout(&info));
+    let info = stdout(&info);
+    assert!(info.contains("The recording ended unexpectedly at "), "{info}");
+    assert!(info.contains("still in the ring buffers are unknown"), "{info}");
+    let claim = "No lost events were counted";
+    assert!(info.contains(" unknown ") && !info.contains(claim), "{info}");
+    assert!(!stdout(&run(&["summary"], file)).contains(claim));
     let summary = json(&["summary", "--json"], file);
     assert_eq!(at(&summary, "/trace/ended_unexpectedly"), true, "{name}");
     assert_eq!(at(&summary, "/trace/lost_events_is_minimum"), true, "{name}");

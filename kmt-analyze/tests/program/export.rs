@@ -217,3 +217,18 @@ fn any_report_prints_its_table_as_csv() {
     let refused = run(&["callers", "--csv", "--table", "none"], &file);
     assert!(stderr(&refused).contains("--table takes one of: callers"), "{}", stderr(&refused));
 }
+
+/// Names that a command does not have are mistakes in the command line, also where only the file shows them.
+#[test]
+fn unknown_names_of_rows_and_tables_end_with_2() {
+    let file = &crate::screens::captures()[2].1;
+    for (args, said) in [
+        (&["export", "csv", "--of", "nothing"][..], "no report has the name"),
+        (&["export", "csv", "--of", "callers", "--table", "nothing"], "--table takes one of"),
+        (&["callers", "--csv", "--table", "nothing"], "--table takes one of"),
+    ] {
+        let output = run(args, file);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{args:?}: {}", stderr(&output));
+    }
+}

@@ -170,3 +170,38 @@ fn runs_of_different_length_are_compared_by_rate() {
     let like = ["diff", "--all", "--time", "+0..+0.009", "--against", "+0.009..+0.018"];
     assert!(!stdout(&run(&like, &file)).contains("per second"));
 }
+
+/// Tasks of the answer and those of the table are the same, or the answer gives the difference.
+#[test]
+fn tasks_of_the_answer_add_up_to_those_of_the_table() {
+    let mut differ = 0;
+    for (name, file) in &crate::screens::captures()[..3] {
+        let document = json(&["tasks", "-l", "0", "--json"], file);
+        let rows = document["tasks"].as_array().unwrap();
+        let users = rows.iter().filter(|row| row["slab"]["alloc_events"].as_u64().unwrap() > 0).count();
+        let others = rows.len() - users;
+        let answer = stdout(&run(&["tasks", "--wide"], file));
+        assert!(answer.contains(&format!("Slab: {users} task")), "{name}: {answer}");
+        let sentence = match others {
+            1 => "1 other task only freed".to_owned(),
+            _ => format!("{others} other tasks only freed"),
+        };
+        assert_eq!(answer.contains(&sentence), others > 0, "{name}: {answer}");
+        differ += usize::from(others > 0);
+    }
+    assert!(differ > 0);
+}
+
+/// Losses that are not known are not 0: a text has no counters of the kernel.
+#[test]
+fn unknown_losses_are_not_0() {
+    let scratch = crate::support::files::Scratch::new();
+    let (text, file) = (scratch.0.join("log.txt"), scratch.0.join("text.kmt"));
+    let line =
+        "            sh-7       [001] d..1. 1.500000: kfree: call_site=f+0x1/0x2 ptr=ffff888100001000\n";
+    std::fs::write(&text, line).unwrap();
+    crate::support::files::convert(&text, &file, None).unwrap();
+    let info = stdout(&run(&["info", "--wide"], &file));
+    let row = info.lines().skip_while(|line| !line.starts_with("CPU")).nth(1).unwrap();
+    assert_eq!(row.split_whitespace().nth(2), Some("unknown"), "{info}");
+}

@@ -31,7 +31,9 @@ fn run_in_shell(line: &str, folder: &Path) -> std::process::Output {
 #[test]
 fn every_hint_runs_as_it_is_printed() {
     let mut seen = std::collections::BTreeSet::new();
-    for (name, capture) in &captures()[..3] {
+    for (name, capture) in captures() {
+        // Of the vectors, one lost most of its events: what it suggests has an answer too.
+        let is_vector = name.ends_with("-le64");
         let scratch = Scratch::new();
         // A shell would split this name.
         let file = scratch.0.join("it's a trace.kmt");
@@ -44,11 +46,31 @@ fn every_hint_runs_as_it_is_printed() {
                     continue;
                 }
                 let done = run_in_shell(&command, &scratch.0);
-                assert_eq!(done.status.code(), Some(0), "{name} {args:?}: {command}: {}", stderr(&done));
+                let code = done.status.code().filter(|code| !is_vector || *code != 3).unwrap_or(0);
+                assert_eq!(code, 0, "{name} {args:?}: {command}: {}", stderr(&done));
             }
         }
     }
     assert!(seen.len() > 60, "{seen:#?}");
+}
+
+/// Leaks has no answer where more than a tenth of the events was lost.
+#[test]
+fn leaks_is_suggested_where_it_has_an_answer() {
+    for (overrun, has_answer) in [(0, true), (999_999, false)] {
+        let scratch = Scratch::new();
+        let file = scratch.changed("x86_64-6.1", |folder| {
+            let stats = folder.join("tracefs/per_cpu/cpu0/stats");
+            let text = std::fs::read_to_string(&stats).unwrap();
+            let lost = format!("overrun: {overrun}\ncommit");
+            std::fs::write(stats, text.replace("overrun: 0\ncommit", &lost)).unwrap();
+        });
+        assert_eq!(run_beside(&["leaks"], &file).status.code() == Some(1), !has_answer);
+        for report in ["summary", "lifetimes"] {
+            let text = stdout(&run_beside(&[report], &file));
+            assert_eq!(text.contains("kmt-analyze leaks "), has_answer, "{report}: {text}");
+        }
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use kmt_analyze::reports::REPORTS;
 use regex::Regex;
 
 use crate::support::files::{Scratch, run, run_beside, stdout};
-use crate::support::terminal::{on_terminal, without_colour};
+use crate::support::terminal::{command_on_terminal, on_terminal, without_colour};
 
 /// Widths of terminals.
 const WIDTHS: [u16; 3] = [80, 100, 160];
@@ -144,6 +144,21 @@ fn a_pager_gets_the_screen_on_a_terminal_alone() {
     assert!(!on_terminal(&["callers", "--no-pager"], file, 80, &pager).contains("paged:"));
     assert!(!on_terminal(&["dump", "-l", "3"], file, 80, &pager).contains("paged:"));
     assert!(!stdout(&run(&["callers"], file)).contains("paged:"));
+}
+
+/// Before the file is read: there is none.
+#[test]
+fn what_is_no_text_is_refused_on_a_terminal_at_once() {
+    let scratch = Scratch::new();
+    let missing = scratch.0.join("missing.kmt");
+    for args in ["report", "export perfetto", "export pprof", "recover -o -", "anonymize -o -"] {
+        let refusal = scratch.0.join("refusal");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_kmt-analyze"));
+        command.args(args.split(' ')).arg(&missing).stderr(std::fs::File::create(&refusal).unwrap());
+        command_on_terminal(command, 80);
+        let said = std::fs::read_to_string(&refusal).unwrap();
+        assert!(said.contains("standard output is a terminal"), "{args}: {said}");
+    }
 }
 
 #[test]

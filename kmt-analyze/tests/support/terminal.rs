@@ -12,14 +12,8 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 /// Standard output of a command line on a terminal of that many columns, as the terminal receives it.
 pub fn on_terminal(args: &[&str], file: &Path, columns: u16, environment: &[(&str, &str)]) -> String {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-    tcsetwinsize(&master, size).unwrap();
-    let name = ptsname(&master, Vec::new()).unwrap();
-    let slave: OwnedFd = rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_kmt-analyze"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kmt-analyze"));
+    command
         .args(args)
         .arg(file)
         .env_remove("COLUMNS")
@@ -27,11 +21,22 @@ pub fn on_terminal(args: &[&str], file: &Path, columns: u16, environment: &[(&st
         .env_remove("PAGER")
         .env("TERM", "xterm")
         .envs(environment.iter().copied())
-        .stdin(Stdio::null())
-        .stdout(slave)
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::null());
+    command_on_terminal(command, columns)
+}
+
+/// Standard output of a command, as the terminal receives it.
+pub fn command_on_terminal(mut command: Command, columns: u16) -> String {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&master, size).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let slave: OwnedFd = rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let mut child = command.stdin(Stdio::null()).stdout(slave).spawn().unwrap();
+    // It holds the other side of the terminal open.
+    drop(command);
     let mut terminal = File::from(master);
     let mut out = Vec::new();
     let mut buffer = [0; 4096];

@@ -24,6 +24,8 @@ pub struct Failure {
     hint: Option<String>,
     /// The hint is the remedy whatever was tried.
     is_settled: bool,
+    /// The command line is wrong.
+    is_usage: bool,
 }
 
 /// A result whose error ends the program.
@@ -32,7 +34,7 @@ pub type Result<T> = std::result::Result<T, Failure>;
 impl Failure {
     /// A failure with the message `what`.
     pub fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: None, is_settled: false }
+        Self { what: what.into(), hint: None, is_settled: false, is_usage: false }
     }
 
     /// A failure of `action` on a file.
@@ -52,9 +54,24 @@ impl Failure {
         }
     }
 
+    /// The same, for a mistake in the command line that only shows when the command runs.
+    pub fn usage(self) -> Self {
+        Self { is_usage: true, ..self }
+    }
+
+    /// Exit code of a program that fails so.
+    pub fn exit_code(&self) -> u8 {
+        if self.is_usage { 2 } else { 1 }
+    }
+
     /// The fact, without the remedy.
     pub fn what(&self) -> &str {
         &self.what
+    }
+
+    /// The remedy.
+    pub fn remedy(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 
     /// With what the user can do about it.

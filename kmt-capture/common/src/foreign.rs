@@ -34,7 +34,7 @@ use Mark::{At, Is, Line, Text};
 const START_LEN: usize = 1 << 20;
 
 const RECORD: &str = "it has no events; record them with `kmt-capture record`, `trace-cmd record -e kmem` or `perf record -e 'kmem:*' -a`";
-const UNPACK: &str = "unpack it, and convert the files in it";
+const UNPACK: &str = "unpack it into a folder; `kmt-capture convert FOLDER -o trace.kmt` converts the recording in that folder";
 const COPY: &str = "save the text itself, and convert that file";
 
 /// Kinds that their contents show, the more specific ones first.
@@ -208,6 +208,13 @@ impl Foreign {
         Failure::new(format!("{} is {}", path.display(), self.name))
             .hint(self.remedy.replace("FILE", &shell::path(path)))
     }
+}
+
+/// The refusal of an empty file.
+pub fn empty(path: &Path) -> Failure {
+    Failure::new(format!("{} is empty", path.display())).hint(
+        "it has no data that can be recovered; record again, for example `sudo kmt-capture record -d 30s -o trace.kmt`",
+    )
 }
 
 /// The refusal of a folder with a CTF trace; `None` if it has none.

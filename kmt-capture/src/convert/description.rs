@@ -73,13 +73,13 @@ impl Description {
         self.order.unwrap_or(ByteOrder::Little)
     }
 
-    /// The counters that tell what was lost: those before the drain, and failing that those after it.
-    pub fn lost_events(&self) -> u64 {
+    /// Lost events by the kernel's counters: those before the drain, and failing that those after it. `None`: there are none.
+    pub fn lost_events(&self) -> Option<u64> {
         let lost = |(_, before, after): &(u32, Option<String>, Option<String>)| {
             let stats = [before, after].into_iter().flatten().find_map(|text| CpuStats::parse(text));
             stats.and_then(|s| s.lost_events())
         };
-        self.stats.iter().filter_map(lost).fold(0, u64::saturating_add)
+        self.stats.iter().filter_map(lost).reduce(u64::saturating_add)
     }
 
     /// Alignment of u64 in the kernel's structures, where the machine is known: 4 on 32-bit x86.

@@ -22,7 +22,7 @@ mod trace_dat;
 
 use std::path::PathBuf;
 
-use kmt_common::foreign::{Foreign, ctf_folder};
+use kmt_common::foreign::{self, Foreign, ctf_folder};
 use kmt_common::output::report_written;
 use kmt_common::text::grouped;
 use kmt_common::{shell, tell};
@@ -68,8 +68,8 @@ pub struct ConvertOptions {
 struct Converted {
     /// Number of events and their source, in words.
     summary: String,
-    /// Lost events, as counted by the kernel.
-    lost: u64,
+    /// Lost events, as counted by the kernel; `None`: the input does not have its counters.
+    lost: Option<u64>,
     /// Losses that the input is marked with.
     flagged: Loss,
     /// Missing facts and their consequences, a sentence each.
@@ -105,6 +105,9 @@ pub fn convert(options: &ConvertOptions) -> Result<Outcome> {
         ))
         .hint("copy events/ and per_cpu/ from /sys/kernel/tracing, or from the recording instance"));
     };
+    if bytes.is_empty() {
+        return Err(foreign::empty(path));
+    }
     let kind = Kind::of(bytes);
     if let Some(foreign) = Foreign::of(bytes).filter(|_| kind == Kind::Unknown) {
         return Err(foreign.refuse(path));
@@ -132,24 +135,61 @@ fn report(options: &ConvertOptions, converted: &Converted) -> Outcome {
         }
         tell!("{}", converted.summary);
     }
-    report_losses(converted.lost, converted.flagged);
+    warn_of_losses(converted.lost, converted.flagged);
     if !options.quiet {
         report_written(&options.output, &format!("kmt-analyze {}", shell::path(&options.output)));
     }
-    let is_complete = converted.lost == 0 && converted.flagged == Loss::default();
+    let is_complete = converted.lost.unwrap_or(0) == 0 && converted.flagged == Loss::default();
     if is_complete { Outcome::Done } else { Outcome::Incomplete }
 }
 
-fn report_losses(lost: u64, flagged: Loss) {
-    if lost > 0 || flagged.counted > 0 || flagged.uncounted {
-        let uncounted = if flagged.uncounted { ", and at least one gap without a count" } else { "" };
-        tell!(
-            "warning: events were lost during the recording: {} counted in the kernel's stats, {} marked in the input{uncounted}",
-            grouped(lost),
-            grouped(flagged.counted)
-        );
+/// Lost events as far as they are counted; `None`: none are known.
+fn losses(lost: Option<u64>, flagged: Loss) -> Option<String> {
+    let is_any = lost.is_some_and(|lost| lost > 0) || flagged.counted > 0 || flagged.uncounted;
+    let by_kernel = lost.map(|lost| format!("{} counted in the kernel's stats", grouped(lost)));
+    let marked = by_kernel.is_some() || flagged.counted > 0;
+    let marked = marked.then(|| format!("{} marked in the input", grouped(flagged.counted)));
+    let gap = flagged.uncounted.then(|| "at least one gap without a count".to_owned());
+    let parts: Vec<String> = by_kernel.into_iter().chain(marked).chain(gap).collect();
+    is_any.then(|| format!("events were lost during the recording: {}", parts.join(", ")))
+}
+
+fn warn_of_losses(lost: Option<u64>, flagged: Loss) {
+    if let Some(sentence) = losses(lost, flagged) {
+        tell!("warning: {sentence}");
     }
     if flagged.damaged_input {
         tell!("warning: part of the input is damaged; marks in the output show where events are missing");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_that_the_input_does_not_have_are_not_named() {
+        let flagged = |counted, uncounted| {
+            let mut loss = Loss::default();
+            (loss.counted, loss.uncounted) = (counted, uncounted);
+            loss
+        };
+        for (lost, flagged, parts) in [
+            (None, flagged(0, false), None),
+            (Some(0), flagged(0, false), None),
+            (None, flagged(0, true), Some("at least one gap without a count")),
+            (None, flagged(3, false), Some("3 marked in the input")),
+            (Some(0), flagged(3, false), Some("0 counted in the kernel's stats, 3 marked in the input")),
+            (
+                Some(17),
+                flagged(0, true),
+                Some(
+                    "17 counted in the kernel's stats, 0 marked in the input, at least one gap without a count",
+                ),
+            ),
+        ] {
+            let parts = parts.map(|parts| format!("events were lost during the recording: {parts}"));
+            assert_eq!(losses(lost, flagged), parts);
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::tracefs;
 
 /// Records the command `times` times. The first failure ends it, and so does a signal that ends a recording.
 pub fn repeat(options: &RecordOptions, times: u32) -> Result<Outcome> {
-    tracefs::permitted(options.tracefs.as_deref())?;
+    tracefs::check_user(options.tracefs.as_deref())?;
     let given = options.output.clone();
     let force = options.force && given.is_some();
     let output = given.unwrap_or_else(|| PathBuf::from(description::own_default_name()));

@@ -24,6 +24,8 @@ pub fn record(options: &RecordOptions) -> Result<Outcome> {
 
 /// Records as `options` say, and returns the cost too.
 pub fn measure(options: &RecordOptions) -> Result<(Outcome, Cost)> {
+    // Before the output: another user may not even create it, and root can.
+    tracefs::check_user(options.tracefs.as_deref())?;
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from(description::own_default_name()));
     let mut console = Console::new(options.quiet, options.line.is_some());
     let (mut recorder, buffer_kb) = begin(&path, options, &mut console)?;
@@ -46,8 +48,6 @@ pub fn measure(options: &RecordOptions) -> Result<(Outcome, Cost)> {
 
 /// A recorder whose events are enabled, and the size of its buffers in KiB.
 fn begin(path: &Path, options: &RecordOptions, console: &mut Console) -> Result<(Recorder, u64)> {
-    // Before the output: a user without rights may not write in the folder either, which is not the reason.
-    tracefs::permitted(options.tracefs.as_deref())?;
     let mut sink = Sink::open(path, options)?;
     let (mut setup, mut plan) = Setup::new(options)?;
     options.line.iter().for_each(|line| line::remove(&line.folder));

@@ -85,14 +85,15 @@ pub fn remote(options: &RemoteOptions) -> Result<Outcome> {
     if !options.quiet {
         tell!("{}", facts.describe());
     }
+    let again = ways::again(options.host.as_deref(), options.via.as_deref());
     if options.build {
-        return print(format!("{}\n", ways::build(&facts)?).as_bytes());
+        return print(format!("{}\n", ways::build(&facts, &again)?).as_bytes());
     }
     shell.define(options.line_timeout)?;
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from(default_name(&facts.host)));
     let outcome = match install::install(&mut shell, &facts, options)? {
         Installed::Program(folder) => recording::record(&mut shell, &folder, options, &path)?,
-        Installed::Nothing(reason, _) if !options.script => return Err(ways::none(&reason, &facts)),
+        Installed::Nothing(reason, _) if !options.script => return Err(ways::none(&reason, &facts, &again)),
         Installed::Nothing(_, folder) => script::record(&mut shell, &facts, &folder, options, &path)?,
     };
     let (sent, received) = (shell.line.sent >> 10, shell.line.received >> 10);

@@ -1,5 +1,7 @@
 //! Refusal where no program records on the target: the ways to record there, and the command that builds a program.
 
+use kmt_common::shell;
+
 use super::facts::RemoteFacts;
 use crate::failure::{Failure, Result};
 
@@ -12,26 +14,39 @@ const TARGETS: [(&str, &str); 4] = [
 ];
 
 /// No program runs on the target, for this reason.
-pub fn none(reason: &str, facts: &RemoteFacts) -> Failure {
+pub fn none(reason: &str, facts: &RemoteFacts, again: &str) -> Failure {
     let can_build = facts.unfit().is_none() && target(facts).is_some();
-    let build = if can_build { "; --build prints the command that builds one" } else { "" };
+    let build = match can_build {
+        true => format!("; `{again} --build` prints the command that builds one"),
+        false => String::new(),
+    };
     Failure::new(reason).hint(format!(
-        "the package kmt-targets of the release has the programs; --binary FILE sends another one{build}; --script records with the shell script, which keeps only the last events that fit its buffers"
+        "the package kmt-targets of the release has the programs; `{again} --binary FILE` sends another one{build}; `{again} --script` records with the shell script, which keeps only the last events that fit its buffers"
     ))
 }
 
+/// The command with the same target, for more options.
+pub fn again(host: Option<&str>, via: Option<&str>) -> String {
+    let target = match (host, via) {
+        (Some(host), _) => shell::word(host),
+        (None, Some(via)) => shell::option("--via", via),
+        (None, None) => "HOST".to_owned(),
+    };
+    format!("kmt-capture remote {target}")
+}
+
 /// The commands that build a program for the target, and its use.
-pub fn build(facts: &RemoteFacts) -> Result<String> {
+pub fn build(facts: &RemoteFacts, again: &str) -> Result<String> {
     let Some((machine, target)) = target(facts) else {
         return Err(Failure::new(format!("no command is known that builds a program for {}", facts.machine))
-            .hint("--script records with the shell script"));
+            .hint(format!("`{again} --script` records with the shell script")));
     };
     let root = format!("kmt-{machine}");
     let linker = format!("CARGO_TARGET_{}_LINKER", target.replace('-', "_").to_uppercase());
     Ok(format!(
         "rustup target add {target}\n\
          {linker}=rust-lld cargo install kmt-capture --no-default-features --target {target} --root {root}\n\
-         # then: --binary {root}/bin/kmt-capture"
+         # then: {again} --binary {root}/bin/kmt-capture"
     ))
 }
 
@@ -51,18 +66,28 @@ mod tests {
             facts.machine = machine.to_owned();
             facts
         };
+        let again = again(None, Some("adb shell"));
         let said = |failure: Failure| failure.to_string();
-        let aarch64 = build(&facts("aarch64")).unwrap();
+        let aarch64 = build(&facts("aarch64"), &again).unwrap();
         assert!(
             aarch64.contains("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld cargo install"),
             "{aarch64}"
         );
         assert!(
-            said(build(&facts("mips")).unwrap_err())
+            said(build(&facts("mips"), &again).unwrap_err())
                 .contains("no command is known that builds a program for mips")
         );
-        assert!(said(none("a reason", &facts("aarch64"))).contains("--build prints"));
-        let mips = said(none("a reason", &facts("mips")));
+        assert!(
+            said(none("a reason", &facts("aarch64"), &again))
+                .contains("`kmt-capture remote --via 'adb shell' --build` prints")
+        );
+        assert!(
+            aarch64.ends_with(
+                "# then: kmt-capture remote --via 'adb shell' --binary kmt-aarch64/bin/kmt-capture"
+            )
+        );
+        assert_eq!(super::again(Some("root@board"), None), "kmt-capture remote root@board");
+        let mips = said(none("a reason", &facts("mips"), &again));
         assert!(mips.contains("--script") && !mips.contains("--build"), "{mips}");
     }
 }

@@ -8,6 +8,7 @@ mod owner;
 mod probe;
 mod undo;
 
+use std::io::ErrorKind::PermissionDenied;
 use std::path::Path;
 
 pub use dir::TraceDir;
@@ -45,12 +46,6 @@ pub const CONDITIONS: [&str; 17] = [
     "saved_cmdlines_size",
 ];
 
-/// Refuses users who can neither see a tracefs nor mount one: others may not even look where it is mounted.
-pub fn permitted(given: Option<&Path>) -> Result<()> {
-    let is_seen = given.is_some() || mounted().is_some();
-    if is_seen || root::is_root() { Ok(()) } else { Err(root::needed()) }
-}
-
 /// Finds tracefs: where the caller says, where it is mounted, or else by mounting it. The mount is undone by `undo`.
 pub fn find(given: Option<&Path>, undo: &mut Undo) -> Result<TraceDir> {
     if let Some(path) = given {
@@ -58,6 +53,7 @@ pub fn find(given: Option<&Path>, undo: &mut Undo) -> Result<TraceDir> {
         return if top.has("trace_clock") {
             Ok(top)
         } else {
+            check_user(Some(path))?;
             Err(Failure::new(format!("{} is not a tracefs mount: it has no trace_clock", path.display()))
                 .hint("give the directory that tracefs is mounted at, such as /sys/kernel/tracing"))
         };
@@ -65,7 +61,7 @@ pub fn find(given: Option<&Path>, undo: &mut Undo) -> Result<TraceDir> {
     if let Some(top) = mounted() {
         return Ok(top);
     }
-    permitted(given)?;
+    check_user(None)?;
     let mount_point = Path::new(MOUNT_POINTS[0]);
     let failure = |what: String| {
         Failure::new(what).hint(
@@ -89,6 +85,16 @@ pub fn find(given: Option<&Path>, undo: &mut Undo) -> Result<TraceDir> {
         }
         Err(error) => Err(failure(format!("tracefs is not mounted, and mounting it failed: {error}"))),
     }
+}
+
+/// Fails for a user who may not look into tracefs. Its mount options (uid, gid, mode) let others than root use it, too.
+pub fn check_user(given: Option<&Path>) -> Result<()> {
+    let may_look = || match given {
+        Some(path) => !path.join("trace_clock").metadata().is_err_and(|e| e.kind() == PermissionDenied),
+        // Others may not even look where it is mounted.
+        None => mounted().is_some(),
+    };
+    if root::is_root() || may_look() { Ok(()) } else { Err(root::needed()) }
 }
 
 /// The tracefs that is mounted.

@@ -14,6 +14,7 @@ use crate::render::text::{count, escaped, shown};
 use crate::render::words::counted;
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
+use crate::trace::losses::Losses;
 use crate::trace::session::Session;
 
 /// How far the numbers of a report can be trusted.
@@ -243,6 +244,19 @@ fn filters(session: &Session<'_>, text: fn(&[u8]) -> String) -> Vec<String> {
         .collect()
 }
 
+/// Events that may be missing although no lost event is counted or marked.
+fn uncounted(losses: &Losses) -> String {
+    let none = match losses.has_all_stats() {
+        true => "The kernel counted no lost events",
+        false => "No lost events are marked",
+    };
+    let but = match losses.ended_early {
+        true => "the recording was cut, and events that were still in the ring buffers are unknown",
+        false => "another process changed the recording",
+    };
+    format!("{none}, but {but}")
+}
+
 /// Lost events.
 fn losses(session: &Session<'_>) -> TrustFact {
     let losses = &session.losses;
@@ -254,9 +268,10 @@ fn losses(session: &Session<'_>) -> TrustFact {
             "No lost events are marked, but the kernel's counters are not recorded: dropped events would not show.",
         ),
         (true, _) => match losses.lost_events() {
-            0 if !losses.has_gaps() => TrustFact::warning(
-                "No lost events were counted: event counts are minimums; live figures are uncertain.",
-            ),
+            0 if !losses.has_gaps() => TrustFact::warning(format!(
+                "{}: event counts are minimums; live figures are uncertain.",
+                uncounted(losses)
+            )),
             0 => TrustFact::warning(
                 "Parts of the recording are missing, not counted: event counts are minimums; live figures are uncertain.",
             ),

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 
 use super::cpus::{CpuRow, LossRow, StatsRow};
 use super::rows::InfoRows;
-use crate::render::head::CpuHead;
 use crate::render::screen::{Cell, Column, Table};
 use crate::render::text::{count, escaped};
 use crate::reports::common::View;
@@ -17,23 +16,28 @@ pub fn cpus(rows: &InfoRows, limit: usize) -> (Table, usize) {
     cpus.truncate(limit);
     let known = |number: Option<u64>| number.map_or(Cell::Empty, Cell::Count);
     let counter = |cpu: &CpuRow, of: fn(&StatsRow) -> Option<u64>| known(cpu.stats.as_ref().and_then(of));
-    let lost = |head: &CpuHead| match head.lost_events_is_minimum {
-        true => Cell::text(format!(">= {}", count(head.lost_events))),
-        false => Cell::Count(head.lost_events),
+    let lost = |cpu: &CpuRow| match (cpu.head.lost_events, cpu.head.lost_events_is_minimum) {
+        (0, _) if is_unknown(cpu) => Cell::text("unknown"),
+        (lost, true) => Cell::text(format!(">= {}", count(lost))),
+        (lost, false) => Cell::Count(lost),
     };
-    let all = |head: &CpuHead| head.events.saturating_add(head.lost_events);
+    let lost_share = |cpu: &CpuRow| match cpu.head.lost_events {
+        0 if is_unknown(cpu) => Cell::Empty,
+        lost => Cell::share(lost, cpu.head.events.saturating_add(lost)),
+    };
+    let unplaced = |cpu: &CpuRow| cpu.stats.as_ref().map(|_| cpu.lost_events_unplaced);
     let table = Table::of_rows("", cpus)
         .column(Column::number("CPU"), |cpu| Cell::Count(cpu.head.cpu.into()))
         .column(Column::number("events"), |cpu| Cell::Count(cpu.head.events))
-        .column(Column::number("lost"), |cpu| lost(&cpu.head))
-        .column(Column::number("lost %").leaves(1), |cpu| Cell::share(cpu.head.lost_events, all(&cpu.head)))
+        .column(Column::number("lost"), |cpu| lost(cpu))
+        .column(Column::number("lost %").leaves(1), |cpu| lost_share(cpu))
         .column(Column::number("overrun").leaves(2), |cpu| counter(cpu, |stats| stats.overrun))
         .column(Column::number("dropped").leaves(2), |cpu| counter(cpu, |stats| stats.dropped_events))
         .column(Column::number("commit overrun").leaves(3), |cpu| counter(cpu, |stats| stats.commit_overrun))
         .column(Column::number("counted").leaves(4), |cpu| Cell::Count(cpu.lost_events_counted_in_place))
         .column(Column::number("uncounted gaps").leaves(5), |cpu| Cell::Count(cpu.uncounted_places as u64))
         .column(Column::number("lost in gaps").leaves(6), |cpu| known(cpu.lost_events_at_uncounted_places))
-        .column(Column::number("without time").leaves(6), |cpu| Cell::Count(cpu.lost_events_unplaced))
+        .column(Column::number("without time").leaves(6), |cpu| known(unplaced(cpu)))
         .explain(
             "overrun",
             "Overrun, dropped, commit overrun: the kernel's counters of events that were overwritten before they were read, refused by a full buffer, lost in nested interrupts.",
@@ -42,6 +46,15 @@ pub fn cpus(rows: &InfoRows, limit: usize) -> (Table, usize) {
         .explain("lost in gaps", "Lost in gaps: overrun events beyond those counted, in all uncounted gaps.")
         .explain("without time", "Without time: lost events that mark no sub-buffer.");
     (table.into(), left)
+}
+
+/// True if 0 lost events are only those that are known: there are no counters, or the recording was cut or changed.
+fn is_unknown(cpu: &CpuRow) -> bool {
+    let has_counters = cpu
+        .stats
+        .as_ref()
+        .is_some_and(|s| s.overrun.is_some() || s.dropped_events.is_some() || s.commit_overrun.is_some());
+    cpu.head.lost_events_is_minimum || !has_counters
 }
 
 /// Gaps in the streams, uncounted ones and the largest first, and the number of gaps that are left out.

@@ -71,7 +71,7 @@ fn losses(rows: &InfoRows) -> String {
     let has_places = trace.per_cpu.iter().any(|cpu| cpu.losses.iter().any(|loss| !loss.early_end));
     if lost == 0 {
         if trace.lost_events_is_minimum && !has_places {
-            return "No lost events were counted.".to_owned();
+            return nothing_counted(rows);
         }
         return match (has_places, trace.per_cpu.iter().all(|cpu| cpu.stats.is_some())) {
             (true, _) => "Parts of the recording are missing; the number of lost events is unknown.",
@@ -87,6 +87,22 @@ fn losses(rows: &InfoRows) -> String {
         format!(", {} of them on CPU {}", share(cpu.head.lost_events, lost), cpu.head.cpu)
     });
     format!("{least}{} ({}) were lost{worst}.", counted(lost, "event", "events"), share(lost, all))
+}
+
+/// Events that may be missing although no lost event is counted or marked.
+fn nothing_counted(rows: &InfoRows) -> String {
+    let cpus = &rows.head.trace.per_cpu;
+    let none = match cpus.iter().all(|cpu| cpu.stats.is_some()) {
+        true => "The kernel counted no lost events",
+        false => "No lost events are marked",
+    };
+    let is_cut =
+        rows.changes.is_empty() || cpus.iter().any(|cpu| cpu.losses.iter().any(|loss| loss.early_end));
+    let but = match is_cut {
+        true => "the recording was cut: events that were still in the ring buffers are unknown",
+        false => "another process changed the recording: the number of lost events is unknown",
+    };
+    format!("{none}, but {but}.")
 }
 
 /// Flaws of the file itself.

@@ -3,7 +3,7 @@
 use super::page_allocator;
 use super::rows::{TaskRow, TaskRows};
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::words::share;
+use crate::render::words::{counted, share};
 use crate::reports::common::cells::{slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
 use crate::reports::common::sorting::SortKey;
@@ -41,7 +41,15 @@ fn slab(rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Option<String> {
     rows.slab.alloc_events.filter(|allocs| *allocs > 0)?;
     let name = rows.tasks.first().map(TaskRow::name);
     let first = name.as_deref().zip(rows.tasks.first().map(|row| &row.slab));
-    Some(format!("Slab: {}", lead(sort, rows.slab_users_total, NOUNS, &rows.slab, first, view)))
+    let sentence = lead(sort, rows.slab_users_total, NOUNS, &rows.slab, first, view);
+    Some(format!("Slab: {sentence}{}", others(rows).unwrap_or_default()))
+}
+
+/// Tasks of the table that allocated no slab objects.
+fn others(rows: &TaskRows) -> Option<String> {
+    let others = (rows.tasks_total as u64).saturating_sub(rows.slab_users_total);
+    let others = (others > 0).then(|| counted(others, "other task", "other tasks"))?;
+    Some(format!(" {others} only freed slab objects or used pages."))
 }
 
 /// Pages of all tasks, and the share of the largest.

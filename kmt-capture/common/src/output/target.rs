@@ -97,7 +97,8 @@ impl Target {
         Output { target: self.clone(), file, part, len: 0 }
     }
 
-    fn refuse_terminal(&self) -> Result<()> {
+    /// Fails if the output is a terminal.
+    pub fn refuse_terminal(&self) -> Result<()> {
         if is_stdout(&self.path) && io::stdout().is_terminal() {
             return Err(Failure::new("standard output is a terminal, and the output is not text")
                 .hint("redirect standard output, or give a file name with -o"));
