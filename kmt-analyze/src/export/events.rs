@@ -8,6 +8,7 @@ use kmt_format::print::EventText;
 use kmt_format::read::Event;
 use kmt_format::schema::Role;
 
+use super::duplicates::{FirstEvents, merge_within};
 use super::rows::{ColumnKind, ExportCell};
 use crate::failure::{Failure, Result};
 use crate::pass::progress::ByTime;
@@ -17,8 +18,9 @@ use crate::render::text::escaped;
 use crate::trace::faults::Faults;
 use crate::trace::session::Session;
 
-/// Columns of events: fields by role, then the whole event in the kernel's format.
-pub const EVENT: [(&str, ColumnKind); 18] = [
+/// Columns of events: fields by role, then the whole event in the kernel's format, and whether a later event reports the same
+/// allocation again.
+pub const EVENT: [(&str, ColumnKind); 19] = [
     ("ts", ColumnKind::Uint),
     ("cpu", ColumnKind::Uint),
     ("pid", ColumnKind::Int),
@@ -37,6 +39,7 @@ pub const EVENT: [(&str, ColumnKind); 18] = [
     ("page_order", ColumnKind::Uint),
     ("migratetype", ColumnKind::Int),
     ("text", ColumnKind::Text),
+    ("is_duplicate", ColumnKind::Bool),
 ];
 
 /// Calls `see` with each selected event as a row of [`EVENT`], until it returns false. Conditions are about
@@ -63,18 +66,23 @@ pub fn each(
     let window = selection.time.as_ref().map(|range| range.resolve(&session.clock(), start)).transpose()?;
     let progress = ByTime::of(session, window);
     let mut is_empty = true;
-    let mut merge = match window {
-        Some((first, last)) => trace.merge_between(first, last),
-        None => trace.merge(),
-    };
+    // The events of a pair are less than a millisecond apart, and the window may begin or end between them.
+    let apart_max = trace.metadata().clock.as_ref().map_or(1_000_000, |clock| clock.millisecond().0);
+    let around =
+        window.map(|(first, last)| (first.saturating_sub(apart_max), last.saturating_add(apart_max)));
+    let mut firsts = FirstEvents::within(trace, around);
+    let mut merge = merge_within(trace, around);
     while let Some(run) = merge.next_run() {
-        if !selection.cpus.is_empty() && !selection.cpus.contains(&run.cpu) {
-            continue;
-        }
+        let is_selected = selection.cpus.is_empty() || selection.cpus.contains(&run.cpu);
         if let Some(event) = run.events().next() {
             progress.at(event.time());
         }
         for event in run.events() {
+            let is_duplicate = firsts.is_next();
+            let is_inside = window.is_none_or(|(first, last)| (first..=last).contains(&event.time()));
+            if !is_selected || !is_inside {
+                continue;
+            }
             let pid = event.pid();
             let comm = names.shown_at(pid, event.time());
             if !selection.is_of_any_task() && !selection.is_task(pid, comm) {
@@ -89,7 +97,8 @@ pub fn each(
                 symbols.entry(address).or_insert_with(|| escaped(&env.symbol_with_offset(address))).clone()
             };
             is_empty = false;
-            let row = row(&event, escaped(comm), escaped(&text), &symbol);
+            let mut row = row(&event, escaped(comm), escaped(&text), &symbol);
+            row.push(ExportCell::Bool(is_duplicate));
             if !see(row)? {
                 return Ok(merge.damages().into());
             }
@@ -102,6 +111,7 @@ pub fn each(
     Ok(faults)
 }
 
+/// All but the last column.
 fn row(event: &Event<'_>, comm: String, text: String, symbol: &dyn Fn(u64) -> String) -> Vec<ExportCell> {
     let class = event.class();
     let is_number = |role| {

@@ -1,6 +1,7 @@
 //! `export`: writes the trace in formats of other tools.
 
 mod dhat;
+mod duplicates;
 mod events;
 mod folded;
 mod objects;
@@ -16,6 +17,7 @@ mod report_table;
 mod rows;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod table_columns;
 mod table_writer;
 mod tables;
 
@@ -100,14 +102,28 @@ pub struct ExportOptions {
     /// With parquet: the name of the target [default: its host name]
     #[arg(long = "target", value_name = "NAME")]
     pub name: Option<String>,
-    /// With perfetto: counters of the N largest caches and call sites; 0: of all
-    #[arg(short, long = "lines", value_name = "N", default_value = "20", value_parser = limits::lines)]
-    pub lines: usize,
+    /// With csv, ndjson, sqlite and parquet: at most the first N rows of a table. With perfetto: counters of the N largest
+    /// caches and call sites. 0: all [default: all; with perfetto 20]
+    #[arg(short, long = "lines", value_name = "N", value_parser = limits::lines)]
+    pub lines: Option<usize>,
     #[command(flatten)]
     pub selection: Selection,
 }
 
+/// Caches and call sites with counters, without `-l`.
+const COUNTERS: usize = 20;
+
 impl ExportOptions {
+    /// Most rows of a table.
+    fn rows_max(&self) -> usize {
+        self.lines.unwrap_or(usize::MAX)
+    }
+
+    /// Most caches and call sites with counters.
+    fn counters_max(&self) -> usize {
+        self.lines.unwrap_or(COUNTERS)
+    }
+
     /// The file to write.
     pub fn target(&self) -> Target {
         Target { path: self.output.clone(), force: self.force }
@@ -167,6 +183,12 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
     if options.pages && !matches!(options.format, Format::Folded | Format::Pprof) {
         return Err(Failure::new("--pages is for folded and pprof")
             .hint("sqlite, parquet, csv and ndjson have events; `pages --csv` has sums"));
+    }
+    if options.lines.is_some() && matches!(options.format, Format::Folded | Format::Pprof | Format::Dhat) {
+        return Err(Failure::new(
+            "-l is for tables and for counters of perfetto: a part of a profile has other totals",
+        )
+        .hint("select allocations with --where, or give -l to the program that shows the profile"));
     }
     match options.format {
         Format::Csv | Format::Ndjson => tables::run(session, options, of),

@@ -14,7 +14,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use super::objects::{Resolver, lives, next};
-use super::rows::{CALL_SITE, ColumnKind, ExportCell, OBJECT, call_sites, object};
+use super::rows::{CALL_SITE, ColumnKind, ExportCell, OBJECT, RowsLeft, call_sites, object};
 use super::{ExportOptions, events};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::escaped;
@@ -55,19 +55,24 @@ fn write(
         Input::SlabAllocs,
     )?;
     let names = Resolver::new(session, &lives.result);
-    while let Some(life) = next(&mut lives.objects)? {
+    let rows_max = options.rows_max();
+    let mut left = RowsLeft(rows_max);
+    while let Some(life) = next(&mut lives.objects)?.filter(|_| left.take()) {
         table.push(object(&life, &lives.result, &names))?;
     }
     let mut done = vec![table.finish()?];
     let mut table = ParquetTable::new(location, "call_sites", &CALL_SITE, force)?;
     call_sites(&lives.result, &names, session.losses.any())
         .into_iter()
+        .take(rows_max)
         .try_for_each(|row| table.push(row))?;
     done.push(table.finish()?);
     let mut faults = std::mem::take(&mut lives.result.faults);
     if options.events {
         let mut table = ParquetTable::new(location, "events", &events::EVENT, force)?;
-        faults.join(events::each(session, &options.selection, &mut |row| table.push(row).map(|()| true))?);
+        let mut left = RowsLeft(rows_max);
+        let mut push = |row| Ok(if left.take() { table.push(row).map(|()| left.0 > 0)? } else { false });
+        faults.join(events::each(session, &options.selection, &mut push)?);
         done.push(table.finish()?);
     }
     let mut table = ParquetTable::new(location, "traces", &TRACE, force)?;

@@ -50,7 +50,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     trace.tasks(session, options.selection.span(session).1)?;
     let context = Context { session, selection: &options.selection, limit: usize::MAX };
     let mut collectors = Collectors::default();
-    let report = |by| TimelineReport { by, steps: STEPS, lines: options.lines };
+    let report = |by| TimelineReport { by, steps: STEPS, lines: options.counters_max() };
     // The keys of all groups are of sites: lines are made from one table of their live bytes.
     let timeline = report(GROUPS[0].0).collect(&context, &mut collectors);
     let stalls = collectors.add(Stalls { threshold: Some(0), compactors: compactors(session) });
@@ -273,7 +273,7 @@ fn ftrace_event(row: &[ExportCell]) -> (u32, FtraceEvent) {
             ("cpu", ExportCell::Uint(number)) => cpu = *number as u32,
             ("pid", ExportCell::Int(number)) => pid = Some(*number as u32),
             ("event", ExportCell::Text(text)) => name = Some(text.clone()),
-            ("comm", _) | (_, ExportCell::Null) => {}
+            ("comm", _) | (_, ExportCell::Null) | ("is_duplicate", ExportCell::Bool(false)) => {}
             (_, ExportCell::Text(text)) => {
                 fields.push(GenericField { str_value: Some(text.clone()), ..field })
             }

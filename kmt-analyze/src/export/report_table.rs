@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::output::Export;
+use super::table_columns::{self, TableColumns};
 use super::table_writer::Writer;
 use super::{Format, Target};
 use crate::env::Env;
@@ -21,6 +22,16 @@ use crate::reports::report::AnyReport;
 use crate::reports::run::rows_of;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
+
+/// Name of the table of values outside of tables.
+const TOTALS: &str = "totals";
+/// Last part of the name of the table of `--by`.
+const GROUPS: &str = "groups";
+
+/// Columns of the tables of a report, by the path of the table.
+type KnownTables = HashMap<&'static str, TableColumns>;
+/// A table, by its path, with flat rows.
+type FoundTable = (String, Vec<Map<String, Value>>);
 
 /// A table of a report.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +67,7 @@ pub fn csv_of_rows(
         Some(Value::Array(rows)) if rows.is_empty() => {
             writer.head(&empty.iter().map(|&column| column.to_owned()).collect::<Vec<_>>())?;
         }
-        _ => write(&mut writer, title, &document, Some(name))?,
+        _ => write(&mut writer, title, &document, (Some(name), &HashMap::new()))?,
     }
     writer.out.finish()
 }
@@ -85,70 +96,91 @@ impl ReportTable<'_> {
             tell!("warning: {}: {title} has more rows: the limit `rows` is {most}", session.path.display());
             tell!("hint: {}", limits::REMEDY);
         }
-        write(&mut writer, title, &document, self.name)?;
+        let known = table_columns::of_report(self.report.name());
+        write(&mut writer, title, &document, (self.name, &known))?;
         writer.out.finish()?;
         Ok(outcome(&session.path, session.trace, &analysis.faults, session.losses.any() || is_cut))
     }
 }
 
-/// Writes the tables of a report: one as CSV, all of them as NDJSON, each row with the name of its table.
+/// Writes a table of a report; as NDJSON each row has the name of its table. `known`: columns of its tables.
 fn write(
     writer: &mut Writer,
     title: &str,
     document: &Map<String, Value>,
-    wanted: Option<&str>,
+    (wanted, known): (Option<&str>, &KnownTables),
 ) -> Result<()> {
     let mut tables = Vec::new();
-    find(document, "", &mut tables);
+    find(document, "", known, &mut tables);
     // Values outside of tables are a table of their own.
     let mut single = Map::new();
     flatten(document, "", &mut single);
     if !single.is_empty() {
-        tables.push(("totals".to_owned(), vec![single]));
+        tables.push((TOTALS.to_owned(), vec![single]));
     }
     let list = || tables.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-    if let Some(name) = wanted.filter(|name| tables.iter().all(|(n, _)| n != name)) {
-        return Err(Failure::new(format!("{title} has no table {name:?}"))
-            .hint(format!("--table takes one of: {}", list()))
-            .usage());
+    let found = match wanted {
+        Some(name) => tables.iter().find(|(n, _)| n == name),
+        None => main_table(&tables),
+    };
+    let Some((name, rows)) = found else {
+        return match wanted {
+            Some(name) => Err(Failure::new(format!("{title} has no table {name:?}"))
+                .hint(format!("--table takes one of: {}", list()))
+                .usage()),
+            None => Ok(()),
+        };
+    };
+    if wanted.is_none() && tables.len() > 1 {
+        tell!("note: table {name} of {title}; --table NAME gives another: {}", list());
     }
     if writer.format == Format::Csv {
-        let grouped = || tables.iter().find(|(n, _)| n.rsplit('.').next() == Some("groups"));
-        let largest = || tables.iter().filter(|(n, _)| n != "totals").max_by_key(|(_, rows)| rows.len());
-        let main = || grouped().or_else(largest);
-        let found = match wanted {
-            Some(name) => tables.iter().find(|(n, _)| n == name),
-            None => main().or(tables.first()),
-        };
-        let Some((name, rows)) = found else { return Ok(()) };
-        if wanted.is_none() && tables.len() > 1 {
-            tell!("note: table {name} of {title}; --table NAME gives another: {}", list());
-        }
-        let columns = columns(rows);
+        let none = TableColumns::default();
+        let columns = known.get(name.as_str()).unwrap_or(&none).with(&keys_of(document, name), rows);
         writer.head(&columns)?;
         for row in rows {
             writer.values(columns.iter().map(|column| row.get(column).unwrap_or(&Value::Null)))?;
         }
         return Ok(());
     }
-    for (name, rows) in tables.iter().filter(|(n, _)| wanted.is_none_or(|w| w == n)) {
-        for row in rows {
-            let mut whole = Map::new();
-            whole.insert("table".to_owned(), name.as_str().into());
-            whole.extend(row.clone());
-            writer.out.write(format!("{}\n", json_safe(&Value::Object(whole).to_string())).as_bytes())?;
-        }
+    for row in rows {
+        let mut whole = Map::new();
+        whole.insert("table".to_owned(), name.as_str().into());
+        whole.extend(row.clone());
+        writer.out.write(format!("{}\n", json_safe(&Value::Object(whole).to_string())).as_bytes())?;
     }
     Ok(())
 }
 
-/// Finds all arrays of objects, by their path, with flattened rows.
-fn find(document: &Map<String, Value>, path: &str, out: &mut Vec<(String, Vec<Map<String, Value>>)>) {
+/// The table without `--table`: that of `--by`, or the largest; if none has rows, the first.
+fn main_table(tables: &[FoundTable]) -> Option<&FoundTable> {
+    let grouped = tables.iter().find(|(name, _)| name.rsplit('.').next() == Some(GROUPS));
+    let others = || tables.iter().filter(|(name, _)| name != TOTALS);
+    let largest = || others().filter(|(_, rows)| !rows.is_empty()).max_by_key(|(_, rows)| rows.len());
+    grouped.or_else(largest).or_else(|| others().next()).or(tables.first())
+}
+
+/// Keys of `--by`, if the table has its groups.
+fn keys_of(document: &Map<String, Value>, table: &str) -> Vec<String> {
+    let Some(path) = table.strip_suffix(GROUPS).filter(|path| path.is_empty() || path.ends_with('.')) else {
+        return Vec::new();
+    };
+    let mut steps = path.split('.').filter(|step| !step.is_empty());
+    let parent = steps.try_fold(document, |object, step| object.get(step)?.as_object());
+    let keys = parent.and_then(|parent| parent.get("by")?.as_array());
+    keys.into_iter().flatten().filter_map(|key| key.as_str().map(str::to_owned)).collect()
+}
+
+/// Finds all arrays of objects, by their path, with flattened rows, and those without rows that are known.
+fn find(document: &Map<String, Value>, path: &str, known: &KnownTables, out: &mut Vec<FoundTable>) {
     for (key, value) in document {
         let path = join(path, key);
         match value {
-            Value::Object(inner) => find(inner, &path, out),
-            Value::Array(items) if items.iter().any(Value::is_object) => {
+            Value::Object(inner) => find(inner, &path, known, out),
+            Value::Array(items)
+                if items.iter().any(Value::is_object)
+                    || items.is_empty() && known.contains_key(path.as_str()) =>
+            {
                 let flat = |item: &Value| {
                     let mut row = Map::new();
                     if let Value::Object(object) = item {
@@ -169,7 +201,7 @@ fn find(document: &Map<String, Value>, path: &str, out: &mut Vec<(String, Vec<Ma
 }
 
 /// True for a number that is known within bounds: at least, at most.
-fn is_range(path: &str) -> bool {
+pub(super) fn is_range(path: &str) -> bool {
     path.ends_with("_range") || path.split('.').rev().nth(1) == Some("ranges")
 }
 
@@ -194,34 +226,21 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// Columns of all rows: those with text first, as names are, then numbers; each in order of appearance.
-fn columns(rows: &[Map<String, Value>]) -> Vec<String> {
-    let mut columns: Vec<(&str, bool)> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    for (key, value) in rows.iter().flat_map(Map::iter) {
-        let at = *places.entry(key).or_insert(columns.len());
-        if at == columns.len() {
-            columns.push((key, false));
-        }
-        // Tables in rows are text of many characters.
-        let is_name = value.as_str().is_some_and(|text| !text.starts_with('['));
-        columns[at].1 |= is_name;
-    }
-    columns.sort_by_key(|(_, is_name)| !is_name);
-    columns.into_iter().map(|(key, _)| key.to_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    fn columns(rows: &[Map<String, Value>]) -> Vec<String> {
+        TableColumns::default().with(&[], rows)
+    }
 
     #[test]
     fn tables_are_found_and_made_flat() {
         let document = json!({"a": {"rows": [{"x": 1, "y": {"z": 2}}, {"w": [1]}]}, "b": 3, "c": [1, 2]});
         let Value::Object(document) = document else { unreachable!() };
         let mut tables = Vec::new();
-        find(&document, "", &mut tables);
+        find(&document, "", &HashMap::new(), &mut tables);
         assert_eq!(tables.len(), 1);
         let (name, rows) = &tables[0];
         assert_eq!((name.as_str(), rows.len()), ("a.rows", 2));
@@ -236,7 +255,7 @@ mod tests {
         ]});
         let Value::Object(document) = document else { unreachable!() };
         let mut tables = Vec::new();
-        find(&document, "", &mut tables);
+        find(&document, "", &HashMap::new(), &mut tables);
         let rows = &tables[0].1;
         let names = ["symbol", "api"];
         let ranges =

@@ -45,6 +45,19 @@ impl ExportCell {
     }
 }
 
+/// Rows that `-l` leaves.
+#[derive(Debug)]
+pub struct RowsLeft(pub usize);
+
+impl RowsLeft {
+    /// Takes a row; false if none is left.
+    pub fn take(&mut self) -> bool {
+        let is_left = self.0 > 0;
+        self.0 = self.0.saturating_sub(1);
+        is_left
+    }
+}
+
 /// Columns of objects.
 pub const OBJECT: [(&str, ColumnKind); 25] = [
     ("address", ColumnKind::Address),

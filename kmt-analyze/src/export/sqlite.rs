@@ -7,7 +7,7 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OpenFlags, ToSql, params};
 
 use super::objects::{ObjectLives, Resolver, lives, next};
-use super::rows::{CALL_SITE, ExportCell, call_sites, full_address};
+use super::rows::{CALL_SITE, ExportCell, RowsLeft, call_sites, full_address};
 use super::{ExportOptions, events};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::escaped;
@@ -60,10 +60,11 @@ fn write(session: &Session<'_>, options: &ExportOptions, path: &Path) -> Result<
     about(&transaction, session).map_err(failed)?;
     sites(&transaction, &lives, &names).map_err(failed)?;
     tasks(&transaction, session, options.selection.span(session).1).map_err(failed)?;
-    objects(&transaction, &mut lives, &names, &failed)?;
+    let rows_max = options.rows_max();
+    objects(&transaction, &mut lives, &names, (rows_max, &failed))?;
     {
         let mut statement = transaction.prepare(&insert("call_sites", CALL_SITE.len())).map_err(failed)?;
-        for row in call_sites(&lives.result, &names, session.losses.any()) {
+        for row in call_sites(&lives.result, &names, session.losses.any()).into_iter().take(rows_max) {
             statement.execute(rusqlite::params_from_iter(row.iter())).map_err(failed)?;
         }
     }
@@ -71,9 +72,12 @@ fn write(session: &Session<'_>, options: &ExportOptions, path: &Path) -> Result<
     if options.events {
         let insert = insert("events", events::EVENT.len());
         let mut statement = transaction.prepare(&insert).map_err(failed)?;
+        let mut left = RowsLeft(rows_max);
         faults.join(events::each(session, &options.selection, &mut |row| {
-            statement.execute(rusqlite::params_from_iter(row.iter())).map_err(failed)?;
-            Ok(true)
+            if left.take() {
+                statement.execute(rusqlite::params_from_iter(row.iter())).map_err(failed)?;
+            }
+            Ok(left.0 > 0)
         })?);
     }
     transaction.execute_batch(VIEWS).map_err(failed)?;
@@ -165,10 +169,11 @@ fn objects(
     database: &Connection,
     lives: &mut ObjectLives,
     names: &Resolver<'_, '_>,
-    failed: &dyn Fn(rusqlite::Error) -> Failure,
+    (rows_max, failed): (usize, &dyn Fn(rusqlite::Error) -> Failure),
 ) -> Result<()> {
     let mut statement = database.prepare(&insert("objects", 18)).map_err(failed)?;
-    while let Some(o) = next(&mut lives.objects)? {
+    let mut left = RowsLeft(rows_max);
+    while let Some(o) = next(&mut lives.objects)?.filter(|_| left.take()) {
         statement
             .execute(params![
                 full_address(o.address, names.top) as i64,

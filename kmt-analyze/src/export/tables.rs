@@ -2,7 +2,7 @@
 
 use super::objects::{Resolver, lives, next};
 use super::output::Export;
-use super::rows::{CALL_SITE, ColumnKind, OBJECT, call_sites, object};
+use super::rows::{CALL_SITE, ColumnKind, ExportCell, OBJECT, RowsLeft, call_sites, object};
 use super::table_writer::Writer;
 use super::{ExportOf, ExportOptions, ReportTable, events};
 use crate::collect::Collectors;
@@ -17,17 +17,20 @@ use crate::trace::session::Session;
 pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Result<Outcome> {
     let out = Export::open(&options.target(), &session.env)?;
     let mut writer = Writer::new(out, options.format);
+    let mut left = RowsLeft(options.rows_max());
     let faults = match of {
         ExportOf::Events => {
             writer.head(&names(&events::EVENT))?;
-            events::each(session, &options.selection, &mut |row| writer.row(&events::EVENT, &row))?
+            let mut write =
+                |row: Vec<ExportCell>| Ok(left.take() && writer.row(&events::EVENT, &row)? && left.0 > 0);
+            events::each(session, &options.selection, &mut write)?
         }
         ExportOf::Objects => {
             let mut lives = lives(session, &options.selection, &options.target(), Input::SlabAllocs)?;
             let resolver = Resolver::new(session, &lives.result);
             writer.head(&names(&OBJECT))?;
             while let Some(life) = next(&mut lives.objects)? {
-                if !writer.row(&OBJECT, &object(&life, &lives.result, &resolver))? {
+                if !left.take() || !writer.row(&OBJECT, &object(&life, &lives.result, &resolver))? {
                     break;
                 }
             }
@@ -39,7 +42,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
             let result = pass::run(session, &request);
             let resolver = Resolver::new(session, &result);
             writer.head(&names(&CALL_SITE))?;
-            for row in call_sites(&result, &resolver, session.losses.any()) {
+            for row in call_sites(&result, &resolver, session.losses.any()).into_iter().take(left.0) {
                 writer.row(&CALL_SITE, &row)?;
             }
             result.faults
@@ -48,7 +51,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
             let table = ReportTable {
                 report: &**report,
                 name: options.table.as_deref(),
-                lines: None,
+                lines: options.lines,
                 order: &ColumnOrder::default(),
             };
             return table.write(session, &options.selection, writer);

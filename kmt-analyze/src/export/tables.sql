@@ -21,7 +21,7 @@ CREATE TABLE call_sites (call_site INTEGER, call_site_text TEXT, api TEXT, cache
     alloc_failures INTEGER, bytes_req INTEGER, bytes_alloc INTEGER, bytes_wasted INTEGER, frees_matched INTEGER,
     bytes_freed INTEGER, freed_unseen INTEGER, bytes_freed_unseen INTEGER, live INTEGER, bytes_live INTEGER,
     bytes_wasted_live INTEGER, uncertain INTEGER, live_least INTEGER, frees_seen TEXT);
--- All events, with --events.
+-- All events, with --events; is_duplicate: a later event reports the same allocation again, which counts there.
 CREATE TABLE events (ts INTEGER, cpu INTEGER, pid INTEGER, comm TEXT, event TEXT, ptr INTEGER, call_site INTEGER,
     call_site_text TEXT, bytes_req INTEGER, bytes_alloc INTEGER, gfp_flags INTEGER, node INTEGER, cache TEXT,
-    accounted INTEGER, pfn INTEGER, page_order INTEGER, migratetype INTEGER, text TEXT);
+    accounted INTEGER, pfn INTEGER, page_order INTEGER, migratetype INTEGER, text TEXT, is_duplicate INTEGER);

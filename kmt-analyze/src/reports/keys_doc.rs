@@ -88,6 +88,11 @@ impl<'s> Keys<'s> {
     }
 }
 
+/// Keys of a schema: path, type and meaning.
+pub fn paths(schema: &Value) -> Vec<[String; 3]> {
+    Keys::of(schema)
+}
+
 /// Type of the definition that a schema refers to.
 fn defined_type<'s>(root: &'s Value, schema: &Value) -> &'s str {
     let name = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.rsplit('/').next());

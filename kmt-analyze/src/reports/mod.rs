@@ -21,7 +21,7 @@ pub(crate) mod fragmentation;
 pub(crate) mod grouped;
 pub(crate) mod info;
 #[cfg(all(test, feature = "dwarf"))]
-mod keys_doc;
+pub(crate) mod keys_doc;
 pub(crate) mod latency;
 pub(crate) mod leaks;
 pub(crate) mod lifetimes;

@@ -1,9 +1,10 @@
 //! Exports that need no other program to be looked at; those that do are checked by `.ci/consumers`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::support::files::{Scratch, data, json, reports, run, stderr, stdout};
+use crate::support::files::{Scratch, at, data, json, reports, run, stderr, stdout};
 use serde_json::Value;
 
 fn export(options: &[&str], file: &Path) -> String {
@@ -70,10 +71,13 @@ fn every_report_can_be_rows() {
         };
         let csv = export(&["csv", "--of", report], file);
         assert!(csv.lines().count() >= 2, "{report}: {csv}");
-        for line in export(&["ndjson", "--of", report], file).lines() {
-            let row: Value = serde_json::from_str(line).unwrap();
-            assert!(row["table"].is_string(), "{report}: {line}");
-        }
+        // The same table in both forms, in which each row has its name.
+        let rows: Vec<Value> = export(&["ndjson", "--of", report], file)
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(rows.len() + 1, csv.lines().count(), "{report}");
+        assert!(rows.iter().all(|row| at(row, "/table") == at(&rows[0], "/table")), "{report}: {rows:?}");
     }
     let unknown = run(&["export", "csv", "--of", "nothing"], &file);
     assert!(stderr(&unknown).contains("no report has the name \"nothing\""), "{}", stderr(&unknown));
@@ -179,6 +183,153 @@ fn accounts_of_selections_equal_the_ledger_where_no_free_is_missing() {
     }
     let refused = run(&["account", "--where", "order=1"], &file);
     assert!(stderr(&refused).contains("account cannot select by `order=1`"), "{}", stderr(&refused));
+}
+
+/// Headings of a table.
+fn heading(args: &[&str], file: &Path) -> String {
+    let output = run(args, file);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
+    stdout(&output).lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_table_without_rows_has_the_same_headings() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let nothing = ["--comm", "absent"];
+    for table in [
+        &["callers", "--csv"][..],
+        &["callers", "--csv", "--table", "callers"],
+        &["callers", "--csv", "--by", "comm,size"],
+        &["caches", "--csv", "--table", "caches"],
+        &["tasks", "--csv", "--table", "tasks"],
+        &["lifetimes", "--csv", "--table", "lifetimes"],
+        &["pages", "--csv", "--by", "order"],
+        &["peak", "--csv", "--table", "peak.callers"],
+        &["export", "csv", "--of", "callers", "--table", "callers"],
+        &["export", "csv", "--of", "callers", "--table", "totals"],
+    ] {
+        let empty = [table, &nothing].concat();
+        assert_eq!(heading(&empty, &file), heading(table, &file), "{table:?}");
+        if !table.contains(&"totals") {
+            assert_eq!(stdout(&run(&empty, &file)).lines().count(), 1, "{table:?}");
+            assert!(stdout(&run(table, &file)).lines().count() > 1, "{table:?}");
+        }
+    }
+    let empty = export(&["ndjson", "--of", "callers", "--comm", "absent"], &file);
+    assert_eq!(empty, "");
+}
+
+#[test]
+fn exports_have_at_most_that_many_rows() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    for of in ["events", "objects", "call-sites", "callers"] {
+        let rows = |format: &str, lines: &[&str]| {
+            export(&[&[format, "--of", of], lines].concat(), &file).lines().count()
+        };
+        let all = rows("ndjson", &[]);
+        assert!(all > 7, "{of}: {all}");
+        assert_eq!(rows("ndjson", &["-l", "0"]), all, "{of}");
+        assert_eq!(rows("ndjson", &["-l", "7"]), 7, "{of}");
+        assert_eq!((rows("csv", &[]), rows("csv", &["-l", "7"])), (all + 1, 8), "{of}");
+    }
+    // The rows are the first ones.
+    let all = export(&["csv"], &file);
+    let first = all.split_inclusive('\n').take(4).collect::<String>();
+    assert_eq!(export(&["csv", "-l", "3"], &file), first);
+    for format in ["folded", "pprof", "dhat"] {
+        let refused = run(&["export", format, "-l", "3", "-o", "-"], &file);
+        assert_eq!(refused.status.code(), Some(1), "{format}");
+        assert!(stderr(&refused).contains("-l is for tables"), "{}", stderr(&refused));
+    }
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn tables_of_a_database_have_at_most_that_many_rows() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let path = scratch.0.join("rows.db");
+    export(&["sqlite", "--events", "-l", "5", "-o", path.to_str().unwrap()], &file);
+    let database = rusqlite::Connection::open(&path).unwrap();
+    for table in ["objects", "call_sites", "events"] {
+        let count = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        let rows = database.query_row(&format!("SELECT count(*) FROM {table}"), [], count).unwrap();
+        assert_eq!(rows, 5, "{table}");
+    }
+}
+
+/// Sums of events by call site, each allocation once, as docs/export.md does it: bytes allocated and bytes wasted.
+fn sums_of_events(file: &Path, options: &[&str]) -> (BTreeMap<String, (u64, u64)>, u64) {
+    let (mut sums, mut duplicates) = (BTreeMap::<String, (u64, u64)>::new(), 0);
+    for line in export(&[&["ndjson"], options].concat(), file).lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        if row["bytes_alloc"].is_null() || at(&row, "/ptr") == "0x0" {
+            assert_eq!(at(&row, "/is_duplicate"), false, "{line}");
+            continue;
+        }
+        if at(&row, "/is_duplicate") == true {
+            duplicates += 1;
+            continue;
+        }
+        let bytes = at(&row, "/bytes_alloc").as_u64().unwrap();
+        let sum = sums.entry(at(&row, "/call_site").as_str().unwrap().to_owned()).or_default();
+        sum.0 += bytes;
+        sum.1 += bytes - at(&row, "/bytes_req").as_u64().unwrap();
+    }
+    (sums, duplicates)
+}
+
+#[test]
+fn marked_events_make_sums_those_of_reports() {
+    for (name, pairs) in [("duplicate-kmallocs.txt", 9), ("x86_64-6.12", 0), ("x86_64-6.1", 0)] {
+        let scratch = Scratch::new();
+        let file = scratch.convert(&data(name));
+        let summary = json(&["summary", "--json"], &file);
+        let (sums, duplicates) = sums_of_events(&file, &[]);
+        let all = |of: fn(&(u64, u64)) -> u64| sums.values().map(of).sum::<u64>();
+        assert_eq!(at(&summary, "/slab/double_reports"), duplicates, "{name}");
+        assert_eq!(duplicates, pairs, "{name}");
+        assert_eq!(at(&summary, "/slab/bytes_alloc"), all(|sum| sum.0), "{name}");
+        assert_eq!(at(&summary, "/slab/bytes_wasted"), all(|sum| sum.1), "{name}");
+        let mut callers = BTreeMap::<String, (u64, u64)>::new();
+        for row in at(&json(&["callers", "--json", "-l", "0"], &file), "/callers").as_array().unwrap() {
+            let sum = callers.entry(at(row, "/call_site").as_str().unwrap().to_owned()).or_default();
+            sum.0 += at(row, "/bytes_alloc").as_u64().unwrap();
+            sum.1 += at(row, "/bytes_wasted").as_u64().unwrap();
+        }
+        callers.retain(|_, sum| sum.0 > 0);
+        assert_eq!(sums, callers, "{name}");
+    }
+}
+
+#[test]
+fn marks_do_not_depend_on_the_selection() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("duplicate-kmallocs.txt"));
+    let rows = |options: &[&str]| -> Vec<Value> {
+        let text = export(&[&["ndjson"], options].concat(), &file);
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let all = rows(&[]);
+    let marked: Vec<usize> =
+        (0..all.len()).filter(|&number| at(&all[number], "/is_duplicate") == true).collect();
+    assert!(marked.len() > 5, "{}", marked.len());
+    let time = |number: usize| at(&all[number], "/ts").as_u64().unwrap();
+    for &number in &marked {
+        // A window that ends with the first event of the pair.
+        let (first, last) = (time(0), time(number));
+        let window = format!("{first}ns..{last}ns");
+        let selected = rows(&["--time", &window]);
+        let expected: Vec<&Value> =
+            all.iter().filter(|row| at(row, "/ts").as_u64().unwrap() <= last).collect();
+        assert_eq!(selected.iter().collect::<Vec<_>>(), expected, "{window}");
+        let cpu = at(&all[number], "/cpu");
+        let selected = rows(&["--cpu", &cpu.to_string()]);
+        let expected: Vec<&Value> = all.iter().filter(|row| at(row, "/cpu") == cpu).collect();
+        assert_eq!(selected.iter().collect::<Vec<_>>(), expected, "CPU {cpu}");
+    }
 }
 
 /// Values of `column` as a CSV file has them; names without commas.

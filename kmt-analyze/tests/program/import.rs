@@ -262,7 +262,7 @@ fn exported_rows(file: &std::path::Path) -> Vec<Value> {
     // Stacks have no frames there.
     rows.retain(|row| row["event"] != "ftrace:kernel_stack");
     for row in &mut rows {
-        let is_text_only = row.as_object().unwrap().len() == 6;
+        let is_text_only = row.as_object().unwrap().len() == 7;
         if let (false, Some(row)) = (is_text_only, row.as_object_mut()) {
             row.remove("text");
         }
@@ -471,4 +471,47 @@ fn one_event_in_all_formats_of_text() {
     .unwrap();
     convert(&input, &output, None).unwrap();
     assert_eq!(json(&["summary", "--json"], &output)["trace"]["lost_events"], 1);
+}
+
+#[test]
+fn a_text_without_some_of_its_lines_is_incomplete() {
+    let line = |us: u64, event: &str| format!("      sh-77      [000] d..1.     1.{us:06}: {event}\n");
+    let allocation = |us| {
+        let event = "kmalloc: call_site=f+0x1/0x20 ptr=ffff888104289080 bytes_req=60 bytes_alloc=64 gfp_flags=GFP_KERNEL";
+        line(us, event)
+    };
+    let free = |us| line(us, "kfree: call_site=g+0x1/0x20 ptr=ffff888104289080");
+    // The frees of the first allocations, or of all.
+    let entries = |frees: u64| -> String {
+        (0..200)
+            .map(|n| allocation(2 * n) + &if n < frees { free(2 * n + 1) } else { String::new() })
+            .collect()
+    };
+    let converted = |scratch: &Scratch, text: &str| {
+        let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+        fs::write(&input, text).unwrap();
+        convert(&input, &output, None).unwrap();
+        output
+    };
+    let printed = |report: &str, file: &std::path::Path| {
+        let output = run(&[report], file);
+        (output.status.code(), stdout(&output).split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    const BLAME: &str = "the kernel frees some objects without";
+    let head = "# tracer: nop\n#\n# entries-in-buffer/entries-written: 400/400   #P:1\n#\n";
+    for (frees, lost) in [(200, 0), (50, 150)] {
+        let scratch = Scratch::new();
+        let file = converted(&scratch, &format!("{head}{}", entries(frees)));
+        assert_eq!(json(&["summary", "--json"], &file)["trace"]["lost_events"], lost);
+        for report in ["waste", "summary", "caches"] {
+            let (code, text) = printed(report, &file);
+            assert_eq!(code, Some(if lost == 0 { 0 } else { 3 }), "{report}: {text}");
+            assert!(!text.contains(BLAME), "{report}: {text}");
+            assert_eq!(text.contains("150 events (37.5 % of all) were lost"), lost > 0, "{report}: {text}");
+        }
+    }
+    // The same without a header: nothing shows that lines are missing.
+    let scratch = Scratch::new();
+    let (code, text) = printed("waste", &converted(&scratch, &entries(50)));
+    assert!(code == Some(0) && text.contains(BLAME), "{text}");
 }

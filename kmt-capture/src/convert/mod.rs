@@ -18,6 +18,7 @@ mod text;
 mod text_counts;
 mod text_description;
 mod text_refusal;
+mod text_sections;
 mod trace_dat;
 
 use std::path::PathBuf;

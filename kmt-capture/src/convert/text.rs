@@ -14,6 +14,7 @@ use super::target_files::TargetFiles;
 use super::text_counts::TextCounts;
 use super::text_description::describe;
 use super::text_refusal::without_events;
+use super::text_sections::{Shortage, TextSections};
 use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::import::Bounds;
@@ -123,6 +124,7 @@ struct LineConversion<'t> {
     has_log_gap: bool,
     layout: TextLayout,
     counts: TextCounts,
+    sections: TextSections,
     bounds: Bounds,
 }
 
@@ -143,6 +145,7 @@ impl<'t> LineConversion<'t> {
             has_log_gap: false,
             layout: survey.layout,
             counts: TextCounts::default(),
+            sections: TextSections::default(),
             bounds,
         }
     }
@@ -156,6 +159,8 @@ impl<'t> LineConversion<'t> {
         if !matches!(parsed, TextLine::Frame(_) | TextLine::Chain(..)) {
             self.end_stack(file)?;
         }
+        let (shortage, overwritten) = self.sections.line(&parsed);
+        self.short(shortage, file)?;
         match parsed {
             TextLine::Event(event) if event.cpu < CPUS_MAX => self.event(&event, file),
             TextLine::Function(event, function, caller) if event.cpu < CPUS_MAX => {
@@ -187,13 +192,13 @@ impl<'t> LineConversion<'t> {
                 let loss = count.map_or_else(Loss::uncounted, Loss::counted);
                 file.lose(cpu, loss)
             }
-            TextLine::Written(held, written) if written > held => file.lose(0, Loss::counted(written - held)),
+            TextLine::Written(_) if overwritten > 0 => file.lose(0, Loss::counted(overwritten)),
             // Only between events the lines were events, too.
             TextLine::LogGap => {
                 self.has_log_gap |= self.last != (0, 0, 0);
                 Ok(())
             }
-            TextLine::Written(..) | TextLine::Comm(_) | TextLine::Remark => Ok(()),
+            TextLine::Written(_) | TextLine::Comm(_) | TextLine::Remark => Ok(()),
             _ if could_be_event(line) => {
                 self.counts.add(|counts| &mut counts.torn);
                 file.lose(self.last.1, Loss::counted(1))
@@ -203,6 +208,13 @@ impl<'t> LineConversion<'t> {
                 Ok(())
             }
         }
+    }
+
+    /// Marks entries without a line as lost. Their places are unknown: they are marked where the lines end.
+    fn short(&mut self, shortage: Option<Shortage>, file: &mut KmtFile) -> kmt_format::Result<()> {
+        let Some(shortage) = shortage else { return Ok(()) };
+        self.counts.short(shortage);
+        file.lose(self.last.1, Loss::counted(shortage.missing()))
     }
 
     fn event(&mut self, event: &TextEvent<'t>, file: &mut KmtFile) -> kmt_format::Result<()> {
@@ -381,6 +393,7 @@ impl<'t> LineConversion<'t> {
 
     fn finish(&mut self, has_symbols: bool, file: &mut KmtFile) -> kmt_format::Result<u64> {
         self.end_stack(file)?;
+        self.short(self.sections.shortage(), file)?;
         self.records.flush_tasks(file)?;
         if !has_symbols && !self.schema.symbols.is_empty() {
             file.writer.add_symbols(&self.schema.symbols.kernel_symbols(), &[])?;

@@ -1,6 +1,7 @@
 //! Lines and events of a text that need a note: how many, and where the first one is.
 
 use super::description::NO_KMEM;
+use super::text_sections::Shortage;
 use crate::import::Bounds;
 use crate::import::text::{NO_TASK, Schema};
 use kmt_common::text::count;
@@ -40,6 +41,8 @@ pub struct TextCounts {
     pub layouts_left_out: Counted,
     /// Events with more pairs than are kept.
     pub cut: Counted,
+    /// Entries that headers promise, where lines are missing.
+    pub shortage: Shortage,
 }
 
 impl TextCounts {
@@ -51,6 +54,11 @@ impl TextCounts {
             counted.first = line;
         }
         counted.number += 1;
+    }
+
+    /// Adds the entries that a header promises, and that the text lacks.
+    pub fn short(&mut self, shortage: Shortage) {
+        self.shortage = self.shortage.and(shortage);
     }
 
     /// A note on each count, and on what the schema left out.
@@ -65,6 +73,7 @@ impl TextCounts {
         if !self.has_kmem {
             notes.push(NO_KMEM.to_owned());
         }
+        notes.extend(self.shortage.note());
         notes.extend([
             lines(self.torn, "line", "with a part of an event: counted as lost"),
             lines(self.ambiguous, "line", "can be read in several ways, because names of tasks look like columns; the right-most reading is used"),

@@ -95,3 +95,78 @@ fn columns_between_time_and_event() {
     let read = converted(&[line(1, FREE), line(2, &format!("~~ {FREE}"))].concat());
     assert_eq!((read.code, read.lost, read.lines.len()), (Some(3), 1, 1), "{}", read.stderr);
 }
+
+/// The header of a text of two CPUs.
+fn header(held: u64, written: u64) -> String {
+    format!("# tracer: nop\n#\n# entries-in-buffer/entries-written: {held}/{written}   #P:2\n#\n")
+}
+
+/// A line of another CPU than [`line`].
+fn of_cpu(cpu: u32, us: u64) -> String {
+    line(us, FREE).replace("[001]", &format!("[{cpu:03}]"))
+}
+
+#[test]
+fn entries_of_the_header_that_have_no_line() {
+    for (held, counted) in [(7, 5), (3, 1)] {
+        let read = converted(&[header(held, held), of_cpu(0, 1), of_cpu(1, 2)].concat());
+        assert_eq!(
+            (read.code, read.lost, read.uncounted, read.lines.len()),
+            (Some(3), counted, 0, 2),
+            "{}",
+            read.stderr
+        );
+        let note = format!(
+            "counts {held} entries of the buffer, and the text has 2: it ends early, or lines were left out"
+        );
+        assert!(read.stderr.contains(&note), "{}", read.stderr);
+        assert!(read.stderr.contains(&format!("{counted} marked in the input")), "{}", read.stderr);
+    }
+}
+
+#[test]
+fn entries_that_were_overwritten_are_lost_once() {
+    let part = [of_cpu(0, 1), of_cpu(1, 2)].concat();
+    let read = converted(&[header(2, 12), part].concat());
+    assert_eq!((read.code, read.lost, read.lines.len()), (Some(3), 10, 2), "{}", read.stderr);
+    assert!(!read.stderr.contains("ends early"), "{}", read.stderr);
+    // Each file of one CPU has the header of all.
+    let read = converted(&[header(2, 12), of_cpu(0, 1), header(2, 12), of_cpu(1, 2)].concat());
+    assert_eq!((read.code, read.lost, read.lines.len()), (Some(3), 10, 2), "{}", read.stderr);
+}
+
+#[test]
+fn headers_without_a_loss() {
+    let both = [of_cpu(0, 1), of_cpu(1, 2)].concat();
+    let stack = [line(3, "<stack trace>"), " => f\n => g\n".to_owned()].concat();
+    let texts = [
+        ("each entry has a line", [header(2, 2), both.clone()].concat()),
+        ("more lines than entries", [header(1, 1), both.clone()].concat()),
+        ("files of single CPUs", [header(2, 2), of_cpu(0, 1), header(2, 2), of_cpu(1, 2)].concat()),
+        ("one of these is empty", [header(1, 1), header(1, 1), of_cpu(1, 2)].concat()),
+        ("a text behind another", [header(2, 2), both.clone(), header(2, 2), both.clone()].concat()),
+        ("no header", both.clone()),
+        ("the constant header of traceconv", [header(30_624, 30_624), both.clone()].concat()),
+        ("stacks are entries", [header(3, 3), both.clone(), stack].concat()),
+        ("an event of others", [header(3, 3), both.clone(), line(3, "tracing_mark_write: x")].concat()),
+    ];
+    for (what, text) in texts {
+        let read = converted(&text);
+        assert_eq!((read.code, read.lost, read.uncounted), (Some(0), 0, 0), "{what}: {}", read.stderr);
+    }
+}
+
+#[test]
+fn a_loss_is_counted_once() {
+    let both = [of_cpu(0, 1), of_cpu(1, 2)].concat();
+    // Overwritten while the text was read; torn; neither an event nor known.
+    for (lines, lost) in [
+        ("CPU:1 [LOST 3 EVENTS]\n".to_owned(), 3),
+        (line(3, "~~ kfree: call_site=").repeat(3), 3),
+        ("some words\n".repeat(3), 0),
+    ] {
+        let read = converted(&[header(5, 5), both.clone(), lines.clone()].concat());
+        assert_eq!((read.lost, read.uncounted), (lost, 0), "{lines}: {}", read.stderr);
+        assert!(!read.stderr.contains("ends early"), "{lines}: {}", read.stderr);
+    }
+}

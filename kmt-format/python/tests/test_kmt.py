@@ -3,8 +3,10 @@
 import gc
 import json
 import pathlib
+import re
 import subprocess
 import sys
+import textwrap
 import threading
 
 import duckdb
@@ -23,6 +25,14 @@ def analyze(program, *arguments):
     return subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout
 
 
+def recipe_of_waste():
+    """The block of docs/python.md that computes waste by call site of columns."""
+    text = (FOLDER / "../../../docs/python.md").read_text()
+    blocks = re.findall(r"(?:^(?:    .*)?\n)+", text, re.MULTILINE)
+    (recipe,) = [block for block in blocks if "UNION ALL" in block]
+    return textwrap.dedent(recipe)
+
+
 def waste_is_that_of_callers(program, path):
     rows = json.loads(analyze(program, "callers", "-l", "1000000", "--json", path))["callers"]
     expected = sorted((r["bytes_wasted"], r["api"], r["call_site"], r["symbol"]) for r in rows)
@@ -31,18 +41,10 @@ def waste_is_that_of_callers(program, path):
     lines = (line.split("\t") for line in printed.splitlines())
     assert sorted((int(waste), *rest) for waste, *rest in lines) == expected, path
 
-    # The same of columns: second events of a large kmalloc take the first ones back.
-    trace = kmt.open(path)
-    columns = trace.to_arrow(fields=["ptr", "call_site", "bytes_req", "bytes_alloc", "duplicate_call_site"])
-    query = """WITH allocations AS (
-            SELECT *, if(ptr <> 0, bytes_alloc - bytes_req, 0)::BIGINT AS wasted FROM columns
-            WHERE event IN ('kmem:kmalloc', 'kmem:kmem_cache_alloc', 'kmem:kmalloc_node', 'kmem:kmem_cache_alloc_node')),
-        rows AS (
-            SELECT call_site AS site, 1 AS events, wasted FROM allocations
-            UNION ALL SELECT duplicate_call_site, -1, -wasted FROM allocations WHERE duplicate_call_site IS NOT NULL)
-        SELECT sum(wasted)::BIGINT, site FROM rows GROUP BY site HAVING sum(events) > 0"""
-    rows = duckdb.sql(query).fetchall()
-    found = sorted((waste, hex(address), trace.symbol(address)) for waste, address in rows)
+    # The same of columns, by the recipe of docs/python.md.
+    names = {"trace": kmt.open(path), "duckdb": duckdb, "print": lambda *_: None}
+    exec(recipe_of_waste(), names)
+    found = sorted((waste, hex(address), names["trace"].symbol(address)) for address, waste in names["waste"])
     by_site = {}
     for waste, _, address, symbol in expected:
         by_site[address, symbol] = by_site.get((address, symbol), 0) + waste

@@ -123,6 +123,11 @@ pub static KEYS: [GroupKey; 18] = [
 pub static WHOLE_DIR: GroupKey =
     key("dir", &[], ["directory", "directories"], CallSite(|v, address| v.whole_dir(address)));
 
+/// True if the values of the key of that name are numbers.
+pub fn is_number(name: &str) -> bool {
+    matches!(name, "size" | "order" | "cpu" | "node")
+}
+
 impl GroupKey {
     /// The same in another column, with a word before its values in a sentence.
     const fn shown(self, column: Column, prefix: &'static str) -> Self {

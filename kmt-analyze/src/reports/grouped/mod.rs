@@ -11,7 +11,7 @@ mod values;
 use serde::Serialize;
 
 pub use grouping::Grouping;
-pub use keys::{GroupKey, WHOLE_DIR};
+pub use keys::{GroupKey, WHOLE_DIR, is_number};
 pub use numbered::GroupPart;
 pub use rows::GroupRows;
 pub use table::GroupTable;

@@ -3,7 +3,7 @@
 use super::columns::{number, without_end};
 use super::frame::{chain, short_chain};
 use super::layout::TextLayout;
-use super::line_types::{Parsed, TextLine};
+use super::line_types::{EntryCounts, Parsed, TextLine};
 use super::prefix::without_console;
 
 /// Takes a line of a text with this layout apart.
@@ -64,7 +64,7 @@ fn remark(line: &[u8]) -> TextLine<'_> {
         let counts = line.get(at + WRITTEN.len()..)?.trim_ascii_start();
         let counts = counts.split(|&b| b == b' ').next()?;
         let mut counts = counts.split(|&b| b == b'/').map(number);
-        Some(TextLine::Written(counts.next()??, counts.next()??))
+        Some(TextLine::Written(EntryCounts { held: counts.next()??, written: counts.next()?? }))
     };
     counts().unwrap_or(TextLine::Remark)
 }
@@ -208,7 +208,8 @@ mod tests {
     fn lines_that_are_no_events() {
         assert_eq!(parse(b""), TextLine::Remark);
         assert_eq!(parse(b"# tracer: nop"), TextLine::Remark);
-        assert_eq!(parse(b"# entries-in-buffer/entries-written: 15/20   #P:1"), TextLine::Written(15, 20));
+        let counts = EntryCounts { held: 15, written: 20 };
+        assert_eq!(parse(b"# entries-in-buffer/entries-written: 15/20   #P:1"), TextLine::Written(counts));
         assert_eq!(parse(b"CPU:2 [LOST 123 EVENTS]"), TextLine::Lost(2, Some(123)));
         assert_eq!(parse(b"CPU:2 [LOST EVENTS]"), TextLine::Lost(2, None));
         assert_eq!(parse(b"CPU:1 [55 EVENTS DROPPED]"), TextLine::Lost(1, Some(55)));

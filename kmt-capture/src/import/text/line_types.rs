@@ -43,8 +43,8 @@ pub enum TextLine<'a> {
     LogGap,
     /// Name of a task since that time: of a record of perf.
     Comm(Comm<'a>),
-    /// How many events the buffer held and how many were written to it.
-    Written(u64, u64),
+    /// Counts of the header of a text.
+    Written(EntryCounts),
     /// A frame of the stack that the event before has.
     Frame(&'a [u8]),
     /// A frame of the call chain of the event before, as perf prints it: address, 0 for frames that are not the
@@ -54,6 +54,15 @@ pub enum TextLine<'a> {
     Remark,
     /// None of these.
     Other,
+}
+
+/// Counts of the header of a text, of all CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryCounts {
+    /// Events in the buffer.
+    pub held: u64,
+    /// Events that were written to it.
+    pub written: u64,
 }
 
 /// Name of a task.
