@@ -3,6 +3,7 @@
 use super::finding::Finding;
 use super::parts::{Part, Parts};
 use super::rows::FindingRows;
+use super::top;
 use crate::render::screen::{Cell, Column, Lead, Screen, Table};
 use crate::render::text::count;
 use crate::render::words::share;
@@ -19,16 +20,10 @@ pub fn screen(rows: &FindingRows, context: &ReportContext<'_, '_>, view: &View) 
     let mut screen = Screen::default();
     screen.leads(leads(&rows.findings, view));
     screen.answer.extend(rows.verdict.clone());
-    // Where events were lost, a free may be among them.
-    let allocated = if view.is_lossy { "or more was allocated" } else { "was allocated" };
-    let live = if view.is_lossy { "has no free event" } else { "is still allocated" };
-    let top = [(&rows.allocated, allocated), (&rows.still_allocated, live)];
-    for (row, is) in top {
-        row.iter().for_each(|row| screen.answer(row.sentence(is, view)));
-    }
     rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(view)));
     screen.answer(rows.recording.sentence.clone());
     screen.table(totals(&rows.totals));
+    screen.table(top::table(rows.allocated.as_ref(), rows.still_allocated.as_ref(), view));
     rows.parts.iter().for_each(|parts| screen.note(by_part(parts)));
     next(&mut screen, rows, context);
     screen

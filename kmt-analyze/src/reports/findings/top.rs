@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::collect::tasks::TaskSums;
 use crate::ledger::totals::Totals;
 use crate::pass::caches::{by_cache, name_of};
+use crate::render::screen::{Cell, Column, Table};
 use crate::render::words::share;
 use crate::reports::analysis::leaks::until::of_recorder;
 use crate::reports::common::{ReportContext, View};
@@ -104,23 +105,49 @@ fn largest<K: Ord + Clone>(sums: BTreeMap<K, u64>) -> Option<(K, u64)> {
 }
 
 impl TopRow {
-    /// `23.0 KiB of slab memory is still allocated, most by function vm_area_dup (34 %), task bash-23385 (100 %), cache
-    /// vm_area_struct (34 %).`
-    pub fn sentence(&self, is: &str, view: &View) -> String {
-        let part = |word: &str, part: &Option<TopPart>| {
-            part.as_ref().map(|part| format!("{word} {} ({})", part.name, share(part.bytes, self.bytes)))
-        };
-        // What the recorder allocates is of no interest, unless it is much of all.
-        let is_much = self.bytes_by_recorder.saturating_mul(RECORDER_NAMED) >= self.bytes;
-        let recorder =
-            is_much.then(|| format!("the recorder ({})", share(self.bytes_by_recorder, self.bytes)));
-        let parts = [
-            part("function", &self.function),
-            recorder,
-            part("task", &self.task),
-            part("cache", &self.cache),
-        ];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        format!("{} of slab memory {is}, most by {}.", view.bytes(self.bytes), parts.join(", "))
+    /// True if the recorder's part is much of all: less is of no interest.
+    fn has_much_of_recorder(&self) -> bool {
+        self.bytes_by_recorder > 0 && self.bytes_by_recorder.saturating_mul(RECORDER_NAMED) >= self.bytes
     }
+}
+
+/// Name and bytes of a part of a row.
+type Part = fn(&TopRow) -> Option<(&str, u64)>;
+
+fn named(part: &Option<TopPart>) -> Option<(&str, u64)> {
+    part.as_ref().map(|part| (part.name.as_str(), part.bytes))
+}
+
+/// Rows behind that of all.
+const PARTS: [(&str, Part); 4] = [
+    ("most by function", |row| named(&row.function)),
+    ("by the recorder", |row| row.has_much_of_recorder().then_some(("", row.bytes_by_recorder))),
+    ("most by task", |row| named(&row.task)),
+    ("most by cache", |row| named(&row.cache)),
+];
+
+/// Who allocated most, and who holds most: by function, task and cache.
+pub fn table(allocated: Option<&TopRow>, live: Option<&TopRow>, view: &View) -> Table {
+    let rows = allocated.or(live).map_or(&[][..], |_| &PARTS);
+    let sides = [allocated, live].into_iter().flatten();
+    let is_there = |part: &Part| sides.clone().any(|row| part(row).is_some());
+    let names = rows.iter().filter(|(_, part)| is_there(part)).map(|(name, part)| (*name, Some(*part)));
+    let names = rows.first().map(|_| ("all", None)).into_iter().chain(names);
+    // Where events were lost, a free may be among them.
+    let live_heading = if view.is_lossy { "without a free event" } else { "still allocated" };
+    let cells = |row: Option<&TopRow>, part: Option<Part>| match (row, part) {
+        (Some(row), None) => [Cell::text(view.bytes(row.bytes)), Cell::Empty],
+        (Some(row), Some(part)) => part(row).map_or([Cell::Empty, Cell::Empty], |(name, bytes)| {
+            [Cell::text(name), Cell::text(share(bytes, row.bytes))]
+        }),
+        (None, _) => [Cell::Empty, Cell::Empty],
+    };
+    let mut table = Table::of_rows("", names)
+        .column(Column::whole("slab memory"), |(name, _)| Cell::text(*name))
+        .columns([Column::name("allocated"), Column::number("share")], |(_, part)| cells(allocated, *part));
+    if live.is_some() {
+        let columns = [Column::name(live_heading), Column::number("share of it")];
+        table = table.columns(columns, |(_, part)| cells(live, *part));
+    }
+    table.into()
 }
