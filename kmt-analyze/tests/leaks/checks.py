@@ -51,13 +51,17 @@ class Verdict:
 
 
 def made(leaks, screen, kind):
-    """One family is due to the load, it is the first, and its tasks are those of the kind."""
+    """One family is due to the load, it is the first, and its tasks are those of the kind. Pages without a family count as one."""
     first = sentence(screen)
-    is_telling = bool(re.search(kind.telling, first))
+    is_telling = bool(re.search(kind.telling, first, re.IGNORECASE))
     due = [f for f in range(len(leaks["families"])) if held(leader(leaks, f), kind.tasks) >= 0.5]
     others = len(leaks["families"]) - len(due)
     if not leaks["families"]:
-        return Verdict(False, f"NOT FOUND; {len(growing(leaks))} rows grow", is_telling)
+        pages = [r for r in growing(leaks) if r in leaks["page_callers"] + leaks["pages"]]
+        shares = [held(r, kind.tasks) for r in pages]
+        are_held = bool(pages) and all(share >= 0.5 for share in shares) and first.startswith("Pages grew by ")
+        text = ", ".join(f"{r['symbol']} {100 * share:.0f} %" for r, share in zip(pages, shares))
+        return Verdict(are_held, f"pages: {text}" if pages else f"NOT FOUND; {len(growing(leaks))} rows grow", is_telling)
     row = leader(leaks, 0)
     share, task = held(row, kind.tasks), row["holders"][0]["task"] if row and row["holders"] else None
     wrong = [] if 0 in due else ["the first is not held by the maker"]

@@ -160,4 +160,5 @@ def main():
     sys.exit(0 if all(results) and not (is_strict and runner.skipped) else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -46,7 +46,7 @@ pub struct Evidence {
     pub paced: Option<(usize, u64)>,
     /// True for three or more batches of similar size, the last one recent.
     pub comes_in_batches: bool,
-    /// True if nearly all steps have about as many old survivors.
+    /// True if nearly all steps, or all batches, have about as many old survivors.
     pub is_even: bool,
 }
 
@@ -123,7 +123,7 @@ impl Evidence {
             batches: batches(old_part).len(),
             paced: paced(old_part),
             comes_in_batches: comes_in_batches(old_part),
-            is_even: is_even(old_part),
+            is_even: is_even(old_part) || has_even_batches(old_part),
         }
     }
 
@@ -156,9 +156,9 @@ impl Evidence {
         frees_lack_events(self.freed.0, self.freed.1)
     }
 
-    /// True if the second half has less than half of the first.
+    /// True if the second half has less than half of the first, and not because it has one batch of three.
     pub fn saturates(&self) -> bool {
-        self.halves.1 * 2 < self.halves.0
+        self.halves.1 * 2 < self.halves.0 && !self.comes_in_batches
     }
 
     /// True for old survivors in few steps.
@@ -196,7 +196,7 @@ fn window_needed(age: u64) -> u64 {
 
 /// True if each step has about as many: memory that is free and not reused is left at random. Two steps may have more, and
 /// one in sixteen, with one more, fewer.
-fn is_even(old: &[u64]) -> bool {
+pub fn is_even(old: &[u64]) -> bool {
     let mut sorted = old.to_vec();
     sorted.sort_unstable();
     let of = |at: usize| sorted.get(at).copied().unwrap_or(0);
@@ -206,8 +206,15 @@ fn is_even(old: &[u64]) -> bool {
     is_enough && least.saturating_mul(2) >= median && most <= median.saturating_mul(2)
 }
 
+/// True if each of several batches has about as many: what is free and not reused is left of the last ones, at random.
+pub fn has_even_batches(old: &[u64]) -> bool {
+    let sums: Vec<u64> = batches(old).into_iter().map(|(_, sum)| sum).collect();
+    let (least, most) = (sums.iter().min().copied().unwrap_or(0), sums.iter().max().copied().unwrap_or(0));
+    comes_in_batches(old) && least >= EVEN_MIN && most.saturating_mul(2) <= least.saturating_mul(3)
+}
+
 /// True if the share of frees without an event is large enough to explain survivors.
-fn frees_lack_events(freed: u64, unseen: u64) -> bool {
+pub fn frees_lack_events(freed: u64, unseen: u64) -> bool {
     unseen >= SURVIVORS_MIN && exceeds_unseen_share(freed, unseen)
 }
 

@@ -33,7 +33,7 @@ impl Started<'_> {
         let growing = growing(evidence, survival);
         match judge(self.tasks, self.step).verdict.is_growth() {
             true => grow_with_tasks(&growing, evidence.part, self.tasks, self.kin),
-            false => belong_to_tasks(&growing, evidence.part, self.tasks, self.step),
+            false => belong_to_tasks(&growing, evidence.part, self.tasks, self.kin, self.step),
         }
     }
 

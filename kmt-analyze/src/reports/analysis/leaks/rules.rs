@@ -75,7 +75,7 @@ const RULES: [Rule; 18] = [
     Rule(
         Verdict::Warming,
         |e, _| e.saturates() && !e.is_burst(),
-        "the second half of the old ones is less than half of the first",
+        "the second half of the old ones is less than half of the first, and they are not in batches of like size",
     ),
     Rule(
         Verdict::ImpliedFrees,
@@ -130,7 +130,10 @@ pub fn judge(survival: &SurvivorSums, step: u64) -> Evidence {
 pub fn judge_known(survival: &SurvivorSums, step: u64, known_life: u64) -> Evidence {
     let evidence = Evidence::of(survival, step, known_life);
     let by_course = verdict(&evidence, &Facts::default());
-    if known_life == 0 && matches!(by_course, Verdict::Warming | Verdict::Burst | Verdict::TooShort) {
+    let is_found_late = by_course == Verdict::ImpliedFrees && evidence.steps.1 < STEPS / 4;
+    let may_grow =
+        matches!(by_course, Verdict::Warming | Verdict::Burst | Verdict::TooShort) || is_found_late;
+    if known_life == 0 && may_grow {
         if let Some(part) = steady_part(survival, step) {
             let began = Some(part.from).filter(|&from| from > 0);
             let part = Evidence { began, ..Evidence::of_part(survival, step, part) };
@@ -197,7 +200,10 @@ mod tests {
         let few = SurvivorSums { births: StepCounts::from(&[1_000; STEPS]), ..implied_frees.clone() };
         assert_eq!(by_course(&few), Verdict::ImpliedFrees, "less than one in a hundred, as may be chance");
         (0..400).for_each(|_| implied_frees.implied_free_ages.add(16_000));
-        assert_eq!(by_course(&implied_frees), Verdict::ImpliedFrees);
+        assert_eq!(by_course(&implied_frees), Verdict::Grows, "what is left at random is not as even");
+        let at_random = StepCounts::from(&std::array::from_fn(|step| [9, 0, 14, 1][step % 4]));
+        let at_random = SurvivorSums { survivors: at_random, ..implied_frees.clone() };
+        assert_eq!(by_course(&at_random), Verdict::ImpliedFrees);
         // No free has an event, and a fifth of the objects is not known to be free.
         let by_rcu = |survivors: &dyn Fn(usize) -> u64| {
             let mut by_rcu =
@@ -217,6 +223,53 @@ mod tests {
         let mut lost = survival(|_| 5, 100, 3200);
         lost.uncertain = 100;
         assert_eq!(by_course(&lost), Verdict::Uncertain);
+    }
+
+    /// As timers beside tasks: all ends are implied frees, found by half of the window.
+    #[test]
+    fn what_is_left_beside_frees_that_are_found_late() {
+        let found_late = |survivors: &dyn Fn(usize) -> u64, births: u64| {
+            let births = StepCounts::from(&std::array::from_fn(|step| survivors(step) + births));
+            let mut sums = SurvivorSums { births, implied_frees: 975, ..survival(survivors, 100, 0) };
+            sums.implied_free_ages.add(12_500);
+            (0..974).for_each(|_| sums.implied_free_ages.add(12_000));
+            judge(&sums, 1000)
+        };
+        // Young ones may be free already.
+        let rules =
+            |step: usize| if step < 24 { [9, 10, 10, 8][step % 4] } else { 10 + 5 * (step as u64 - 23) };
+        assert_eq!(found_late(&rules, 40).verdict, Verdict::Grows);
+        let at_random = |step: usize| if step < 24 { [9, 1, 14, 0][step % 4] } else { 60 };
+        assert_eq!(found_late(&at_random, 40).verdict, Verdict::ImpliedFrees);
+        let batches = |step: usize| {
+            [(0, 60), (6, 60), (13, 66), (19, 60), (25, 279)].iter().find(|b| b.0 == step).map_or(0, |b| b.1)
+        };
+        let found = found_late(&batches, 30);
+        assert_eq!(
+            (found.verdict, found.old, found.part.task),
+            (Verdict::ImpliedFrees, 0, None),
+            "of no known task"
+        );
+        let mut of_one = SurvivorSums { implied_frees: 975, ..survival(batches, 100, 0) };
+        of_one.births = StepCounts::from(&std::array::from_fn(|step| batches(step) + 30));
+        (0..975).for_each(|_| of_one.implied_free_ages.add(12_000));
+        *of_one.of_task(7) = StepCounts::from(&std::array::from_fn(batches));
+        let found = judge(&of_one, 1000);
+        assert_eq!((found.verdict, found.old, found.part.task), (Verdict::Batches, 186, Some(7)));
+    }
+
+    /// As files beside some that live for 5 s: of three old batches two are in the first half.
+    #[test]
+    fn three_batches_are_no_warming() {
+        let batches = |step: usize| match step {
+            0 => 134,
+            6 | 13 | 19 | 25 => 100,
+            _ => 0,
+        };
+        let found = judge(&survival(batches, 4_200, 15_658), 1000);
+        assert_eq!((found.steps, found.halves, found.verdict), ((3, 19), (234, 100), Verdict::Batches));
+        let filled = |step: usize| [134, 100, 60].get(step).copied().unwrap_or(0);
+        assert_eq!(judge(&survival(filled, 4_200, 15_658), 1000).verdict, Verdict::Warming);
     }
 
     /// The guide has the rules in their order. `KMT_WRITE=1` writes them.

@@ -161,7 +161,7 @@ fn follow_tasks(rows: &mut [Judged<'_>], kin: &TaskEvents, step: u64) {
             true => (row.growing.as_ref(), row.evidence.part),
             false => (row.survival, Part { to: STEPS, ..Part::default() }),
         };
-        if belong_to_tasks(survivors, part, &tasks, step) {
+        if belong_to_tasks(survivors, part, &tasks, kin, step) {
             row.evidence.verdict = Verdict::WithTasks;
         }
     }

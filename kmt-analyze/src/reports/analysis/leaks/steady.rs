@@ -5,7 +5,10 @@ use std::cmp::Reverse;
 
 use crate::collect::growth::{Numbers, STEPS, SurvivorSums};
 
-use super::evidence::{SURVIVORS_MIN, YOUNG_STEPS, comes_in_batches, old_age, old_steps, usual_age};
+use super::evidence::{
+    SURVIVORS_MIN, YOUNG_STEPS, comes_in_batches, frees_lack_events, has_even_batches, is_even, old_age,
+    old_steps, usual_age,
+};
 use super::part::Part;
 
 /// Largest number of tasks that are judged alone, those with most survivors first.
@@ -34,16 +37,27 @@ pub fn steady_part(survival: &SurvivorSums, step: u64) -> Option<Part> {
     tasks.iter().find_map(alone).or_else(|| without_ends(survival, step, &tasks))
 }
 
-/// One task whose objects do not end, as far as the window shows, although those of others live long: as many are left of
-/// those that are older than any of the others became as of younger ones.
+/// What does not end, as far as the window shows, although others of its kind live long, or are found free late: of those that
+/// are older than any of the others became, as many are left as of younger ones, or in each batch (of one task); or, where
+/// frees are found late, in each step (of all).
 fn without_ends(survival: &SurvivorSums, step: u64, tasks: &[(i32, Numbers)]) -> Option<Part> {
     let to = old_steps(usual_age(survival, |ages| ages.max()), step);
+    let is_enough = |old: &[u64]| old.len() >= STEPS / 4 && old.iter().sum::<u64>() >= SURVIVORS_MIN;
     let alone = |(pid, steps): &(i32, Numbers)| {
         let from = steady_from(steps.get(..STEPS - YOUNG_STEPS)?)?;
-        let old: u64 = steps.get(from..to)?.iter().sum();
-        (to >= from + STEPS / 4 && old >= SURVIVORS_MIN).then_some(Part { from, to, task: Some(*pid) })
+        is_enough(steps.get(from..to)?).then_some(Part { from, to, task: Some(*pid) })
     };
-    tasks.iter().find_map(alone)
+    let in_batches = |(pid, steps): &(i32, Numbers)| {
+        let old = steps.get(..to)?;
+        (is_enough(old) && has_even_batches(old)).then_some(Part { from: 0, to, task: Some(*pid) })
+    };
+    let of_all = || {
+        let all = survival.survivors.all();
+        let old = all.get(..to)?;
+        let is_so = frees_lack_events(survival.lifetimes.count(), survival.implied_frees) && is_enough(old);
+        (is_so && is_even(old)).then_some(Part { from: 0, to, task: None })
+    };
+    tasks.iter().find_map(alone).or_else(|| tasks.iter().find_map(in_batches)).or_else(of_all)
 }
 
 /// The first step, in the first quarter, from which on objects are left at a steady pace.

@@ -17,9 +17,21 @@ const START_STEPS: usize = 3;
 /// Smallest share of a task's survivors that are from its start, in percent.
 const START_PERCENT_MIN: u64 = 75;
 
-/// True if the survivors of a part belong to tasks that started and still run; `tasks` are those, `step` is the length of a step.
-pub fn belong_to_tasks(survival: &SurvivorSums, part: Part, tasks: &SurvivorSums, step: u64) -> bool {
-    is_born_with(survival, part, tasks) || is_of_starts(survival, tasks, step)
+/// True if the survivors of a part belong to tasks that started and still run; `tasks` are those. What one task allocates at
+/// the pace at which others start is not theirs, unless it starts them.
+pub fn belong_to_tasks(
+    survival: &SurvivorSums,
+    part: Part,
+    tasks: &SurvivorSums,
+    kin: &TaskEvents,
+    step: u64,
+) -> bool {
+    let parent = holder(tasks).map(|(pid, _)| pid);
+    let is_of_another = match Maker::of(survival, kin) {
+        Maker::Task(pid) | Maker::ThreadsOf(pid) => Some(pid) != parent,
+        Maker::ChildrenOf(_) | Maker::Many | Maker::Unknown => false,
+    };
+    !is_of_another && is_born_with(survival, part, tasks) || is_of_starts(survival, part, tasks, step)
 }
 
 /// True if the survivors come with tasks whose number grows: at the same times, by those tasks or by the one that starts
@@ -43,16 +55,19 @@ fn is_born_with(survival: &SurvivorSums, part: Part, tasks: &SurvivorSums) -> bo
 /// True if the survivors are from the starts of tasks, or kept by the parent for each child. More than twice as many holders
 /// as running tasks are no starts: ended tasks left those objects, which is a leak. Older tasks that did something once
 /// count as holders, too.
-fn is_of_starts(survival: &SurvivorSums, tasks: &SurvivorSums, step: u64) -> bool {
+fn is_of_starts(survival: &SurvivorSums, part: Part, tasks: &SurvivorSums, step: u64) -> bool {
     let running = tasks.survivors.sum();
     let started = |pid| tasks.task(pid).map(StepCounts::all);
     let all = survival.tasks().map(|(pid, steps)| (pid, steps.all()));
     let is_theirs = |(pid, steps): &(i32, Numbers)| is_of_start(steps, started(*pid).as_ref());
-    let theirs: Vec<Numbers> = all.filter(is_theirs).map(|(_, steps)| steps).collect();
+    let theirs: Vec<(i32, Numbers)> = all.filter(is_theirs).collect();
     if running == 0 || theirs.len() as u64 > running.saturating_mul(2) {
         return false;
     }
-    let of_starts: Numbers = std::array::from_fn(|n| theirs.iter().map(|steps| steps[n]).sum());
+    if let Some(task) = part.task {
+        return theirs.iter().any(|(pid, _)| *pid == task);
+    }
+    let of_starts: Numbers = std::array::from_fn(|n| theirs.iter().map(|(_, steps)| steps[n]).sum());
     !judge(&without(survival, &of_starts), step).verdict.is_growth()
 }
 
@@ -99,21 +114,38 @@ mod tests {
         let maps = survival(&each);
         let tasks = survival(&(0..14usize).map(|_| (1, &[(0usize, 1u64)][..])).collect::<Vec<_>>());
         assert_eq!(judge(&maps, 1000).verdict, Verdict::Grows);
-        assert!(belong_to_tasks(&maps, ALL, &tasks, 1000));
+        assert!(belong_to_tasks(&maps, ALL, &tasks, &TaskEvents::default(), 1000));
         // The parent keeps two files for each child.
         let starts: Vec<(usize, u64)> = (0..14).map(|n| (n * 2, 1)).collect();
         let tasks = survival(&[(9, &starts)]);
         let files: Vec<(usize, u64)> = (0..14).map(|n| (n * 2, 2)).collect();
         let mut with_parent = each.clone();
         with_parent.push((9, &files));
-        assert!(belong_to_tasks(&survival(&with_parent), ALL, &tasks, 1000));
+        assert!(belong_to_tasks(&survival(&with_parent), ALL, &tasks, &TaskEvents::default(), 1000));
         // More holders than running tasks: the others ended.
         let fewer = survival(&[(1, &[(0, 6)])]);
-        assert!(!belong_to_tasks(&maps, ALL, &fewer, 1000));
+        assert!(!belong_to_tasks(&maps, ALL, &fewer, &TaskEvents::default(), 1000));
         // One task grows steadily.
         let steady: Vec<(usize, u64)> = (0..STEPS).map(|step| (step, 20)).collect();
         let mut with_leak = each.clone();
         with_leak.push((77, &steady));
-        assert!(!belong_to_tasks(&survival(&with_leak), ALL, &tasks, 1000));
+        assert!(!belong_to_tasks(&survival(&with_leak), ALL, &tasks, &TaskEvents::default(), 1000));
+    }
+    /// Tasks that start at a steady pace, and one that allocates at a steady pace.
+    #[test]
+    fn a_task_that_others_start_beside_keeps_what_it_allocates() {
+        let each = |count: u64| -> Vec<(usize, u64)> { (0..STEPS).map(|step| (step, count)).collect() };
+        let (starts, pages) = (each(1), each(20));
+        let tasks = survival(&[(9, &starts)]);
+        let kin = TaskEvents::default();
+        assert!(!belong_to_tasks(&survival(&[(77, &pages)]), ALL, &tasks, &kin, 1000));
+        assert!(belong_to_tasks(&survival(&[(9, &pages)]), ALL, &tasks, &kin, 1000), "it starts them");
+        // Judged alone, beside tasks whose pages live for long: some of these, from their starts, are left.
+        let one = survival(&[(9, &[(20, 1), (24, 1)])]);
+        let alone = Part { from: 1, to: 20, task: Some(77) };
+        let mut beside = survival(&[(77, &pages), (78, &[(18, 400)])]);
+        (0..3200).for_each(|_| beside.lifetimes.add(10_000));
+        assert_eq!(judge(&beside, 1000).part.task, Some(77));
+        assert!(!belong_to_tasks(&alone.of(&beside), alone, &one, &kin, 1000));
     }
 }
