@@ -5,11 +5,20 @@ use kmt_format::kernel::{ByteOrder, EventFormat, Field, FieldKind};
 /// `CLONE_THREAD`: the new task belongs to the thread group of the task that starts it.
 const CLONE_THREAD: u64 = 0x0001_0000;
 
+/// The events that name tasks, of a recording or an input.
+#[derive(Debug)]
+pub struct NamingEvents {
+    order: ByteOrder,
+    long_size: usize,
+    /// By id; of several formats with one id the first, as in a file.
+    all: Vec<Naming>,
+}
+
 /// Fields of an event that names a task.
 #[derive(Debug)]
-pub struct Naming {
+struct Naming {
     /// Id of the event.
-    pub id: u16,
+    id: u16,
     task: Option<Field>,
     current: Field,
     comm: Field,
@@ -33,12 +42,49 @@ pub struct Named {
     pub is_thread: Option<bool>,
 }
 
-impl Naming {
+impl NamingEvents {
     /// The events of system `task` that name tasks, and the field with the name.
     pub const EVENTS: [(&str, &str); 2] = [("task_newtask", "comm"), ("task_rename", "newcomm")];
 
-    /// Fields in the text of a `format`; `comm` is the field with the name.
-    pub fn of(text: &str, comm: &str, long_size: usize) -> Option<Self> {
+    /// Of records of this kind; without events.
+    pub fn new(order: ByteOrder, long_size: usize) -> Self {
+        Self { order, long_size, all: Vec::new() }
+    }
+
+    /// Adds the event of a format, if it names tasks.
+    pub fn add(&mut self, system: &str, text: &str) {
+        if system != "task" {
+            return;
+        }
+        let Some(naming) = Naming::of(text, self.long_size) else { return };
+        if let Err(at) = self.all.binary_search_by_key(&naming.id, |other| other.id) {
+            self.all.insert(at, naming);
+        }
+    }
+
+    /// Offset and size of the id of the running task in every event.
+    pub fn current_at(&self) -> Option<(usize, usize)> {
+        let current = &self.all.first()?.current;
+        Some((current.offset as usize, current.size as usize))
+    }
+
+    /// Reads a record, if it is of a naming event.
+    #[inline]
+    pub fn read(&self, record: &[u8]) -> Option<Named> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let id = self.order.uint_at(record, 0, 2).unwrap_or(0);
+        let number = self.all.binary_search_by_key(&id, |naming| naming.id.into()).ok()?;
+        self.all.get(number)?.read(self.order, record)
+    }
+}
+
+impl Naming {
+    /// Fields in the text of a `format`, if its event names tasks.
+    fn of(text: &str, long_size: usize) -> Option<Self> {
+        let event = text.lines().find_map(|line| line.strip_prefix("name: "))?.trim();
+        let (_, comm) = NamingEvents::EVENTS.iter().find(|(name, _)| *name == event)?;
         let format = EventFormat::parse(text, long_size).ok()?;
         let field = |name: &str| format.fields.iter().find(|f| f.name == name).cloned();
         Some(Self {
@@ -51,13 +97,8 @@ impl Naming {
         })
     }
 
-    /// Offset and size of the id of the running task in every event.
-    pub fn current_at(&self) -> (usize, usize) {
-        (self.current.offset as usize, self.current.size as usize)
-    }
-
     /// Reads a record of the event.
-    pub fn read(&self, order: ByteOrder, record: &[u8]) -> Option<Named> {
+    fn read(&self, order: ByteOrder, record: &[u8]) -> Option<Named> {
         let number = |field: &Field| order.uint_at(record, field.offset as usize, field.size as usize);
         let current = number(&self.current)? as i32;
         // task_rename lost its pid in 6.14 or so: only the running task is renamed then.

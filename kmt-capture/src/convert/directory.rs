@@ -7,7 +7,7 @@ use kmt_format::{Error, ErrorKind};
 
 use super::description::{Description, format_id};
 use super::driver::{self, EventSource};
-use super::naming_events::NamingEvents;
+use super::event_names::EventNames;
 use super::sub_buffers::SubBufferConversion;
 use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
@@ -24,7 +24,7 @@ pub fn convert(options: &ConvertOptions, directory: &Directory, output: Output) 
     let target = Target::read(directory, &cpus, |id| formats.ids.contains(&id))?;
     let description = describe(directory, &target, &cpus, &formats)?;
     let uuid = identity(directory, &target, &cpus, target.header_page.sub_buffer_len())?;
-    let names = NamingEvents::new(&description.formats, target.order, target.header_page.long_size());
+    let names = EventNames::new(&description.formats, target.order, target.header_page.long_size());
     let sub_buffers = SubBufferConversion::new(target.header_page, options.verbatim, names);
     let source = RingBuffers { sub_buffers, directory, cpus: &cpus, target: &target, raw_bytes: 0 };
     driver::convert(options, description, uuid, source, output)

@@ -10,7 +10,7 @@ use kmt_format::write::{Loss, Task};
 
 use super::description::{Description, NO_KMEM};
 use super::driver::{self, EventSource};
-use super::naming_events::NamingEvents;
+use super::event_names::EventNames;
 use super::perfetto_notes;
 use super::records::RecordConversion;
 use super::stacks::StackFormat;
@@ -186,8 +186,7 @@ impl EventSource for Packets<'_> {
 /// Conversion of the items of a trace.
 struct EventConversion {
     records: RecordConversion,
-    names: NamingEvents,
-    long_size: usize,
+    names: EventNames,
     has_kmem: bool,
     /// Tasks with the name of their program only.
     by_program: u64,
@@ -198,11 +197,9 @@ struct EventConversion {
 impl EventConversion {
     fn new(description: &Description) -> Self {
         const ORDER: ByteOrder = ByteOrder::Little;
-        let long_size = description.long_size;
         Self {
             records: RecordConversion::new(StackFormat::new(description), ORDER),
-            names: NamingEvents::new(&[], ORDER, long_size),
-            long_size,
+            names: EventNames::new(&[], ORDER, description.long_size),
             has_kmem: false,
             by_program: 0,
             invalid: 0,
@@ -214,7 +211,7 @@ impl EventConversion {
             Item::Format { system, format } => {
                 // Events of a layout that cannot be written are counted below.
                 let Ok(id) = file.writer.add_format(system, format) else { return Ok(()) };
-                self.names.add(system, format, self.long_size);
+                self.names.events.add(system, format);
                 self.has_kmem |= system == "kmem";
                 if system == "kmem" { file.writer.declare(id) } else { Ok(()) }
             }

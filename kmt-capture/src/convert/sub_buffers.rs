@@ -8,7 +8,7 @@ use kmt_format::kernel::HeaderPage;
 use kmt_format::write::{Keep, Loss};
 use kmt_format::{Error, Result};
 
-use super::naming_events::NamingEvents;
+use super::event_names::EventNames;
 
 /// Damaged places that are reported one by one for each CPU.
 const DAMAGES_REPORTED: u64 = 3;
@@ -20,12 +20,12 @@ pub struct SubBufferConversion {
     keep: Keep,
     /// The CPU whose sub-buffers are converted.
     cpu: u32,
-    names: NamingEvents,
+    names: EventNames,
 }
 
 impl SubBufferConversion {
     /// Of sub-buffers with that layout, whose events `names` reads.
-    pub fn new(layout: HeaderPage, verbatim: bool, names: NamingEvents) -> Self {
+    pub fn new(layout: HeaderPage, verbatim: bool, names: EventNames) -> Self {
         let keep = if verbatim { Keep::Verbatim } else { Keep::Decoded };
         Self { layout, keep, cpu: 0, names }
     }

@@ -8,7 +8,7 @@ use kmt_format::{Error, ErrorKind};
 
 use super::description::{Description, format_id};
 use super::driver::{self, EventSource};
-use super::naming_events::NamingEvents;
+use super::event_names::EventNames;
 use super::sub_buffers::SubBufferConversion;
 use super::target_files::TargetFiles;
 use super::{ConvertOptions, Converted};
@@ -40,7 +40,7 @@ pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result
     description.sub_buffer_len = Some(header_page.sub_buffer_len());
     TargetFiles::of(&options.input, options.limits)?.complete(&mut description)?;
     let uuid = Identity::of_file(bytes, &instance.name);
-    let names = NamingEvents::new(&description.formats, order, header_page.long_size());
+    let names = EventNames::new(&description.formats, order, header_page.long_size());
     let sub_buffers = SubBufferConversion::new(header_page, options.verbatim, names);
     let source =
         InstanceBuffers { sub_buffers, options, file: &file, instance: &instance, header_page, order };

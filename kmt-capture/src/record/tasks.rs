@@ -6,7 +6,7 @@ use std::fs;
 use kmt_format::kernel::{ByteOrder, parse_saved_cmdlines};
 use kmt_format::write::Task;
 
-use crate::naming::Naming;
+use crate::naming::{Named, NamingEvents};
 use crate::tracefs::TraceDir;
 
 /// Tasks that are remembered at most.
@@ -16,7 +16,7 @@ const KNOWN_MAX: usize = 8_192;
 #[derive(Debug)]
 pub struct TaskNames {
     order: ByteOrder,
-    naming: Vec<Naming>,
+    naming: NamingEvents,
     /// Offset and size of the id of the running task in every event.
     pid_at: Option<(usize, usize)>,
     last_pid: i32,
@@ -43,13 +43,14 @@ struct Known {
 impl TaskNames {
     /// For events of `dir`.
     pub fn new(dir: &TraceDir, order: ByteOrder, long_size: usize, watched: &[i32]) -> Self {
-        let naming = Naming::EVENTS.iter().filter_map(|(event, comm)| {
-            Naming::of(&dir.read(&format!("events/task/{event}/format"))?, comm, long_size)
-        });
-        let naming: Vec<Naming> = naming.collect();
+        let mut naming = NamingEvents::new(order, long_size);
+        for (event, _) in NamingEvents::EVENTS {
+            let text = dir.read(&format!("events/task/{event}/format"));
+            text.iter().for_each(|text| naming.add("task", text));
+        }
         Self {
             order,
-            pid_at: naming.first().map(Naming::current_at),
+            pid_at: naming.current_at(),
             naming,
             last_pid: -1,
             occurred: HashSet::new(),
@@ -93,7 +94,6 @@ impl TaskNames {
     /// Looks at an event.
     #[inline]
     pub fn see(&mut self, time: u64, record: &[u8]) {
-        let id = self.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
         if let Some((offset, size)) = self.pid_at {
             let pid = self.order.uint_at(record, offset, size).unwrap_or(0) as i32;
             if pid != self.last_pid {
@@ -103,13 +103,12 @@ impl TaskNames {
                 }
             }
         }
-        if self.naming.iter().any(|naming| naming.id == id) {
-            self.name_event(time, id, record);
+        if let Some(named) = self.naming.read(record) {
+            self.name(time, named);
         }
     }
 
-    fn name_event(&mut self, time: u64, id: u16, record: &[u8]) -> Option<()> {
-        let named = self.naming.iter().find(|naming| naming.id == id)?.read(self.order, record)?;
+    fn name(&mut self, time: u64, named: Named) {
         let pid = named.pid;
         let tgid = match named.is_thread {
             None => self.group_of(pid),
@@ -121,7 +120,6 @@ impl TaskNames {
         }
         self.remember(time, pid, tgid, &named.comm);
         self.pending.push(Task::new(pid, named.comm).tgid(tgid).since(time));
-        Some(())
     }
 
     fn group_of(&self, pid: i32) -> i32 {

@@ -8,7 +8,7 @@ use kmt_format::write::{Loss, Task};
 use kmt_format::{Error, ErrorKind, Result};
 
 use super::sampled::Sampling;
-use crate::convert::naming_events::NamingEvents;
+use crate::convert::event_names::EventNames;
 use crate::convert::records::RecordConversion;
 use crate::convert::stacks::{StackFormat, is_corrupt_to_perf, kernel_frames};
 use crate::import::ImportError;
@@ -17,7 +17,7 @@ use crate::import::perf_data::{Item, Rounds};
 /// Conversion of the items of a perf.data.
 pub struct SampleConversion {
     records: RecordConversion,
-    names: NamingEvents,
+    names: EventNames,
     order: ByteOrder,
     comms: HashMap<i32, Vec<u8>>,
     corrupt_chains: u64,
@@ -35,7 +35,7 @@ pub struct SampleConversion {
 
 impl SampleConversion {
     /// Of files in that byte order.
-    pub fn new(stack: StackFormat, sampling: Sampling, names: NamingEvents, order: ByteOrder) -> Self {
+    pub fn new(stack: StackFormat, sampling: Sampling, names: EventNames, order: ByteOrder) -> Self {
         Self {
             records: RecordConversion::new(stack, order),
             names,

@@ -17,7 +17,7 @@ use self::describe::{describe, running_kernel};
 use self::sampled::Sampling;
 use super::description::Description;
 use super::driver::{self, EventSource};
-use super::naming_events::NamingEvents;
+use super::event_names::EventNames;
 use super::stacks::StackFormat;
 use super::target_files::TargetFiles;
 use super::{ConvertOptions, Converted};
@@ -59,7 +59,7 @@ pub fn convert(
     let stack = StackFormat::new(&description);
     description.formats.push(stack.format());
     let sampling = Sampling::new(first, &description, options.limits.import.sampled_sites);
-    let names = NamingEvents::new(&description.formats, first.order, description.long_size);
+    let names = EventNames::new(&description.formats, first.order, description.long_size);
     let conversion = SampleConversion::new(stack, sampling, names, first.order);
     let source = Samples { conversion, options, parts, files: &files };
     driver::convert(options, description, identity(parts), source, output)

@@ -7,59 +7,35 @@ use kmt_format::Result;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::write::Task;
 
-use crate::naming::Naming;
+use crate::naming::NamingEvents;
 
 /// Rows that are written at once.
 const ROWS_AT_ONCE: usize = 4096;
 
 /// Makes rows of the naming events of an input.
 #[derive(Debug)]
-pub struct NamingEvents {
-    order: ByteOrder,
-    /// By id; of several formats with one id the first, as in the file.
-    all: Vec<Naming>,
+pub struct EventNames {
+    /// Of the formats that are known so far.
+    pub events: NamingEvents,
     /// Time of the first naming event of each task, and the name before it.
     first: HashMap<i32, (u64, Option<Vec<u8>>)>,
     rows: Vec<Task>,
 }
 
-impl NamingEvents {
+impl EventNames {
     /// Of an input with these formats: system, place, text.
     pub fn new(formats: &[(String, String, String)], order: ByteOrder, long_size: usize) -> Self {
-        let mut all: Vec<Naming> =
-            formats.iter().filter_map(|(system, _, text)| naming(system, text, long_size)).collect();
-        all.sort_by_key(|naming| naming.id);
-        all.dedup_by_key(|naming| naming.id);
-        Self { order, all, first: HashMap::new(), rows: Vec::new() }
-    }
-
-    /// Adds a format that was found after events of others; its id is its own.
-    pub fn add(&mut self, system: &str, text: &str, long_size: usize) {
-        if let Some(naming) = naming(system, text, long_size) {
-            let at = self.all.partition_point(|other| other.id < naming.id);
-            self.all.insert(at, naming);
-        }
+        let mut events = NamingEvents::new(order, long_size);
+        formats.iter().for_each(|(system, _, text)| events.add(system, text));
+        Self { events, first: HashMap::new(), rows: Vec::new() }
     }
 
     /// Looks at the record of an event.
     #[inline]
     pub fn see(&mut self, time: u64, record: &[u8]) {
-        if self.all.is_empty() {
-            return;
-        }
-        let id = self.order.uint_at(record, 0, 2).unwrap_or(0);
-        if let Ok(number) = self.all.binary_search_by_key(&id, |naming| naming.id.into()) {
-            self.name(number, time, record);
-        }
-    }
-
-    fn name(&mut self, number: usize, time: u64, record: &[u8]) -> Option<()> {
-        let named = self.all.get(number)?.read(self.order, record)?;
-        let pid = named.pid;
         // Idle tasks have the id 0 and a name for each CPU.
-        if pid == 0 {
-            return None;
-        }
+        let Some(named) = self.events.read(record).filter(|named| named.pid != 0) else { return };
+        let pid = named.pid;
         let first = self.first.entry(pid).or_insert((u64::MAX, None));
         if time < first.0 {
             *first = (time, named.old);
@@ -67,7 +43,6 @@ impl NamingEvents {
         // The group of a thread is known to saved_tgids alone.
         let tgid = if named.is_thread == Some(false) { pid } else { 0 };
         self.rows.push(Task::new(pid, named.comm).tgid(tgid).since(time));
-        Some(())
     }
 
     /// Writes the rows if there are many.
@@ -88,14 +63,4 @@ impl NamingEvents {
         self.rows.extend(before.into_iter().map(|(pid, old)| Task::new(pid, old)));
         self.write(file)
     }
-}
-
-/// The naming event of a format, if it is one.
-fn naming(system: &str, text: &str, long_size: usize) -> Option<Naming> {
-    if system != "task" {
-        return None;
-    }
-    let event = text.lines().find_map(|line| line.strip_prefix("name: "))?.trim();
-    let (_, comm) = Naming::EVENTS.iter().find(|(name, _)| *name == event)?;
-    Naming::of(text, comm, long_size)
 }
