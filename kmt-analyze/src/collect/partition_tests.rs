@@ -11,9 +11,10 @@ use super::tests::{BASE, rules};
 use super::*;
 use crate::ledger::batch::{Batch, Batched};
 use crate::ledger::lives::{Free, Life, NoLife};
+use crate::ledger::receiver::{event_enum, event_pushes, for_each_event};
 use crate::ledger::{
-    Change, Choice, Closed, ClosedFrames, Interests, Ledger, PageEvent, PageGroup, PlainLife, Receiver,
-    Rules, SideEvent,
+    AreaKind, Change, Choice, Closed, ClosedArea, ClosedFrames, Interests, Ledger, PageEvent, PageGroup,
+    PlainLife, Receiver, Rules, SideEvent,
 };
 use crate::stream::op::{Kind, OpCode};
 use crate::stream::{
@@ -21,98 +22,34 @@ use crate::stream::{
 };
 use crate::trace::losses::Losses;
 
-/// A recorded event of the ledger.
-#[derive(Debug, Clone)]
-enum Logged {
-    Closed(Closed),
-    FreedPlain(u32, Life, Free, PlainLife),
-    ImpliedFreePlain(u32, Life, u64, PlainLife),
-    Frames(ClosedFrames),
-    Unmatched(Free, NoLife),
-    FreedUnknown(u64, Free),
-    Changed(Change),
-    SlabAlloc(Op, Origin, bool),
-    Pages(PageEvent, bool),
-    PageFailed(PageGroup),
-    Side(SideEvent),
+macro_rules! all_events {
+    ({ $($own:tt)* } { $($others:tt)* }) => {
+        event_enum!(Logged { $($own)* $($others)* });
+    };
 }
+for_each_event!(all_events);
 
 /// Records all events.
 #[derive(Debug, Default)]
 struct Log(Vec<Logged>);
 
-impl Receiver for Log {
-    fn closed(&mut self, closed: &Closed) {
-        self.0.push(Logged::Closed(*closed));
-    }
-    fn freed_plain(&mut self, caller: u32, life: &Life, free: &Free, plain: PlainLife) {
-        self.0.push(Logged::FreedPlain(caller, *life, *free, plain));
-    }
-    fn implied_free_plain(&mut self, caller: u32, life: &Life, end: u64, plain: PlainLife) {
-        self.0.push(Logged::ImpliedFreePlain(caller, *life, end, plain));
-    }
-    fn closed_frames(&mut self, closed: &ClosedFrames) {
-        self.0.push(Logged::Frames(*closed));
-    }
-    fn unmatched(&mut self, free: &Free, no_life: NoLife) {
-        self.0.push(Logged::Unmatched(*free, no_life));
-    }
-    fn freed_unknown(&mut self, address: u64, free: &Free) {
-        self.0.push(Logged::FreedUnknown(address, *free));
-    }
-    fn changed(&mut self, change: &Change) {
-        self.0.push(Logged::Changed(*change));
-    }
-    fn slab_alloc(&mut self, op: &Op, origin: Origin, counted: bool) {
-        self.0.push(Logged::SlabAlloc(*op, origin, counted));
-    }
-    fn page_alloc(&mut self, event: &PageEvent) {
-        self.0.push(Logged::Pages(*event, false));
-    }
-    fn page_free(&mut self, event: &PageEvent) {
-        self.0.push(Logged::Pages(*event, true));
-    }
-    fn page_failed(&mut self, group: PageGroup) {
-        self.0.push(Logged::PageFailed(group));
-    }
-    fn side_event(&mut self, event: &SideEvent) {
-        self.0.push(Logged::Side(*event));
+impl Log {
+    fn push(&mut self, event: Logged) {
+        self.0.push(event);
     }
 }
 
+macro_rules! push_all {
+    ({ $($own:tt)* } { $($others:tt)* }) => {
+        event_pushes!(Logged { $($own)* $($others)* });
+    };
+}
+
+impl Receiver for Log {
+    for_each_event!(push_all);
+}
+
 impl Logged {
-    fn is_wanted(&self, wanted: &Interests) -> bool {
-        match self {
-            Self::Closed(_) => wanted.intersects(Interests::ANY_LIVES),
-            Self::FreedPlain(..) | Self::ImpliedFreePlain(..) => wanted.contains(Interests::PLAIN_LIVES),
-            Self::Frames(_) | Self::PageFailed(_) => wanted.contains(Interests::FRAMES),
-            Self::Unmatched(..) | Self::FreedUnknown(..) => wanted.contains(Interests::UNMATCHED),
-            Self::Changed(_) => wanted.contains(Interests::CHANGES),
-            Self::SlabAlloc(..) => wanted.contains(Interests::SLAB_ALLOCS),
-            Self::Pages(..) => wanted.contains(Interests::PAGES),
-            Self::Side(_) => wanted.intersects(Interests::ANY_SIDE_EVENTS),
-        }
-    }
-
-    fn hand(&self, part: &mut impl Receiver) {
-        match self {
-            Self::Closed(closed) => part.closed(closed),
-            Self::FreedPlain(caller, life, free, plain) => part.freed_plain(*caller, life, free, *plain),
-            Self::ImpliedFreePlain(caller, life, end, plain) => {
-                part.implied_free_plain(*caller, life, *end, *plain);
-            }
-            Self::Frames(closed) => part.closed_frames(closed),
-            Self::Unmatched(free, no_life) => part.unmatched(free, *no_life),
-            Self::FreedUnknown(address, free) => part.freed_unknown(*address, free),
-            Self::Changed(change) => part.changed(change),
-            Self::SlabAlloc(op, origin, counted) => part.slab_alloc(op, *origin, *counted),
-            Self::Pages(event, true) => part.page_free(event),
-            Self::Pages(event, false) => part.page_alloc(event),
-            Self::PageFailed(group) => part.page_failed(*group),
-            Self::Side(event) => part.side_event(event),
-        }
-    }
-
     /// The part that gets it, of `of` parts; `None`: all of them.
     fn part(&self, route: Route, number: usize, of: u32) -> Option<u32> {
         match (route, self) {
@@ -121,9 +58,11 @@ impl Logged {
             (Route::Any, Self::Changed(change)) => Some(part_of(change.address, of)),
             // Any part: not even by address.
             (Route::Any, _) => Some(part_of(number as u64, of)),
-            (Route::Task, Self::SlabAlloc(_, origin, _) | Self::Pages(PageEvent { origin, .. }, _)) => {
-                Some(part_of(origin.pid as u64, of))
-            }
+            (Route::Task, Self::SlabAlloc(_, origin, _)) => Some(part_of(origin.pid as u64, of)),
+            (
+                Route::Task,
+                Self::PageAlloc(PageEvent { origin, .. }) | Self::PageFree(PageEvent { origin, .. }),
+            ) => Some(part_of(origin.pid as u64, of)),
             (Route::Task, Self::Side(event)) => Some(part_of(event.origin.pid as u64, of)),
             (Route::Task, event) => panic!("{event:?} has no task"),
         }
@@ -135,10 +74,10 @@ fn in_parts<C: Collector>(collector: &C, log: &[Logged], of: u32) -> C::Output {
     let share = |index| Share { rules: rules_here(), has_stacks: true, index, of };
     let mut parts: Vec<C::Part> = (0..of).map(|index| collector.partition(&share(index))).collect();
     let wanted = C::INTERESTS;
-    for (number, event) in log.iter().enumerate().filter(|(_, event)| event.is_wanted(&wanted)) {
+    for (number, event) in log.iter().enumerate().filter(|(_, event)| wanted.intersects(event.wanted_for())) {
         match event.part(C::ROUTE, number, of) {
-            Some(part) => event.hand(&mut parts[part as usize]),
-            None => parts.iter_mut().for_each(|part| event.hand(part)),
+            Some(part) => event.deliver(wanted, &mut parts[part as usize]),
+            None => parts.iter_mut().for_each(|part| event.deliver(wanted, part)),
         }
     }
     let first = parts.remove(0);
@@ -284,10 +223,10 @@ fn check_batches(log: &[Logged], wanted: Interests) {
         batch.deliver(wanted, false, &mut by_method);
         batch.clear();
     });
-    log.iter().for_each(|event| event.hand(&mut batches));
+    log.iter().for_each(|event| event.deliver(Interests::all(), &mut batches));
     batches.finish();
     let lines = |log: &mut dyn Iterator<Item = &Logged>| log.map(|e| format!("{e:?}")).collect::<Vec<_>>();
-    let expected = lines(&mut log.iter().filter(|event| event.is_wanted(&wanted)));
+    let expected = lines(&mut log.iter().filter(|event| wanted.intersects(event.wanted_for())));
     assert_eq!(lines(&mut in_order.0.iter()), expected);
     for kind in expected.iter().map(|line| kind_of(line)).collect::<BTreeSet<_>>() {
         let of_kind = |lines: &[String]| -> Vec<String> {

@@ -4,7 +4,7 @@ use super::events::{
     AreaKind, Change, Closed, ClosedArea, ClosedFrames, PageEvent, PageGroup, PlainLife, SideEvent,
 };
 use super::lives::{Free, Life, NoLife};
-use super::receiver::Receiver;
+use super::receiver::{Receiver, event_enum, event_pushes, for_each_event};
 use crate::stream::{Interests, Op, Origin};
 
 /// Events of a batch: few enough to stay in the second-level cache while all receivers take them.
@@ -31,60 +31,12 @@ enum List {
     Others,
 }
 
-/// An event, by the method of [`Receiver`] that takes it.
-#[derive(Debug, Clone, Copy)]
-enum Event {
-    FreedPlain(u32, Life, Free, PlainLife),
-    ImpliedFreePlain(u32, Life, u64, PlainLife),
-    SlabAlloc(Op, Origin, bool),
-    Unmatched(Free, NoLife),
-    FreedUnknown(u64, Free),
-    PageAlloc(PageEvent),
-    PageFree(PageEvent),
-    PageFailed(PageGroup),
-    Area(ClosedArea),
-    AreaFailed(AreaKind, u32),
-    AreaFreedUnknown(AreaKind, u32),
-    Side(SideEvent),
+macro_rules! others {
+    ({ $($own:tt)* } { $($others:tt)* }) => {
+        event_enum!(Event { $($others)* });
+    };
 }
-
-impl Event {
-    /// Receivers with any of these take it.
-    fn wanted_for(&self) -> Interests {
-        match self {
-            Self::FreedPlain(..) | Self::ImpliedFreePlain(..) => Interests::PLAIN_LIVES,
-            Self::SlabAlloc(..) => Interests::SLAB_ALLOCS,
-            Self::Unmatched(..) | Self::FreedUnknown(..) => Interests::UNMATCHED,
-            Self::PageAlloc(_) | Self::PageFree(_) => Interests::PAGES,
-            Self::PageFailed(_) => Interests::FRAMES,
-            Self::Area(_) | Self::AreaFailed(..) | Self::AreaFreedUnknown(..) => Interests::AREAS,
-            Self::Side(_) => Interests::ANY_SIDE_EVENTS,
-        }
-    }
-
-    #[inline]
-    fn deliver(&self, wanted: Interests, to: &mut impl Receiver) {
-        if !wanted.intersects(self.wanted_for()) {
-            return;
-        }
-        match self {
-            Self::FreedPlain(caller, life, free, plain) => to.freed_plain(*caller, life, free, *plain),
-            Self::ImpliedFreePlain(caller, life, end, plain) => {
-                to.implied_free_plain(*caller, life, *end, *plain);
-            }
-            Self::SlabAlloc(op, origin, counted) => to.slab_alloc(op, *origin, *counted),
-            Self::Unmatched(free, no_life) => to.unmatched(free, *no_life),
-            Self::FreedUnknown(address, free) => to.freed_unknown(*address, free),
-            Self::PageAlloc(event) => to.page_alloc(event),
-            Self::PageFree(event) => to.page_free(event),
-            Self::PageFailed(group) => to.page_failed(*group),
-            Self::Area(closed) => to.closed_area(closed),
-            Self::AreaFailed(kind, origin) => to.area_failed(*kind, *origin),
-            Self::AreaFreedUnknown(kind, origin) => to.area_freed_unknown(*kind, *origin),
-            Self::Side(event) => to.side_event(event),
-        }
-    }
-}
+for_each_event!(others);
 
 impl Batch {
     /// Removes all events; the memory stays.
@@ -173,6 +125,12 @@ impl<F: FnMut(&mut Batch)> Batched<F> {
     }
 }
 
+macro_rules! push_others {
+    ({ $($own:tt)* } { $($others:tt)* }) => {
+        event_pushes!(Event { $($others)* });
+    };
+}
+
 impl<F: FnMut(&mut Batch)> Receiver for Batched<F> {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
@@ -187,56 +145,10 @@ impl<F: FnMut(&mut Batch)> Receiver for Batched<F> {
     }
 
     #[inline]
-    fn freed_plain(&mut self, caller: u32, life: &Life, free: &Free, plain: PlainLife) {
-        self.push(Event::FreedPlain(caller, *life, *free, plain));
-    }
-
-    fn implied_free_plain(&mut self, caller: u32, life: &Life, end: u64, plain: PlainLife) {
-        self.push(Event::ImpliedFreePlain(caller, *life, end, plain));
-    }
-
-    fn slab_alloc(&mut self, op: &Op, origin: Origin, counted: bool) {
-        self.push(Event::SlabAlloc(*op, origin, counted));
-    }
-
-    fn unmatched(&mut self, free: &Free, no_life: NoLife) {
-        self.push(Event::Unmatched(*free, no_life));
-    }
-
-    fn freed_unknown(&mut self, address: u64, free: &Free) {
-        self.push(Event::FreedUnknown(address, *free));
-    }
-
-    fn page_alloc(&mut self, event: &PageEvent) {
-        self.push(Event::PageAlloc(*event));
-    }
-
-    fn page_free(&mut self, event: &PageEvent) {
-        self.push(Event::PageFree(*event));
-    }
-
-    fn page_failed(&mut self, group: PageGroup) {
-        self.push(Event::PageFailed(group));
-    }
-
     fn closed_frames(&mut self, closed: &ClosedFrames) {
         self.batch.frames.push(*closed);
         self.added(List::Frames);
     }
 
-    fn closed_area(&mut self, closed: &ClosedArea) {
-        self.push(Event::Area(*closed));
-    }
-
-    fn area_failed(&mut self, kind: AreaKind, origin: u32) {
-        self.push(Event::AreaFailed(kind, origin));
-    }
-
-    fn area_freed_unknown(&mut self, kind: AreaKind, origin: u32) {
-        self.push(Event::AreaFreedUnknown(kind, origin));
-    }
-
-    fn side_event(&mut self, event: &SideEvent) {
-        self.push(Event::Side(*event));
-    }
+    for_each_event!(push_others);
 }

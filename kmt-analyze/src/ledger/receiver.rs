@@ -1,4 +1,4 @@
-//! Interface of the receivers of ledger events.
+//! Interface of the receivers of ledger events, and the list of the events, from which it is made.
 
 use super::events::{
     AreaKind, Change, Closed, ClosedArea, ClosedFrames, PageEvent, PageGroup, PlainLife, SideEvent,
@@ -6,57 +6,119 @@ use super::events::{
 use super::lives::{Free, Life, NoLife};
 use crate::stream::{Op, Origin};
 
-/// Receives the events of the ledger, in the order in which they are decided; a collector whose
-/// [`Route`](crate::collect::Route) is `Any` has only those of each method in that order.
-///
-/// Only events in [`Interests`](super::Interests) are delivered. `()` receives none.
-pub trait Receiver {
-    /// A life is added up.
-    fn closed(&mut self, _closed: &Closed) {}
-
-    /// A life ended by its free, if nothing is filtered out and no receiver needs each life. `caller` is the number
-    /// of its call site.
-    fn freed_plain(&mut self, _caller: u32, _life: &Life, _free: &Free, _plain: PlainLife) {}
-
-    /// The same for an implied free, at `_end` at the latest.
-    fn implied_free_plain(&mut self, _caller: u32, _life: &Life, _end: u64, _plain: PlainLife) {}
-
-    /// Frames are added up.
-    fn closed_frames(&mut self, _closed: &ClosedFrames) {}
-
-    /// A counted page allocation failed; some time later than the event, if it may have a stack.
-    fn page_failed(&mut self, _group: PageGroup) {}
-
-    /// A counted free without a life in the trace.
-    fn unmatched(&mut self, _free: &Free, _no_life: NoLife) {}
-
-    /// Any free without a life, also outside the window.
-    fn freed_unknown(&mut self, _address: u64, _free: &Free) {}
-
-    /// An object begins or ends.
-    fn changed(&mut self, _change: &Change) {}
-
-    /// A slab object is about to be allocated, or the allocation failed: the first of its task after pages or a side event.
-    /// `counted`: selected, and in the window; others may come before the first that is.
-    fn slab_alloc(&mut self, _op: &Op, _origin: Origin, _counted: bool) {}
-
-    /// Pages were allocated, or the allocation failed.
-    fn page_alloc(&mut self, _event: &PageEvent) {}
-
-    /// Pages are freed.
-    fn page_free(&mut self, _event: &PageEvent) {}
-
-    /// An area is added up.
-    fn closed_area(&mut self, _closed: &ClosedArea) {}
-
-    /// An allocation of an area failed.
-    fn area_failed(&mut self, _kind: AreaKind, _origin: u32) {}
-
-    /// A free of an area without an allocation in the trace.
-    fn area_freed_unknown(&mut self, _kind: AreaKind, _origin: u32) {}
-
-    /// A side event.
-    fn side_event(&mut self, _event: &SideEvent) {}
+/// Calls the macro `$then` with the list of the events: first those that have a list of their own in a
+/// [`Batch`](super::batch::Batch), then the others. Of each: its name, the method that takes it, and the
+/// [`Interests`](super::Interests) of which a receiver needs one.
+macro_rules! for_each_event {
+    ($then:ident) => {
+        $then! {
+            {
+                /// A life is added up.
+                Closed closed(closed: &Closed) for ANY_LIVES;
+                /// An object begins or ends.
+                Changed changed(change: &Change) for CHANGES;
+                /// Frames are added up.
+                Frames closed_frames(closed: &ClosedFrames) for FRAMES;
+            }
+            {
+                /// A life ended by its free, if nothing is filtered out and no receiver needs each life. `caller` is the number
+                /// of its call site.
+                FreedPlain freed_plain(caller: u32, life: &Life, free: &Free, plain: PlainLife) for PLAIN_LIVES;
+                /// The same for an implied free, at `end` at the latest.
+                ImpliedFreePlain implied_free_plain(caller: u32, life: &Life, end: u64, plain: PlainLife) for PLAIN_LIVES;
+                /// A slab object is about to be allocated, or the allocation failed: the first of its task after pages or a side
+                /// event. `counted`: selected, and in the window; others may come before the first that is.
+                SlabAlloc slab_alloc(op: &Op, origin: Origin, counted: bool) for SLAB_ALLOCS;
+                /// A counted free without a life in the trace.
+                Unmatched unmatched(free: &Free, no_life: NoLife) for UNMATCHED;
+                /// Any free without a life, also outside the window.
+                FreedUnknown freed_unknown(address: u64, free: &Free) for UNMATCHED;
+                /// Pages were allocated, or the allocation failed.
+                PageAlloc page_alloc(event: &PageEvent) for PAGES;
+                /// Pages are freed.
+                PageFree page_free(event: &PageEvent) for PAGES;
+                /// A counted page allocation failed; some time later than the event, if it may have a stack.
+                PageFailed page_failed(group: PageGroup) for FRAMES;
+                /// An area is added up.
+                Area closed_area(closed: &ClosedArea) for AREAS;
+                /// An allocation of an area failed.
+                AreaFailed area_failed(kind: AreaKind, origin: u32) for AREAS;
+                /// A free of an area without an allocation in the trace.
+                AreaFreedUnknown area_freed_unknown(kind: AreaKind, origin: u32) for AREAS;
+                /// A side event.
+                Side side_event(event: &SideEvent) for ANY_SIDE_EVENTS;
+            }
+        }
+    };
 }
+pub(crate) use for_each_event;
+
+macro_rules! receiver {
+    ($({ $($(#[$doc:meta])* $name:ident $method:ident($($arg:ident: $type:ty),*) for $for:ident;)* })*) => {
+        /// Receives the events of the ledger, in the order in which they are decided; a collector whose
+        /// [`Route`](crate::collect::Route) is `Any` has only those of each method in that order.
+        ///
+        /// Only events in [`Interests`](super::Interests) are delivered. `()` receives none.
+        pub trait Receiver {
+            $($(
+                $(#[$doc])*
+                fn $method(&mut self, $($arg: $type),*) {
+                    let _ = ($($arg,)*);
+                }
+            )*)*
+        }
+    };
+}
+for_each_event!(receiver);
 
 impl Receiver for () {}
+
+/// Makes an enum of the events of a list: their arguments by value, and the method that each is for.
+macro_rules! event_enum {
+    ($enum:ident { $($(#[$doc:meta])* $name:ident $method:ident(
+        $($arg:ident: $(&$ref:ident)? $($value:ident)?),*
+    ) for $for:ident;)* }) => {
+        /// An event, by the method of [`Receiver`] that takes it.
+        #[derive(Debug, Clone, Copy)]
+        enum $enum {
+            $($name($($($ref)? $($value)?),*),)*
+        }
+
+        impl $enum {
+            /// Receivers with any of these take it.
+            fn wanted_for(&self) -> Interests {
+                match self {
+                    $(Self::$name(..) => Interests::$for,)*
+                }
+            }
+
+            #[inline]
+            fn deliver(&self, wanted: Interests, to: &mut impl Receiver) {
+                if !wanted.intersects(self.wanted_for()) {
+                    return;
+                }
+                match self {
+                    $(Self::$name($($arg),*) => to.$method(
+                        $($(<&$ref>::from($arg))? $(<$value>::clone($arg))?),*
+                    ),)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use event_enum;
+
+/// Makes the methods of a receiver that pushes each event of a list, as [`event_enum`] has it.
+macro_rules! event_pushes {
+    ($enum:ident { $($(#[$doc:meta])* $name:ident $method:ident(
+        $($arg:ident: $(&$ref:ident)? $($value:ident)?),*
+    ) for $for:ident;)* }) => {
+        $(
+            #[inline]
+            fn $method(&mut self, $($arg: $(&$ref)? $($value)?),*) {
+                self.push($enum::$name($($(<$ref>::clone($arg))? $(<$value>::from($arg))?),*));
+            }
+        )*
+    };
+}
+pub(crate) use event_pushes;
