@@ -2,7 +2,7 @@
 
 use kmt_analyze::collect::{
     Change, Closed, ClosedFrames, Collector, FrameTotals, Free, Interests, NoLife, Op, Origin, PageEvent,
-    Receiver, Share,
+    PassFacts, Receiver,
 };
 use kmt_analyze::reports::SummaryRows;
 
@@ -76,7 +76,7 @@ impl Receiver for Counted {
 }
 
 impl Collector for Counting {
-    type Part = Counted;
+    type State = Counted;
     type Output = Counted;
 
     const INTERESTS: Interests = Interests::LIVES
@@ -86,13 +86,12 @@ impl Collector for Counting {
         .union(Interests::PAGES)
         .union(Interests::FRAMES);
 
-    fn partition(&self, share: &Share) -> Counted {
-        Counted { until: share.rules.window.1, ..Counted::default() }
+    fn begin(&self, facts: &PassFacts) -> Counted {
+        Counted { until: facts.rules.window.1, ..Counted::default() }
     }
 
-    fn merge(&self, first: Counted, others: Vec<Counted>) -> Counted {
-        assert!(others.is_empty(), "one pass has one partition");
-        first
+    fn finish(state: Counted) -> Counted {
+        state
     }
 }
 

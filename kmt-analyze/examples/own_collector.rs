@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use kmt_analyze::collect::{Anomalies, Closed, Collector, Collectors, Interests, Lifetimes, Receiver, Share};
+use kmt_analyze::collect::{
+    Anomalies, Closed, Collector, Collectors, Interests, Lifetimes, PassFacts, Receiver,
+};
 use kmt_analyze::open::{self, Session};
 use kmt_analyze::pass::{self, Request, Selection};
 
-/// Size in bytes of the largest object that was not freed. It is its own part and result.
+/// Size in bytes of the largest object that was not freed. It is its own state.
 #[derive(Default, PartialEq)]
 pub struct LargestLive(u64);
 
@@ -17,17 +19,17 @@ impl Receiver for LargestLive {
 }
 
 impl Collector for LargestLive {
-    type Part = Self;
+    type State = Self;
     type Output = u64;
 
     const INTERESTS: Interests = Interests::LIVES;
 
-    fn partition(&self, _: &Share) -> Self {
+    fn begin(&self, _: &PassFacts) -> Self {
         Self::default()
     }
 
-    fn merge(&self, first: Self, others: Vec<Self>) -> u64 {
-        others.iter().map(|part| part.0).fold(first.0, u64::max)
+    fn finish(state: Self) -> u64 {
+        state.0
     }
 }
 

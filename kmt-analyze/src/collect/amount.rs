@@ -1,7 +1,5 @@
 //! Sums of numbers that some events lack: then the sum is unknown, not too small.
 
-use super::sums::sums;
-
 /// A sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
@@ -44,8 +42,6 @@ impl Split {
         }
     }
 }
-
-sums!(Amount: sum, missing);
 
 #[cfg(test)]
 mod tests {

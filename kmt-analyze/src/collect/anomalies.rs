@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::collector::SumCollector;
-use super::sums::{Sums, sums};
+use super::collector::StateCollector;
 use crate::ledger::lives::{End, Free, NoLife, Replacement};
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -11,8 +10,8 @@ use crate::ledger::{Closed, Interests, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anomalies;
 
-impl SumCollector for Anomalies {
-    type Sums = AnomalySums;
+impl StateCollector for Anomalies {
+    type State = AnomalySums;
 
     const INTERESTS: Interests = Interests::LIVES.union(Interests::UNMATCHED);
 }
@@ -49,8 +48,6 @@ pub struct UnmatchedFrees {
     pub again_lost: u64,
 }
 
-sums!(UnmatchedFrees: before, new_page, again_seen, again_unseen, again_lost);
-
 /// Late free events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LateFrees {
@@ -59,15 +56,6 @@ pub struct LateFrees {
     /// Longest delay in the clock's unit.
     pub delay_max: u64,
 }
-
-impl Sums for LateFrees {
-    fn absorb(&mut self, other: Self) {
-        self.frees.absorb(other.frees);
-        self.delay_max = self.delay_max.max(other.delay_max);
-    }
-}
-
-sums!(AnomalySums: mixed, late, ambiguous, implied_frees, unmatched, inverted);
 
 impl Receiver for AnomalySums {
     #[inline]

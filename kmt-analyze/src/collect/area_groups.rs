@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::collector::SumCollector;
-use super::sums::sums;
+use super::collector::{PassFacts, StateCollector};
+use super::sums::{Sums, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
 use crate::ledger::{AreaKind, ClosedArea, Interests, Receiver};
@@ -12,12 +12,12 @@ use crate::ledger::{AreaKind, ClosedArea, Interests, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AreaGroups(pub AreaKind);
 
-impl SumCollector for AreaGroups {
-    type Sums = AreaGroupSums;
+impl StateCollector for AreaGroups {
+    type State = AreaGroupSums;
 
     const INTERESTS: Interests = Interests::AREAS.union(Interests::AREA_STACKS);
 
-    fn partition(&self, _: &super::Share) -> AreaGroupSums {
+    fn begin(&self, _: &PassFacts) -> AreaGroupSums {
         AreaGroupSums { kind: Some(self.0), ..AreaGroupSums::default() }
     }
 }
@@ -42,8 +42,6 @@ pub struct AreaGroupSums {
     /// Frees of areas without an allocation in the trace.
     pub frees_unmatched: u64,
 }
-
-sums!(AreaGroupSums: groups, frees_unmatched);
 
 /// Sums over areas.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -108,7 +106,7 @@ impl Receiver for AreaGroupSums {
         }
         let area = &closed.area;
         let group = AreaGroup { call_site: area.call_site, stack: area.stack, origin: area.origin };
-        super::sums::Sums::absorb(self.groups.entry(group).or_default(), AreaTotals::of(closed));
+        self.groups.entry(group).or_default().absorb(AreaTotals::of(closed));
     }
 
     fn area_failed(&mut self, kind: AreaKind, origin: u32) {

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Share, SumCollector};
-use super::sums::{Sums, sums};
+use super::collector::{PassFacts, StateCollector};
 use crate::int_hash::IntHash;
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -14,12 +13,12 @@ pub struct Calls {
     pub until: Option<u64>,
 }
 
-impl SumCollector for Calls {
-    type Sums = CallSums;
+impl StateCollector for Calls {
+    type State = CallSums;
 
     const INTERESTS: Interests = Interests::LIVES.union(Interests::SLAB_STACKS);
 
-    fn partition(&self, _: &Share) -> CallSums {
+    fn begin(&self, _: &PassFacts) -> CallSums {
         CallSums { until: self.until, ..CallSums::default() }
     }
 }
@@ -35,7 +34,7 @@ pub struct StackSums {
     pub live: u64,
     /// Bytes of those.
     pub bytes_live: u64,
-    /// Number of the call site and interface, the last one if there are several.
+    /// Number of the call site and interface, the highest one if there are several.
     pub caller: Option<u32>,
 }
 
@@ -56,26 +55,10 @@ impl Receiver for CallSums {
             None => &mut self.without,
         };
         let (bytes, is_live) = (closed.bytes_alloc, closed.is_live_at(self.until));
-        sums.absorb(StackSums {
-            allocs: u64::from(closed.is_born),
-            bytes_alloc: if closed.is_born { bytes } else { 0 },
-            live: u64::from(is_live),
-            bytes_live: if is_live { bytes } else { 0 },
-            caller: Some(closed.caller),
-        });
+        sums.allocs += u64::from(closed.is_born);
+        sums.bytes_alloc = sums.bytes_alloc.saturating_add(if closed.is_born { bytes } else { 0 });
+        sums.live += u64::from(is_live);
+        sums.bytes_live = sums.bytes_live.saturating_add(if is_live { bytes } else { 0 });
+        sums.caller = sums.caller.max(Some(closed.caller));
     }
 }
-
-impl Sums for StackSums {
-    #[inline]
-    fn absorb(&mut self, other: Self) {
-        self.allocs.absorb(other.allocs);
-        self.bytes_alloc.absorb(other.bytes_alloc);
-        self.live.absorb(other.live);
-        self.bytes_live.absorb(other.bytes_live);
-        // The caller with the highest number; `None` is lower than any.
-        self.caller = self.caller.max(other.caller);
-    }
-}
-
-sums!(CallSums: stacks, without);

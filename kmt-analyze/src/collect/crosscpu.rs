@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::collector::SumCollector;
+use super::collector::StateCollector;
 use super::histogram::RareHistogram;
 use super::sorted::Sorted;
-use super::sums::{grown, sums};
+use super::sums::grown;
 use crate::ledger::lives::End;
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -13,8 +13,8 @@ use crate::ledger::{Closed, Interests, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CrossCpu;
 
-impl SumCollector for CrossCpu {
-    type Sums = CrossCpuSums;
+impl StateCollector for CrossCpu {
+    type State = CrossCpuSums;
 
     const INTERESTS: Interests = Interests::LIVES;
 }
@@ -40,10 +40,6 @@ pub struct CallerCrossCpu {
     /// Objects by number of the freeing site.
     pub freed_by: Sorted<u64>,
 }
-
-sums!(CrossCpuSums: matrix, callers);
-
-sums!(CallerCrossCpu: freed, delay, bytes, freed_by);
 
 impl Receiver for CrossCpuSums {
     #[inline]

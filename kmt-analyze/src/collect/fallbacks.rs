@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Route, Share};
+use super::collector::{Collector, PassFacts};
 use super::page_needs::PageNeeds;
-use super::sums::merged;
 use crate::ledger::{Interests, PageEvent, Receiver, SideEvent};
 use crate::stream::{Op, Origin, SideEventKind};
 
@@ -34,21 +33,21 @@ pub struct Fallback {
 pub struct Fallbacks;
 
 impl Collector for Fallbacks {
-    type Part = FallbackSums;
+    type State = FallbackSums;
     type Output = HashMap<Fallback, u64>;
 
     const INTERESTS: Interests =
         Interests::SLAB_ALLOCS.union(Interests::PAGES).union(Interests::PAGE_SIDE_EVENTS);
-    const ROUTE: Route = Route::Task;
+    const IN_ORDER: bool = true;
 
-    fn partition(&self, share: &Share) -> FallbackSums {
-        let (rules, counts) = (&share.rules, HashMap::default());
-        FallbackSums { last: rules.last_read(), counts, open: PageNeeds::new(rules) }
+    fn begin(&self, PassFacts { rules, .. }: &PassFacts) -> FallbackSums {
+        FallbackSums { last: rules.last_read(), counts: HashMap::default(), open: PageNeeds::new(rules) }
     }
 
-    fn merge(&self, first: FallbackSums, others: Vec<FallbackSums>) -> HashMap<Fallback, u64> {
-        let others = others.into_iter().map(FallbackSums::finish).collect();
-        merged(first.finish(), others)
+    fn finish(mut state: FallbackSums) -> HashMap<Fallback, u64> {
+        // Those that are still undecided.
+        state.open.drain().into_iter().for_each(|fallback| state.count(fallback));
+        state.counts
     }
 }
 
@@ -66,12 +65,6 @@ pub struct FallbackSums {
 impl FallbackSums {
     fn count(&mut self, fallback: Fallback) {
         *self.counts.entry(fallback).or_default() += 1;
-    }
-
-    /// Counts undecided fallbacks.
-    fn finish(mut self) -> HashMap<Fallback, u64> {
-        self.open.drain().into_iter().for_each(|fallback| self.count(fallback));
-        self.counts
     }
 }
 

@@ -1,9 +1,9 @@
 //! Sums by site, cache and allocating origin: sums by any property of an allocation are made of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use super::collector::SumCollector;
-use super::sums::{Sums, grown};
+use super::collector::StateCollector;
+use super::sums::grown;
 use crate::int_hash::IntHash;
 use crate::ledger::totals::Totals;
 use crate::ledger::{Closed, Interests, Receiver};
@@ -13,8 +13,8 @@ use crate::stream::NameId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Groups;
 
-impl SumCollector for Groups {
-    type Sums = GroupSums;
+impl StateCollector for Groups {
+    type State = GroupSums;
 
     const INTERESTS: Interests = Interests::LIVES;
 }
@@ -58,22 +58,6 @@ impl GroupSums {
             }
         };
         grown(&mut self.totals, number)
-    }
-}
-
-impl Sums for GroupSums {
-    fn absorb(&mut self, other: Self) {
-        other.iter().for_each(|(group, totals)| *self.of(*group) += totals);
-    }
-}
-
-/// Equal if all groups have the same sums.
-impl PartialEq for GroupSums {
-    fn eq(&self, other: &Self) -> bool {
-        let sums = |groups: &Self| {
-            groups.iter().map(|(group, totals)| (*group, *totals)).collect::<BTreeMap<_, _>>()
-        };
-        sums(self) == sums(other)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Share, SumCollector};
+use super::collector::{PassFacts, StateCollector};
 use super::histogram::{Histogram, RareHistogram};
 use super::sorted::Sorted;
 use super::sums::{Sums, grown, sums};
@@ -48,13 +48,13 @@ impl Growth {
     }
 }
 
-impl SumCollector for Growth {
-    type Sums = GrowthSums;
+impl StateCollector for Growth {
+    type State = GrowthSums;
 
     const INTERESTS: Interests =
         Interests::LIVES.union(Interests::FRAMES).union(Interests::SLAB_FRAMES).union(Interests::PAGE_STACKS);
 
-    fn partition(&self, _: &Share) -> GrowthSums {
+    fn begin(&self, _: &PassFacts) -> GrowthSums {
         GrowthSums { window: self.clone(), ..GrowthSums::default() }
     }
 }
@@ -236,8 +236,6 @@ impl SurvivorSums {
         }
     }
 }
-
-sums!(GrowthSums: callers, pages, slab_pages, page_stacks);
 
 sums!(
     SurvivorSums:

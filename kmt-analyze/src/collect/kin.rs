@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::collector::{Share, SumCollector};
-use super::sums::Sums;
+use super::collector::{PassFacts, StateCollector};
 use crate::int_hash::IntHash;
 use crate::ledger::{Interests, Receiver, SideEvent};
 use crate::stream::SideEventKind;
@@ -19,17 +18,17 @@ pub struct Kin {
     pub processes: Arc<BTreeMap<i32, i32>>,
 }
 
-impl SumCollector for Kin {
-    type Sums = TaskEvents;
+impl StateCollector for Kin {
+    type State = TaskEvents;
 
     const INTERESTS: Interests = Interests::TASKS;
 
-    fn partition(&self, _: &Share) -> TaskEvents {
+    fn begin(&self, _: &PassFacts) -> TaskEvents {
         TaskEvents { processes: Arc::clone(&self.processes), ..TaskEvents::default() }
     }
 }
 
-/// Start of a task.
+/// Start of a task. The later one is greater; of two at once, that of the task with the higher id.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Start {
     pub time: u64,
@@ -48,7 +47,7 @@ pub struct TaskEvents {
     pub exits: HashMap<i32, u64, IntHash>,
     /// Number of starts.
     pub started: u64,
-    /// Processes of threads that were there before, by thread: the same in all parts.
+    /// Processes of threads that were there before, by thread.
     pub processes: Arc<BTreeMap<i32, i32>>,
 }
 
@@ -64,7 +63,8 @@ impl Receiver for TaskEvents {
                     is_thread: flags & CLONE_THREAD != 0,
                 };
                 self.started += 1;
-                self.starts.entry(pid).or_default().absorb(start);
+                let last = self.starts.entry(pid).or_default();
+                *last = start.max(*last);
             }
             SideEventKind::TaskExit => {
                 let exit = self.exits.entry(pid).or_default();
@@ -105,24 +105,6 @@ impl TaskEvents {
 
 /// Longest chain of threads that start each other.
 const DEPTH_MAX: usize = 64;
-
-impl Sums for Start {
-    /// The later one; of two at once, that of the task with the higher id.
-    fn absorb(&mut self, other: Self) {
-        *self = (*self).max(other);
-    }
-}
-
-impl Sums for TaskEvents {
-    fn absorb(&mut self, other: Self) {
-        self.starts.absorb(other.starts);
-        for (pid, time) in other.exits {
-            let exit = self.exits.entry(pid).or_default();
-            *exit = time.max(*exit);
-        }
-        self.started.absorb(other.started);
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Share, SumCollector};
+use super::collector::{PassFacts, StateCollector};
 use super::groups::Group;
 use super::lifetimes::CallerLives;
-use super::sums::sums;
 use super::survival::Horizon;
 use crate::int_hash::IntHash;
 use crate::ledger::{Closed, Interests, Receiver};
@@ -17,13 +16,13 @@ pub struct LifeGroups {
     pub outlive: Option<[u64; 2]>,
 }
 
-impl SumCollector for LifeGroups {
-    type Sums = LifeGroupSums;
+impl StateCollector for LifeGroups {
+    type State = LifeGroupSums;
 
     const INTERESTS: Interests = Interests::LIVES;
 
-    fn partition(&self, share: &Share) -> LifeGroupSums {
-        LifeGroupSums { horizon: Horizon::new(self.outlive, &share.rules), ..LifeGroupSums::default() }
+    fn begin(&self, facts: &PassFacts) -> LifeGroupSums {
+        LifeGroupSums { horizon: Horizon::new(self.outlive, &facts.rules), ..LifeGroupSums::default() }
     }
 }
 
@@ -34,8 +33,6 @@ pub struct LifeGroupSums {
     pub groups: HashMap<Group, CallerLives, IntHash>,
     horizon: Horizon,
 }
-
-sums!(LifeGroupSums: groups);
 
 impl Receiver for LifeGroupSums {
     #[inline]

@@ -1,6 +1,6 @@
 //! Lifetimes of objects by call site, with the sites of their frees.
 
-use super::collector::{Share, SumCollector};
+use super::collector::{PassFacts, StateCollector};
 use super::histogram::Histogram;
 use super::sorted::Sorted;
 use super::sums::{grown, sums};
@@ -17,13 +17,13 @@ pub struct Lifetimes {
     pub outlive: Option<[u64; 2]>,
 }
 
-impl SumCollector for Lifetimes {
-    type Sums = LifetimeSums;
+impl StateCollector for Lifetimes {
+    type State = LifetimeSums;
 
     const INTERESTS: Interests = Interests::PLAIN_LIVES.union(Interests::UNMATCHED);
 
-    fn partition(&self, share: &Share) -> LifetimeSums {
-        let horizon = Horizon::new(self.outlive, &share.rules);
+    fn begin(&self, facts: &PassFacts) -> LifetimeSums {
+        let horizon = Horizon::new(self.outlive, &facts.rules);
         LifetimeSums { temporary_bound: self.temporary_bound, horizon, ..LifetimeSums::default() }
     }
 }
@@ -65,8 +65,6 @@ pub struct CallerLives {
     /// Survival of the objects allocated in the window.
     pub survival: Survival,
 }
-
-sums!(LifetimeSums: callers, unmatched);
 
 impl Receiver for LifetimeSums {
     #[inline]

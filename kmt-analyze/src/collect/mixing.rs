@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Route, Share};
+use super::collector::{Collector, PassFacts};
 use crate::int_hash::IntHash;
 use crate::ledger::{ClosedFrames, Interests, PageEvent, Receiver, SideEvent};
 use crate::stream::SideEventKind;
@@ -18,35 +18,30 @@ pub struct Mixing {
 }
 
 impl Collector for Mixing {
-    type Part = MixingPart;
+    type State = MixingState;
     type Output = MixingSums;
 
     const INTERESTS: Interests = Interests::PAGES.union(Interests::FRAMES).union(Interests::PAGE_SIDE_EVENTS);
 
-    /// A fallback precedes its allocation on the same CPU, and can be on any block.
-    const ROUTE: Route = Route::All;
+    /// A fallback precedes its allocation on the same CPU.
+    const IN_ORDER: bool = true;
 
-    fn partition(&self, share: &Share) -> MixingPart {
+    fn begin(&self, facts: &PassFacts) -> MixingState {
         let sums = MixingSums { pageblock_order: self.pageblock_order, ..MixingSums::default() };
-        MixingPart { share: *share, sums, fallback: HashMap::default() }
+        MixingState { last: facts.rules.window.1, sums, fallback: HashMap::default() }
     }
 
-    fn merge(&self, first: MixingPart, others: Vec<MixingPart>) -> MixingSums {
-        let mut out = first.sums;
-        for part in others {
-            // Each block is in one part.
-            out.votes.extend(part.sums.votes);
-            out.live.extend(part.sums.live);
-        }
-        out.live.sort_unstable();
-        out
+    fn finish(MixingState { mut sums, .. }: MixingState) -> MixingSums {
+        sums.live.sort_unstable();
+        sums
     }
 }
 
-/// Blocks of one part.
+/// Sums, and fallbacks without their allocations.
 #[derive(Debug, Clone)]
-pub struct MixingPart {
-    share: Share,
+pub struct MixingState {
+    /// Last counted time.
+    last: u64,
     sums: MixingSums,
     /// Frame of the last fallback of each CPU: the next allocation there is no vote for the type of its block.
     fallback: HashMap<u32, u64, IntHash>,
@@ -76,9 +71,9 @@ pub struct LivePages {
     pub frames: u64,
 }
 
-impl Receiver for MixingPart {
+impl Receiver for MixingState {
     fn page_alloc(&mut self, event: &PageEvent) {
-        let is_late = event.op.time > self.share.rules.window.1;
+        let is_late = event.op.time > self.last;
         if event.failed || is_late || u32::from(event.site.order) >= self.sums.pageblock_order {
             return;
         }
@@ -88,9 +83,6 @@ impl Receiver for MixingPart {
             return;
         }
         let block = pfn >> self.sums.pageblock_order;
-        if !self.share.owns(block) {
-            return;
-        }
         let votes = self.sums.votes.entry(block).or_default();
         let slot = usize::try_from(event.site.migratetype).ok().and_then(|t| votes.get_mut(t));
         if let Some(slot) = slot {
@@ -114,16 +106,13 @@ impl Receiver for MixingPart {
         if let Some(slot) = usize::try_from(new_type).ok().and_then(|t| votes.get_mut(t)) {
             *slot = 1;
         }
-        let block = pfn >> self.sums.pageblock_order;
-        if self.share.owns(block) {
-            self.sums.votes.insert(block, votes);
-        }
+        self.sums.votes.insert(pfn >> self.sums.pageblock_order, votes);
     }
 
     fn closed_frames(&mut self, closed: &ClosedFrames) {
         let block = closed.pfn >> self.sums.pageblock_order;
-        if closed.sums.frames_live > 0 && self.share.owns(block) {
-            let frames = closed.sums.frames_live;
+        let frames = closed.sums.frames_live;
+        if frames > 0 {
             self.sums.live.push(LivePages { block, site: closed.site, origin: closed.origin, frames });
         }
     }

@@ -26,7 +26,6 @@ pub(crate) mod page_groups;
 mod page_needs;
 pub(crate) mod page_stacks;
 pub(crate) mod page_use;
-mod parts;
 pub(crate) mod peak;
 pub(crate) mod reasons;
 pub(crate) mod replay;
@@ -34,6 +33,7 @@ mod set;
 pub(crate) mod sorted;
 pub(crate) mod spool;
 pub(crate) mod stalls;
+mod states;
 pub(crate) mod step_row;
 pub(crate) mod steps;
 pub(crate) mod sums;
@@ -48,7 +48,7 @@ pub(crate) mod who_frame;
 pub use anomalies::Anomalies;
 pub use area_groups::AreaGroups;
 pub use calls::Calls;
-pub use collector::{Collector, Route, Share};
+pub use collector::{Collector, PassFacts};
 pub use crosscpu::CrossCpu;
 pub use fallbacks::Fallbacks;
 pub use groups::Groups;
@@ -63,13 +63,13 @@ pub use page_failures::PageFailures;
 pub use page_groups::PageGroups;
 pub use page_stacks::PageStacks;
 pub use page_use::PageUse;
-pub(crate) use parts::Parts;
 pub use peak::Peak;
 pub use reasons::Reasons;
 pub use replay::Replay;
 pub use set::{Collected, Collectors, Handle};
 pub use spool::{LifeSpool, Object, SpooledObjects};
 pub use stalls::Stalls;
+pub(crate) use states::States;
 pub use steps::Steps;
 pub use task_kmalloc::TaskKmalloc;
 pub use tasks::Tasks;
@@ -86,7 +86,5 @@ pub use crate::ledger::{
 };
 pub use crate::stream::{Api, Op, Origin, PageSite, SideEventKind};
 
-#[cfg(test)]
-mod partition_tests;
 #[cfg(test)]
 mod tests;

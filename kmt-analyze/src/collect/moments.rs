@@ -1,6 +1,6 @@
 //! Number of live objects of each site at given times.
 
-use super::collector::{Share, SumCollector};
+use super::collector::{PassFacts, StateCollector};
 use super::sorted::Sorted;
 use super::sums::{grown, sums};
 use crate::ledger::lives::End;
@@ -28,13 +28,13 @@ pub struct Moments {
     pub times: Vec<u64>,
 }
 
-impl SumCollector for Moments {
-    type Sums = MomentSums;
+impl StateCollector for Moments {
+    type State = MomentSums;
 
     const INTERESTS: Interests = Interests::LIVES;
 
-    fn partition(&self, share: &Share) -> MomentSums {
-        MomentSums { times: self.times.clone(), sites: Vec::new(), deferred_max: share.rules.deferred_max }
+    fn begin(&self, facts: &PassFacts) -> MomentSums {
+        MomentSums { times: self.times.clone(), sites: Vec::new(), deferred_max: facts.rules.deferred_max }
     }
 }
 
@@ -47,8 +47,6 @@ pub struct MomentSums {
     sites: Vec<Sorted<Between>>,
     deferred_max: u64,
 }
-
-sums!(MomentSums: sites);
 
 sums!(Between: born, freed, gone, deferred, released);
 

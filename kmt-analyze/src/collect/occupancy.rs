@@ -4,9 +4,9 @@
 //! which an object is allocated later is a slab page, of the cache of that object. Slab pages older than the trace are
 //! known only by the events on them.
 
-use super::collector::{Collector, Route, Share};
+use super::collector::{Collector, PassFacts};
 pub use super::occupancy_sums::{Holds, OccupancySums, Pins, SPARSE, SlabPage, StepChange, Turnover};
-use super::sums::{Sums, grown};
+use super::sums::grown;
 use crate::ledger::arena::Arena;
 use crate::ledger::direct_map::DirectMap;
 use crate::ledger::frames::ORDER_MAX;
@@ -23,47 +23,44 @@ pub struct Occupancy {
     pub steps: usize,
 }
 
-impl Occupancy {
-    fn step(&self) -> u64 {
-        let (first, last) = self.window;
-        (last.saturating_sub(first) / self.steps.max(1) as u64 + 1).max(1)
-    }
-}
-
 impl Collector for Occupancy {
-    type Part = OccupancyPart;
+    type State = OccupancyState;
     type Output = OccupancySums;
 
     const INTERESTS: Interests =
         Interests::LIVES.union(Interests::CHANGES).union(Interests::UNMATCHED).union(Interests::PAGES);
+    const IN_ORDER: bool = true;
 
-    /// Objects and page events of the same frames go to the same part.
-    const ROUTE: Route = Route::All;
-
-    fn partition(&self, share: &Share) -> OccupancyPart {
-        OccupancyPart::new(self, share)
+    fn begin(&self, PassFacts { rules, .. }: &PassFacts) -> OccupancyState {
+        let ((start, last), steps) = (self.window, vec![StepChange::default(); self.steps.max(1)]);
+        let step = last.saturating_sub(start) / steps.len() as u64 + 1;
+        OccupancyState {
+            owners: Owners::default(),
+            runs: Vec::new(),
+            pages: Arena::default(),
+            map: rules.direct_map,
+            page_shift: rules.page_size.trailing_zeros(),
+            end: rules.window.1,
+            window: self.window,
+            sums: OccupancySums { start, step, steps, ..OccupancySums::default() },
+        }
     }
 
-    fn merge(&self, first: OccupancyPart, others: Vec<OccupancyPart>) -> OccupancySums {
-        let mut out = first.finish();
-        for part in others {
-            let part = part.finish();
-            out.pages.extend(part.pages);
-            out.steps.absorb(part.steps);
-            out.turnover.absorb(part.turnover);
-            out.turnover_by_free.absorb(part.turnover_by_free);
-            out.object_time.absorb(part.object_time);
-            out.pins.absorb(part.pins);
-        }
-        out.pages.sort_unstable();
-        out
+    fn finish(state: OccupancyState) -> OccupancySums {
+        // Numbers are reused: a page exists if its frame has its number.
+        let number = |page: &SlabPage| state.owners.find(page.pfn).checked_sub(1);
+        let is_there = |page: &&SlabPage| {
+            number(page).and_then(|n| state.pages.get(n)).is_some_and(|p| std::ptr::eq(p, *page))
+        };
+        let mut pages: Vec<SlabPage> = state.pages.iter().filter(is_there).copied().collect();
+        pages.sort_unstable();
+        OccupancySums { pages, ..state.sums }
     }
 }
 
-/// Frames of one part.
+/// Pages with their frames, and sums.
 #[derive(Debug, Clone)]
-pub struct OccupancyPart {
-    share: Share,
+pub struct OccupancyState {
     owners: Owners,
     /// Owners of the frames of an event; empty between events.
     runs: Vec<(u32, u32)>,
@@ -71,67 +68,16 @@ pub struct OccupancyPart {
     map: Option<DirectMap>,
     page_shift: u32,
     end: u64,
-    start: u64,
-    step: u64,
-    steps: Vec<StepChange>,
-    turnover: Vec<Turnover>,
-    turnover_by_free: Vec<Turnover>,
-    object_time: Vec<u128>,
-    pins: Vec<Pins>,
     window: (u64, u64),
+    sums: OccupancySums,
 }
 
-impl OccupancyPart {
-    fn new(occupancy: &Occupancy, share: &Share) -> Self {
-        let rules = &share.rules;
-        Self {
-            share: *share,
-            owners: Owners::default(),
-            runs: Vec::new(),
-            pages: Arena::default(),
-            map: rules.direct_map,
-            page_shift: rules.page_size.trailing_zeros(),
-            end: rules.window.1,
-            start: occupancy.window.0,
-            step: occupancy.step(),
-            steps: vec![StepChange::default(); occupancy.steps.max(1)],
-            turnover: Vec::new(),
-            turnover_by_free: Vec::new(),
-            object_time: Vec::new(),
-            pins: Vec::new(),
-            window: occupancy.window,
-        }
-    }
-
-    /// True if this part counts a frame: a block of the largest order belongs to one part.
-    fn owns(&self, frame: u64) -> bool {
-        self.share.owns(frame >> ORDER_MAX)
-    }
-
-    fn finish(self) -> OccupancySums {
-        // Numbers are reused: a page exists if its frame has its number.
-        let number = |page: &SlabPage| self.owners.find(page.pfn).checked_sub(1);
-        let is_there = |page: &&SlabPage| {
-            number(page).and_then(|n| self.pages.get(n)).is_some_and(|p| std::ptr::eq(p, *page))
-        };
-        let mut pages: Vec<SlabPage> = self.pages.iter().filter(is_there).copied().collect();
-        pages.sort_unstable();
-        OccupancySums {
-            pages,
-            start: self.start,
-            step: self.step,
-            steps: self.steps,
-            turnover: self.turnover,
-            turnover_by_free: self.turnover_by_free,
-            object_time: self.object_time,
-            pins: self.pins,
-        }
-    }
-
+impl OccupancyState {
     fn change(&mut self, time: u64, held: i64, live: i64) {
-        let last = self.steps.len().saturating_sub(1) as u64;
-        let number = (time.saturating_sub(self.start) / self.step).min(last) as usize;
-        if let Some(step) = self.steps.get_mut(number) {
+        let OccupancySums { start, step, steps, .. } = &mut self.sums;
+        let last = steps.len().saturating_sub(1) as u64;
+        let number = (time.saturating_sub(*start) / *step).min(last) as usize;
+        if let Some(step) = steps.get_mut(number) {
             step.held = step.held.saturating_add(held);
             step.live = step.live.saturating_add(live);
         }
@@ -139,11 +85,6 @@ impl OccupancyPart {
 
     fn size(&self, order: u8) -> u64 {
         1u64 << (self.page_shift + u32::from(order)).min(63)
-    }
-
-    /// Number of the largest block with an address; without a direct map, address bits are used.
-    fn block_of(&self, address: u64) -> u64 {
-        self.map.map_or(address, |map| map.frame(address, self.page_shift)) >> ORDER_MAX
     }
 
     fn page(&mut self, address: u64) -> Option<u32> {
@@ -158,7 +99,7 @@ impl OccupancyPart {
             return Some(number);
         }
         // Beyond any memory: not an object of the direct map.
-        if frame >> 40 != 0 || !self.owns(frame) {
+        if frame >> 40 != 0 {
             return None;
         }
         let number = self.pages.put(SlabPage {
@@ -196,8 +137,8 @@ impl OccupancyPart {
         }
         self.runs = runs;
         let turnover = match old {
-            Some(Holds::Site(site)) => grown(&mut self.turnover, site),
-            Some(Holds::FreeSite(site)) => grown(&mut self.turnover_by_free, site),
+            Some(Holds::Site(site)) => grown(&mut self.sums.turnover, site),
+            Some(Holds::FreeSite(site)) => grown(&mut self.sums.turnover_by_free, site),
             Some(Holds::Large | Holds::Nothing) | None => return,
         };
         turnover.old_slabs_died += 1;
@@ -212,7 +153,7 @@ impl OccupancyPart {
         }
         self.pages.take(number);
         if let Holds::Site(site) = page.holds {
-            let turnover = grown(&mut self.turnover, site);
+            let turnover = grown(&mut self.sums.turnover, site);
             turnover.slabs_died += 1;
             turnover.frames_died = turnover.frames_died.saturating_add(1 << page.order);
             let (held, live) = (self.size(page.order) as i64, page.live_bytes as i64);
@@ -221,7 +162,7 @@ impl OccupancyPart {
     }
 }
 
-impl Receiver for OccupancyPart {
+impl Receiver for OccupancyState {
     #[inline]
     fn changed(&mut self, change: &Change) {
         if change.time > self.end || self.map.is_none() {
@@ -258,7 +199,7 @@ impl Receiver for OccupancyPart {
         let mut held = 0;
         if is_first {
             held = self.size(order) as i64;
-            let turnover = grown(&mut self.turnover, change.life.site);
+            let turnover = grown(&mut self.sums.turnover, change.life.site);
             turnover.slabs_born += 1;
             turnover.frames_born = turnover.frames_born.saturating_add(1 << order);
         }
@@ -283,7 +224,7 @@ impl Receiver for OccupancyPart {
             return;
         }
         self.clear(event);
-        if event.site.is_movable() || !self.owns(event.op.value) {
+        if event.site.is_movable() {
             return;
         }
         let pfn = event.op.value;
@@ -307,13 +248,10 @@ impl Receiver for OccupancyPart {
 
     /// Adds up the time for which a life held its bytes, and what survivors pin.
     fn closed(&mut self, closed: &Closed) {
-        if !self.share.owns(self.block_of(closed.address)) {
-            return;
-        }
         let (first, last) = self.window;
         let end = closed.end.time().unwrap_or(last).min(last);
         let held = end.saturating_sub(closed.life.born.max(first));
-        let time = grown(&mut self.object_time, closed.life.site);
+        let time = grown(&mut self.sums.object_time, closed.life.site);
         *time = time.saturating_add(held.into());
         if !closed.is_live {
             return;
@@ -324,6 +262,6 @@ impl Receiver for OccupancyPart {
         }
         let unused = self.size(page.order).saturating_sub(page.live_bytes);
         let age = last.saturating_sub(closed.life.born);
-        grown(&mut self.pins, closed.caller).survivor(closed.bytes_alloc, age, &page, unused);
+        grown(&mut self.sums.pins, closed.caller).survivor(closed.bytes_alloc, age, &page, unused);
     }
 }

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::sums::sums;
-
 /// A page is sparse if its live bytes are at most its highest live bytes divided by this.
 pub const SPARSE: u64 = 4;
 
@@ -55,8 +53,6 @@ pub struct Turnover {
     pub old_frames_died: u64,
 }
 
-sums!(Turnover: slabs_born, frames_born, slabs_died, frames_died, old_slabs_died, old_frames_died);
-
 /// Memory pinned by the survivors of one call site.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pins {
@@ -81,10 +77,6 @@ struct SharedPages {
     /// Objects on sparse pages.
     sparse_objects: u64,
 }
-
-sums!(SharedPages: unused, sparse_unused, sparse_objects);
-
-sums!(Pins: objects, bytes, pages, sparse_age, sparse_objects);
 
 impl Pins {
     /// Adds a survivor of this age, on a page with `unused` bytes.
@@ -130,10 +122,8 @@ pub struct StepChange {
     pub live: i64,
 }
 
-sums!(StepChange: held, live);
-
 /// Slab pages and their occupancy.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OccupancySums {
     /// Slab pages at the end, by first frame.
     pub pages: Vec<SlabPage>,

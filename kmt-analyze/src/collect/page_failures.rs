@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::collector::SumCollector;
-use super::sums::sums;
+use super::collector::StateCollector;
 use crate::int_hash::IntHash;
 use crate::ledger::{Interests, PageGroup, Receiver};
 
@@ -11,8 +10,8 @@ use crate::ledger::{Interests, PageGroup, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageFailures;
 
-impl SumCollector for PageFailures {
-    type Sums = PageFailureSums;
+impl StateCollector for PageFailures {
+    type State = PageFailureSums;
 
     const INTERESTS: Interests = Interests::FRAMES;
 }
@@ -20,8 +19,6 @@ impl SumCollector for PageFailures {
 /// Failures by the numbers of their kind and of their origin.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PageFailureSums(pub HashMap<(u32, u32), u64, IntHash>);
-
-sums!(PageFailureSums: 0);
 
 impl Receiver for PageFailureSums {
     fn page_failed(&mut self, group: PageGroup) {

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::collector::SumCollector;
-use super::sums::sums;
+use super::collector::StateCollector;
 use crate::int_hash::IntHash;
 pub use crate::ledger::PageGroup;
 use crate::ledger::page_totals::FrameTotals;
@@ -13,8 +12,8 @@ use crate::ledger::{ClosedFrames, Interests, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageGroups;
 
-impl SumCollector for PageGroups {
-    type Sums = PageGroupSums;
+impl StateCollector for PageGroups {
+    type State = PageGroupSums;
 
     const INTERESTS: Interests = Interests::FRAMES.union(Interests::PAGE_STACKS);
 }
@@ -22,8 +21,6 @@ impl SumCollector for PageGroups {
 /// Sums of all groups.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PageGroupSums(pub HashMap<PageGroup, FrameTotals, IntHash>);
-
-sums!(PageGroupSums: 0);
 
 impl Receiver for PageGroupSums {
     fn closed_frames(&mut self, closed: &ClosedFrames) {

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Share, SumCollector};
-use super::sums::sums;
+use super::collector::{PassFacts, StateCollector};
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::{ClosedFrames, Interests, PageGroup, Receiver};
@@ -12,13 +11,13 @@ use crate::ledger::{ClosedFrames, Interests, PageGroup, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageStacks;
 
-impl SumCollector for PageStacks {
-    type Sums = PageStackSums;
+impl StateCollector for PageStacks {
+    type State = PageStackSums;
 
     const INTERESTS: Interests = Interests::FRAMES.union(Interests::PAGE_STACKS);
 
-    fn partition(&self, share: &Share) -> PageStackSums {
-        PageStackSums { has_stacks: share.has_stacks, stacks: HashMap::default() }
+    fn begin(&self, facts: &PassFacts) -> PageStackSums {
+        PageStackSums { has_stacks: facts.has_stacks, stacks: HashMap::default() }
     }
 }
 
@@ -29,8 +28,6 @@ pub struct PageStackSums {
     /// By number of the stack; pages without one are under `NO_STACK`.
     pub stacks: HashMap<u32, FrameTotals, IntHash>,
 }
-
-sums!(PageStackSums: stacks);
 
 impl Receiver for PageStackSums {
     fn closed_frames(&mut self, closed: &ClosedFrames) {

@@ -3,8 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Route, Share, SumCollector};
-use super::sums::{Sums, sums};
+use super::collector::{PassFacts, StateCollector};
 use crate::int_hash::IntHash;
 use crate::ledger::{Interests, PageEvent, Receiver, SideEvent};
 use crate::stream::SideEventKind;
@@ -60,22 +59,14 @@ pub struct PageUse {
     pub pageblock_order: u64,
 }
 
-impl SumCollector for PageUse {
-    type Sums = PageUseSums;
+impl StateCollector for PageUse {
+    type State = PageUseSums;
 
     const INTERESTS: Interests = Interests::PAGES.union(Interests::PAGE_SIDE_EVENTS);
-    const ROUTE: Route = Route::Task;
+    const IN_ORDER: bool = true;
 
-    fn partition(&self, _: &Share) -> PageUseSums {
+    fn begin(&self, _: &PassFacts) -> PageUseSums {
         PageUseSums { tasks: HashMap::default(), pageblock_order: self.pageblock_order }
-    }
-}
-
-/// Each task is in one part.
-impl Sums for Use {
-    fn absorb(&mut self, other: Self) {
-        debug_assert_eq!(*self, Self::default());
-        *self = other;
     }
 }
 
@@ -86,8 +77,6 @@ pub struct PageUseSums {
     pub tasks: HashMap<i32, Use, IntHash>,
     pageblock_order: u64,
 }
-
-sums!(PageUseSums: tasks);
 
 impl PageUseSums {
     fn at(&mut self, pid: i32, run: PageRun) -> &mut Use {
@@ -175,8 +164,7 @@ mod tests {
 
     #[test]
     fn runs_count_when_something_else_ends_them() {
-        let share = Share::whole(crate::collect::tests::rules(), false);
-        let mut sink = PageUse { pageblock_order: 9 }.partition(&share);
+        let mut sink = PageUseSums { pageblock_order: 9, ..PageUseSums::default() };
         let mut event = |kind, pid, numbers| {
             let origin = Origin { cpu: 0, pid, ..Origin::default() };
             sink.side_event(&SideEvent { kind, numbers, time: 0, origin });

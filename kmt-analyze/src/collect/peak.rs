@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::collector::{Collector, Share};
+use super::collector::{PassFacts, StateCollector};
 use super::sums::grown;
 use crate::ledger::{Change, Interests, Receiver};
 
@@ -13,59 +13,14 @@ pub struct Peak {
     pub window: (u64, u64),
 }
 
-impl Collector for Peak {
-    type Part = PeakPart;
-    type Output = LiveBytes;
+impl StateCollector for Peak {
+    type State = LiveBytes;
 
     const INTERESTS: Interests = Interests::CHANGES;
 
-    fn partition(&self, share: &Share) -> PeakPart {
-        let live = LiveBytes::new(self.window, share.rules.deferred_max);
-        PeakPart { live, changes: (share.of > 1).then(Vec::new) }
+    fn begin(&self, facts: &PassFacts) -> LiveBytes {
+        LiveBytes::new(self.window, facts.rules.deferred_max)
     }
-
-    fn merge(&self, first: PeakPart, others: Vec<PeakPart>) -> LiveBytes {
-        let PeakPart { mut live, changes } = first;
-        let mut changes = changes.unwrap_or_default();
-        others.into_iter().for_each(|other| changes.extend(other.changes.unwrap_or_default()));
-        // Changes of one event are in one part, or are all ends, whose order does not matter.
-        changes.sort_by_key(|change| change.order);
-        changes.iter().for_each(|c| live.apply(c.time, c.site, c.bytes, c.is_deferred));
-        live
-    }
-}
-
-/// Tracks live bytes; records the changes instead if there are other parts.
-#[derive(Debug)]
-pub struct PeakPart {
-    live: LiveBytes,
-    changes: Option<Vec<LiveChange>>,
-}
-
-impl Receiver for PeakPart {
-    #[inline]
-    fn changed(&mut self, change: &Change) {
-        if !change.selected {
-            return;
-        }
-        let bytes = change.site.bytes_alloc as i64;
-        let bytes = if change.is_birth { bytes } else { bytes.wrapping_neg() };
-        let (time, site, is_deferred) = (change.time, change.life.site, change.is_deferred);
-        match &mut self.changes {
-            Some(changes) => changes.push(LiveChange { order: change.order, time, site, bytes, is_deferred }),
-            None => self.live.apply(time, site, bytes, is_deferred),
-        }
-    }
-}
-
-/// Change of the live bytes of a site.
-#[derive(Debug, Clone, Copy)]
-struct LiveChange {
-    order: u64,
-    time: u64,
-    site: u32,
-    bytes: i64,
-    is_deferred: bool,
 }
 
 /// Tracks live bytes.
@@ -100,17 +55,23 @@ struct SiteLive {
     peaks: u64,
 }
 
+impl Receiver for LiveBytes {
+    #[inline]
+    fn changed(&mut self, change: &Change) {
+        if !change.selected {
+            return;
+        }
+        let (time, site, bytes) = (change.time, change.life.site, change.site.bytes_alloc as i64);
+        self.change(time, site, if change.is_birth { bytes } else { bytes.wrapping_neg() });
+        if change.is_deferred {
+            self.waits(time, site, bytes);
+        }
+    }
+}
+
 impl LiveBytes {
     fn new(window: (u64, u64), deferred_max: u64) -> Self {
         Self { window, deferred_max, ..Self::default() }
-    }
-
-    #[inline]
-    fn apply(&mut self, time: u64, site: u32, bytes: i64, is_deferred: bool) {
-        self.change(time, site, bytes);
-        if is_deferred {
-            self.waits(time, site, bytes.wrapping_neg());
-        }
     }
 
     /// Adds an object that waits for a grace period.

@@ -1,7 +1,6 @@
 //! Ends of lives other than by a plain free, by evidence.
 
-use super::collector::SumCollector;
-use super::sums::sums;
+use super::collector::StateCollector;
 use crate::ledger::lives::{End, Replacement};
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -12,8 +11,8 @@ pub type ReasonSum = (u64, u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reasons;
 
-impl SumCollector for Reasons {
-    type Sums = ReasonSums;
+impl StateCollector for Reasons {
+    type State = ReasonSums;
 
     const INTERESTS: Interests = Interests::LIVES;
 }
@@ -30,8 +29,6 @@ pub struct ReasonSums {
     /// Frees logged after the address was reused.
     pub late: ReasonSum,
 }
-
-sums!(ReasonSums: replaced, page_gone, page_gone_then_freed, late);
 
 impl Receiver for ReasonSums {
     fn closed(&mut self, closed: &Closed) {

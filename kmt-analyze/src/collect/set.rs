@@ -4,8 +4,8 @@ use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::collector::{Collector, Share};
-use super::parts::{AnyPart, Part, Parts};
+use super::collector::{Collector, PassFacts};
+use super::states::{self, AnyState, States};
 use crate::ledger::Interests;
 
 /// Typed key to the result of a collector that was added to a pass.
@@ -51,19 +51,9 @@ impl Collectors {
         if has_stacks { all } else { all - Interests::STACKS }
     }
 
-    /// Parts that receive the events of one partition.
-    pub fn partition(&self, share: &Share) -> Parts {
-        Parts::new(self.all.iter().map(|c| c.any_part(share)))
-    }
-
-    /// Results of the parts of all partitions.
-    pub fn merge(&self, partitions: Vec<Parts>) -> Collected {
-        let mut columns: Vec<Vec<Box<dyn AnyPart>>> = self.all.iter().map(|_| Vec::new()).collect();
-        for parts in partitions {
-            columns.iter_mut().zip(parts.into_parts()).for_each(|(column, part)| column.push(part));
-        }
-        let merged = self.all.iter().zip(columns).map(|(collector, parts)| collector.any_merge(parts));
-        Collected { outputs: merged.collect() }
+    /// Their states before the first event.
+    pub fn begin(&self, facts: &PassFacts) -> States {
+        States::new(self.all.iter().map(|collector| collector.any_begin(facts)))
     }
 }
 
@@ -80,6 +70,11 @@ pub struct Collected {
 }
 
 impl Collected {
+    /// Results of all collectors of a pass, after its last event.
+    pub fn new(states: States) -> Self {
+        Self { outputs: states.finish().collect() }
+    }
+
     /// The result of a collector.
     ///
     /// # Panics
@@ -98,8 +93,7 @@ impl Collected {
 trait AnyCollector {
     fn as_any(&self) -> &dyn Any;
     fn interests(&self) -> Interests;
-    fn any_part(&self, share: &Share) -> Part;
-    fn any_merge(&self, parts: Vec<Box<dyn AnyPart>>) -> Box<dyn Any>;
+    fn any_begin(&self, facts: &PassFacts) -> Box<dyn AnyState>;
 }
 
 impl<C: Collector> AnyCollector for C {
@@ -111,22 +105,7 @@ impl<C: Collector> AnyCollector for C {
         C::INTERESTS
     }
 
-    fn any_part(&self, share: &Share) -> Part {
-        Part {
-            index: 0,
-            interests: if share.has_stacks { C::INTERESTS } else { C::INTERESTS - Interests::STACKS },
-            route: C::ROUTE,
-            is_heavy: C::IS_HEAVY,
-            part: Box::new(self.partition(share)),
-        }
-    }
-
-    fn any_merge(&self, parts: Vec<Box<dyn AnyPart>>) -> Box<dyn Any> {
-        // All parts were made by this collector: they have this type, and there is at least one.
-        let mut parts = parts.into_iter().filter_map(|part| part.into_any().downcast().ok().map(|p| *p));
-        match parts.next() {
-            Some(first) => Box::new(self.merge(first, parts.collect())),
-            None => Box::new(()),
-        }
+    fn any_begin(&self, facts: &PassFacts) -> Box<dyn AnyState> {
+        states::begin(self, facts)
     }
 }

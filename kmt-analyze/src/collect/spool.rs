@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::rc::Rc;
 
-use super::collector::{Collector, Route, Share};
+use super::collector::{Collector, PassFacts};
 use crate::ledger::lives::End;
 use crate::ledger::{Closed, Interests, Receiver};
 use crate::stream::{Api, NameId, Origin};
@@ -67,21 +67,20 @@ impl PartialEq for LifeSpool {
 }
 
 impl Collector for LifeSpool {
-    type Part = Spool;
+    type State = Spool;
     type Output = Spool;
 
     const INTERESTS: Interests = Interests::LIVES.union(Interests::SLAB_STACKS);
 
-    /// Lives in the order of their ends.
-    const ROUTE: Route = Route::Whole;
-
-    fn partition(&self, _: &Share) -> Spool {
+    fn begin(&self, _: &PassFacts) -> Spool {
         Spool { file: (self.file)().map(|file| BufWriter::with_capacity(1 << 18, file)), len: 0 }
     }
 
-    fn merge(&self, mut first: Spool, _: Vec<Spool>) -> Spool {
-        first.flush();
-        first
+    fn finish(mut state: Spool) -> Spool {
+        if let Err(error) = state.file.as_mut().map_or(Ok(()), BufWriter::flush) {
+            state.file = Err(error);
+        }
+        state
     }
 }
 
@@ -107,12 +106,6 @@ impl Receiver for Spool {
 }
 
 impl Spool {
-    fn flush(&mut self) {
-        if let Err(error) = self.file.as_mut().map_or(Ok(()), BufWriter::flush) {
-            self.file = Err(error);
-        }
-    }
-
     /// All lives, in the order of their ends; those without an end are last.
     pub fn read(&self) -> io::Result<SpooledObjects> {
         let file = self.file.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))?;

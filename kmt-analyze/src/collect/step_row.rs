@@ -16,7 +16,7 @@ impl<S> Default for Row<S> {
     }
 }
 
-impl<S: Sums + Copy + Default + PartialEq> Row<S> {
+impl<S: Sums + Copy + Default> Row<S> {
     /// The step with that number, of `width`.
     #[inline]
     pub fn at(&mut self, number: usize, width: usize) -> Option<&mut S> {
@@ -93,18 +93,3 @@ impl<S: Sums + Copy + Default + PartialEq> Row<S> {
         few.chain(self.all.iter().enumerate())
     }
 }
-
-/// Equal if all steps have the same changes.
-impl<S: Sums + Copy + Default + PartialEq> PartialEq for Row<S> {
-    fn eq(&self, other: &Self) -> bool {
-        let happened = |row: &Self| -> Vec<(usize, S)> {
-            row.iter()
-                .filter(|(_, step)| **step != S::default())
-                .map(|(number, step)| (number, *step))
-                .collect()
-        };
-        happened(self) == happened(other)
-    }
-}
-
-impl<S: Sums + Copy + Default + Eq> Eq for Row<S> {}

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Share, SumCollector};
+use super::collector::{PassFacts, StateCollector};
 use super::flows::{Flow, Flows};
 use super::step_row::Row;
 use super::sums::{Sums, grown, sums};
@@ -40,18 +40,18 @@ impl Steps {
     }
 }
 
-impl SumCollector for Steps {
-    type Sums = StepSums;
+impl StateCollector for Steps {
+    type State = StepSums;
 
     const INTERESTS: Interests = Interests::LIVES.union(Interests::FRAMES).union(Interests::SLAB_STACKS);
 
-    fn partition(&self, _: &Share) -> StepSums {
+    fn begin(&self, _: &PassFacts) -> StepSums {
         StepSums { steps: *self, ..StepSums::default() }
     }
 }
 
 /// Flows in all steps.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct StepSums {
     pub steps: Steps,
     /// Changes that are kept, of all rows.
@@ -126,7 +126,7 @@ impl StepSums {
 }
 
 /// Adds changes at their steps; returns the number of changes that are kept besides those before.
-fn add<S: Sums + Copy + Default + PartialEq>(
+fn add<S: Sums + Copy + Default>(
     row: &mut Row<S>,
     changes: impl IntoIterator<Item = (Option<usize>, S)>,
     width: usize,
@@ -138,37 +138,6 @@ fn add<S: Sums + Copy + Default + PartialEq>(
         }
     }
     row.kept() - before
-}
-
-impl Sums for StepSums {
-    fn absorb(&mut self, mut other: Self) {
-        while self.steps.steps > other.steps.steps {
-            self.halve();
-        }
-        while other.steps.steps > self.steps.steps {
-            other.halve();
-        }
-        let width = self.steps.steps;
-        for (key, row) in &other.objects {
-            self.objects.entry(*key).or_default().add_all(row, width);
-        }
-        for (key, row) in &other.lifetimes {
-            self.lifetimes.entry(*key).or_default().add_all(row, width);
-        }
-        self.holders.absorb(other.holders);
-        let pairs = [
-            (&mut self.origins, &other.origins),
-            (&mut self.page_origins, &other.page_origins),
-            (&mut self.page_kinds, &other.page_kinds),
-        ];
-        for (own, other) in pairs {
-            for (number, row) in (0u32..).zip(other) {
-                grown(own, number).add_all(row, width);
-            }
-        }
-        self.count();
-        self.limit();
-    }
 }
 
 impl Receiver for StepSums {

@@ -1,21 +1,12 @@
-//! Sums of several parts.
-
-use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasher, Hash};
+//! Sums that are added to each other field by field.
 
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
 
 /// A sum, or a collection of sums.
 pub trait Sums {
-    /// Adds the sums of another part.
+    /// Adds other sums.
     fn absorb(&mut self, other: Self);
-}
-
-/// Sum of several parts.
-pub fn merged<S: Sums>(mut first: S, others: Vec<S>) -> S {
-    others.into_iter().for_each(|other| first.absorb(other));
-    first
 }
 
 /// Types with `+=` for references.
@@ -43,7 +34,7 @@ macro_rules! saturating {
 
 saturating!(u32 u64 i32 i64 u128);
 
-/// Sums that are the sums of these fields; other fields are settings, the same in all parts.
+/// Sums that are the sums of these fields.
 macro_rules! sums {
     ($sums:ty: $($field:tt),+) => {
         impl $crate::collect::sums::Sums for $sums {
@@ -55,7 +46,7 @@ macro_rules! sums {
 }
 pub(crate) use sums;
 
-/// Unknown if a part is.
+/// Unknown if one of them is.
 impl<T: Sums> Sums for Option<T> {
     fn absorb(&mut self, other: Self) {
         match (&mut *self, other) {
@@ -75,32 +66,6 @@ impl<A: Sums, B: Sums> Sums for (A, B) {
 impl<T: Sums, const N: usize> Sums for [T; N] {
     fn absorb(&mut self, other: Self) {
         self.iter_mut().zip(other).for_each(|(own, other)| own.absorb(other));
-    }
-}
-
-/// By index; missing elements of the shorter one are empty.
-impl<T: Sums + Default> Sums for Vec<T> {
-    fn absorb(&mut self, mut other: Self) {
-        if self.len() < other.len() {
-            std::mem::swap(self, &mut other);
-        }
-        self.iter_mut().zip(other).for_each(|(own, other)| own.absorb(other));
-    }
-}
-
-impl<K: Ord, V: Sums + Default> Sums for BTreeMap<K, V> {
-    fn absorb(&mut self, other: Self) {
-        for (key, value) in other {
-            self.entry(key).or_default().absorb(value);
-        }
-    }
-}
-
-impl<K: Hash + Eq, V: Sums + Default, H: BuildHasher> Sums for HashMap<K, V, H> {
-    fn absorb(&mut self, other: Self) {
-        for (key, value) in other {
-            self.entry(key).or_default().absorb(value);
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! kmalloc by one task, by call site.
 
-use super::collector::{Share, SumCollector};
+use super::collector::{PassFacts, StateCollector};
 use super::sums::{Sums, grown, sums};
 use crate::ledger::{Closed, Interests, Receiver};
 use crate::stream::Api;
@@ -9,12 +9,12 @@ use crate::stream::Api;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskKmalloc(pub i32);
 
-impl SumCollector for TaskKmalloc {
-    type Sums = TaskKmallocSums;
+impl StateCollector for TaskKmalloc {
+    type State = TaskKmallocSums;
 
     const INTERESTS: Interests = Interests::LIVES;
 
-    fn partition(&self, _: &Share) -> TaskKmallocSums {
+    fn begin(&self, _: &PassFacts) -> TaskKmallocSums {
         TaskKmallocSums { pid: self.0, callers: Vec::new() }
     }
 }
@@ -26,8 +26,6 @@ pub struct TaskKmallocSums {
     /// By number of the call site and interface.
     pub callers: Vec<Kmalloc>,
 }
-
-sums!(TaskKmallocSums: callers);
 
 /// Bytes of kmalloc.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::collector::SumCollector;
+use super::collector::StateCollector;
 use super::sums::{grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::lives::{End, Free, NoLife};
@@ -14,8 +14,8 @@ use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tasks;
 
-impl SumCollector for Tasks {
-    type Sums = TaskSums;
+impl StateCollector for Tasks {
+    type State = TaskSums;
 
     const INTERESTS: Interests = Interests::LIVES.union(Interests::FRAMES).union(Interests::UNMATCHED);
 }
@@ -41,8 +41,6 @@ pub struct OriginSums {
     /// Bytes of those allocated in the trace.
     pub bytes_freed_here: u64,
 }
-
-sums!(TaskSums: origins, handed);
 
 sums!(OriginSums: slab, pages, freed_here, bytes_freed_here);
 

@@ -1,7 +1,7 @@
 //! Collectors with events made by hand.
 
 use super::fallbacks::Fallback;
-use super::occupancy::{Holds, OccupancyPart};
+use super::occupancy::{Holds, OccupancyState};
 use super::stalls::Stall;
 use super::*;
 use crate::ledger::SiteInfo;
@@ -28,9 +28,8 @@ pub(super) fn rules() -> Rules {
     }
 }
 
-/// The only part of a collector.
-fn part<C: Collector>(collector: &C) -> C::Part {
-    collector.partition(&Share::whole(rules(), true))
+fn begun<C: Collector>(collector: &C) -> C::State {
+    collector.begin(&PassFacts { rules: rules(), has_stacks: true })
 }
 
 fn origin(pid: i32) -> Origin {
@@ -58,7 +57,7 @@ fn slab_op(address: u64, site: u32) -> Op {
 
 #[test]
 fn shrinkers_that_share_a_function_are_told_apart() {
-    let mut stalls = part(&Stalls::default());
+    let mut stalls = begun(&Stalls::default());
     let (function, one, other) = (0xf0, 0x10, 0x20);
     stalls.side_event(&noted(SideEventKind::ShrinkBegin, 1, 100, &[one, function]));
     // Another task, and another shrinker of the same function, in between.
@@ -85,7 +84,7 @@ fn shrinkers_that_share_a_function_are_told_apart() {
 #[test]
 fn kswapd_wakes_once_until_it_sleeps() {
     let collector = Stalls { threshold: Some(50), ..Stalls::default() };
-    let mut stalls = part(&collector);
+    let mut stalls = begun(&collector);
     for (kind, time, numbers) in [
         (SideEventKind::KswapdWake, 10, vec![0, 0]),
         (SideEventKind::KswapdWake, 20, vec![0, 3]),
@@ -98,14 +97,14 @@ fn kswapd_wakes_once_until_it_sleeps() {
     let task = &stalls.tasks[&9];
     assert_eq!((task.wakes[&Some(0)], task.rewakes[&Some(3)]), (2, 1));
     assert_eq!(stalls.kinds[&Stall::Kswapd(Some(0))].sum(), 65);
-    let stalls = collector.merge(stalls, Vec::new());
+    let stalls = Stalls::finish(stalls);
     assert_eq!((stalls.begins_without_end, stalls.without_allocation), (0, 0));
     assert_eq!(stalls.intervals.len(), 1, "60 is beyond the threshold, 5 is not");
 }
 
 #[test]
 fn a_stall_is_charged_to_the_allocation_behind_it() {
-    let mut stalls = part(&Stalls::default());
+    let mut stalls = begun(&Stalls::default());
     stalls.side_event(&noted(SideEventKind::TryCompact, 1, 5, &[3]));
     stalls.side_event(&noted(SideEventKind::CompactBegin, 1, 10, &[1]));
     stalls.side_event(&noted(SideEventKind::CompactEnd, 1, 30, &[1, 8]));
@@ -122,7 +121,7 @@ fn a_stall_is_charged_to_the_allocation_behind_it() {
     let op = page_op(0x200, 5, 210);
     stalls.page_alloc(&page(&op, 1, 0, 0));
     stalls.slab_alloc(&slab_op(BASE + (0x999 << 12), 7), origin(1), true);
-    let stalls = Stalls::default().merge(stalls, Vec::new());
+    let stalls = Stalls::finish(stalls);
     assert_eq!(
         (stalls.begins_without_end, stalls.without_allocation),
         (0, 0),
@@ -146,21 +145,21 @@ fn a_stall_is_charged_to_the_allocation_behind_it() {
 
 #[test]
 fn what_never_ends_does_not_pile_up() {
-    let mut stalls = part(&Stalls::default());
+    let mut stalls = begun(&Stalls::default());
     for time in 0..1_000 {
         // Ends were lost, and page allocations were not recorded.
         stalls.side_event(&noted(SideEventKind::GraphEntry, 1, time, &[time, 3]));
         stalls.side_event(&noted(SideEventKind::DirectBegin, 1, time, &[0]));
         stalls.side_event(&noted(SideEventKind::DirectEnd, 1, time, &[0]));
     }
-    let stalls = Stalls::default().merge(stalls, Vec::new());
+    let stalls = Stalls::finish(stalls);
     assert_eq!((stalls.begins_without_end, stalls.without_allocation), (0, 1_000));
     assert!(stalls.delayed.is_empty());
 }
 
 #[test]
 fn functions_without_times_of_their_own_are_timed_by_their_events() {
-    let mut stalls = part(&Stalls::default());
+    let mut stalls = begun(&Stalls::default());
     stalls.side_event(&noted(SideEventKind::GraphEntry, 1, 100, &[0xa, 0]));
     stalls.side_event(&noted(SideEventKind::GraphEntry, 1, 110, &[0xb, 1]));
     stalls.side_event(&noted(SideEventKind::GraphExit, 1, 130, &[0xb, 1]));
@@ -183,7 +182,7 @@ fn functions_without_times_of_their_own_are_timed_by_their_events() {
 
 #[test]
 fn a_fallback_has_its_page_and_its_object() {
-    let mut fallbacks = part(&Fallbacks);
+    let mut fallbacks = begun(&Fallbacks);
     fallbacks.side_event(&noted(SideEventKind::Fallback, 1, 10, &[0x100, 0, 4, 0, 1, 0]));
     let op = page_op(0x103, 7, 11);
     fallbacks.page_alloc(&page(&op, 1, 0, 0));
@@ -196,7 +195,7 @@ fn a_fallback_has_its_page_and_its_object() {
     fallbacks.side_event(&noted(SideEventKind::Fallback, 1, 20, &[0x200, 0, 9, 0, 1, 1]));
     let op = page_op(0x900, 7, 21);
     fallbacks.page_alloc(&page(&op, 1, 0, 1));
-    let fallbacks = Fallbacks.merge(fallbacks, Vec::new());
+    let fallbacks = Fallbacks::finish(fallbacks);
     let mut found: Vec<Fallback> = fallbacks.keys().copied().collect();
     found.sort();
     let found: Vec<_> = found.iter().map(|f| (f.page_site, f.slab_site, f.change_ownership)).collect();
@@ -208,13 +207,8 @@ fn a_fallback_has_its_page_and_its_object() {
 
 #[test]
 fn a_block_has_the_type_of_what_did_not_fall_back() {
-    let collector = Mixing { pageblock_order: 9 };
-    let mut mixing = part(&collector);
-    assert_eq!(
-        collector.merge(part(&collector), Vec::new()).block_type(0),
-        None,
-        "unknown before its first event"
-    );
+    let mut mixing = begun(&Mixing { pageblock_order: 9 });
+    assert_eq!(Mixing::finish(mixing.clone()).block_type(0), None, "unknown before its first event");
     for pfn in 0..3 {
         let op = page_op(pfn, 0, 1);
         mixing.page_alloc(&page(&op, 1, 0, 1));
@@ -224,14 +218,13 @@ fn a_block_has_the_type_of_what_did_not_fall_back() {
         let op = page_op(pfn, 0, 2);
         mixing.page_alloc(&page(&op, 1, 0, 0));
     }
-    let before = mixing.clone();
-    assert_eq!(collector.merge(before, Vec::new()).block_type(0), Some(1));
+    assert_eq!(Mixing::finish(mixing.clone()).block_type(0), Some(1));
     mixing.side_event(&noted(SideEventKind::Fallback, 1, 3, &[30, 0, 9, 2, 1, 1]));
-    assert_eq!(collector.merge(mixing, Vec::new()).block_type(0), Some(2), "it changed hands");
+    assert_eq!(Mixing::finish(mixing).block_type(0), Some(2), "it changed hands");
 }
 
 /// An object of 512 bytes at a position in a page.
-fn object(part: &mut OccupancyPart, pfn: u64, number: u64, time: u64, is_birth: bool) {
+fn object(state: &mut OccupancyState, pfn: u64, number: u64, time: u64, is_birth: bool) {
     let site = SiteInfo {
         bytes_req: 500,
         bytes_alloc: 512,
@@ -243,37 +236,27 @@ fn object(part: &mut OccupancyPart, pfn: u64, number: u64, time: u64, is_birth: 
     };
     let life = Life { born: time, site: 2, origin: 0 };
     let address = BASE + (pfn << 12) + number * 512;
-    part.changed(&Change {
-        address,
-        life,
-        site,
-        selected: true,
-        time,
-        is_birth,
-        is_deferred: false,
-        order: time,
-    });
+    state.changed(&Change { address, life, site, selected: true, time, is_birth, is_deferred: false });
 }
 
 #[test]
 fn slab_pages_come_and_go_and_survivors_pin_them() {
-    let collector = Occupancy { window: (0, 999), steps: 10 };
-    let mut part = part(&collector);
+    let mut state = begun(&Occupancy { window: (0, 999), steps: 10 });
     let op = page_op(0x50, 0, 100);
-    part.page_alloc(&page(&op, 1, 1, 0));
-    (0..16).for_each(|n| object(&mut part, 0x50, n, 150, true));
-    (1..16).for_each(|n| object(&mut part, 0x50, n, 250, false));
+    state.page_alloc(&page(&op, 1, 1, 0));
+    (0..16).for_each(|n| object(&mut state, 0x50, n, 150, true));
+    (1..16).for_each(|n| object(&mut state, 0x50, n, 250, false));
     // A page that is freed, one of user memory, and one older than the trace.
     let op = page_op(0x60, 0, 100);
-    part.page_alloc(&page(&op, 1, 0, 0));
-    object(&mut part, 0x60, 0, 160, true);
-    object(&mut part, 0x60, 0, 170, false);
+    state.page_alloc(&page(&op, 1, 0, 0));
+    object(&mut state, 0x60, 0, 160, true);
+    object(&mut state, 0x60, 0, 170, false);
     let free = page_op(0x60, 0, 300);
-    part.page_free(&page(&free, 1, 0, 0));
+    state.page_free(&page(&free, 1, 0, 0));
     let op = page_op(0x70, 0, 100);
-    part.page_alloc(&page(&op, 1, 0, 1));
-    object(&mut part, 0x80, 0, 400, true);
-    let sums = collector.merge(part.clone(), Vec::new());
+    state.page_alloc(&page(&op, 1, 0, 1));
+    object(&mut state, 0x80, 0, 400, true);
+    let sums = Occupancy::finish(state.clone());
     let pages: Vec<_> = sums.pages.iter().map(|p| (p.pfn, p.is_old, p.holds, p.live, p.peak_bytes)).collect();
     assert_eq!(
         pages,
@@ -286,7 +269,7 @@ fn slab_pages_come_and_go_and_survivors_pin_them() {
     assert_eq!((held[1], held[3], held.iter().sum::<i64>()), (12_288, -4096, 8192));
     assert_eq!(sums.steps.iter().map(|s| s.live).sum::<i64>(), 512);
     // The survivor pins the unused bytes.
-    part.closed(&Closed {
+    state.closed(&Closed {
         address: BASE + (0x50 << 12),
         life: Life { born: 150, site: 2, origin: 0 },
         end: End::Live,
@@ -306,12 +289,12 @@ fn slab_pages_come_and_go_and_survivors_pin_them() {
         uncertain: false,
         lost_at: None,
     });
-    let sums = collector.merge(part.clone(), Vec::new());
+    let sums = Occupancy::finish(state.clone());
     let pins = &sums.pins[3];
     assert_eq!((pins.objects, pins.sparse_objects, pins.sparse_bytes()), (1, 1, 7680.0));
     assert_eq!(sums.object_time[2], 849);
     // Freed pages older than the trace are counted by their objects.
     let free = page_op(0x80, 0, 500);
-    part.page_free(&page(&free, 1, 0, 0));
-    assert_eq!(collector.merge(part, Vec::new()).turnover[2].old_frames_died, 1);
+    state.page_free(&page(&free, 1, 0, 0));
+    assert_eq!(Occupancy::finish(state).turnover[2].old_frames_died, 1);
 }

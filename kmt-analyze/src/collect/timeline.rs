@@ -1,8 +1,8 @@
 //! Live bytes and rates over time, by site or by origin; reports choose the key.
 
-use super::collector::{Share, SumCollector};
+use super::collector::{PassFacts, StateCollector};
 use super::step_row::Row;
-use super::sums::{Sums, grown, sums};
+use super::sums::{grown, sums};
 use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 
 /// Collects changes in equal time steps.
@@ -20,19 +20,19 @@ pub struct Timeline {
     pub keeps_before: bool,
 }
 
-impl SumCollector for Timeline {
-    type Sums = TimelineSums;
+impl StateCollector for Timeline {
+    type State = TimelineSums;
 
     const INTERESTS: Interests = Interests::LIVES.union(Interests::FRAMES);
 
-    fn partition(&self, share: &Share) -> TimelineSums {
-        let deferred_max = share.rules.deferred_max;
+    fn begin(&self, facts: &PassFacts) -> TimelineSums {
+        let deferred_max = facts.rules.deferred_max;
         TimelineSums { steps: *self, deferred_max, ..TimelineSums::default() }
     }
 }
 
 /// Changes in all steps.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct TimelineSums {
     pub steps: Timeline,
     /// Slab, by number of the site or origin.
@@ -101,17 +101,6 @@ impl TimelineSums {
         }
         if let Some(step) = until.and_then(|until| row.at(until, width)) {
             step.waiting_change = step.waiting_change.saturating_sub(bytes);
-        }
-    }
-}
-
-impl Sums for TimelineSums {
-    fn absorb(&mut self, other: Self) {
-        let width = self.steps.width();
-        for (own, other) in [(&mut self.slab, other.slab), (&mut self.pages, other.pages)] {
-            for (number, row) in (0u32..).zip(other) {
-                grown(own, number).add_all(&row, width);
-            }
         }
     }
 }

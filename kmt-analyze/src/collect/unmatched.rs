@@ -1,7 +1,7 @@
 //! Frees without a life in the trace, by their sites.
 
-use super::collector::SumCollector;
-use super::sums::{grown, sums};
+use super::collector::StateCollector;
+use super::sums::grown;
 use crate::ledger::lives::{Free, NoLife};
 use crate::ledger::{Interests, Receiver};
 
@@ -9,8 +9,8 @@ use crate::ledger::{Interests, Receiver};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unmatched;
 
-impl SumCollector for Unmatched {
-    type Sums = UnmatchedSums;
+impl StateCollector for Unmatched {
+    type State = UnmatchedSums;
 
     const INTERESTS: Interests = Interests::UNMATCHED;
 }
@@ -18,8 +18,6 @@ impl SumCollector for Unmatched {
 /// Number of frees by number of the free's site.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct UnmatchedSums(pub Vec<u64>);
-
-sums!(UnmatchedSums: 0);
 
 impl Receiver for UnmatchedSums {
     fn unmatched(&mut self, free: &Free, _: NoLife) {

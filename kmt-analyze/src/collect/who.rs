@@ -1,6 +1,6 @@
 //! Lives of one address and of its neighbours.
 
-use super::collector::{Collector, Share};
+use super::collector::{Collector, PassFacts};
 use crate::ledger::lives::ADDRESS_BITS;
 use crate::ledger::{Closed, Interests, Receiver};
 
@@ -15,19 +15,17 @@ pub struct Who {
 }
 
 impl Collector for Who {
-    type Part = WhoLives;
+    type State = WhoLives;
     type Output = Vec<Closed>;
 
     const INTERESTS: Interests = Interests::LIVES;
 
-    fn partition(&self, _: &Share) -> WhoLives {
+    fn begin(&self, _: &PassFacts) -> WhoLives {
         WhoLives { address: self.address & ADDRESS_BITS, lives: Vec::new() }
     }
 
     /// By time of birth, then by address; lives of one address that begin at the same time by their ends.
-    fn merge(&self, first: WhoLives, others: Vec<WhoLives>) -> Vec<Closed> {
-        let mut lives = first.lives;
-        others.into_iter().for_each(|other| lives.extend(other.lives));
+    fn finish(WhoLives { mut lives, .. }: WhoLives) -> Vec<Closed> {
         lives.sort_by_key(|c| {
             let end = c.end.time().unwrap_or(u64::MAX);
             (c.life.born, c.address, end, c.life.site, c.life.origin)
@@ -81,10 +79,8 @@ mod tests {
             uncertain: false,
             lost_at: None,
         };
-        let part = |end| WhoLives { address: 64, lives: vec![life(end)] };
-        let who = Who { address: 64 };
-        let merged = who.merge(part(2767), vec![part(460)]);
-        assert_eq!(merged, who.merge(part(460), vec![part(2767)]));
-        assert_eq!(merged[0].end.time(), Some(460));
+        let sorted = |ends: [u64; 2]| Who::finish(WhoLives { address: 64, lives: ends.map(life).into() });
+        assert_eq!(sorted([2767, 460]), sorted([460, 2767]));
+        assert_eq!(sorted([2767, 460])[0].end.time(), Some(460));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::collector::{Collector, Route, Share};
+use super::collector::{Collector, PassFacts};
 use crate::int_hash::IntHash;
 use crate::ledger::frames::{NO_STACK, ORDER_MAX};
 use crate::ledger::{ClosedFrames, Interests, PageEvent, Receiver};
@@ -52,20 +52,18 @@ pub struct FrameHistory {
 }
 
 impl Collector for WhoFrame {
-    type Part = FrameLives;
+    type State = FrameLives;
     type Output = FrameHistory;
 
     const INTERESTS: Interests = Interests::PAGES.union(Interests::FRAMES).union(Interests::PAGE_STACKS);
+    const IN_ORDER: bool = true;
 
-    /// A life begins and ends by events of other tasks.
-    const ROUTE: Route = Route::Whole;
-
-    fn partition(&self, _: &Share) -> FrameLives {
+    fn begin(&self, _: &PassFacts) -> FrameLives {
         FrameLives { pfn: self.pfn, ..FrameLives::default() }
     }
 
-    fn merge(&self, first: FrameLives, _: Vec<FrameLives>) -> FrameHistory {
-        let FrameLives { lives, selected, frees_unmatched, .. } = first;
+    fn finish(state: FrameLives) -> FrameHistory {
+        let FrameLives { lives, selected, frees_unmatched, .. } = state;
         let of_selection = |life: FrameLife| {
             let stack = *selected.get(&key(&life))?.as_ref()?;
             Some(FrameLife { stack, ..life })

@@ -111,7 +111,6 @@ impl<R: Receiver> Ledger<'_, R> {
                 time,
                 is_birth,
                 is_deferred,
-                order: self.entered,
             });
         }
     }

@@ -203,8 +203,6 @@ pub struct Change {
     pub is_birth: bool,
     /// True if the owner gave it up: the kernel frees it after a grace period.
     pub is_deferred: bool,
-    /// Position of the event in merge order, by which changes of several partitions are ordered.
-    pub order: u64,
 }
 
 /// Allocation or free of pages.

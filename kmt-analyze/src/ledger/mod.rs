@@ -138,8 +138,6 @@ pub struct Ledger<'l, R> {
     raw: RawSums,
     interests: Interests,
     receiver: R,
-    /// Operations so far, including the current one.
-    entered: u64,
     /// True if the next operations only end lives, and name their caches: they are behind what is read for the window.
     is_decided: bool,
     election: Option<Election>,
@@ -183,7 +181,6 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             raw: RawSums::default(),
             interests,
             receiver,
-            entered: 0,
             is_decided: false,
             election,
         }
@@ -237,7 +234,6 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         }
         let wants_allocs = self.interests.intersects(Interests::SLAB_ALLOCS | Interests::SLAB_STACKS);
         for (index, op) in ops.iter().enumerate() {
-            self.entered += 1;
             let kind = op.code.kind();
             let mut slot = self.slots.get(index).copied().unwrap_or(SlotLocation::NONE);
             if op.code.is_slab() {

@@ -55,8 +55,8 @@ pub(crate) use for_each_event;
 
 macro_rules! receiver {
     ($({ $($(#[$doc:meta])* $name:ident $method:ident($($arg:ident: $type:ty),*) for $for:ident;)* })*) => {
-        /// Receives the events of the ledger, in the order in which they are decided; a collector whose
-        /// [`Route`](crate::collect::Route) is `Any` has only those of each method in that order.
+        /// Receives the events of the ledger, in the order in which they are decided; a collector that is not
+        /// [`IN_ORDER`](crate::collect::Collector::IN_ORDER) has only those of each method in that order.
         ///
         /// Only events in [`Interests`](super::Interests) are delivered. `()` receives none.
         pub trait Receiver {

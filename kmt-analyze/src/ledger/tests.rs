@@ -1,6 +1,7 @@
 //! Each rule on crafted events, and random events against a slow model.
 
 mod again;
+mod batches;
 mod bench;
 
 use std::collections::HashMap;

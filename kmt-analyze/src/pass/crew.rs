@@ -6,7 +6,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use kmt_common::out_of_memory::spawn;
 
-use crate::collect::Parts;
+use crate::collect::States;
 use crate::ledger::batch::Batch;
 
 /// Batches that wait for one thread.
@@ -14,30 +14,30 @@ const WAITING: usize = 8;
 /// Largest number of threads: a few collectors cost as much as all others.
 const THREADS_MAX: usize = 4;
 
-/// Parts of the collectors, and the threads that they are on.
+/// States of the collectors, and the threads that they are on.
 pub struct Crew<'s> {
     /// On the caller's thread.
-    here: Parts,
+    here: States,
     threads: Vec<Worker<'s>>,
     /// Batches that all threads have delivered.
     used: Receiver<Batch>,
 }
 
-/// A thread with its parts.
+/// A thread with its states.
 struct Worker<'s> {
     batches: SyncSender<Arc<Batch>>,
-    thread: ScopedJoinHandle<'s, Parts>,
+    thread: ScopedJoinHandle<'s, States>,
 }
 
 impl<'s> Crew<'s> {
-    /// For that number of cores. On two of them heavy parts stay with the ledger: both have about as much to do then.
-    pub fn new(scope: &'s Scope<'s, '_>, parts: Parts, cores: usize) -> Self {
+    /// For that number of cores. On two of them heavy collectors stay with the ledger: both have about as much to do then.
+    pub fn new(scope: &'s Scope<'s, '_>, states: States, cores: usize) -> Self {
         let (back, used) = channel();
-        let (mut here, mut groups) = (Parts::default(), Vec::new());
+        let (mut here, mut groups) = (States::default(), Vec::new());
         if cores < 2 {
-            here = parts;
+            here = states;
         } else {
-            let (heavy, light) = parts.by_weight();
+            let (heavy, light) = states.by_weight();
             groups = light.split(cores.min(THREADS_MAX) - 1);
             if cores == 2 && groups.iter().any(|group| !group.is_empty()) {
                 here = heavy;
@@ -46,10 +46,10 @@ impl<'s> Crew<'s> {
             }
             groups.retain(|group| !group.is_empty());
         }
-        let start = |parts| {
+        let start = |states| {
             let (batches, receiver) = sync_channel(WAITING);
             let back = back.clone();
-            Worker { batches, thread: spawn(scope, move || deliver(parts, &receiver, &back)) }
+            Worker { batches, thread: spawn(scope, move || deliver(states, &receiver, &back)) }
         };
         Self { here, threads: groups.into_iter().map(start).collect(), used }
     }
@@ -70,23 +70,23 @@ impl<'s> Crew<'s> {
         batch.clear();
     }
 
-    /// The parts, after all batches.
-    pub fn finish(self) -> Parts {
-        let parts = self.threads.into_iter().map(|Worker { batches, thread }| {
+    /// The states, after all batches.
+    pub fn finish(self) -> States {
+        let states = self.threads.into_iter().map(|Worker { batches, thread }| {
             drop(batches);
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        Parts::join(parts.chain([self.here]))
+        States::join(states.chain([self.here]))
     }
 }
 
-fn deliver(mut parts: Parts, batches: &Receiver<Arc<Batch>>, used: &Sender<Batch>) -> Parts {
+fn deliver(mut states: States, batches: &Receiver<Arc<Batch>>, used: &Sender<Batch>) -> States {
     for batch in batches {
-        parts.take(&batch);
+        states.take(&batch);
         if let Some(batch) = Arc::into_inner(batch) {
             // The other side may have ended already.
             let _ = used.send(batch);
         }
     }
-    parts
+    states
 }

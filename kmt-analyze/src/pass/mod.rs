@@ -26,7 +26,7 @@ use kmt_format::kernel::{KernelVersion, TraceClock};
 use kmt_format::read::Trace;
 use kmt_format::schema::Meaning;
 
-use crate::collect::{Collected, Collector, Collectors, Handle, Share};
+use crate::collect::{Collected, Collector, Collectors, Handle, PassFacts};
 use crate::ledger::batch::Batched;
 use crate::ledger::direct_map::{DirectMap, Election};
 use crate::ledger::totals::Totals;
@@ -173,7 +173,7 @@ fn pass(
     let (rules, assumed) = rules(session, selection, direct_map);
     let has_stacks = has_stacks(trace);
     let interests = collectors.interests(has_stacks);
-    let parts = collectors.partition(&Share::whole(rules, has_stacks));
+    let states = collectors.begin(&PassFacts { rules, has_stacks });
     let lifetimes = selector.lifetimes();
     let is_chosen = |lifetime: Option<u64>| meets(&lifetimes, lifetime);
     let frames = selector.frames();
@@ -201,8 +201,8 @@ fn pass(
     let decoder = decoder(session, request, interests, &mut select)
         .with_seen_until(rules.last_read())
         .with_event_counts(needs.contains(Needs::EVENT_COUNTS).then_some(rules.window));
-    let ((decoder, damages), elected, balance, parts) = thread::scope(|scope| {
-        let mut crew = Crew::new(scope, parts, threads);
+    let ((decoder, damages), elected, balance, states) = thread::scope(|scope| {
+        let mut crew = Crew::new(scope, states, threads);
         let receiver = Batched::new(|batch| crew.take(batch));
         let mut ledger = Ledger::new(rules, losses, choice, interests, receiver, election);
         let decoded = pipe::run(&loader, decoder, threads, last, |ops, news| {
@@ -230,7 +230,7 @@ fn pass(
     let result = Analysis {
         interner,
         balance,
-        collected: collectors.merge(vec![parts]),
+        collected: Collected::new(states),
         needs,
         direct_map: match direct_map {
             Some(map) if map.is_recorded() => direct_map,

@@ -11,7 +11,7 @@ mod pool;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::collector::{Collector, Route, Share};
+use super::collector::{Collector, PassFacts};
 use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::{Change, Interests, Receiver};
@@ -146,41 +146,35 @@ pub struct Replay {
 }
 
 impl Collector for Replay {
-    type Part = ReplayPart;
+    type State = ReplayState;
     type Output = ReplaySums;
 
     const INTERESTS: Interests = Interests::CHANGES;
 
-    /// A layout needs every object in order; layouts are distributed over parts.
-    const ROUTE: Route = Route::All;
-
     /// Each event goes through every layout.
     const IS_HEAVY: bool = true;
 
-    fn partition(&self, share: &Share) -> ReplayPart {
-        let rules = &share.rules;
-        let layouts = (0u32..).zip(&self.layouts).filter(|(number, _)| number % share.of == share.index);
-        let played = layouts.map(|(number, layout)| (number, Played::new(layout.clone(), rules.page_size)));
-        ReplayPart {
-            share: *share,
+    fn begin(&self, PassFacts { rules, .. }: &PassFacts) -> ReplayState {
+        let played = self.layouts.iter().map(|layout| Played::new(layout.clone(), rules.page_size));
+        ReplayState {
             played: played.collect(),
             objects: Objects::default(),
             sites: Vec::new(),
             pools: Vec::new(),
-            has_begun: false,
             window: rules.window,
+            end: self.end,
+            has_begun: false,
         }
     }
 
-    fn merge(&self, first: ReplayPart, others: Vec<ReplayPart>) -> ReplaySums {
-        let (mut played, mut sums) = (Vec::new(), ReplaySums::default());
-        for mut part in std::iter::once(first).chain(others) {
-            part.finish(self.end);
-            part.sum(&mut sums);
-            played.extend(part.played);
+    fn finish(mut state: ReplayState) -> ReplaySums {
+        state.hold_live();
+        let mut sums = ReplaySums::default();
+        for site in state.sites.iter().flatten() {
+            sums.requests.entry((site.bytes_req, site.bytes_alloc)).or_default().absorb(site.sums);
+            grown(&mut sums.callers, site.caller).absorb(site.sums);
         }
-        played.sort_by_key(|(number, _)| *number);
-        ReplaySums { played: played.into_iter().map(|(_, played)| played).collect(), ..sums }
+        ReplaySums { played: state.played, ..sums }
     }
 }
 
@@ -195,18 +189,18 @@ pub struct ReplaySums {
     pub callers: Vec<Requests>,
 }
 
-/// Layouts and requests of one part.
+/// Layouts, live objects and requests.
 #[derive(Debug)]
-pub struct ReplayPart {
-    share: Share,
-    /// With their numbers.
-    played: Vec<(u32, Played)>,
+pub struct ReplayState {
+    played: Vec<Played>,
     objects: Objects,
     /// By number.
     sites: Vec<Option<SiteRequests>>,
     /// By number of the site, its pool in each layout.
     pools: Vec<u32>,
     window: (u64, u64),
+    /// Time until which live objects are held.
+    end: u64,
     /// True after the first change in the window.
     has_begun: bool,
 }
@@ -233,7 +227,7 @@ pub struct Requests {
 
 sums!(Requests: allocs, live, held);
 
-impl Receiver for ReplayPart {
+impl Receiver for ReplayState {
     fn changed(&mut self, change: &Change) {
         let site = change.site;
         if site.api != Api::Kmalloc || site.is_large || !change.selected || change.time > self.window.1 {
@@ -243,25 +237,22 @@ impl Receiver for ReplayPart {
         let (start, counts) = (self.window.0, change.time >= self.window.0);
         let layouts = self.played.len();
         if counts && !std::mem::replace(&mut self.has_begun, true) {
-            self.played.iter_mut().for_each(|(_, played)| played.may_be_peak());
+            self.played.iter_mut().for_each(Played::may_be_peak);
         }
         let born = if change.is_birth {
             let pools = self.pools_of_site(change);
             let slots = self.objects.insert(change.address, change.time, change.life.site, layouts);
             let pools = self.pools.get(pools).unwrap_or_default();
-            for (((_, played), slot), pool) in self.played.iter_mut().zip(slots).zip(pools) {
+            for ((played, slot), pool) in self.played.iter_mut().zip(slots).zip(pools) {
                 played.alloc(*pool, change, start, slot);
             }
             None
         } else {
             let (born, slots) = self.objects.remove(change.address, layouts);
             let played = self.played.iter_mut().zip(slots);
-            played.for_each(|((_, played), slot)| played.free(*slot, change.time, start));
+            played.for_each(|(played, slot)| played.free(*slot, change.time, start));
             born.or(Some(change.time))
         };
-        if !self.share.owns(change.address) {
-            return;
-        }
         let requests = grown(&mut self.sites, change.life.site).get_or_insert_with(|| SiteRequests {
             bytes_req: site.bytes_req,
             bytes_alloc: site.bytes_alloc,
@@ -280,7 +271,7 @@ impl Receiver for ReplayPart {
     }
 }
 
-impl ReplayPart {
+impl ReplayState {
     /// Places in `pools` of the site's pools, which are found at its first allocation.
     fn pools_of_site(&mut self, change: &Change) -> Range<usize> {
         let layouts = self.played.len();
@@ -291,33 +282,24 @@ impl ReplayPart {
         }
         let pools = self.pools.get_mut(places.clone()).unwrap_or_default();
         if pools.first() == Some(&UNKNOWN) {
-            let found = self.played.iter_mut().map(|(_, played)| played.pool(change));
+            let found = self.played.iter_mut().map(|played| played.pool(change));
             pools.iter_mut().zip(found).for_each(|(pool, found)| *pool = found);
         }
         places
     }
 
     /// Adds the time of objects that are live at the end.
-    fn finish(&mut self, end: u64) {
-        let start = self.window.0;
-        for (_, played) in &mut self.played {
+    fn hold_live(&mut self) {
+        let (start, end) = (self.window.0, self.end);
+        for played in &mut self.played {
             played.pass(end, start);
             played.may_be_peak();
         }
-        for (address, born, site) in self.objects.iter() {
-            let site = self.sites.get_mut(site as usize).and_then(Option::as_mut);
-            if let Some(site) = site.filter(|_| self.share.owns(address)) {
+        for (born, site) in self.objects.iter() {
+            if let Some(site) = self.sites.get_mut(site as usize).and_then(Option::as_mut) {
                 let held = u128::from(end.saturating_sub(born.max(start)));
                 site.sums.held = site.sums.held.saturating_add(held);
             }
-        }
-    }
-
-    /// Adds the requests of all sites.
-    fn sum(&self, sums: &mut ReplaySums) {
-        for site in self.sites.iter().flatten() {
-            sums.requests.entry((site.bytes_req, site.bytes_alloc)).or_default().absorb(site.sums);
-            grown(&mut sums.callers, site.caller).absorb(site.sums);
         }
     }
 }

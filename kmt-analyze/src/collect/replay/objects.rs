@@ -60,9 +60,9 @@ impl Objects {
         (Some(object.born), slots)
     }
 
-    /// Address, time of birth and site of all objects.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u64, u32)> + '_ {
-        self.by_address.iter().map(|(address, object)| (*address, object.born, object.site))
+    /// Time of birth and site of all objects.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.by_address.values().map(|object| (object.born, object.site))
     }
 }
 
@@ -87,6 +87,6 @@ mod tests {
         assert_eq!(objects.remove(0x10, 2), (None, &[][..]));
         assert_eq!(*objects.insert(0x20, 300, 1, 2), [Slot::NONE; 2]);
         assert_eq!(objects.slots.len(), 2);
-        assert_eq!(objects.iter().collect::<Vec<_>>(), [(0x20, 300, 1)]);
+        assert_eq!(objects.iter().collect::<Vec<_>>(), [(300, 1)]);
     }
 }

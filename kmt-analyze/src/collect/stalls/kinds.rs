@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::collect::amount::{Amount, Split};
-use crate::collect::sums::Sums;
 use crate::stream::{SideEventKind, SideNumbers};
 
 /// Kind of a stall.
@@ -146,14 +145,8 @@ pub struct Waits {
 
 impl Waits {
     pub(super) fn add(&mut self, length: u64) {
-        self.absorb(Self { count: 1, total: length, max: length });
-    }
-}
-
-impl Sums for Waits {
-    fn absorb(&mut self, other: Self) {
-        self.count += other.count;
-        self.total = self.total.saturating_add(other.total);
-        self.max = self.max.max(other.max);
+        self.count += 1;
+        self.total = self.total.saturating_add(length);
+        self.max = self.max.max(length);
     }
 }

@@ -11,10 +11,9 @@ pub use kinds::{ByOrder, Compactors, Delayed, Interval, Stall, TaskStalls, Waits
 use std::collections::{BTreeMap, HashMap};
 
 use super::amount::Amount;
-use super::collector::{Collector, Route, Share};
+use super::collector::{Collector, PassFacts};
 use super::histogram::Histogram;
 use super::page_needs::PageNeeds;
-use super::sums::{Sums, merged};
 use crate::int_hash::IntHash;
 use crate::ledger::{Interests, PageEvent, Receiver, SideEvent};
 use crate::stream::{Op, Origin};
@@ -31,22 +30,25 @@ pub struct Stalls {
 }
 
 impl Collector for Stalls {
-    type Part = StallSums;
+    type State = StallSums;
     type Output = StallSums;
 
     const INTERESTS: Interests = Interests::SLAB_ALLOCS.union(Interests::PAGES).union(Interests::STALLS);
-    const ROUTE: Route = Route::Task;
+    const IN_ORDER: bool = true;
 
-    fn partition(&self, share: &Share) -> StallSums {
-        let answered = PageNeeds::new(&share.rules);
+    fn begin(&self, facts: &PassFacts) -> StallSums {
+        let answered = PageNeeds::new(&facts.rules);
         let compactors = self.compactors.clone();
         StallSums { threshold: self.threshold, compactors, answered, ..StallSums::default() }
     }
 
-    fn merge(&self, first: StallSums, others: Vec<StallSums>) -> StallSums {
-        let mut out = merged(first.finish(), others.into_iter().map(StallSums::finish).collect());
-        out.cut();
-        out
+    /// Counts undecided stalls.
+    fn finish(mut state: StallSums) -> StallSums {
+        state.answered.drain().into_iter().for_each(|answered| state.count_delayed(answered));
+        state.begins_without_end = state.open.values().map(BTreeMap::len).sum::<usize>() as u64;
+        state.without_allocation = state.waiting.count();
+        state.cut();
+        state
     }
 }
 
@@ -172,16 +174,6 @@ impl StallSums {
         self.intervals.truncate(INTERVALS_MAX);
         self.intervals.sort_by_key(|i| (i.begin, std::cmp::Reverse(i.end), i.pid, i.stall));
     }
-
-    /// Counts undecided stalls.
-    fn finish(mut self) -> Self {
-        self.answered.drain().into_iter().for_each(|answered| self.count_delayed(answered));
-        self.begins_without_end =
-            std::mem::take(&mut self.open).values().map(BTreeMap::len).sum::<usize>() as u64;
-        self.without_allocation = self.waiting.count();
-        let (functions, waiting) = Default::default();
-        Self { functions, waiting, compacting: HashMap::default(), ..self }
-    }
 }
 
 impl Receiver for StallSums {
@@ -199,21 +191,5 @@ impl Receiver for StallSums {
         if counted {
             self.delayed_slab(op, origin);
         }
-    }
-}
-
-impl Sums for StallSums {
-    fn absorb(&mut self, other: Self) {
-        self.kinds.absorb(other.kinds);
-        self.by_task.absorb(other.by_task);
-        self.shrunk.absorb(other.shrunk);
-        self.delayed.absorb(other.delayed);
-        // Each task is in one part.
-        self.tasks.extend(other.tasks);
-        self.intervals.extend(other.intervals);
-        self.intervals_left_out.absorb(other.intervals_left_out);
-        self.ends_without_begin.absorb(other.ends_without_begin);
-        self.begins_without_end.absorb(other.begins_without_end);
-        self.without_allocation.absorb(other.without_allocation);
     }
 }
