@@ -44,6 +44,7 @@ use crate::reports::summary::Summary;
 use crate::reports::{account, all, compat, diff, info};
 use crate::source::SourceArgs;
 use crate::trace::named::with_names;
+use crate::trace::names::SizeClasses;
 use crate::trace::session::Session;
 use crate::trace::{open, unknown};
 
@@ -301,19 +302,23 @@ fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
         return Err(Failure::new("diff reads each file twice, and standard input can be read once")
             .hint("save it to a file first"));
     }
-    let mut builds = Vec::new();
+    let (mut builds, mut classes) = (Vec::new(), Vec::new());
     for file in before.iter().chain(&after) {
-        builds.push(with(env, file, |session| Ok(diff::build(session)))?);
+        let of = |session: &Session<'_>| Ok((diff::build(session), SizeClasses::of(session.trace)));
+        let (build, names) = with(env, file, of)?;
+        builds.push(build);
+        classes.push(names);
     }
     // Files without a build may be of different ones.
     let exact = before == after || builds.iter().all(|b| b.is_some() && *b == builds[0]);
+    let naming = diff::Naming { by: args.by, exact, classes: SizeClasses::shared(classes) };
     let mut outcome = Outcome::Done;
     let mut profiles = |files: &[PathBuf], selection: &Selection| -> Result<Vec<diff::RunProfile>> {
         let mut out = Vec::new();
         for file in files {
             let ended = with(env, file, |session| {
                 selection.check(session, "diff", Keys::All)?;
-                let (profile, faults) = diff::compute(session, selection, args.by, exact);
+                let (profile, faults) = diff::compute(session, selection, naming);
                 out.push(profile);
                 Ok(open::outcome(&session.path, session.trace, &faults, session.losses.any()))
             })?;

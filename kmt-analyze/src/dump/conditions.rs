@@ -11,11 +11,10 @@ use crate::ledger::frames::ORDER_MAX;
 use crate::pass::cgroup::Cgroup;
 use crate::pass::condition::{Condition, Key};
 use crate::pass::migratetypes::MigrateTypes;
-use crate::pass::modules::{module_of, names_of_module};
-use crate::pass::size_classes::names_of_size;
 use crate::render::words::counted;
 use crate::source::SourceTable;
 use crate::trace::cgroups::Cgroups;
+use crate::trace::names::{module_of, names_of_cache, names_of_module, names_of_size};
 
 /// Conditions that an event has to meet by itself: an event without the field meets none on it.
 pub(crate) struct Conditions<'o> {
@@ -190,7 +189,7 @@ impl ConditionOf<'_> {
     fn cache(&self, condition: &Condition) -> Option<bool> {
         let class = self.event.class();
         if let Some(name) = class.field_with(Role::CACHE_NAME).and_then(|field| self.event.text(field)) {
-            return Some(condition.holds_text(name));
+            return Some(condition.holds_for_any(names_of_cache(name)));
         }
         let is_kmalloc = class.meaning == Meaning::KMALLOC;
         let size = self.event.uint_with(Role::BYTES_ALLOC).filter(|_| is_kmalloc)?;

@@ -16,6 +16,7 @@ use crate::pass::selection::Selection;
 use crate::render::nothing;
 use crate::render::text::escaped;
 use crate::trace::faults::Faults;
+use crate::trace::names::cache_name;
 use crate::trace::session::Session;
 
 /// Columns of events: fields by role, then the whole event in the kernel's format, and whether a later event reports the same
@@ -136,7 +137,7 @@ fn row(event: &Event<'_>, comm: String, text: String, symbol: &dyn Fn(u64) -> St
         uint(Role::BYTES_ALLOC),
         uint(Role::GFP_FLAGS),
         int(Role::NODE),
-        cache.map_or(ExportCell::Null, |name| ExportCell::Text(escaped(name))),
+        cache.map_or(ExportCell::Null, |name| ExportCell::Text(cache_name(name))),
         number(Role::ACCOUNTED).map_or(ExportCell::Null, |n| ExportCell::Bool(n != 0)),
         uint(Role::PFN),
         uint(Role::ORDER),

@@ -11,6 +11,7 @@ use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
+use crate::trace::names::function_of;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -113,12 +114,5 @@ fn write(out: &mut Export, lines: &BTreeMap<String, u64>) -> Result<()> {
 
 /// Name of a frame: a function without offset, so that its calls are summed up; without separators.
 fn frame(name: &str) -> String {
-    let name = match name.split_once("+0x") {
-        Some((function, rest)) => match rest.split_once(' ') {
-            Some((_, module)) => format!("{function} {module}"),
-            None => function.to_owned(),
-        },
-        None => name.to_owned(),
-    };
-    name.replace(';', ":").replace('\n', " ")
+    function_of(name).replace(';', ":").replace('\n', " ")
 }

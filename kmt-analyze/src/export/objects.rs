@@ -12,15 +12,15 @@ use kmt_format::schema::Role;
 use super::output::Target;
 use crate::collect::{Collectors, LifeSpool, Object, SpooledObjects};
 use crate::failure::{Failure, Result};
-use crate::pass::caches::usual_names;
+use crate::pass::caches::CacheNames;
 use crate::pass::selection::Selection;
-use crate::pass::size_classes::SizeClasses;
 use crate::pass::{self, Needs, Request};
 use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::{Context, ReportContext};
-use crate::stream::{Api, Site, known_gfp};
+use crate::stream::{Api, NameId, known_gfp};
+use crate::trace::names::cache_name;
 use crate::trace::session::Session;
 
 /// Results of a pass, with all lives.
@@ -119,7 +119,7 @@ pub struct Resolver<'s, 'd> {
     /// By number of the site.
     pub sites: Vec<SiteText>,
     session: &'s Session<'d>,
-    caches: Vec<String>,
+    named: Vec<String>,
     /// Upper byte of the addresses of objects.
     pub top: u64,
 }
@@ -128,34 +128,25 @@ impl<'s, 'd> Resolver<'s, 'd> {
     /// Names for a trace and a pass over it.
     pub fn new(session: &'s Session<'d>, result: &pass::Analysis) -> Self {
         let interner = &result.interner;
-        let usual = usual_names(result);
+        let caches = CacheNames::of(result);
         let mut resolver = Self {
             env: session.print_env(),
             symbols: std::cell::RefCell::default(),
             sites: Vec::new(),
             session,
-            caches: interner.names.items().iter().map(|name| escaped(name)).collect(),
+            named: interner.names.items().iter().map(|name| cache_name(name)).collect(),
             top: top_byte(session),
         };
-        for (number, site) in interner.sites.items().iter().enumerate() {
-            let cache = site.cache.or(usual.get(number).copied().flatten());
+        for (number, site) in (0u32..).zip(interner.sites.items()) {
             let text = SiteText {
                 symbol: resolver.symbol(site.call_site),
-                cache: resolver.cache_name(site, cache.map(|c| c.0), result.size_classes),
+                cache: caches.shown(number, None),
                 gfp: known_gfp(site.gfp_flags)
                     .map_or(String::new(), |flags| escaped(&interner.gfp_text(flags))),
             };
             resolver.sites.push(text);
         }
         resolver
-    }
-
-    fn cache_name(&self, site: &Site, name: Option<u32>, classes: SizeClasses) -> String {
-        match (site.api, name.and_then(|n| self.caches.get(n as usize))) {
-            (Api::Kmalloc, _) => classes.name(site.bytes_alloc),
-            (Api::Cache, Some(name)) => name.clone(),
-            (Api::Cache, None) => format!("? ({} bytes)", site.bytes_req),
-        }
     }
 
     /// Function and offset.
@@ -172,9 +163,14 @@ impl<'s, 'd> Resolver<'s, 'd> {
 
     /// Cache of an object: from its own event, else from its site.
     pub fn cache(&self, object: &Object) -> &str {
-        let own = object.cache.filter(|_| object.api == Api::Cache);
-        let own = own.and_then(|name| self.caches.get(name.0 as usize));
-        own.map_or(self.site(object.site).cache.as_str(), String::as_str)
+        self.cache_of(object.site, object.api, object.cache)
+    }
+
+    /// Cache of an object of a site; `own`: what the object's own events name.
+    pub fn cache_of(&self, site: u32, api: Api, own: Option<NameId>) -> &str {
+        let own = own.filter(|_| api == Api::Cache);
+        let own = own.and_then(|name| self.named.get(name.0 as usize));
+        own.map_or(self.site(site).cache.as_str(), String::as_str)
     }
 
     /// Name of a task at the time of an event.

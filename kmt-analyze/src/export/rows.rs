@@ -165,10 +165,8 @@ pub fn call_sites(
     for (number, ((site, parts), failures)) in sites.enumerate() {
         let text = names.site(number as u32);
         for (name, totals) in parts {
-            let own = name
-                .filter(|_| site.api == Api::Cache)
-                .map(|n| crate::render::text::escaped(result.interner.name(n)));
-            let key = (site.call_site, site.api, own.unwrap_or_else(|| text.cache.clone()));
+            let cache = names.cache_of(number as u32, site.api, *name);
+            let key = (site.call_site, site.api, cache.to_owned());
             let sum = sums.entry(key).or_default();
             sum.0 += totals;
             sum.2 += if certain.get(number) == Some(&true) { totals.live } else { 0 };

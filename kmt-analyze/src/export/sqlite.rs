@@ -14,6 +14,7 @@ use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
 use crate::stream::known_gfp;
 use crate::trace::faults::Faults;
+use crate::trace::names::cache_name;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -138,7 +139,7 @@ fn sites(database: &Connection, lives: &ObjectLives, names: &Resolver<'_, '_>) -
     }
     let mut free = database.prepare("INSERT INTO free_sites VALUES (?, ?, ?, ?, ?)")?;
     for (number, f) in interner.frees.items().iter().enumerate() {
-        let cache = f.cache.map(|name| escaped(interner.name(name)));
+        let cache = f.cache.map(|name| cache_name(interner.name(name)));
         free.execute(params![
             number as i64,
             f.api.name(),

@@ -9,6 +9,7 @@ use crate::render::screen::Screen;
 use crate::reports::column_order::ColumnOrder;
 use crate::reports::diff;
 use crate::reports::output::{Output, Show};
+use crate::trace::names::SizeClasses;
 use crate::trace::session::Session;
 
 /// The screen of a comparison of two files, in the same selection. Call sites are matched exactly where both kernels are
@@ -16,8 +17,9 @@ use crate::trace::session::Session;
 pub fn changes(before: &Session<'_>, after: &Session<'_>, selection: &Selection) -> Screen {
     let build = diff::build(before);
     let is_one_build = build.is_some() && build == diff::build(after);
-    let profile =
-        |session: &Session<'_>| diff::compute(session, selection, diff::By::CallSite, is_one_build).0;
+    let naming =
+        diff::Naming { by: diff::By::CallSite, exact: is_one_build, classes: SizeClasses::default() };
+    let profile = |session: &Session<'_>| diff::compute(session, selection, naming).0;
     let names = [&before.path, &after.path].map(|path| path.display().to_string());
     let look = Look { width: Look::NO_LIMIT, wide: true, ..Look::default() };
     let options = diff::DiffOptions {

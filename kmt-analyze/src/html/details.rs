@@ -8,12 +8,12 @@ use super::row::shortened;
 use crate::collect::lifetimes::LifetimeSums;
 use crate::collect::steps::StepSums;
 use crate::pass::Analysis;
-use crate::pass::caches::{name_of, parts_of};
-use crate::render::screen::function_of;
+use crate::pass::caches::parts_of;
 use crate::render::words::{counted, share, size};
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::stream::Api;
+use crate::trace::names::function_of;
 
 /// Call sites with facts: those with most bytes.
 const SITES_MAX: usize = 300;
@@ -66,7 +66,7 @@ pub fn compute(
         let Some(site) = all.get_mut(&(part.site.call_site, part.site.api)) else { continue };
         let allocs = part.totals.alloc_events;
         *site.sizes.entry((part.site.bytes_req, part.site.bytes_alloc)).or_default() += allocs;
-        *site.caches.entry(name_of(&part.key, analysis)).or_default() += allocs;
+        *site.caches.entry(part.key.shown(analysis.size_classes)).or_default() += allocs;
     }
     for ((caller, origin), holder) in &sums.holders {
         let Some(&(api, address)) = analysis.balance.callers.get(*caller as usize) else { continue };

@@ -8,12 +8,13 @@ use crate::collect::flows::Flows;
 use crate::collect::step_row::Row;
 use crate::collect::steps::StepSums;
 use crate::pass::Analysis;
-use crate::pass::caches::{CacheKey, name_of, parts_of, usual_names};
+use crate::pass::caches::{CacheNames, parts_of};
 use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::stream::Api;
 use crate::stream::intern::InternTable;
+use crate::trace::names::CacheKey;
 
 /// A table of the page.
 pub struct RowGroup {
@@ -100,17 +101,12 @@ impl Makers<'_, '_, '_> {
     }
 
     fn caches(&self) -> Vec<SteppedRow> {
-        let usual = usual_names(self.context.analysis);
+        let names = CacheNames::of(self.context.analysis);
         let interner = &self.context.analysis.interner;
         let mut all: BTreeMap<CacheKey, RowSum> = BTreeMap::new();
         for (objects, row) in &self.sums.objects {
             let Some(site) = interner.sites.get(objects.site) else { continue };
-            let usual = usual.get(objects.site as usize).copied().flatten();
-            let key = match (site.api, objects.cache.or(usual)) {
-                (Api::Kmalloc, _) => CacheKey::Kmalloc(site.bytes_alloc),
-                (Api::Cache, Some(name)) => CacheKey::Named(interner.name(name).to_vec()),
-                (Api::Cache, None) => CacheKey::Nameless(site.bytes_req, site.bytes_alloc),
-            };
+            let Some(key) = names.key(objects.site, objects.cache) else { continue };
             all.entry(key).or_default().add_objects(row, site.bytes_req, site.bytes_alloc);
         }
         for part in parts_of(self.context.analysis) {
@@ -121,7 +117,7 @@ impl Makers<'_, '_, '_> {
         let row = |(key, sum): (CacheKey, RowSum)| {
             let api = if matches!(key, CacheKey::Kmalloc(_)) { Api::Kmalloc } else { Api::Cache };
             let recorded = RecordedSums::slab(self.context.basis(), Some(api));
-            sum.row(name_of(&key, self.context.analysis), String::new(), recorded)
+            sum.row(key.shown(self.context.analysis.size_classes), String::new(), recorded)
         };
         all.into_iter().map(row).collect()
     }

@@ -5,19 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
 use crate::pass::weights::Estimate;
-use crate::render::text::{count, escaped};
-use crate::stream::{Api, NameId, Site};
-
-/// Key of a row.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CacheKey {
-    /// A size class of kmalloc, by bytes_alloc.
-    Kmalloc(u64),
-    /// A cache, by the name in events.
-    Named(Vec<u8>),
-    /// Caches that no event names, by bytes_req and bytes_alloc.
-    Nameless(u64, u64),
-}
+use crate::stream::{Api, Interner, NameId, Site};
+use crate::trace::names::{CacheKey, SizeClasses};
 
 /// One row.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,11 +70,7 @@ pub fn parts_of(result: &Analysis) -> impl Iterator<Item = CachePart<'_>> {
     });
     sites.flat_map(move |(number, site, usual, parts)| {
         parts.iter().map(move |(name, totals)| {
-            let key = match (site.api, name.or(usual)) {
-                (Api::Kmalloc, _) => CacheKey::Kmalloc(site.bytes_alloc),
-                (Api::Cache, Some(name)) => CacheKey::Named(result.interner.name(name).to_vec()),
-                (Api::Cache, None) => CacheKey::Nameless(site.bytes_req, site.bytes_alloc),
-            };
+            let key = key_of(site, name.or(usual), &result.interner);
             let is_inferred = site.api == Api::Cache && name.is_none() && usual.is_some();
             CachePart { number, site, key, is_inferred, totals }
         })
@@ -119,15 +104,52 @@ pub fn usual_names(result: &Analysis) -> Vec<Option<NameId>> {
     interner.sites.items().iter().map(|site| best.get(&key(site)).copied().flatten()).collect()
 }
 
-/// Name of a cache or size class. Above two pages kmalloc uses whole pages (KMALLOC_MAX_CACHE_SIZE,
-/// include/linux/slab.h, SLUB).
-pub fn name_of(key: &CacheKey, result: &Analysis) -> String {
-    match key {
-        CacheKey::Kmalloc(size) if *size > 2 * result.page_size.0 => {
-            format!("kmalloc, {} byte pages", count(*size))
-        }
-        CacheKey::Kmalloc(size) => result.size_classes.name(*size),
-        CacheKey::Named(name) => escaped(name),
-        CacheKey::Nameless(req, _) => format!("? ({req} byte objects)"),
+/// The cache of an object; `name`: what its event names, or the usual cache of its site.
+pub fn key_of(site: &Site, name: Option<NameId>, interner: &Interner) -> CacheKey {
+    match (site.api, name) {
+        (Api::Kmalloc, _) => CacheKey::Kmalloc(site.bytes_alloc),
+        (Api::Cache, Some(name)) => CacheKey::Named(interner.name(name).to_vec()),
+        (Api::Cache, None) => CacheKey::Nameless(site.bytes_req, site.bytes_alloc),
+    }
+}
+
+/// Caches of objects, by their sites.
+pub struct CacheNames<'r> {
+    interner: &'r Interner,
+    usual: Vec<Option<NameId>>,
+    classes: SizeClasses,
+}
+
+impl<'r> CacheNames<'r> {
+    /// Caches of a pass.
+    pub fn of(result: &'r Analysis) -> Self {
+        Self { interner: &result.interner, usual: usual_names(result), classes: result.size_classes }
+    }
+
+    /// The same with other names of size classes.
+    pub fn in_style(self, classes: SizeClasses) -> Self {
+        Self { classes, ..self }
+    }
+
+    /// Name in events of the cache of a site's object; `own`: that of the object's own events.
+    pub fn named(&self, site: u32, own: Option<NameId>) -> Option<NameId> {
+        let of_site = || self.interner.sites.get(site).and_then(|site| site.cache);
+        own.or_else(of_site).or_else(|| self.usual.get(site as usize).copied().flatten())
+    }
+
+    /// The cache of a site's object; `None`: there is no such site.
+    pub fn key(&self, site: u32, own: Option<NameId>) -> Option<CacheKey> {
+        let of = self.interner.sites.get(site)?;
+        Some(key_of(of, self.named(site, own), self.interner))
+    }
+
+    /// Shown name of the cache of a site's object.
+    pub fn shown(&self, site: u32, own: Option<NameId>) -> String {
+        self.key(site, own).map_or_else(|| "?".to_owned(), |key| key.shown(self.classes))
+    }
+
+    /// Shown names of the caches of all sites.
+    pub fn of_sites(&self) -> Vec<String> {
+        (0u32..).zip(self.interner.sites.items()).map(|(site, _)| self.shown(site, None)).collect()
     }
 }

@@ -172,6 +172,10 @@ impl Condition {
                 condition.texts.push(item.to_owned());
             }
         }
+        // One may have commas.
+        if is_textual && compare == Compare::Equal && value.contains(',') {
+            condition.texts.push(value.to_owned());
+        }
         let is_range = condition.numbers.iter().any(|number| number.value != number.last);
         if compare != Compare::Equal && (condition.numbers.len() != 1 || is_range) {
             return Err(bad("expected one number".into()));
@@ -222,8 +226,8 @@ impl Condition {
     }
 
     /// True if one of the names of a thing meets the condition; a negated one has to hold for all.
-    pub fn holds_for_any(&self, names: impl IntoIterator<Item: AsRef<str>>) -> bool {
-        let mut holds = names.into_iter().map(|name| self.holds_text(name.as_ref().as_bytes()));
+    pub fn holds_for_any(&self, names: impl IntoIterator<Item: AsRef<[u8]>>) -> bool {
+        let mut holds = names.into_iter().map(|name| self.holds_text(name.as_ref()));
         if self.negated { holds.all(|h| h) } else { holds.any(|h| h) }
     }
 

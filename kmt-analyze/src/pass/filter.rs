@@ -9,11 +9,10 @@ use super::migratetypes::MigrateTypes;
 use super::selection::{Selection, recorder};
 use crate::pass::cgroup::cgroup_of;
 use crate::pass::condition::{Condition, Key};
-use crate::pass::modules::{module_of, names_of_module};
-use crate::pass::size_classes::names_of_size;
 use crate::stream::{Api, Interner, Item, Origin, PageSite, Site, known_gfp};
 use crate::trace::comms::Comms;
 use crate::trace::descendants::descendants;
+use crate::trace::names::{module_of, nameless, names_of_cache, names_of_module, names_of_size};
 use crate::trace::session::Session;
 
 /// A selection prepared for a trace. It selects allocations, which are followed to their frees.
@@ -96,10 +95,18 @@ impl<'s, 'd> Selector<'s, 'd> {
         })
     }
 
-    /// True if the condition names the size class of the site.
-    fn is_size_class(&self, interner: &Interner, condition: &Condition, site: &Site) -> bool {
-        let flags = interner.gfp_text(site.gfp_flags);
-        condition.holds_for_any(names_of_size(site.bytes_alloc, &flags))
+    /// True if the condition names the cache or size class of the site.
+    fn is_cache(&self, interner: &Interner, condition: &Condition, site: &Site) -> bool {
+        if site.api == Api::Kmalloc {
+            let flags = interner.gfp_text(site.gfp_flags);
+            return condition.holds_for_any(names_of_size(site.bytes_alloc, &flags));
+        }
+        let from_event = site.cache.map(|c| interner.name(c));
+        match from_event.or_else(|| self.usual_caches.get(site).map(Vec::as_slice)) {
+            Some(name) => condition.holds_for_any(names_of_cache(name)),
+            // An unknown cache is not known to be another one.
+            None => !condition.is_negated() && condition.holds_text(nameless(site.bytes_req).as_bytes()),
+        }
     }
 
     fn symbol(&self, address: u64) -> Vec<u8> {
@@ -127,14 +134,7 @@ impl<'s, 'd> Selector<'s, 'd> {
             Key::CallSite => condition.holds_text(&self.symbol(site.call_site)),
             Key::Module => self.is_of_module(condition, site.call_site),
             Key::Dir | Key::File => self.is_in_source(condition, site.call_site),
-            Key::Cache => {
-                if site.api == Api::Kmalloc {
-                    return self.is_size_class(interner, condition, site);
-                }
-                let from_event = site.cache.map(|c| interner.name(c));
-                let name = from_event.or_else(|| self.usual_caches.get(site).map(Vec::as_slice));
-                name.is_some_and(|name| condition.holds_text(name))
-            }
+            Key::Cache => self.is_cache(interner, condition, site),
             Key::BytesReq => condition.holds_number(site.bytes_req as i64),
             Key::BytesAlloc => condition.holds_number(site.bytes_alloc as i64),
             Key::Gfp => is_gfp(interner, condition, site.gfp_flags),

@@ -10,13 +10,11 @@ mod crew;
 pub(crate) mod figures;
 pub(crate) mod filter;
 pub(crate) mod migratetypes;
-pub(crate) mod modules;
 pub(crate) mod operations;
 pub(crate) mod progress;
 pub(crate) mod ranges;
 pub(crate) mod request;
 pub(crate) mod selection;
-pub(crate) mod size_classes;
 pub(crate) mod weights;
 
 use std::collections::HashMap;
@@ -37,13 +35,13 @@ use crate::pass::filter::{Selector, meets};
 use crate::pass::migratetypes::MigrateTypes;
 use crate::pass::progress::Progress;
 use crate::pass::ranges::{Material, OpSample, Ranges, ranges};
-use crate::pass::size_classes::SizeClasses;
 use crate::pass::weights::Weights;
 use crate::stream::decode::{Decoder, Open};
 use crate::stream::load::Loader;
 use crate::stream::{Api, Interests, Interner, Item, Op, Site, pipe};
 use crate::trace::cpu_nodes;
 use crate::trace::faults::Faults;
+use crate::trace::names::SizeClasses;
 use crate::trace::session::Session;
 
 use operations::{decoder, selector};

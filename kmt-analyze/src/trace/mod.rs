@@ -18,6 +18,7 @@ pub mod lines;
 pub mod losses;
 pub mod meminfo;
 pub mod named;
+pub mod names;
 pub mod open;
 pub mod rare_events;
 pub mod session;

@@ -173,6 +173,17 @@ impl Crafted {
         }
         self.writer.add_event(e.cpu as u32, e.time, &record).unwrap();
     }
+
+    /// A kmem_cache_free that names this cache.
+    pub fn freed_from(&mut self, time: u64, ptr: u64, cache: &[u8]) {
+        let mut record = self.ids[3].to_le_bytes().to_vec();
+        record.extend([0, 0, 1, 0, 0, 0]);
+        [0x98, ptr].iter().for_each(|word| record.extend(word.to_le_bytes()));
+        record.extend(((cache.len() as u32 + 1) << 16 | 28).to_le_bytes());
+        record.extend(cache);
+        record.push(0);
+        self.writer.add_event(0, time, &record).unwrap();
+    }
 }
 
 /// SplitMix64.

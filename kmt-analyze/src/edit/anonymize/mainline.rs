@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use crate::pass::size_classes::is_kmalloc;
+use crate::trace::names::is_kmalloc;
 
 /// Lines of a list, without comments.
 fn list(text: &'static str) -> HashSet<&'static [u8]> {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::keys::{Purpose, SecretKeys};
 use super::mainline;
-use crate::pass::size_classes::is_kmalloc;
+use crate::trace::names::is_kmalloc;
 
 /// Names of caches to replace. Suffixes of memory cgroups are always replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, HashMap};
 use super::{Coverage, FreeEvents, in_use_max};
 use crate::collect::sums::{Sums, sums};
 use crate::ledger::totals::Totals;
-use crate::pass::caches::{CacheKey, parts_of};
+use crate::pass::caches::parts_of;
 use crate::pass::{Analysis, Needs};
 use crate::stream::Api;
+use crate::trace::names::CacheKey;
 use crate::trace::slabinfo::SlabCaches;
 
 /// Smallest number of ends for which a call site is judged apart from its cache.

@@ -10,7 +10,8 @@ use super::{active, in_use_max};
 use crate::collect::moments::{Between, MomentSums};
 use crate::collect::sums::Sums as _;
 use crate::pass::Analysis;
-use crate::pass::caches::{CacheKey, parts_of};
+use crate::pass::caches::parts_of;
+use crate::trace::names::CacheKey;
 use crate::trace::slabinfo::SlabCaches;
 use crate::trace::snapshots::Snapshot;
 

@@ -9,8 +9,7 @@ pub mod history;
 
 use crate::collect::sums::sums;
 use crate::ledger::totals::Totals;
-use crate::pass::caches::CacheKey;
-use crate::pass::size_classes::in_k;
+use crate::trace::names::{CacheKey, in_k};
 use crate::trace::slabinfo::{Objects, SlabCaches};
 
 /// Frees of a cache that have events.

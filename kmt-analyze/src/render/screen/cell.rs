@@ -2,11 +2,11 @@
 
 use kmt_format::kernel::ClockUnit;
 
-use super::names::without_size;
 use super::style::Ink;
 use crate::render::look::Look;
 use crate::render::text::{count, duration};
 use crate::render::words::size;
+use crate::trace::names::without_size;
 
 /// Mark of a number that is unknown: its events were not recorded, or lack the field.
 const UNKNOWN: &str = "?";

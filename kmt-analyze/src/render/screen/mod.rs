@@ -14,7 +14,6 @@ mod wrap;
 
 pub use cell::Cell;
 pub use layout::{Column, Table};
-pub use names::{function_of, without_size};
 pub use page::page;
 pub use row_table::RowTable;
 pub use style::{Ink, paint};

@@ -83,22 +83,6 @@ fn from(name: &str, place: usize, width: usize) -> String {
     format!("{begin}{GAP}{}", shorten_end(&rest, width.saturating_sub(head + 1)))
 }
 
-/// A symbol without the size of its function: `kfree+0x1c/0x80 [m]` becomes `kfree+0x1c [m]`.
-pub fn without_size(symbol: &str) -> String {
-    let Some((name, rest)) = symbol.split_once("+0x") else { return symbol.to_owned() };
-    let (offset, after) = rest.split_once('/').unwrap_or((rest, ""));
-    let module = after.split_once(' ').map_or(String::new(), |(_, module)| format!(" {module}"));
-    let is_hex = !offset.is_empty() && offset.chars().all(|c| c.is_ascii_hexdigit());
-    if is_hex && after.starts_with("0x") { format!("{name}+0x{offset}{module}") } else { symbol.to_owned() }
-}
-
-/// The function of a symbol, for sentences: `kfree+0x1c/0x80 [m]` becomes `kfree [m]`.
-pub fn function_of(symbol: &str) -> String {
-    let short = without_size(symbol);
-    let Some((name, rest)) = short.split_once("+0x") else { return short };
-    rest.split_once(' ').map_or(name.to_owned(), |(_, module)| format!("{name} {module}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,13 +127,5 @@ mod tests {
         short.sort_unstable();
         short.dedup();
         assert_eq!(short.len(), 10, "{short:?}");
-    }
-
-    #[test]
-    fn sizes_of_functions_leave() {
-        assert_eq!(without_size("kfree+0x1c/0x80 [m]"), "kfree+0x1c [m]");
-        assert_eq!(without_size("kfree+0x1c/0x80"), "kfree+0x1c");
-        assert_eq!(without_size("0xffffffff81000000"), "0xffffffff81000000");
-        assert_eq!(without_size("a+0xb/c"), "a+0xb/c");
     }
 }

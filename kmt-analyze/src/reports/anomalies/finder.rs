@@ -4,10 +4,10 @@ use kmt_common::unseen_allocs::unseen_allocs;
 
 use super::rows::{AnomalyRow, AnomalySite, Detail};
 use crate::collect::anomalies::{AnomalySums, UnmatchedFrees};
-use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::rows::Address;
 use crate::stream::Api;
+use crate::trace::names::cache_name;
 
 /// Number of repeated frees of a site that may be double frees: those that allocations without an event do not explain.
 ///
@@ -46,7 +46,7 @@ impl Finder<'_, '_, '_> {
     fn cache(&self, free: u32) -> Option<String> {
         let interner = &self.context.analysis.interner;
         let cache = interner.frees.get(free)?.cache?;
-        Some(escaped(interner.name(cache)))
+        Some(cache_name(interner.name(cache)))
     }
 
     /// The site of that address.

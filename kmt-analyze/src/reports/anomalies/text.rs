@@ -2,10 +2,11 @@
 
 use super::meanings::Meaning;
 use super::rows::{AnomalyKind, AnomalyRow, AnomalyRows, AnomalySite, Detail};
-use crate::render::screen::{Cell, Column, Ink, Screen, ScreenPart, Table, function_of};
+use crate::render::screen::{Cell, Column, Ink, Screen, ScreenPart, Table};
 use crate::render::text::count;
 use crate::render::words::counted;
 use crate::reports::common::View;
+use crate::trace::names::function_of;
 
 /// Kinds that occurred with their verdicts, then the sites of each.
 pub fn screen(rows: &AnomalyRows, view: &View) -> Screen {

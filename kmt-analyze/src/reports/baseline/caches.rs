@@ -7,9 +7,8 @@ use serde::Serialize;
 
 use super::account::{Account, Amounts, add};
 use crate::pass::Analysis;
-use crate::pass::size_classes::is_kmalloc;
-use crate::reports::common::rows::text;
 use crate::stream::Api;
+use crate::trace::names::{cache_name, is_kmalloc};
 
 /// Name of all caches of kmalloc: kfree has neither name nor size of an object that was allocated before the trace.
 pub const KMALLOC: &str = "kmalloc";
@@ -46,7 +45,7 @@ pub struct CacheAccount {
 
 /// Name of a cache in the account.
 pub fn name_of(cache: &[u8]) -> String {
-    if is_kmalloc(cache) { KMALLOC.to_owned() } else { text(cache) }
+    if is_kmalloc(cache) { KMALLOC.to_owned() } else { cache_name(cache) }
 }
 
 /// Frees of objects that were allocated before the trace, by cache; `unmatched`: frees without a life, by their site.
@@ -63,7 +62,10 @@ pub fn older_frees(analysis: &Analysis, unmatched: &[u64]) -> Amounts {
     freed
 }
 
-/// Sums of the account of call sites, `CACHE SITE`, beside the frees of older objects.
+/// Between the cache and the call site in the keys of an account. No shown name has one.
+pub const APART: char = '\t';
+
+/// Sums of the account of call sites, by cache and [`APART`], beside the frees of older objects.
 pub fn compute<'a>(
     sites: impl Iterator<Item = (&'a str, Account)>,
     older_frees: &Amounts,
@@ -71,7 +73,7 @@ pub fn compute<'a>(
 ) -> CacheAccounts {
     let mut caches: BTreeMap<&str, Account> = BTreeMap::new();
     for (name, account) in sites {
-        let cache = name.split(' ').next().unwrap_or(name);
+        let cache = name.split(APART).next().unwrap_or(name);
         caches.entry(cache).or_default().add(&account);
     }
     for cache in older_frees.keys() {

@@ -7,11 +7,11 @@ use super::account::{Amounts, add, short};
 use super::caches;
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
-use crate::pass::caches::{CacheKey, parts_of};
-use crate::render::screen::function_of;
+use crate::pass::caches::parts_of;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::caller;
 use crate::reports::common::rows::text;
+use crate::trace::names::{CacheKey, function_of};
 
 /// Pages of SLUB have one tag in /proc/allocinfo, its function (`alloc_slab_page`, mm/slub.c, 6.10 to 7.2). Compilers put it
 /// into these.
@@ -24,7 +24,7 @@ pub struct Live {
     pub functions: Amounts,
     /// Bytes of pages by call site, `f+0x1 [module]`.
     pub pages: Amounts,
-    /// Objects by cache and call site.
+    /// Objects by cache and call site, with [`caches::APART`] between them.
     pub slab: Amounts,
 }
 
@@ -43,9 +43,13 @@ impl Live {
             let cache = match &part.key {
                 CacheKey::Kmalloc(_) => caches::KMALLOC.to_owned(),
                 CacheKey::Named(name) => caches::name_of(name),
-                key => crate::pass::caches::name_of(key, analysis),
+                key => key.shown(analysis.size_classes),
             };
-            add(&mut live.slab, format!("{cache} {}", short(&symbol)), signed(part.totals.live));
+            add(
+                &mut live.slab,
+                format!("{cache}{}{}", caches::APART, short(&symbol)),
+                signed(part.totals.live),
+            );
             let function = tag(context, &[address], tagged).unwrap_or_else(|| function_of(&symbol));
             add(&mut live.functions, function, signed(part.totals.bytes_live));
         }

@@ -92,7 +92,7 @@ pub fn compute(
     let page_owner = found("page_owner", &|file| lines(file, page_size, short), &live.pages);
     let slab = found("slab_traces", &|file| lines(file, 1, in_cache), &live.slab);
     let of_cache = |name: &str| {
-        let cache = name.split(' ').next().unwrap_or(name);
+        let cache = name.split(caches::APART).next().unwrap_or(name);
         older_frees.get(cache).copied().unwrap_or(0)
     };
     let sites = |slab: &Joined| {
@@ -132,7 +132,7 @@ fn rows(found: Joined, older_freed_max: impl Fn(&str) -> i64, limit: usize) -> A
     let row = |(name, account): (String, Account)| {
         let most = older_freed_max(&name).min(account.before);
         let is_contradicted = !(0..=most).contains(&account.older_freed);
-        AccountRow { name, account, is_contradicted }
+        AccountRow { name: name.replace(caches::APART, " "), account, is_contradicted }
     };
     let mut rows: Vec<AccountRow> =
         found.into_iter().filter(|(_, account)| account.is_moved()).map(row).collect();
@@ -146,7 +146,7 @@ fn rows(found: Joined, older_freed_max: impl Fn(&str) -> i64, limit: usize) -> A
 fn in_cache(name: &str) -> String {
     name.split_once(' ').map_or_else(
         || name.to_owned(),
-        |(cache, symbol)| format!("{} {}", caches::name_of(cache.as_bytes()), short(symbol)),
+        |(cache, symbol)| format!("{}{}{}", caches::name_of(cache.as_bytes()), caches::APART, short(symbol)),
     )
 }
 

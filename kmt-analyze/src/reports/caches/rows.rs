@@ -4,17 +4,18 @@ use serde::Serialize;
 
 use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
-use crate::pass::caches::{CacheKey, CacheTotals, by_cache, name_of};
+use crate::pass::caches::{CacheTotals, by_cache};
 use crate::pass::coverage::bounds::LiveSpan;
 use crate::pass::weights::in_order;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Basis;
 use crate::reports::common::live_bounds::is_doubtful;
 use crate::reports::common::recorded_sums::RecordedSums;
-use crate::reports::common::rows::{Estimated, LiveRange, SlabSums, text};
+use crate::reports::common::rows::{Estimated, LiveRange, SlabSums};
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::stream::Api;
 use crate::trace::aliases::Aliases;
+use crate::trace::names::{CacheKey, cache_name};
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -55,7 +56,7 @@ pub struct CacheRow {
 /// All caches with their names.
 fn caches(analysis: &Analysis) -> impl Iterator<Item = (String, CacheTotals)> {
     let caches = by_cache(analysis).into_iter().filter(|cache| cache.totals != Totals::default());
-    caches.map(|cache| (name_of(&cache.key, analysis), cache))
+    caches.map(|cache| (cache.key.shown(analysis.size_classes), cache))
 }
 
 /// Rows of the caches whose name contains `filter`.
@@ -118,18 +119,18 @@ fn row(
     recorded: RecordedSums,
     live: Option<LiveSpan>,
 ) -> CacheRow {
-    let (kind, exact_name, same) = match &cache.key {
-        CacheKey::Kmalloc(_) => ("kmalloc", name.to_owned(), None),
-        CacheKey::Named(exact) => ("cache", text(exact), aliases.others(exact)),
-        CacheKey::Nameless(..) => ("nameless", name.to_owned(), None),
+    let (kind, same) = match &cache.key {
+        CacheKey::Kmalloc(_) => ("kmalloc", None),
+        CacheKey::Named(exact) => ("cache", aliases.others(exact)),
+        CacheKey::Nameless(..) => ("nameless", None),
     };
     CacheRow {
         sums: SlabSums::of(&cache.totals, recorded),
         estimated: cache.estimate.map(Estimated::from),
         live_range: LiveRange::of(&cache.totals, live, recorded.lives),
-        cache: exact_name,
+        cache: name.to_owned(),
         kind,
-        aliases: same.map(|names| names.into_iter().map(text).collect()),
+        aliases: same.map(|names| names.into_iter().map(cache_name).collect()),
         object_size_min: cache.object_size.0,
         object_size_max: cache.object_size.1,
         alloc_events_inferred: cache.inferred,

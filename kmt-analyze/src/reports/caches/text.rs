@@ -7,11 +7,12 @@ use super::rows::{AllCaches, CacheRow, CacheRows, names};
 use crate::render::nothing::{self, some};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::escaped;
-use crate::render::words::listed;
+use crate::render::words::{self, listed};
 use crate::reports::common::cells::{LIVE_RANGE, live_range, live_range_cells, slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
 use crate::reports::common::{ReportContext, View};
 use crate::trace::aliases::Aliases;
+use crate::trace::names::is_of_pages;
 use crate::trace::session::Session;
 
 const NOUNS: Nouns = Nouns { one: "cache", several: "caches" };
@@ -41,6 +42,7 @@ pub fn screen(report: &Caches, context: &ReportContext<'_, '_>, rows: &CacheRows
     for sentence in other_names(rows, context.session) {
         screen.note(sentence);
     }
+    screen.note(of_pages(rows, context.analysis.page_size.0).unwrap_or_default());
     if all.has_nameless {
         let reason = why_nameless(context.session);
         screen.note(format!("?: the cache of these objects is unknown: {reason}."));
@@ -53,6 +55,17 @@ pub fn screen(report: &Caches, context: &ReportContext<'_, '_>, rows: &CacheRows
 /// Name of a cache on one line.
 fn name(row: &CacheRow) -> String {
     escaped(row.cache.as_bytes())
+}
+
+/// Why a name of kmalloc is not in /proc/slabinfo.
+fn of_pages(rows: &CacheRows, page_size: u64) -> Option<String> {
+    let is_it = |row: &&CacheRow| row.kind == "kmalloc" && is_of_pages(row.object_size_min, page_size);
+    let first = rows.caches.iter().find(is_it)?;
+    Some(format!(
+        "{}: kmalloc takes whole pages for more than {} (SLUB has no cache of this size).",
+        name(first),
+        words::size(page_size.saturating_mul(2))
+    ))
 }
 
 /// Size of an object, or the range of sizes.

@@ -2,9 +2,10 @@
 
 use super::rows::{CallGraphRows, CallNode, CallTree};
 use super::tree::TreeWeight;
-use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
+use crate::trace::names::function_of;
 
 /// Steps to the right at most: names have to fit beside them.
 const INDENT_MAX: usize = 12;

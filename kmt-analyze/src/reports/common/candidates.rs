@@ -7,6 +7,7 @@ use crate::render::nothing::some;
 use crate::render::text::{count, shown, time};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
+use crate::trace::names::cache_name;
 
 /// Values in the trace for each kind of condition that is selected by.
 pub fn candidates(context: &ReportContext<'_, '_>) -> Vec<String> {
@@ -31,7 +32,7 @@ pub fn candidates(context: &ReportContext<'_, '_>) -> Vec<String> {
         out.push(format!("cgroups: {}", some(paths.into_iter().collect())));
     }
     if has(Key::Cache) {
-        let mut caches: BTreeSet<String> = interner.names.items().iter().map(|n| shown(n)).collect();
+        let mut caches: BTreeSet<String> = interner.names.items().iter().map(|n| cache_name(n)).collect();
         let sizes = interner.sites.items().iter().filter(|s| s.api == Api::Kmalloc).map(|s| s.bytes_alloc);
         caches.extend(sizes.collect::<BTreeSet<u64>>().iter().map(|&size| result.size_classes.name(size)));
         out.push(format!("caches: {}", some(caches.into_iter().collect())));

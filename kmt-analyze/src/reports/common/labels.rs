@@ -3,11 +3,11 @@
 use kmt_format::print::PrintEnv;
 
 use crate::pass;
-use crate::pass::modules::module_of;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::symbol::Symbol;
 use crate::stream::Api;
+use crate::trace::names::{function_and_module, function_of, module_of};
 use crate::trace::session::Session;
 
 /// Looks up names of addresses and tasks for one report.
@@ -63,12 +63,12 @@ impl<'s, 'd> Labels<'s, 'd> {
 
     /// Function without the offset.
     pub fn function(&self, address: u64) -> String {
-        function_of(self.symbol(address))
+        function_of(&self.symbol(address))
     }
 
     /// Function of a call site, as `--by function` has it.
     pub fn caller_function(&self, address: u64) -> String {
-        caller_function(self.session, self.symbol(address), address)
+        caller_function(self.session, &self.symbol(address), address)
     }
 
     /// Module, `[kernel]` for the core kernel; `None`: the address has no symbol.
@@ -106,20 +106,9 @@ impl<'s, 'd> Labels<'s, 'd> {
 }
 
 /// Function of a call site, with its module; where lines are known, the one outside the allocator.
-pub fn caller_function(session: &Session<'_>, symbol: String, address: u64) -> String {
+pub fn caller_function(session: &Session<'_>, symbol: &str, address: u64) -> String {
     let frame = session.source().shown(address).filter(|frame| !frame.function.is_empty());
     let Some(frame) = frame else { return function_of(symbol) };
-    let module = symbol.split_once(' ').map_or(String::new(), |(_, module)| format!(" {module}"));
+    let module = function_and_module(symbol).1.map_or(String::new(), |module| format!(" {module}"));
     escaped(frame.function.as_bytes()) + &module
-}
-
-/// A symbol without its offset, with its module.
-pub fn function_of(symbol: String) -> String {
-    match symbol.split_once("+0x") {
-        Some((function, rest)) => match rest.split_once(' ') {
-            Some((_, module)) => format!("{function} {module}"),
-            None => function.to_owned(),
-        },
-        None => symbol,
-    }
 }

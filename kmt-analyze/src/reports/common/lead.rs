@@ -3,8 +3,8 @@
 use super::context::View;
 use super::rows::SlabSums;
 use super::sorting::SortKey;
-use crate::render::screen::{function_of, without_size};
 use crate::render::words::{counted, share};
+use crate::trace::names::{function_of, without_size};
 
 /// Names in the sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::render::screen::Cell;
 use crate::render::text::escaped;
 use crate::source::SourceTable;
+use crate::trace::names::function_and_module;
 
 /// A function at an address: the one that holds it, or one inlined there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -42,7 +43,7 @@ impl Symbol {
         let row = |frame: &crate::source::Frame<'_>| SourceRow {
             // Assembler code has lines, and no functions.
             function: match frame.function.as_ref() {
-                "" => function_of(&symbol).to_owned(),
+                "" => function_and_module(&symbol).0.to_owned(),
                 function => escaped(function.as_bytes()),
             },
             file: escaped(frame.file.as_bytes()),
@@ -63,11 +64,6 @@ impl Symbol {
     pub fn as_str(&self) -> &str {
         &self.symbol
     }
-}
-
-/// The function of a symbol.
-fn function_of(symbol: &str) -> &str {
-    symbol.split(['+', ' ']).next().unwrap_or(symbol)
 }
 
 impl Deref for Symbol {

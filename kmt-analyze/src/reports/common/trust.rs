@@ -7,14 +7,14 @@ use super::changes;
 use super::early_end;
 use super::rows::Address;
 use crate::ledger::totals::Totals;
-use crate::pass::caches::name_of;
-use crate::pass::caches::{CacheKey, by_cache};
+use crate::pass::caches::by_cache;
 use crate::pass::coverage::{Coverage, FreeEvents};
 use crate::render::text::{count, escaped, shown};
 use crate::render::words::counted;
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
 use crate::trace::losses::Losses;
+use crate::trace::names::CacheKey;
 use crate::trace::session::Session;
 
 /// How far the numbers of a report can be trusted.
@@ -196,7 +196,7 @@ fn coverage_line(context: &ReportContext<'_, '_>) -> Option<String> {
         all.ends = all.ends.saturating_add(coverage.ends);
         all.implied_frees = all.implied_frees.saturating_add(coverage.implied_frees);
         if matches!(coverage.free_events(), FreeEvents::Partly | FreeEvents::Nothing) {
-            caches.push((coverage.implied_frees, name_of(&row.key, result)));
+            caches.push((coverage.implied_frees, row.key.shown(result.size_classes)));
         }
     }
     if all.free_events() == FreeEvents::All || all.ends == 0 {

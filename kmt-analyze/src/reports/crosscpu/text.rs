@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 
 use super::rows::{CrossCallerRow, CrossCpuRows, CrossFreeRow, FreesByCpu, PairRow};
-use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
 use crate::reports::common::lead::leaders;
 use crate::reports::common::shown::{is_more, part};
+use crate::trace::names::function_of;
 
 /// Pairs of CPUs or nodes, unless more are allowed.
 const PAIRS: usize = 8;

@@ -8,7 +8,7 @@ mod profile;
 mod rows;
 mod text;
 
-pub use profile::{RunProfile, build, compute};
+pub use profile::{Naming, RunProfile, build, compute};
 pub use rows::DiffRows;
 
 use serde_json::{Map, Value};

@@ -8,8 +8,8 @@ use super::By;
 use crate::collect::step_row;
 use crate::collect::timeline::Step;
 use crate::collect::{Collectors, Timeline};
+use crate::pass::caches::CacheNames;
 use crate::pass::selection::Selection;
-use crate::pass::size_classes::SizeClasses;
 use crate::pass::{self, Needs, Request};
 use crate::render::head::ClockHead;
 use crate::render::text::escaped;
@@ -18,6 +18,7 @@ use crate::reports::common::stated::events_of;
 use crate::reports::diff::difference::{DiffFigure, PARTS};
 use crate::stream::Api;
 use crate::trace::faults::Faults;
+use crate::trace::names::SizeClasses;
 use crate::trace::session::Session;
 
 /// Kind and name.
@@ -66,8 +67,19 @@ pub fn build(session: &Session<'_>) -> Option<String> {
     (words.len() > 3).then(|| kept.collect::<Vec<_>>().join(" "))
 }
 
-/// Profile of a run. With `exact`, call sites are function and offset, else function alone.
-pub fn compute(session: &Session<'_>, selection: &Selection, by: By, exact: bool) -> (RunProfile, Faults) {
+/// How the runs of a comparison are named, so that each name is the same in all of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Naming {
+    pub by: By,
+    /// Call sites are function and offset, else function alone.
+    pub exact: bool,
+    /// Names of size classes.
+    pub classes: SizeClasses,
+}
+
+/// Profile of a run.
+pub fn compute(session: &Session<'_>, selection: &Selection, naming: Naming) -> (RunProfile, Faults) {
+    let Naming { by, exact, classes } = naming;
     let (first, last) = selection.span(session);
     let mut collectors = Collectors::default();
     let steps = Timeline::new(first, last, PARTS, by == By::Task);
@@ -90,7 +102,7 @@ pub fn compute(session: &Session<'_>, selection: &Selection, by: By, exact: bool
     };
     let timeline = result.get(timeline);
     let labels = Labels::new(session);
-    let usual = crate::pass::caches::usual_names(&result);
+    let caches = CacheNames::of(&result).in_style(classes);
     let interner = &result.interner;
     let task = |origin: usize| {
         let origin = interner.origins.get(origin as u32).copied().unwrap_or_default();
@@ -107,13 +119,10 @@ pub fn compute(session: &Session<'_>, selection: &Selection, by: By, exact: bool
             By::Cache | By::CallSite => {
                 let Some(site) = interner.sites.get(number as u32) else { continue };
                 let kind = if site.api == Api::Kmalloc { "kmalloc" } else { "cache" };
-                let named = site.cache.or(usual.get(number).copied().flatten());
-                let name = match (by, site.api, named) {
-                    (By::CallSite, ..) if exact => labels.symbol(site.call_site),
-                    (By::CallSite, ..) => labels.function(site.call_site),
-                    (_, Api::Kmalloc, _) => SizeClasses::default().name(site.bytes_alloc),
-                    (_, _, Some(name)) => escaped(interner.name(name)),
-                    _ => format!("? ({} byte objects)", site.bytes_req),
+                let name = match by {
+                    By::CallSite if exact => labels.symbol(site.call_site),
+                    By::CallSite => labels.function(site.call_site),
+                    _ => caches.shown(number as u32, None),
                 };
                 (kind, name)
             }

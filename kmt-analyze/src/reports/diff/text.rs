@@ -4,10 +4,11 @@ use super::changes::Changes;
 use super::figures::NameRow;
 use super::rows::{DiffRow, DiffRows, SideRow};
 use super::{By, DiffOptions};
-use crate::render::screen::{Cell, Column, Ink, Screen, ScreenPart, Table, function_of};
+use crate::render::screen::{Cell, Column, Ink, Screen, ScreenPart, Table};
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::diff::difference::Difference;
+use crate::trace::names::function_of;
 
 /// The growth, the sides, and the rows that differ.
 pub fn screen(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::collect::tasks::TaskSums;
 use crate::ledger::totals::Totals;
-use crate::pass::caches::{by_cache, name_of};
+use crate::pass::caches::by_cache;
 use crate::render::screen::{Cell, Column, Table};
 use crate::render::words::share;
 use crate::reports::analysis::leaks::until::of_recorder;
@@ -81,7 +81,7 @@ fn row(context: &ReportContext<'_, '_>, tasks: &TaskSums, bytes: u64, of: Amount
     }
     let mut caches: BTreeMap<String, u64> = BTreeMap::new();
     for cache in by_cache(analysis) {
-        add(&mut caches, name_of(&cache.key, analysis), of(&cache.totals));
+        add(&mut caches, cache.key.shown(analysis.size_classes), of(&cache.totals));
     }
     let named = |(name, bytes)| TopPart { name, bytes };
     TopRow {

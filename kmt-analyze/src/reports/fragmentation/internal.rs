@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::internal_sums::{InternalPlace, InternalSums, by_place, on_average};
-use super::traced::{Traced, cache_names};
+use super::traced::Traced;
 use crate::collect::occupancy::OccupancySums;
 use crate::collect::sums::Sums;
+use crate::pass::caches::CacheNames;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Address;
@@ -169,7 +170,7 @@ pub fn compute(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> Intern
 /// The call site of kmalloc or the cache that wastes most in live objects, and these bytes; of equal ones the first by
 /// name.
 pub fn largest(context: &ReportContext<'_, '_>) -> Option<(String, u64)> {
-    let caches = cache_names(context.analysis);
+    let caches = CacheNames::of(context.analysis).of_sites();
     let traced = Traced::of(context, &caches);
     let mut places: BTreeMap<InternalPlace<'_>, InternalSums> = BTreeMap::new();
     for ((_, place), sums) in by_place(&traced, &[]) {

@@ -2,10 +2,11 @@
 
 use super::losses::{Loss, Requested, UnusedIn, wasted_in_all};
 use super::rows::FragmentationTables;
-use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::share;
 use crate::reports::common::View;
 use crate::reports::common::answer::MaybeRefused;
+use crate::trace::names::function_of;
 
 /// A screen with the largest loss, and a table of all.
 pub fn screen(rows: &FragmentationTables, losses: &[Loss], requested: Requested, view: &View) -> Screen {

@@ -1,5 +1,6 @@
 //! Occupancy of slab pages.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use crate::collect::sums::Sums;
 use crate::pass::coverage::FreeEvents;
 use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::basis::Input;
+use crate::trace::names::{OLDER_KMALLOC, cache_name};
 
 /// The reason why it is unknown how full slab pages are, if it is.
 pub fn refusal(traced: &Traced<'_, '_, '_>) -> Option<String> {
@@ -30,14 +32,14 @@ pub fn compute(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> MaybeR
     };
     let (sums, slabs_by_filling) = sums(traced, occupancy);
     let coverage = traced.coverage();
-    let cache = |(name, sums): (&str, OccupiedCache)| {
+    let cache = |(name, sums): (Cow<'_, str>, OccupiedCache)| {
         let (free_events, waiting) = coverage
-            .get(name)
+            .get(&*name)
             .map_or((FreeEvents::Unknown, 0), |(coverage, waiting)| (coverage.free_events(), *waiting));
         let least = if free_events == FreeEvents::All { sums.bytes_live } else { 0 };
         let most = sums.bytes_live.saturating_add(waiting);
         OccupiedCache {
-            cache: name.to_owned(),
+            cache: name.into_owned(),
             frees_seen: free_events.name(),
             bytes_live_range: traced.certain.as_ref().map(|_| [least, most]),
             ..sums
@@ -61,13 +63,13 @@ pub fn compute(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> MaybeR
 fn sums<'t>(
     traced: &'t Traced<'_, '_, '_>,
     occupancy: &OccupancySums,
-) -> (BTreeMap<&'t str, OccupiedCache>, Filling) {
+) -> (BTreeMap<Cow<'t, str>, OccupiedCache>, Filling) {
     let page_size = traced.context.analysis.page_size.0;
-    let mut caches: BTreeMap<&str, OccupiedCache> = BTreeMap::new();
+    let mut caches: BTreeMap<Cow<'t, str>, OccupiedCache> = BTreeMap::new();
     let mut fillings = Filling::default();
     for page in &occupancy.pages {
         let Holds::Site(site) = page.holds else { continue };
-        let cache = caches.entry(traced.cache(site)).or_default();
+        let cache = caches.entry(traced.cache(site).into()).or_default();
         if page.is_old {
             cache.older_pages_in_use += 1;
             cache.older_pages_bytes_live = cache.older_pages_bytes_live.saturating_add(page.live_bytes);
@@ -84,10 +86,10 @@ fn sums<'t>(
     }
     let is_any = |turnover: &&Turnover| **turnover != Turnover::default();
     for (site, turnover) in (0u32..).zip(&occupancy.turnover).filter(|(_, t)| is_any(t)) {
-        add_turnover(caches.entry(traced.cache(site)).or_default(), turnover);
+        add_turnover(caches.entry(traced.cache(site).into()).or_default(), turnover);
     }
     for (site, turnover) in (0u32..).zip(&occupancy.turnover_by_free).filter(|(_, t)| is_any(t)) {
-        add_turnover(caches.entry(free_cache(traced, site)).or_default(), turnover);
+        add_turnover(caches.entry(free_cache(traced, site).into()).or_default(), turnover);
     }
     (caches, fillings)
 }
@@ -102,10 +104,10 @@ fn add_turnover(cache: &mut OccupiedCache, of_site: &Turnover) {
 }
 
 /// The cache of the frees at a site.
-fn free_cache<'t>(traced: &'t Traced<'_, '_, '_>, site: u32) -> &'t str {
+fn free_cache(traced: &Traced<'_, '_, '_>, site: u32) -> String {
     let interner = &traced.context.analysis.interner;
     let name = interner.frees.get(site).and_then(|free| free.cache).map(|cache| interner.name(cache));
-    name.and_then(|name| std::str::from_utf8(name).ok()).unwrap_or("? (kfree of older objects)")
+    name.map_or_else(|| OLDER_KMALLOC.to_owned(), cache_name)
 }
 
 fn is_sparse(page: &SlabPage) -> bool {

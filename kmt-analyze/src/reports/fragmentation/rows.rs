@@ -10,11 +10,12 @@ use super::occupancy;
 use super::occupancy_rows::Occupied;
 use super::pageblocks::{self, Pageblocks};
 use super::slabs::{self, SlabTails};
-use super::traced::{Traced, cache_names};
+use super::traced::Traced;
 use super::zones::{self, ZoneRow};
 use crate::collect::fallbacks::Fallback;
 use crate::collect::mixing::MixingSums;
 use crate::collect::occupancy::OccupancySums;
+use crate::pass::caches::CacheNames;
 use crate::reports::common::ReportContext;
 use crate::reports::common::answer::MaybeRefused;
 
@@ -59,7 +60,7 @@ pub fn compute(
     mixing: &MixingSums,
     fallbacks: &HashMap<Fallback, u64>,
 ) -> FragmentationRows {
-    let caches = cache_names(context.analysis);
+    let caches = CacheNames::of(context.analysis).of_sites();
     let traced = Traced::of(context, &caches);
     let tables = FragmentationTables {
         internal: internal::compute(&traced, occupancy),

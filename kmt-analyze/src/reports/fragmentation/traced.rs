@@ -3,12 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::collect::sums::Sums;
-use crate::pass::Analysis;
-use crate::pass::caches::usual_names;
 use crate::pass::coverage::Coverage;
-use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
-use crate::stream::{Api, NameId, Site};
 
 /// Inputs of all parts of the report.
 pub struct Traced<'v, 's, 'd> {
@@ -56,16 +52,4 @@ impl Traced<'_, '_, '_> {
     pub fn cache(&self, site: u32) -> &str {
         self.caches.get(site as usize).map_or("?", String::as_str)
     }
-}
-
-/// The cache of each site: that of its events, else that of most of its frees; by size for kmalloc.
-pub fn cache_names(result: &Analysis) -> Vec<String> {
-    let usual = usual_names(result);
-    let sites = result.interner.sites.items().iter().zip(usual);
-    let name = |(site, usual): (&Site, Option<NameId>)| match (site.api, site.cache.or(usual)) {
-        (Api::Kmalloc, _) => result.size_classes.name(site.bytes_alloc),
-        (Api::Cache, Some(name)) => escaped(result.interner.name(name)),
-        (Api::Cache, None) => format!("? ({} byte objects)", site.bytes_req),
-    };
-    sites.map(name).collect()
 }

@@ -5,9 +5,8 @@ use serde::Serialize;
 
 use crate::collect::area_groups::AreaGroup;
 use crate::pass::Analysis;
-use crate::pass::caches::{CacheKey, name_of, usual_names};
+use crate::pass::caches::{CacheNames, key_of};
 use crate::pass::cgroup::{ASYNCHRONOUS, Cgroup, cgroup_of};
-use crate::pass::modules::module_of;
 use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::caller_function;
@@ -16,6 +15,7 @@ use crate::reports::common::rows::text;
 use crate::source::{Directory, Frame};
 use crate::stream::{Api, NameId, Origin, Site, known_gfp};
 use crate::trace::aliases::Aliases;
+use crate::trace::names::{CacheKey, module_of};
 use crate::trace::session::Session;
 
 /// Value of a key.
@@ -38,8 +38,7 @@ pub struct Values<'r, 'd> {
     session: &'r Session<'d>,
     /// End of the selected time.
     end: u64,
-    /// Caches of sites whose events do not name them.
-    caches: Vec<Option<NameId>>,
+    caches: CacheNames<'r>,
     aliases: Aliases,
 }
 
@@ -50,7 +49,7 @@ impl<'r, 'd> Values<'r, 'd> {
         let session = context.session;
         let end = context.selection.span(session).1;
         let aliases = Aliases::of(session.trace.metadata());
-        Self { analysis, env: session.print_env(), session, end, caches: usual_names(analysis), aliases }
+        Self { analysis, env: session.print_env(), session, end, caches: CacheNames::of(analysis), aliases }
     }
 
     /// Address of the call site of pages: the first function of the stack outside the allocator; `None`: no stack.
@@ -110,7 +109,7 @@ impl<'r, 'd> Values<'r, 'd> {
     /// Function, with the brackets of its module; where lines are known, the one outside the allocator.
     pub fn function(&self, address: u64) -> GroupValue {
         let symbol = text(&self.env.symbol_with_offset(address));
-        GroupValue::Text(caller_function(self.session, symbol, address))
+        GroupValue::Text(caller_function(self.session, &symbol, address))
     }
 
     /// Module; the core kernel is one of its own.
@@ -164,17 +163,12 @@ impl<'r, 'd> Values<'r, 'd> {
 
     /// Cache of a site whose events do not name it.
     pub fn usual_cache(&self, site: u32) -> Option<NameId> {
-        self.caches.get(site as usize).copied().flatten()
+        self.caches.named(site, None)
     }
 
     /// Name of a cache or size class.
     pub fn cache(&self, site: &Site, cache: Option<NameId>) -> GroupValue {
-        GroupValue::Text(match (site.api, cache) {
-            (Api::Cache, Some(name)) => text(self.analysis.interner.name(name)),
-            (Api::Cache, None) => {
-                name_of(&CacheKey::Nameless(site.bytes_req, site.bytes_alloc), self.analysis)
-            }
-            (Api::Kmalloc, _) => name_of(&CacheKey::Kmalloc(site.bytes_alloc), self.analysis),
-        })
+        let key = key_of(site, cache, &self.analysis.interner);
+        GroupValue::Text(key.shown(self.analysis.size_classes))
     }
 }

@@ -23,11 +23,11 @@ use crate::render::out::Out;
 use crate::render::text::shown;
 use crate::render::words::counted;
 use crate::reports::common::View;
-use crate::reports::common::labels::function_of;
 use crate::stream::Origin;
 use crate::stream::side_events::SideEventPlan;
 use crate::trace::clock::Clock;
 use crate::trace::follow::{self, Sink, Source};
+use crate::trace::names::function_of;
 use crate::trace::session::clock_unit;
 
 /// Stalls to print.
@@ -158,7 +158,7 @@ impl<'r> LiveNames<'r> {
     }
 
     fn function(&self, address: u64) -> String {
-        function_of(shown(&self.env.symbol_with_offset(address)))
+        function_of(&shown(&self.env.symbol_with_offset(address)))
     }
 
     fn event(&mut self, source: &Source<'r>, event: &Event<'_>, is_terminal: bool) -> String {

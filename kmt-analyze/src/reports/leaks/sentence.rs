@@ -7,11 +7,11 @@ use super::page_growth::PageGrowth;
 use super::row::LeakRow;
 use super::syscall;
 use super::text_parts::FamilyPart;
-use crate::render::screen::function_of;
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::analysis::leaks::verdict::Verdict;
 use crate::reports::common::View;
+use crate::trace::names::function_of;
 
 /// Smallest share of the memory, as 1/N, from which one task is named.
 const MANY: u64 = 10;

@@ -7,11 +7,12 @@ use super::rows::{LeakRows, LeakTables};
 use super::sentence::{growth_sentence, may_grow_sentence, page_growth_sentence, rate};
 use super::text_parts::FamilyPart;
 use super::text_tables::{growing, others, pages};
-use crate::render::screen::{Screen, function_of};
+use crate::render::screen::Screen;
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
 use crate::reports::common::answer::MaybeRefused;
+use crate::trace::names::function_of;
 
 /// Families whose stacks are shown.
 const STACKS: usize = 3;

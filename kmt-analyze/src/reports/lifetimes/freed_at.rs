@@ -1,8 +1,9 @@
 //! Columns of the call sites that free.
 
 use super::life::LifeRow;
-use crate::render::screen::{Cell, Column, function_of};
+use crate::render::screen::{Cell, Column};
 use crate::render::words::share;
+use crate::trace::names::function_of;
 
 /// Call sites in the column of the others at most.
 const OTHERS: usize = 3;

@@ -5,10 +5,11 @@ use super::life::LifeRow;
 use super::rows::LifetimeRows;
 use super::sorting::LifetimeKey;
 use super::survival;
-use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
 use crate::reports::common::lead::CALL_SITES;
+use crate::trace::names::function_of;
 
 /// Share of objects without a lifetime, as 1/N, from which percentiles are too short to be silent about it.
 const CENSORED: u64 = 20;

@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 
 use super::rows::PageTables;
 use super::sorting::PageKey;
-use crate::render::screen::function_of;
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::rows::FrameSums;
 use crate::reports::common::{ReportContext, View};
 use crate::reports::grouped::GroupTable;
+use crate::trace::names::function_of;
 
 /// Its sentences.
 pub fn sentences(

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::render::text::escaped;
-use crate::reports::common::labels::function_of;
 use crate::reports::common::page_callers::{is_allocator, is_tracer};
+use crate::trace::names::function_of;
 
 /// An allocator function between a call site and the event.
 #[derive(Debug, Serialize)]
@@ -34,7 +34,7 @@ impl PassedOver {
             symbols.take_while(|symbol| is_allocator(symbol)).filter(|symbol| !is_tracer(symbol)).collect();
         let mut of_stack = BTreeMap::new();
         for (distance, symbol) in passed.iter().rev().enumerate() {
-            of_stack.entry(function_of(escaped(symbol))).or_insert(distance);
+            of_stack.entry(function_of(&escaped(symbol))).or_insert(distance);
         }
         for (function, distance) in of_stack {
             let sums = self.functions.entry(function).or_insert((distance, 0));

@@ -1,9 +1,10 @@
 //! The screen of the peak.
 
 use super::rows::{PeakRow, PeakRows};
-use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
+use crate::trace::names::function_of;
 
 /// The peak, its range, and the call sites that allocated the memory.
 pub fn screen(PeakRows { peak }: &PeakRows, view: &View) -> Screen {

@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 use kmt_format::read::Metadata;
 use serde::Serialize;
 
-use crate::pass::caches::{CacheKey, parts_of};
+use crate::pass::caches::parts_of;
 use crate::pass::coverage::{active, in_use_max};
 use crate::reports::common::ReportContext;
 use crate::reports::common::difference::difference;
 use crate::stream::Api;
+use crate::trace::names::CacheKey;
 use crate::trace::slabinfo::{SlabInfoLine, parse};
 use crate::trace::snapshots::Snapshot;
 

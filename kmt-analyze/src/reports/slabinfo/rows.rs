@@ -6,10 +6,9 @@ use super::change::{SlabChange, SlabChanges};
 use super::readings::read;
 use super::unseen::UnseenGrowth;
 use crate::collect::moments::MomentSums;
-use crate::pass::caches::{CacheKey, name_of};
 use crate::pass::coverage::history::{CacheHistory, HistoryAt, histories};
 use crate::reports::common::ReportContext;
-use crate::reports::common::rows::text;
+use crate::trace::names::CacheKey;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -103,7 +102,7 @@ pub fn compute(
         let over = |at: &HistoryAt| over(at.live, at.most, at.in_use_max, at.born_while_read);
         let rank = (at.iter().map(over).max(), at.last().map(|at| at.live));
         let is_contradicted = at.iter().any(HistoryAt::is_contradicted);
-        (name_of(&history.key, analysis), history, rank, is_contradicted)
+        (history.key.shown(analysis.size_classes), history, rank, is_contradicted)
     };
     let mut all: Vec<_> = histories(analysis, bounds, moments).into_iter().map(ranked).collect();
     all.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
@@ -111,7 +110,7 @@ pub fn compute(
     let row = |(name, history, _, is_contradicted): &(String, CacheHistory, _, bool)| SlabInfoCache {
         change: change(&history.key),
         is_contradicted: *is_contradicted,
-        ..cache(name, &history.key, &at(history))
+        ..cache(name, &at(history))
     };
     let unseen = || {
         // Some caches are in no event.
@@ -143,12 +142,9 @@ fn over(live: u64, most: Option<u64>, in_use_max: Option<u64>, born_while_read: 
     most.or(in_use).map_or(0, |most| live.saturating_sub(most))
 }
 
-fn cache(name: &str, key: &CacheKey, at: &[HistoryAt]) -> SlabInfoCache {
+fn cache(name: &str, at: &[HistoryAt]) -> SlabInfoCache {
     SlabInfoCache {
-        cache: match key {
-            CacheKey::Named(exact) => text(exact),
-            _ => name.to_owned(),
-        },
+        cache: name.to_owned(),
         live: at.iter().map(|at| at.live).collect(),
         waiting: at.iter().map(|at| at.waiting).collect(),
         live_range: at.iter().map(|at| (at.least, at.most)).collect(),

@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use super::change::SlabChanges;
 use super::readings::read;
-use crate::pass::caches::CacheKey;
 use crate::render::text::escaped;
 use crate::render::words::counted;
 use crate::reports::common::{ReportContext, View};
 use crate::stream::Api;
+use crate::trace::names::CacheKey;
 use crate::trace::slabinfo::SlabInfoLine;
 use crate::trace::snapshots::Snapshot;
 

@@ -4,13 +4,14 @@ use super::rows::SummaryRows;
 use super::shown::{self, ShownRange};
 use super::slab::BothTotals;
 use super::{page_text, slab_text};
-use crate::render::screen::{Cell, Column, Screen, Table, without_size};
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Estimated;
 use crate::reports::common::{ReportContext, View};
+use crate::trace::names::without_size;
 
 /// The balance of slab objects and of pages.
 pub fn screen(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) -> Screen {

@@ -8,7 +8,7 @@ use super::names::{TimelineKey, name};
 use crate::collect::step_row::Row;
 use crate::collect::timeline::{Step, TimelineSums};
 use crate::pass::Analysis;
-use crate::pass::caches::usual_names;
+use crate::pass::caches::CacheNames;
 use crate::reports::common::ReportContext;
 
 /// One line; each list has one number for each step.
@@ -80,10 +80,10 @@ pub fn compute(
     let has_certain = !by.is_of_origins() && !context.session.losses.any();
     let certain = has_certain.then(|| context.live_bounds().bounds.certain_sites());
     let width = timeline.steps.width();
-    let usual = usual_names(analysis);
+    let caches = CacheNames::of(analysis);
     let mut lines: BTreeMap<String, LineSums> = BTreeMap::new();
     for (number, row) in timeline.slab.iter().enumerate().filter(|(_, row)| !row.is_empty()) {
-        let sums = lines.entry(name(context, &usual, by, number as u32)).or_default();
+        let sums = lines.entry(name(context, &caches, by, number as u32)).or_default();
         sums.all.add_all(row, width);
         if certain.as_ref().is_some_and(|certain| certain.get(number) == Some(&true)) {
             sums.certain.add_all(row, width);

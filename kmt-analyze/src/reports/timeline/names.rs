@@ -1,8 +1,7 @@
 //! Keys of the lines, and their names.
 
-use crate::render::text::escaped;
+use crate::pass::caches::CacheNames;
 use crate::reports::common::ReportContext;
-use crate::stream::{Api, NameId};
 
 /// Keys of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -28,15 +27,14 @@ impl TimelineKey {
     }
 }
 
-/// Name of the line of a site or origin; `usual` has the usual cache of each site.
+/// Name of the line of a site or origin.
 pub fn name(
     context: &ReportContext<'_, '_>,
-    usual: &[Option<NameId>],
+    caches: &CacheNames<'_>,
     by: TimelineKey,
     number: u32,
 ) -> String {
-    let analysis = context.analysis;
-    let interner = &analysis.interner;
+    let interner = &context.analysis.interner;
     let origin = interner.origins.get(number).copied().unwrap_or_default();
     match (by, interner.sites.get(number)) {
         (TimelineKey::Task, _) => context.labels().task(origin.pid),
@@ -46,13 +44,6 @@ pub fn name(
         (TimelineKey::CallSite, Some(site)) => context.labels().symbol(site.call_site),
         (TimelineKey::Node, Some(site)) if site.node < 0 => "any node".to_owned(),
         (TimelineKey::Node, Some(site)) => format!("node {}", site.node),
-        (TimelineKey::Cache, Some(site)) if site.api == Api::Kmalloc => {
-            analysis.size_classes.name(site.bytes_alloc)
-        }
-        (TimelineKey::Cache, Some(site)) => {
-            let cache = site.cache.or(usual.get(number as usize).copied().flatten());
-            let cache = cache.map(|cache| escaped(interner.name(cache)));
-            cache.unwrap_or_else(|| format!("? ({} bytes)", site.bytes_req))
-        }
+        (TimelineKey::Cache, Some(_)) => caches.shown(number, None),
     }
 }

@@ -12,10 +12,11 @@ use super::sorting::{WasteKey, sort};
 use super::wasted::Wasted;
 use super::{rounding, slabs};
 use crate::collect::occupancy::OccupancySums;
+use crate::pass::caches::CacheNames;
 use crate::reports::common::ReportContext;
 use crate::reports::common::rows::Address;
 use crate::reports::common::symbol::SourceRow;
-use crate::reports::fragmentation::traced::{Traced, cache_names};
+use crate::reports::fragmentation::traced::Traced;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -64,7 +65,7 @@ pub struct PlaceRow {
 
 /// Rows of a trace.
 pub fn compute(context: &ReportContext<'_, '_>, occupancy: &OccupancySums, keys: &[WasteKey]) -> WasteRows {
-    let caches = cache_names(context.analysis);
+    let caches = CacheNames::of(context.analysis).of_sites();
     let traced = Traced::of(context, &caches);
     let (mut places, kinds) = rounding::compute(&traced, occupancy);
     let mut kinds = Vec::from(kinds);

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::place::{PlaceSource, WastePlace};
 use super::requests::WorstRequest;
-use crate::pass::size_classes::SizeClasses;
 use crate::render::text::count;
 use crate::render::words::counted;
 use crate::reports::fragmentation::internal_sums::WasteKind;
@@ -12,6 +11,7 @@ use crate::reports::fragmentation::pinned::PinRow;
 use crate::reports::fragmentation::slabs::{self, CacheTail};
 use crate::reports::fragmentation::traced::Traced;
 use crate::stream::Api;
+use crate::trace::names::SizeClasses;
 use crate::trace::slabinfo;
 
 /// Largest pages of a slab by default (slub_max_order is PAGE_ALLOC_COSTLY_ORDER, mm/slub.c 4.4 to 7.2).

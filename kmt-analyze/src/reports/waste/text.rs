@@ -2,9 +2,10 @@
 
 use super::rows::{PlaceRow, WasteRows, WasteTable};
 use super::sorting::WasteKey;
-use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::reports::common::shown::part;
 use crate::reports::common::{ReportContext, View};
+use crate::trace::names::function_of;
 
 /// Changes that are shown, unless more are allowed.
 const CHANGES: usize = 6;

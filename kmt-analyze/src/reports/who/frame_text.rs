@@ -2,9 +2,10 @@
 
 use super::frame_rows::{FrameLifeRow, FrameRows};
 use super::life_end::LifeEnd;
-use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::counted;
 use crate::reports::common::View;
+use crate::trace::names::function_of;
 
 /// The allocations that held a frame.
 pub fn screen(rows: &FrameRows, view: &View) -> Screen {

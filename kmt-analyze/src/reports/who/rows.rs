@@ -9,8 +9,9 @@ use crate::ledger::lives::{ADDRESS_BITS, End, Free};
 use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
-use crate::reports::common::rows::{Address, text};
+use crate::reports::common::rows::Address;
 use crate::reports::common::symbol::Symbol;
+use crate::trace::names::cache_name;
 
 /// Rows of the report.
 #[derive(Debug, Default, Serialize)]
@@ -199,7 +200,7 @@ impl Lookup<'_, '_, '_> {
     }
 
     fn cache(&self, life: &Closed) -> Option<String> {
-        life.cache.map(|cache| text(self.analysis.interner.name(cache)))
+        life.cache.map(|cache| cache_name(self.analysis.interner.name(cache)))
     }
 }
 

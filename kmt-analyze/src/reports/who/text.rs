@@ -2,12 +2,13 @@
 
 use super::life_end::LifeEnd;
 use super::rows::{WhoFreeRow, WhoLifeRow, WhoRows};
-use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::escaped;
 use crate::render::words::counted;
 use crate::reports::common::View;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
+use crate::trace::names::function_of;
 
 /// The objects that held an address, and their neighbours.
 pub fn screen(labels: &Labels<'_, '_>, rows: &WhoRows, view: &View) -> Screen {

@@ -6,12 +6,11 @@ use serde::Serialize;
 
 use crate::collect::growth::SurvivorSums;
 use crate::pass::Analysis;
-use crate::pass::caches::usual_names;
-use crate::render::text::escaped;
+use crate::pass::caches::CacheNames;
 use crate::reports::common::ReportContext;
-use crate::reports::common::rows::text;
 use crate::stream::{Api, NameId};
 use crate::trace::aliases::Aliases;
+use crate::trace::names::cache_name;
 
 /// Live objects of a call site in one cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -25,32 +24,27 @@ pub struct CacheShare {
     pub aliases: Option<Vec<String>>,
 }
 
-/// Names of caches.
-pub struct CacheNames<'r> {
+/// Caches of live objects, with their other names.
+pub struct LiveCaches<'r> {
     result: &'r Analysis,
-    usual: Vec<Option<NameId>>,
+    names: CacheNames<'r>,
     aliases: Aliases,
 }
 
-impl<'r> CacheNames<'r> {
-    /// Names in a trace.
+impl<'r> LiveCaches<'r> {
+    /// Caches in a trace.
     pub fn new(context: &ReportContext<'r, '_>) -> Self {
         let (session, result) = (context.session, context.analysis);
-        Self { result, usual: usual_names(result), aliases: Aliases::of(session.trace.metadata()) }
+        Self { result, names: CacheNames::of(result), aliases: Aliases::of(session.trace.metadata()) }
     }
 
-    /// Caches of live objects, those with most first; `?`: the trace does not name it.
-    pub fn of(&self, survival: &SurvivorSums, api: Api) -> Vec<CacheShare> {
+    /// Caches of live objects, those with most first.
+    pub fn of(&self, survival: &SurvivorSums) -> Vec<CacheShare> {
         let mut found: BTreeMap<(String, Option<NameId>), u64> = BTreeMap::new();
         for (number, &survivors) in survival.sites.iter() {
             let Some(site) = self.result.interner.sites.get(number) else { continue };
-            let named = site.cache.or_else(|| self.usual.get(number as usize).copied().flatten());
-            let (name, named) = match (api, named) {
-                (Api::Kmalloc, _) => (self.result.size_classes.name(site.bytes_alloc), None),
-                (_, Some(name)) => (escaped(self.result.interner.name(name)), Some(name)),
-                _ => ("?".to_owned(), None),
-            };
-            *found.entry((name, named)).or_default() += survivors;
+            let named = self.names.named(number, None).filter(|_| site.api == Api::Cache);
+            *found.entry((self.names.shown(number, None), named)).or_default() += survivors;
         }
         let share = |((cache, named), survivors): ((String, Option<NameId>), u64)| CacheShare {
             aliases: named.map(|name| self.aliases(name)).unwrap_or_default(),
@@ -64,7 +58,7 @@ impl<'r> CacheNames<'r> {
 
     fn aliases(&self, name: NameId) -> Option<Vec<String>> {
         let others = self.aliases.others(self.result.interner.name(name))?;
-        Some(others.into_iter().map(text).collect())
+        Some(others.into_iter().map(cache_name).collect())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Slab objects that are still allocated, by call site.
 
-use super::caches::{CacheNames, label};
+use super::caches::{LiveCaches, label};
 use super::evidence::Evidence;
 use super::judged::{Judged, function, growing, sort};
 use super::kernel_names::KNOWN_LIVES;
@@ -36,7 +36,7 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
     let result = context.analysis;
     let LeakSums { growth, kin, calls, until } = collected;
     let labels = context.labels();
-    let names = CacheNames::new(context);
+    let names = LiveCaches::new(context);
     let reclaimable = Reclaimable::of(context.session);
     // The kernel's own counts are those of the end of the recording.
     let bounds = context.live_bounds().bounds.by_caller(|_| until.is_none());
@@ -46,7 +46,7 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
         .filter(|(_, survival)| survival.survivors.sum() > 0)
         .map(|(number, survival)| {
             let (api, address, name) = labels.caller(result, number);
-            let caches = names.of(survival, api);
+            let caches = names.of(survival);
             let most = caches.first().map_or("?", |share| share.cache.as_str());
             let is_reclaimable = api == Api::Cache && reclaimable.has(most);
             let live_max = bounds.get(&(api, address)).copied().flatten().map(|live| live.objects[1]);

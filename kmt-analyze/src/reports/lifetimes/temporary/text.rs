@@ -1,10 +1,11 @@
 //! The screen of temporary objects.
 
 use super::rows::{TemporaryRow, TemporaryRows};
-use crate::render::screen::{Cell, Column, Screen, Table, function_of};
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
 use crate::reports::lifetimes::freed_at;
+use crate::trace::names::function_of;
 
 /// Temporary objects by call site.
 pub fn screen(rows: &TemporaryRows, view: &View) -> Screen {

@@ -33,10 +33,29 @@ impl SizeClasses {
         in_k.map_or(Self::default(), |in_k| Self { in_k })
     }
 
-    /// Class of objects of this size.
+    /// Style of kernels before Linux 4.19.
+    #[cfg(test)]
+    pub fn before_4_19() -> Self {
+        Self { in_k: false }
+    }
+
+    /// The style of several traces; where they differ, that of current kernels.
+    pub fn shared(all: impl IntoIterator<Item = Self>) -> Self {
+        let mut all = all.into_iter();
+        let first = all.next().unwrap_or_default();
+        if all.all(|other| other == first) { first } else { Self::default() }
+    }
+
+    /// Class of objects of this size. SLUB has no caches above two pages ([`is_of_pages`]); whole pages have the names that
+    /// caches of that size would have.
     pub fn name(self, bytes_alloc: u64) -> String {
         format!("kmalloc-{}", if self.in_k { in_k(bytes_alloc) } else { bytes_alloc.to_string() })
     }
+}
+
+/// True if kmalloc takes whole pages for objects of this size (KMALLOC_MAX_CACHE_SIZE, include/linux/slab.h, SLUB).
+pub fn is_of_pages(bytes_alloc: u64, page_size: u64) -> bool {
+    bytes_alloc > page_size.saturating_mul(2)
 }
 
 /// A size as `kmalloc_info` writes it: 512, 1k, 2M.
@@ -86,6 +105,14 @@ mod tests {
     fn classes_are_called_as_the_target_does() {
         let names = |classes: SizeClasses| [96, 1024, 1 << 21].map(|size| classes.name(size));
         assert_eq!(names(SizeClasses::default()), ["kmalloc-96", "kmalloc-1k", "kmalloc-2M"]);
-        assert_eq!(names(SizeClasses { in_k: false }), ["kmalloc-96", "kmalloc-1024", "kmalloc-2097152"]);
+        assert_eq!(names(SizeClasses::before_4_19()), ["kmalloc-96", "kmalloc-1024", "kmalloc-2097152"]);
+    }
+
+    #[test]
+    fn traces_of_one_style_keep_it() {
+        let (new, old) = (SizeClasses::default(), SizeClasses::before_4_19());
+        assert_eq!(SizeClasses::shared([old, old]), old);
+        assert_eq!(SizeClasses::shared([old, new]), new);
+        assert_eq!(SizeClasses::shared([]), new);
     }
 }
