@@ -1,6 +1,5 @@
 //! Events as rows.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 
 use kmt_format::kernel::FieldKind;
@@ -58,11 +57,11 @@ pub fn each(
         .hint("select events by --time, --cpu, --pid and --comm, or leave --events out"));
     }
     let trace = session.trace;
-    let env = session.print_env();
+    let symbols = session.symbolizer();
+    let env = symbols.env();
     let texts: HashMap<usize, EventText> =
-        trace.schema().classes().map(|(index, class)| (index, EventText::new(class, &env))).collect();
+        trace.schema().classes().map(|(index, class)| (index, EventText::new(class, env))).collect();
     let names = session.names();
-    let symbols: RefCell<HashMap<u64, String>> = RefCell::default();
     let start = session.first_time().unwrap_or(0);
     let window = selection.time.as_ref().map(|range| range.resolve(&session.clock(), start)).transpose()?;
     let progress = ByTime::of(session, window);
@@ -91,14 +90,10 @@ pub fn each(
             }
             let mut text = Vec::new();
             if let Some(rendered) = texts.get(&event.class_index()) {
-                rendered.write_fields(&mut text, &event, &env);
+                rendered.write_fields(&mut text, &event, env);
             }
-            let symbol = |address| {
-                let mut symbols = symbols.borrow_mut();
-                symbols.entry(address).or_insert_with(|| escaped(&env.symbol_with_offset(address))).clone()
-            };
             is_empty = false;
-            let mut row = row(&event, escaped(comm), escaped(&text), &symbol);
+            let mut row = row(&event, escaped(comm), escaped(&text), &|address| symbols.kept(address));
             row.push(ExportCell::Bool(is_duplicate));
             if !see(row)? {
                 return Ok(merge.damages().into());

@@ -9,7 +9,6 @@ use super::{ExportOptions, Weight, page_points};
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
-use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
 use crate::trace::names::function_of;
 use crate::trace::open::outcome;
@@ -80,10 +79,10 @@ fn of_pages(session: &Session<'_>, selection: &Selection, weight: Weight) -> Res
     if is_live && !pages.ends_known {
         return Err(Failure::new("page frees were not recorded, so live pages are unknown"));
     }
-    let env = session.print_env();
+    let symbols = session.symbolizer();
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for page in &pages.points {
-        let name = |&address: &u64| frame(&escaped(&env.symbol_with_offset(address)));
+        let name = |&address: &u64| frame(&symbols.shown(address));
         let mut path: Vec<String> = page.frames.iter().rev().map(name).collect();
         if path.is_empty() {
             path.push("(no stack)".to_owned());

@@ -1,12 +1,10 @@
 //! A pass that stores every life, and names for its results.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
 
 use kmt_common::tell;
-use kmt_format::print::PrintEnv;
 use kmt_format::schema::Role;
 
 use super::output::Target;
@@ -20,7 +18,7 @@ use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::{Context, ReportContext};
 use crate::stream::{Api, NameId, known_gfp};
-use crate::trace::names::cache_name;
+use crate::trace::names::{Symbolizer, cache_name};
 use crate::trace::session::Session;
 
 /// Results of a pass, with all lives.
@@ -114,8 +112,7 @@ pub struct SiteText {
 
 /// Names for all items of a pass.
 pub struct Resolver<'s, 'd> {
-    env: PrintEnv<'d>,
-    symbols: std::cell::RefCell<HashMap<u64, String>>,
+    symbols: Symbolizer<'d>,
     /// By number of the site.
     pub sites: Vec<SiteText>,
     session: &'s Session<'d>,
@@ -130,8 +127,7 @@ impl<'s, 'd> Resolver<'s, 'd> {
         let interner = &result.interner;
         let caches = CacheNames::of(result);
         let mut resolver = Self {
-            env: session.print_env(),
-            symbols: std::cell::RefCell::default(),
+            symbols: session.symbolizer(),
             sites: Vec::new(),
             session,
             named: interner.names.items().iter().map(|name| cache_name(name)).collect(),
@@ -151,8 +147,7 @@ impl<'s, 'd> Resolver<'s, 'd> {
 
     /// Function and offset.
     pub fn symbol(&self, address: u64) -> String {
-        let mut symbols = self.symbols.borrow_mut();
-        symbols.entry(address).or_insert_with(|| escaped(&self.env.symbol_with_offset(address))).clone()
+        self.symbols.kept(address)
     }
 
     /// Names of a site.

@@ -12,7 +12,6 @@ use crate::ledger::page_totals::FrameTotals;
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
 use crate::pass::{self, Request};
-use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
 use crate::reports::common::page_callers::of_users;
 use crate::reports::common::recorded_sums::RecordedSums;
@@ -54,8 +53,7 @@ pub fn compute(session: &Session<'_>, selection: &Selection) -> Result<PagePoint
     if result.get(groups).0.keys().all(|group| group.stack == NO_STACK) {
         tell!("note: pages have no stacks: record with --stack kmem:mm_page_alloc");
     }
-    let env = session.print_env();
-    let symbol = |address| escaped(&env.symbol_with_offset(address));
+    let symbols = session.symbolizer();
     let mut sums: BTreeMap<(u32, u8, i32), FrameTotals> = BTreeMap::new();
     for (group, totals) in result.get(groups).0.iter().filter(|(_, totals)| !totals.has_no_pages()) {
         if let Some(site) = result.interner.pages.get(group.site) {
@@ -65,7 +63,7 @@ pub fn compute(session: &Session<'_>, selection: &Selection) -> Result<PagePoint
     let point = |((stack, order, migratetype), totals): ((u32, u8, i32), FrameTotals)| {
         let addresses = result.interner.stacks.get(stack).map(Vec::as_slice).unwrap_or_default();
         PagePoint {
-            frames: of_users(addresses, symbol).collect(),
+            frames: of_users(addresses, |address| symbols.shown(address)).collect(),
             kind: format!("order {order}, {}", result.migratetypes.name(migratetype)),
             point: point(&totals, result.page_size.0),
         }

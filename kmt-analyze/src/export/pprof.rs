@@ -60,11 +60,10 @@ fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Res
 /// Objects are pages.
 fn pages(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Result<Faults> {
     let pages = page_points::compute(session, &options.selection)?;
-    let env = session.print_env();
+    let symbols = session.symbolizer();
     let mut made = Making::new(session, options, pages.ends_known);
     for page in &pages.points {
-        let symbol = |address| escaped(&env.symbol_with_offset(address));
-        made.sample(&page.frames, &page.point, &[("pages", page.kind.as_str())], symbol);
+        made.sample(&page.frames, &page.point, &[("pages", page.kind.as_str())], |a| symbols.shown(a));
     }
     out.write(&made.packed(session)?)?;
     Ok(pages.result.faults)

@@ -3,8 +3,6 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
-use kmt_format::print::PrintEnv;
-
 use super::migratetypes::MigrateTypes;
 use super::selection::{Selection, recorder};
 use crate::pass::cgroup::cgroup_of;
@@ -12,7 +10,7 @@ use crate::pass::condition::{Condition, Key};
 use crate::stream::{Api, Interner, Item, Origin, PageSite, Site, known_gfp};
 use crate::trace::comms::Comms;
 use crate::trace::descendants::descendants;
-use crate::trace::names::{module_of, nameless, names_of_cache, names_of_module, names_of_size};
+use crate::trace::names::{Symbolizer, module_of, nameless, names_of_cache, names_of_module, names_of_size};
 use crate::trace::session::Session;
 
 /// A selection prepared for a trace. It selects allocations, which are followed to their frees.
@@ -24,7 +22,7 @@ pub struct Selector<'s, 'd> {
     without: Option<i32>,
     session: &'s Session<'d>,
     /// Made when a condition is about symbols: it reads all of the kernel's format strings.
-    env: OnceCell<PrintEnv<'d>>,
+    symbols: OnceCell<Symbolizer<'d>>,
     migratetypes: MigrateTypes,
     /// Names of tasks over time, if a condition uses them.
     comms: Option<&'s Comms>,
@@ -51,7 +49,7 @@ impl<'s, 'd> Selector<'s, 'd> {
             terms: selection.terms_of(session).unwrap_or_else(|_| selection.conditions().cloned().collect()),
             without: recorder(session).filter(|_| selection.without_recorder),
             session,
-            env: OnceCell::new(),
+            symbols: OnceCell::new(),
             migratetypes: MigrateTypes::of(session.trace.metadata()),
             comms: selection.is_about_names().then(|| session.names()),
             descendants: descendants_of(session, selection),
@@ -110,7 +108,7 @@ impl<'s, 'd> Selector<'s, 'd> {
     }
 
     fn symbol(&self, address: u64) -> Vec<u8> {
-        self.env.get_or_init(|| self.session.print_env()).symbol_with_offset(address)
+        self.symbols.get_or_init(|| self.session.symbolizer()).raw(address)
     }
 
     fn is_of_module(&self, condition: &Condition, address: u64) -> bool {

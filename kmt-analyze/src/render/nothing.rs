@@ -6,6 +6,7 @@ use kmt_common::tell;
 
 use crate::render::screen::Screen;
 use crate::render::text::{count, shown, time};
+use crate::trace::names::task_in_message;
 use crate::trace::session::Session;
 
 /// The sentence.
@@ -49,7 +50,7 @@ fn values(session: &Session<'_>) -> Vec<String> {
         Some(format!("{name} ({})", count(*number)))
     });
     let names = session.names();
-    let task = |pid: &i32| format!("{}-{pid}", shown(names.shown_at(*pid, u64::MAX)));
+    let task = |&pid: &i32| task_in_message(names.shown_at(pid, u64::MAX), pid);
     let cpus = session.losses.cpus.iter().map(|cpu| cpu.cpu.to_string());
     let mut out = vec![
         format!("events: {}", some(named.collect())),

@@ -16,6 +16,7 @@ use crate::trace::clock::{self, Clock};
 use crate::trace::comms::Comms;
 use crate::trace::cpu_nodes::CpuNodes;
 use crate::trace::losses::Losses;
+use crate::trace::names::Symbolizer;
 
 /// An opened trace.
 pub struct Session<'d> {
@@ -169,6 +170,11 @@ impl<'d> Session<'d> {
     pub fn print_env(&self) -> PrintEnv<'d> {
         let trace = self.trace;
         print_env(trace.header(), trace.metadata(), trace.symbols(), &self.env.limits)
+    }
+
+    /// Symbols of addresses.
+    pub(crate) fn symbolizer(&self) -> Symbolizer<'d> {
+        Symbolizer::new(self.print_env())
     }
 }
 

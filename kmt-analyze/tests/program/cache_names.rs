@@ -106,7 +106,8 @@ fn each_report_has_the_same_name_for_a_cache() {
         &["diff", "--all", "--by", "cache", "--time", "+0..+1", "--against", "+1..+9"],
     ] {
         let output = run(&[args, &["--json"]].concat(), &file);
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{args:?}: {e}"));
+        let report: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{args:?}: {e}"));
         let all: Vec<String> = texts(&report, None).into_iter().collect();
         let found = SHOWN.iter().filter(|name| all.iter().any(|text| text.contains(*name))).count();
         assert!(found > 0 || args[0] == "anomalies", "{args:?}: {all:?}");
@@ -214,7 +215,8 @@ fn a_comparison_of_one_old_kernel_has_its_names() {
     fs::write(&file, made.writer.finish().unwrap()).unwrap();
     let caches = json(&["caches", "--json"], &file);
     assert_eq!(texts(&caches, Some("cache")), BTreeSet::from(["kmalloc-1024".to_owned()]));
-    let diff = ["diff", "--all", "--by", "cache", "--json", "--time", "+0..+0.0001", "--against", "+0.0001..+1"];
+    let diff =
+        ["diff", "--all", "--by", "cache", "--json", "--time", "+0..+0.0001", "--against", "+0.0001..+1"];
     let diff = json(&diff, &file);
     assert_eq!(at(&diff, "/diff/rows/0/name"), "kmalloc-1024");
     // Beside a current kernel it has the names of that.

@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::{AccountOptions, Order};
 use crate::pass::Selection;
 use crate::render::head::Head;
-use crate::render::text::escaped;
 use crate::reports::account::rules::{Account, Caller};
 use crate::reports::common::rows::Address;
 use crate::trace::session::Session;
@@ -79,9 +78,9 @@ pub fn compute(
     let mut callers: Vec<(u64, Caller)> = account.callers.iter().map(|(&site, &sums)| (site, sums)).collect();
     callers.sort_by_key(|(_, sums)| Reverse(key(sums, options.order_by)));
     let shown = options.lines.unwrap_or(usize::MAX);
-    let env = session.print_env();
+    let symbols = session.symbolizer();
     let row = |(address, sums): &(u64, Caller)| {
-        let symbol = escaped(&env.symbol_with_offset(*address));
+        let symbol = symbols.shown(*address);
         AccountCallerRow {
             address: Address(*address),
             caller: symbol.split(['/', ' ']).next().unwrap_or_default().to_owned(),

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::collect::AreaKind;
 use crate::collect::area_groups::AreaGroupSums;
+use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
-use crate::reports::common::rows::text;
 
 /// Change from the begin of the recording to its end. Areas that were freed and not unmapped yet are left out.
 #[derive(Debug, Serialize)]
@@ -85,7 +85,7 @@ fn by_caller(file: &str) -> BTreeMap<Option<String>, (u64, u64)> {
         let bytes: Option<u64> = words.next().and_then(|bytes| bytes.parse().ok());
         let caller = words.next().unwrap_or_default();
         let Some(bytes) = bytes.filter(|_| caller != "unpurged") else { continue };
-        let caller = caller.contains("+0x").then(|| text(short(caller).as_bytes()));
+        let caller = caller.contains("+0x").then(|| escaped(short(caller).as_bytes()));
         let sums = all.entry(caller).or_default();
         *sums = (sums.0 + 1, sums.1.saturating_add(bytes));
     }
@@ -139,12 +139,12 @@ fn add_live(
     sums: &AreaGroupSums,
     callers: &mut BTreeMap<Option<String>, VmallocCaller>,
 ) {
-    let env = context.print_env();
+    let symbols = context.symbols();
     let mut found: HashMap<u32, Option<String>> = HashMap::new();
     for (group, totals) in sums.groups.iter().filter(|(_, totals)| totals.live > 0) {
         let caller = found.entry(group.stack).or_insert_with(|| {
             let stack = context.analysis.interner.stacks.get(group.stack)?;
-            let names = stack.iter().map(|&address| text(&env.symbol_with_offset(address)));
+            let names = stack.iter().map(|&address| symbols.shown(address));
             names.map(|name| short(&name).to_owned()).find(|name| callers.contains_key(&Some(name.clone())))
         });
         let row = callers.entry(caller.clone()).or_default();

@@ -10,7 +10,6 @@ use crate::ledger::page_totals::FrameTotals;
 use crate::pass::caches::parts_of;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::caller;
-use crate::reports::common::rows::text;
 use crate::trace::names::{CacheKey, function_of};
 
 /// Pages of SLUB have one tag in /proc/allocinfo, its function (`alloc_slab_page`, mm/slub.c, 6.10 to 7.2). Compilers put it
@@ -35,11 +34,11 @@ impl Live {
         pages: &HashMap<u32, FrameTotals, IntHash>,
         tagged: &BTreeSet<&str>,
     ) -> Self {
-        let (analysis, env) = (context.analysis, context.print_env());
+        let (analysis, symbols) = (context.analysis, context.symbols());
         let mut live = Self::default();
         for part in parts_of(analysis).filter(|part| part.totals.live > 0) {
             let address = part.site.call_site;
-            let symbol = text(&env.symbol_with_offset(address));
+            let symbol = symbols.shown(address);
             let cache = match &part.key {
                 CacheKey::Kmalloc(_) => caches::KMALLOC.to_owned(),
                 CacheKey::Named(name) => caches::name_of(name),
@@ -56,7 +55,7 @@ impl Live {
         for (stack, totals) in pages.iter().filter(|(_, totals)| totals.frames_live > 0) {
             let bytes = signed(totals.frames_live.saturating_mul(analysis.page_size.0));
             let stack = analysis.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
-            let symbol = caller(stack, env).map(|address| text(&env.symbol_with_offset(address)));
+            let symbol = caller(stack, symbols).map(|address| symbols.shown(address));
             let symbol = symbol.unwrap_or_else(|| "?".to_owned());
             let function = tag(context, stack, tagged).unwrap_or_else(|| function_of(&symbol));
             add(&mut live.functions, function, bytes);
@@ -76,9 +75,9 @@ fn tag(context: &ReportContext<'_, '_>, stack: &[u64], tagged: &BTreeSet<&str>) 
     if tagged.is_empty() {
         return None;
     }
-    let env = context.print_env();
+    let symbols = context.symbols();
     let functions = stack.iter().filter(|&&address| address != 0).flat_map(|&address| {
-        let symbol = function_of(&text(&env.symbol_with_offset(address)));
+        let symbol = symbols.function(address);
         let (name, module) = symbol.split_once(' ').map_or((&*symbol, ""), |(name, module)| (name, module));
         // Clones of the compiler: f.constprop.0, f.isra.0, f.cold.
         let name = name.split('.').next().unwrap_or(name);

@@ -15,6 +15,7 @@ use super::caches::{self, CacheAccounts};
 use super::live::Live;
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
+use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::trace::allocinfo;
 
@@ -156,7 +157,7 @@ fn lines(file: &[u8], factor: i64, name_of: impl Fn(&str) -> String) -> Amounts 
     for line in String::from_utf8_lossy(file).lines() {
         let Some((amount, name)) = line.split_once(' ') else { continue };
         let Ok(amount) = amount.parse::<i64>() else { continue };
-        add(&mut amounts, name_of(name), amount.saturating_mul(factor));
+        add(&mut amounts, name_of(&escaped(name.as_bytes())), amount.saturating_mul(factor));
     }
     amounts
 }
@@ -167,7 +168,7 @@ fn bytes_by_function(file: &[u8]) -> Amounts {
     for line in allocinfo::lines(Path::new("allocinfo"), file).unwrap_or_default() {
         let name =
             line.module.map_or(line.function.clone(), |module| format!("{} [{module}]", line.function));
-        add(&mut amounts, name, line.bytes);
+        add(&mut amounts, escaped(name.as_bytes()), line.bytes);
     }
     amounts
 }

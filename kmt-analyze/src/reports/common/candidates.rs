@@ -7,7 +7,7 @@ use crate::render::nothing::some;
 use crate::render::text::{count, shown, time};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
-use crate::trace::names::cache_name;
+use crate::trace::names::{cache_name, task_in_message};
 
 /// Values in the trace for each kind of condition that is selected by.
 pub fn candidates(context: &ReportContext<'_, '_>) -> Vec<String> {
@@ -18,7 +18,7 @@ pub fn candidates(context: &ReportContext<'_, '_>) -> Vec<String> {
     let pids: BTreeSet<i32> = interner.origins.items().iter().map(|o| o.pid).collect();
     if !selection.pids.is_empty() || !selection.comms.is_empty() || has(Key::Pid) || has(Key::Comm) {
         let names = session.names();
-        let tasks = pids.iter().map(|pid| format!("{}-{pid}", shown(names.shown_at(*pid, u64::MAX))));
+        let tasks = pids.iter().map(|&pid| task_in_message(names.shown_at(pid, u64::MAX), pid));
         out.push(format!("tasks: {}", some(tasks.collect())));
     }
     if !selection.cpus.is_empty() || has(Key::Cpu) {

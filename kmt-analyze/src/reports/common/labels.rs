@@ -1,18 +1,16 @@
 //! Names of addresses and tasks.
 
-use kmt_format::print::PrintEnv;
-
 use crate::pass;
 use crate::render::text::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::symbol::Symbol;
 use crate::stream::Api;
-use crate::trace::names::{function_and_module, function_of, module_of};
+use crate::trace::names::{Symbolizer, function_and_module, function_of, task_name};
 use crate::trace::session::Session;
 
 /// Looks up names of addresses and tasks for one report.
 pub struct Labels<'s, 'd> {
-    env: PrintEnv<'d>,
+    symbols: Symbolizer<'d>,
     session: &'s Session<'d>,
     /// End of the selected time.
     end: u64,
@@ -27,7 +25,7 @@ impl<'s, 'd> Labels<'s, 'd> {
 
     /// Names in a trace. A task has its last name.
     pub fn new(session: &'s Session<'d>) -> Self {
-        Self { env: session.print_env(), session, end: u64::MAX }
+        Self { symbols: session.symbolizer(), session, end: u64::MAX }
     }
 
     /// Cgroup of a task.
@@ -36,14 +34,14 @@ impl<'s, 'd> Labels<'s, 'd> {
         cgroups.path(pid, cgroups.number_at(pid, self.end)).map(escaped)
     }
 
-    /// Symbols, strings and constants of the target.
-    pub fn print_env(&self) -> &PrintEnv<'d> {
-        &self.env
+    /// Symbols of addresses.
+    pub fn symbols(&self) -> &Symbolizer<'d> {
+        &self.symbols
     }
 
     /// Function and offset, or the address.
     pub fn symbol(&self, address: u64) -> String {
-        escaped(&self.env.symbol_with_offset(address))
+        self.symbols.shown(address)
     }
 
     /// The same, with its place in the source.
@@ -63,7 +61,7 @@ impl<'s, 'd> Labels<'s, 'd> {
 
     /// Function without the offset.
     pub fn function(&self, address: u64) -> String {
-        function_of(&self.symbol(address))
+        self.symbols.function(address)
     }
 
     /// Function of a call site, as `--by function` has it.
@@ -73,7 +71,7 @@ impl<'s, 'd> Labels<'s, 'd> {
 
     /// Module, `[kernel]` for the core kernel; `None`: the address has no symbol.
     pub fn module(&self, address: u64) -> Option<String> {
-        module_of(&self.env.symbol_with_offset(address)).map(escaped)
+        self.symbols.module(address)
     }
 
     /// Name of a task, for sums of its events.
@@ -88,7 +86,7 @@ impl<'s, 'd> Labels<'s, 'd> {
 
     /// Id of a task, and its name at the time of an event.
     pub fn task_at(&self, pid: i32, time: u64) -> String {
-        format!("{}-{pid}", escaped(self.session.names().shown_at(pid, time)))
+        task_name(self.session.names().shown_at(pid, time), pid)
     }
 
     /// Call site and interface of a caller number.

@@ -1,7 +1,8 @@
 //! Callers of the page allocator: the first function in a call stack outside the allocator.
 
 pub use kmt_common::allocators::is_allocator;
-use kmt_format::print::PrintEnv;
+
+use crate::trace::names::Symbolizer;
 
 /// Functions of the tracer at the innermost end of its stacks, as a regular expression for whole names.
 pub const TRACER: &str = "trace_event_raw_event_.*|__traceiter_.*|stack_trace.*";
@@ -27,8 +28,8 @@ pub fn of_users<'s>(
 }
 
 /// Call site of an allocation of pages: the innermost address of its stack outside the allocator; `None`: no stack.
-pub fn caller(stack: &[u64], env: &PrintEnv<'_>) -> Option<u64> {
-    first(stack, |address| !is_allocator(&env.symbol_with_offset(address)))
+pub fn caller(stack: &[u64], symbols: &Symbolizer<'_>) -> Option<u64> {
+    first(stack, |address| !is_allocator(&symbols.raw(address)))
 }
 
 fn first(stack: &[u64], is_it: impl Fn(u64) -> bool) -> Option<u64> {

@@ -3,7 +3,6 @@
 use std::cell::OnceCell;
 use std::ops::Deref;
 
-use kmt_format::print::PrintEnv;
 use kmt_format::schema::{EventClass, Meaning};
 
 use super::basis::Basis;
@@ -11,6 +10,7 @@ use super::context::Context;
 use super::labels::Labels;
 use super::live_bounds::LiveBounds;
 use crate::pass::Analysis;
+use crate::trace::names::Symbolizer;
 
 /// An analysed trace. What several reports need of it is computed once, when it is first used.
 pub struct ReportContext<'s, 'd> {
@@ -65,9 +65,9 @@ impl<'s, 'd> ReportContext<'s, 'd> {
         self.labels.get_or_init(|| Labels::of(self))
     }
 
-    /// Symbols, strings and constants of the target.
-    pub fn print_env(&self) -> &PrintEnv<'d> {
-        self.labels().print_env()
+    /// Symbols of addresses.
+    pub fn symbols(&self) -> &Symbolizer<'d> {
+        self.labels().symbols()
     }
 
     /// Bounds of live figures, of a pass for `Needs::CACHE_NAMES`.

@@ -75,10 +75,10 @@ struct Others {
 /// Functions are distinguished as trace-cmd does: by the symbol that the call site is in.
 fn others(session: &Session<'_>) -> Others {
     let (mut legacy, mut names, mut numbers) = (Legacy::default(), Vec::new(), HashMap::new());
-    let env = session.print_env();
+    let symbols = session.symbolizer();
     let faults = operations(session, &Selection::default(), |ops, news| {
         legacy.enter(ops, &news, |call_site| {
-            let (start, name) = function(&env.symbol_with_offset(call_site), call_site);
+            let (start, name) = function(&symbols.raw(call_site), call_site);
             *numbers.entry((start, name.clone())).or_insert_with(|| {
                 names.push(name);
                 names.len() as u32 - 1

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use clap::ValueEnum as _;
 use kmt_common::tell;
 use kmt_common::text::tame;
-use kmt_format::print::{EventText, PrintEnv};
+use kmt_format::print::EventText;
 use kmt_format::read::{Event, LEVEL_FLAGS, StackJoiner};
 use kmt_format::schema::{Meaning, Role};
 
@@ -20,6 +20,7 @@ use crate::reports::compat::perf_rules::{
     sorted_pages, sorted_slab,
 };
 use crate::trace::faults::Faults;
+use crate::trace::names::Symbolizer;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -110,7 +111,7 @@ fn level(event: &Event<'_>) -> (u32, u64) {
 
 struct PerfView<'s, 'd> {
     session: &'s Session<'d>,
-    env: PrintEnv<'d>,
+    symbols: Symbolizer<'d>,
     slab: Slab,
     pages: PerfPages,
     gfp: Gfp,
@@ -129,7 +130,7 @@ impl<'s, 'd> PerfView<'s, 'd> {
         let shift = shift.and_then(|t| u64::from_str_radix(t.strip_prefix("0x")?, 16).ok());
         Self {
             session,
-            env: session.print_env(),
+            symbols: session.symbolizer(),
             slab: Slab::default(),
             pages: PerfPages::default(),
             gfp: Gfp::default(),
@@ -220,9 +221,9 @@ impl<'s, 'd> PerfView<'s, 'd> {
         let gfp_flags = number(Role::GFP_FLAGS);
         let failed = event.uint_with(Role::PFN).is_none_or(|pfn| is_failure(event, pfn));
         if !failed && !self.gfp.contains_key(&gfp_flags) {
-            let class = event.class();
+            let (class, env) = (event.class(), self.symbols.env());
             let field = class.field_with(Role::GFP_FLAGS);
-            let text = field.and_then(|f| EventText::new(class, &self.env).field_text(f, event, &self.env));
+            let text = field.and_then(|f| EventText::new(class, env).field_text(f, event, env));
             let text = text.map_or_else(|| format!("{gfp_flags:#x}"), |t| escaped(&t));
             self.gfp.insert(gfp_flags, text);
         }
@@ -231,11 +232,11 @@ impl<'s, 'd> PerfView<'s, 'd> {
 
     /// The first frame that is in no function of the page allocator; else the innermost one.
     fn call_site(&mut self, stack: &[u64]) -> u64 {
-        let (env, allocators) = (&self.env, &mut self.allocators);
-        let stack = chain(stack, self.is_of_perf, |ip| is_tracer(&env.symbol_with_offset(ip)));
-        let outside = stack.iter().find(|&&ip| {
-            !*allocators.entry(ip).or_insert_with(|| is_page_allocator(&env.symbol_with_offset(ip)))
-        });
+        let (symbols, allocators) = (&self.symbols, &mut self.allocators);
+        let stack = chain(stack, self.is_of_perf, |ip| is_tracer(&symbols.raw(ip)));
+        let outside = stack
+            .iter()
+            .find(|&&ip| !*allocators.entry(ip).or_insert_with(|| is_page_allocator(&symbols.raw(ip))));
         match outside {
             Some(ip) => ip.wrapping_add(self.shift.unwrap_or(0)),
             None => stack.first().copied().unwrap_or(0),
@@ -244,7 +245,7 @@ impl<'s, 'd> PerfView<'s, 'd> {
 
     /// Name and offset of a function.
     fn symbol(&self, address: u64) -> Option<(String, String)> {
-        let text = escaped(&self.env.symbol_with_offset(address));
+        let text = self.symbols.shown(address);
         let (name, rest) = text.split_once('+')?;
         let offset = rest.split(['/', ' ']).next()?.strip_prefix("0x")?;
         Some((name.to_owned(), offset.to_owned()))

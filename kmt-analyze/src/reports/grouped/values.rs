@@ -1,6 +1,5 @@
 //! Values of the keys of `--by`.
 
-use kmt_format::print::PrintEnv;
 use serde::Serialize;
 
 use crate::collect::area_groups::AreaGroup;
@@ -15,7 +14,7 @@ use crate::reports::common::rows::text;
 use crate::source::{Directory, Frame};
 use crate::stream::{Api, NameId, Origin, Site, known_gfp};
 use crate::trace::aliases::Aliases;
-use crate::trace::names::{CacheKey, module_of};
+use crate::trace::names::{Symbolizer, task_name};
 use crate::trace::session::Session;
 
 /// Value of a key.
@@ -34,7 +33,7 @@ pub enum GroupValue {
 /// Makes values from interned numbers.
 pub struct Values<'r, 'd> {
     analysis: &'r Analysis,
-    env: PrintEnv<'d>,
+    symbols: Symbolizer<'d>,
     session: &'r Session<'d>,
     /// End of the selected time.
     end: u64,
@@ -49,25 +48,32 @@ impl<'r, 'd> Values<'r, 'd> {
         let session = context.session;
         let end = context.selection.span(session).1;
         let aliases = Aliases::of(session.trace.metadata());
-        Self { analysis, env: session.print_env(), session, end, caches: CacheNames::of(analysis), aliases }
+        Self {
+            analysis,
+            symbols: session.symbolizer(),
+            session,
+            end,
+            caches: CacheNames::of(analysis),
+            aliases,
+        }
     }
 
     /// Address of the call site of pages: the first function of the stack outside the allocator; `None`: no stack.
     pub fn page_caller(&self, stack: u32) -> Option<u64> {
-        caller(self.analysis.interner.stacks.get(stack)?, &self.env)
+        caller(self.analysis.interner.stacks.get(stack)?, &self.symbols)
     }
 
     /// Address of the call site of an area: that of its event or, where that is in the allocator or unknown, the first
     /// function of the stack outside the allocator.
     pub fn area_caller(&self, group: &AreaGroup) -> Option<u64> {
         let own = Some(group.call_site).filter(|&address| address != 0);
-        let is_caller = |address: &u64| !is_allocator(&self.env.symbol_with_offset(*address));
+        let is_caller = |address: &u64| !is_allocator(&self.symbols.raw(*address));
         own.filter(is_caller).or_else(|| self.page_caller(group.stack)).or(own)
     }
 
     /// Function and offset.
     pub fn symbol(&self, address: u64) -> GroupValue {
-        GroupValue::Text(text(&self.env.symbol_with_offset(address)))
+        GroupValue::Text(self.symbols.shown(address))
     }
 
     /// Source line of a call site.
@@ -108,19 +114,18 @@ impl<'r, 'd> Values<'r, 'd> {
 
     /// Function, with the brackets of its module; where lines are known, the one outside the allocator.
     pub fn function(&self, address: u64) -> GroupValue {
-        let symbol = text(&self.env.symbol_with_offset(address));
+        let symbol = self.symbols.shown(address);
         GroupValue::Text(caller_function(self.session, &symbol, address))
     }
 
     /// Module; the core kernel is one of its own.
     pub fn module(&self, address: u64) -> GroupValue {
-        let symbol = self.env.symbol_with_offset(address);
-        module_of(&symbol).map_or(GroupValue::Unknown, |module| GroupValue::Text(text(module)))
+        self.symbols.module(address).map_or(GroupValue::Unknown, GroupValue::Text)
     }
 
     /// Name and number of a task.
     pub fn task(&self, pid: i32) -> GroupValue {
-        GroupValue::Text(format!("{}-{pid}", text(self.session.names().shown_at(pid, self.end))))
+        GroupValue::Text(task_name(self.session.names().shown_at(pid, self.end), pid))
     }
 
     /// Name at the time of the allocation, as `--comm` compares it.

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use kmt_common::quantity::Span;
-use kmt_format::print::PrintEnv;
 use kmt_format::read::Event;
 use serde::Serialize;
 
@@ -27,7 +26,7 @@ use crate::stream::Origin;
 use crate::stream::side_events::SideEventPlan;
 use crate::trace::clock::Clock;
 use crate::trace::follow::{self, Sink, Source};
-use crate::trace::names::function_of;
+use crate::trace::names::{Symbolizer, task_in_message};
 use crate::trace::session::clock_unit;
 
 /// Stalls to print.
@@ -132,7 +131,7 @@ impl Sink for LiveStalls<'_> {
 
 /// Names of functions and tasks so far.
 struct LiveNames<'r> {
-    env: PrintEnv<'r>,
+    symbols: Symbolizer<'r>,
     tasks: LineStart<'r>,
     view: View,
     /// Made when an event is first printed.
@@ -150,7 +149,7 @@ impl<'r> LiveNames<'r> {
             limit: 0,
             look: Look::default(),
         };
-        Self { env: source.print_env(), tasks, view, printer: None }
+        Self { symbols: Symbolizer::new(source.print_env()), tasks, view, printer: None }
     }
 
     fn stall(&self, stall: Stall) -> String {
@@ -158,7 +157,7 @@ impl<'r> LiveNames<'r> {
     }
 
     fn function(&self, address: u64) -> String {
-        function_of(&shown(&self.env.symbol_with_offset(address)))
+        shown(self.symbols.function(address).as_bytes())
     }
 
     fn event(&mut self, source: &Source<'r>, event: &Event<'_>, is_terminal: bool) -> String {
@@ -172,7 +171,7 @@ impl<'r> LiveNames<'r> {
     }
 
     fn task(&self, interval: &Interval) -> String {
-        format!("{}-{}", shown(self.tasks.comm(interval.pid, interval.begin)), interval.pid)
+        task_in_message(self.tasks.comm(interval.pid, interval.begin), interval.pid)
     }
 
     /// `+4.567  direct reclaim of sh-766, 143.6 ms`, indented by the stalls around it, which end later; before it the

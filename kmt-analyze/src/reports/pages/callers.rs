@@ -46,14 +46,13 @@ pub fn compute(
     recorded: RecordedSums,
     keys: &[PageKey],
 ) -> Vec<PageCallerRow> {
-    let (session, analysis) = (context.session, context.analysis);
-    let env = session.print_env();
+    let (symbols, analysis) = (context.symbols(), context.analysis);
     let mut by_caller: BTreeMap<Option<u64>, OfCaller> = BTreeMap::new();
     for (stack, totals) in stacks {
         let addresses = analysis.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
-        let sums = by_caller.entry(page_callers::caller(addresses, &env)).or_default();
+        let sums = by_caller.entry(page_callers::caller(addresses, symbols)).or_default();
         sums.totals += totals;
-        sums.passed_over.add(addresses, totals.frames_alloc, |a| env.symbol_with_offset(a));
+        sums.passed_over.add(addresses, totals.frames_alloc, |a| symbols.raw(a));
     }
     if by_caller.keys().all(Option::is_none) {
         return Vec::new();

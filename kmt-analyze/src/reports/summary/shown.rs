@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use super::slab::{BothTotals, InterfaceTotals};
 use crate::collect::sums::Sums;
 use crate::pass::sum_of;
-use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::rows::Estimated;
 use crate::stream::Api;
@@ -78,7 +77,7 @@ pub fn estimated(slab: &BothTotals) -> Option<Estimated> {
 
 /// The call site with most live bytes, and these; ties go to the lowest address.
 pub fn largest(context: &ReportContext<'_, '_>) -> Option<(String, u64)> {
-    let (session, analysis) = (context.session, context.analysis);
+    let analysis = context.analysis;
     let mut live: BTreeMap<u64, u64> = BTreeMap::new();
     for (site, by_cache) in analysis.interner.sites.items().iter().zip(&analysis.balance.sites) {
         let bytes = by_cache.iter().fold(0u64, |sum, (_, totals)| sum.saturating_add(totals.bytes_live));
@@ -86,6 +85,6 @@ pub fn largest(context: &ReportContext<'_, '_>) -> Option<(String, u64)> {
         *sum = sum.saturating_add(bytes);
     }
     let (address, bytes) = live.into_iter().max_by_key(|&(address, bytes)| (bytes, Reverse(address)))?;
-    let name = escaped(&session.print_env().symbol_with_offset(address));
+    let name = context.symbols().shown(address);
     (bytes > 0).then_some((name, bytes))
 }

@@ -11,11 +11,11 @@ use crate::collect::tasks::{OriginSums, TaskSums};
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
-use crate::render::text::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{FrameSums, SlabSums, text};
 use crate::reports::common::sorting::{SortKey, sort_rows};
+use crate::trace::names::task_name;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -77,7 +77,7 @@ impl TaskRow {
 }
 
 fn name_of(comm: Option<&[u8]>, pid: i32) -> String {
-    format!("{}-{pid}", comm.map_or("<...>".to_owned(), escaped))
+    task_name(comm.unwrap_or(b"<...>"), pid)
 }
 
 /// Page allocator events, as trace-pagealloc-postprocess counts them: events, not pages.

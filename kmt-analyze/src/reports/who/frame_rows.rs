@@ -117,5 +117,5 @@ fn row(context: &ReportContext<'_, '_>, life: &FrameLife) -> FrameLifeRow {
 
 /// The first function of a stack outside the allocator.
 fn call_site(context: &ReportContext<'_, '_>, stack: u32) -> Option<u64> {
-    caller(context.analysis.interner.stacks.get(stack)?, context.print_env())
+    caller(context.analysis.interner.stacks.get(stack)?, context.symbols())
 }

@@ -17,8 +17,12 @@ mod caches;
 mod functions;
 mod modules;
 mod size_classes;
+mod symbols;
+mod tasks;
 
 pub use caches::{CacheKey, OLDER_KMALLOC, cache_name, nameless, names_of_cache};
 pub use functions::{function_and_module, function_of, without_size};
 pub use modules::{module_of, names_of_module};
 pub use size_classes::{SizeClasses, in_k, is_kmalloc, is_of_pages, names_of_size};
+pub use symbols::Symbolizer;
+pub use tasks::{task_in_message, task_name};

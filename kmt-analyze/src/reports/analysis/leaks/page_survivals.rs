@@ -55,16 +55,16 @@ fn with_tasks(survival: &SurvivorSums, result: &Analysis, recorder: &[i32]) -> S
 /// system in memory behind it. True: of slabs.
 fn by_caller(context: &ReportContext<'_, '_>, growth: &GrowthSums) -> BTreeMap<(u64, bool), SurvivorSums> {
     let result = context.analysis;
-    let env = context.print_env();
+    let symbols = context.symbols();
     let is_of = |address: u64, functions: &[&str]| {
-        let name = env.symbol_with_offset(address);
+        let name = symbols.raw(address);
         functions.iter().any(|start| name.starts_with(start.as_bytes()))
     };
     let is_slab = |address: u64| is_of(address, &SLAB_PAGES);
     let mut out: BTreeMap<(u64, bool), SurvivorSums> = BTreeMap::new();
     for (stack, survival) in &growth.page_stacks {
         let addresses = result.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
-        let caller = caller(addresses, env).unwrap_or(0);
+        let caller = caller(addresses, symbols).unwrap_or(0);
         let kept = addresses.iter().copied().find(|&address| is_of(address, &KEPT_CALLERS));
         let caller = kept.filter(|_| is_of(caller, &PAGE_CACHE)).unwrap_or(caller);
         let is_slab = addresses.iter().any(|&address| is_slab(address));
