@@ -3,6 +3,7 @@
 use super::axis;
 use super::frame::{Frame, HEAD, MARGIN, WIDTH};
 use super::svg::{Anchor, Svg, cut};
+use crate::html::html_text;
 use crate::render::text::count;
 use crate::render::words::{counted, size};
 use crate::reports::fragmentation::{Occupied, OccupiedCache};
@@ -74,7 +75,7 @@ fn bar(svg: &mut Svg, y: f64, per_byte: f64, cache: &OccupiedCache) {
     svg.text((LEFT - 8.0, y + 12.0), "", Anchor::End, &cut(&cache.cache, NAME));
     svg.add(format_args!(
         "<g data-name=\"{}\" data-held=\"{}\" data-live=\"{}\">\n",
-        super::svg::escaped(&cache.cache),
+        html_text(&cache.cache),
         cache.bytes_held,
         cache.bytes_live
     ));

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::frame::{Frame, HEAD, MARGIN, WIDTH};
-use super::svg::{Anchor, Svg, cut, escaped};
+use super::svg::{Anchor, Svg, cut};
 use super::{Before, ChartKind, ChartOptions};
 use crate::export::Weight;
+use crate::html::html_text;
 use crate::render::text::{count, percent};
 use crate::render::words::{counted, size};
 
@@ -153,15 +154,20 @@ impl Picture {
         }
         let chars = ((width - 4.0) / CHAR).max(0.0) as usize;
         let text = if chars >= 3 {
-            format!("<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 3.0, y + 12.0, escaped(&cut(name, chars)))
+            format!(
+                "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                x + 3.0,
+                y + 12.0,
+                html_text(&cut(name, chars))
+            )
         } else {
             String::new()
         };
         self.svg.add(format_args!(
             "<g class=\"frame\" data-name=\"{}\" data-value=\"{weight}\"{before}><title>{}</title>\
              <rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\" class=\"{class}\"/>{text}</g>\n",
-            escaped(name),
-            escaped(&title),
+            html_text(name),
+            html_text(&title),
             ROW - 1.0
         ));
     }

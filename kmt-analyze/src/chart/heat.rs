@@ -2,6 +2,7 @@
 
 use super::frame::{Frame, HEAD, MARGIN, WIDTH, wrapped};
 use super::svg::{Anchor, Svg};
+use crate::html::html_text;
 use crate::render::text::count;
 
 const LEFT: f64 = 96.0;
@@ -49,7 +50,7 @@ pub fn draw(grid: &Grid, frame: &Frame) -> String {
     for (number, (name, counts)) in grid.rows.iter().enumerate() {
         let y = HEAD + ROW * number as f64;
         svg.text((LEFT - 8.0, y + 15.0), "", Anchor::End, name);
-        svg.add(format_args!("<g data-row=\"{}\">\n", super::svg::escaped(name)));
+        svg.add(format_args!("<g data-row=\"{}\">\n", html_text(name)));
         for (column, &number) in counts.iter().enumerate().filter(|(_, number)| **number > 0) {
             let x = LEFT + width * column as f64;
             cell(&mut svg, grid, (x, y), (width, number), shade(number, most), (name, column));

@@ -1,7 +1,8 @@
 //! A map of pageblocks: which hold pages of the recording, and of which migrate types.
 
 use super::frame::{Frame, HEAD, MARGIN, WIDTH};
-use super::svg::{Anchor, Svg, escaped};
+use super::svg::{Anchor, Svg};
+use crate::html::html_text;
 use crate::render::words::counted;
 use crate::reports::fragmentation::{BlockRow, Pageblocks};
 
@@ -65,7 +66,11 @@ fn square(svg: &mut Svg, at: (f64, f64), block: &BlockRow, types: &[&str]) {
         [(name, _)] => colour(types.iter().position(|other| other == name).unwrap_or(0)),
         _ => MIXED.to_owned(),
     };
-    svg.add(format_args!("<g data-block=\"{}\" data-pages=\"{}\">", block.block, escaped(&pages.join(", "))));
+    svg.add(format_args!(
+        "<g data-block=\"{}\" data-pages=\"{}\">",
+        block.block,
+        html_text(&pages.join(", "))
+    ));
     svg.rect(at, (SIDE, SIDE), &class, &format!("block {}: {} pages", block.block, pages.join(", ")));
     svg.add(format_args!("</g>\n"));
 }

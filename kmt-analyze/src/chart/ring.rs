@@ -6,6 +6,7 @@ use super::frame::{Frame, HEAD, MARGIN, WIDTH};
 use super::source::{Part, SourcePicture, legend};
 use super::svg::{Anchor, Svg, cut};
 use super::tree::SourceNode;
+use crate::html::html_text;
 
 const CENTRE: (f64, f64) = (330.0, HEAD + 318.0);
 const OUTSIDE: f64 = 306.0;
@@ -120,7 +121,7 @@ fn label(arc: Arc, ring: f64, name: &str) -> Option<String> {
         return None;
     };
     let (x, y) = point(middle, turn);
-    let text = super::svg::escaped(&text);
+    let text = html_text(&text);
     Some(format!(
         "<text x=\"{x:.1}\" y=\"{y:.1}\" dy=\"4\" text-anchor=\"middle\" transform=\"rotate({rotation:.1} {x:.1} {y:.1})\">{text}</text>"
     ))

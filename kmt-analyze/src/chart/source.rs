@@ -2,9 +2,10 @@
 
 use kmt_format::kernel::KernelVersion;
 
-use super::svg::{Anchor, Svg, cut, escaped};
+use super::svg::{Anchor, Svg, cut};
 use super::tree::SourceNode;
 use crate::export::Weight;
+use crate::html::html_text;
 use crate::render::text::{count, percent};
 use crate::render::words::size;
 
@@ -72,14 +73,14 @@ impl SourcePicture {
         let title = format!("{name}: {}, {}", self.amount(node.weight), percent(node.weight, self.whole));
         let (open, close) = self
             .link(&node.path)
-            .map_or((String::new(), ""), |link| (format!("<a href=\"{}\">", escaped(&link)), "</a>"));
+            .map_or((String::new(), ""), |link| (format!("<a href=\"{}\">", html_text(&link)), "</a>"));
         svg.add(format_args!(
             "{open}<g class=\"part\" data-path=\"{}\" data-name=\"{}\" data-value=\"{}\"><title>{}</title>\
              <path d=\"{path}\" class=\"r{}\" fill-opacity=\"{:.2}\"/>{}</g>{close}\n",
-            escaped(&node.path),
-            escaped(&node.name),
+            html_text(&node.path),
+            html_text(&node.name),
             node.weight,
-            escaped(&title),
+            html_text(&title),
             colour % COLOURS,
             (1.15 - 0.15 * *level as f64).max(0.4),
             label.as_deref().unwrap_or_default()

@@ -2,7 +2,8 @@
 
 use super::axis;
 use super::frame::{Frame, HEAD, MARGIN, WIDTH};
-use super::svg::{Anchor, Svg, cut, escaped};
+use super::svg::{Anchor, Svg, cut};
+use crate::html::html_text;
 use crate::reports::timeline::{LineRow, TimelineRow};
 
 const LEFT: f64 = 84.0;
@@ -101,9 +102,9 @@ fn curve(svg: &mut Svg, scale: &Scale, timeline: &TimelineRow, number: usize, li
     svg.add(format_args!(
         "<path d=\"{path}\" class=\"line c{}\" style=\"fill:none\" stroke-dasharray=\"{dashes}\" data-name=\"{}\" data-values=\"{}\"><title>{}</title></path>\n",
         number % COLOURS,
-        escaped(&line.name),
+        html_text(&line.name),
         values.join(" "),
-        escaped(&line.name)
+        html_text(&line.name)
     ));
 }
 

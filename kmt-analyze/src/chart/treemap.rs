@@ -2,8 +2,9 @@
 
 use super::frame::{Frame, HEAD, MARGIN, WIDTH};
 use super::source::{Part, SourcePicture, legend};
-use super::svg::{Svg, cut, escaped};
+use super::svg::{Svg, cut};
 use super::tree::SourceNode;
+use crate::html::html_text;
 
 const HEIGHT: f64 = 560.0;
 /// Height of the line with the name of a part.
@@ -58,7 +59,7 @@ fn parts(
                 "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                 own.x + 3.0,
                 own.y + 11.5,
-                escaped(&cut(&part.name, chars))
+                html_text(&cut(&part.name, chars))
             )
         });
         picture.part(svg, &Part { node: part, colour, level, path, label });

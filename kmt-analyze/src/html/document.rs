@@ -9,8 +9,8 @@ use super::details::Fact;
 use super::encode::{base64, compressed, estimate, packed};
 use super::groups::RowGroup;
 use super::row::SteppedRow;
+use super::text::html_text;
 use super::{PARTS, screen};
-use crate::chart::svg::escaped;
 use crate::collect::Steps;
 use crate::pass::selection::Selection;
 use crate::pass::sum_of;
@@ -110,9 +110,9 @@ impl PageDocument<'_, '_, '_> {
              <meta name=viewport content=\"width=device-width\">\n<meta name=color-scheme content=\"light dark\">\n\
              <title>Kernel memory: {}</title>\n<style>{STYLE}</style>\n<body>\n<header><h1>Kernel memory</h1> <p class=source>{}{}</p></header>\n<main>\n",
             POLICY.trim(),
-            escaped(&file),
-            escaped(&file),
-            escaped(&release)
+            html_text(&file),
+            html_text(&file),
+            html_text(&release)
         );
         let file = shell::path(&self.context.session.path);
         self.findings(&mut out, &file);
@@ -124,7 +124,7 @@ impl PageDocument<'_, '_, '_> {
         out += &format!(
             "</main>\n<footer><p class=note>Made by kmt-analyze {}.</p>\n<details><summary>Licences</summary><pre>{}</pre></details></footer>\n",
             kmt_common::version::VERSION,
-            screen::escaped_lines(LICENCES.lines())
+            screen::html_lines(LICENCES.lines())
         );
         out += &format!(
             "<script type=\"text/plain\" id=numbers>{}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
@@ -147,7 +147,7 @@ impl PageDocument<'_, '_, '_> {
                 "<li><p>{}</p><p class=more><a href=\"#{anchor}\">Evidence</a> <code>kmt-analyze {} {}</code></p></li>\n",
                 screen::sentence(&lead.sentence),
                 screen::sentence(&lead.command),
-                escaped(file)
+                html_text(file)
             )
         };
         if !screen.leads.is_empty() {
@@ -156,10 +156,10 @@ impl PageDocument<'_, '_, '_> {
         *out += &screen::html(screen, &self.view.look);
         let stated = Stated::of(self.context);
         for line in stated.iter().flat_map(Stated::lines) {
-            *out += &format!("<p class=note>{}</p>\n", escaped(&line));
+            *out += &format!("<p class=note>{}</p>\n", html_text(&line));
         }
         for line in warnings(self.context, &sum_of(self.context.analysis, None)) {
-            *out += &format!("<p class=warn>{}</p>\n", escaped(&line));
+            *out += &format!("<p class=warn>{}</p>\n", html_text(&line));
         }
         *out += "</section>\n";
     }
@@ -168,12 +168,12 @@ impl PageDocument<'_, '_, '_> {
         let title = PARTS.iter().find(|(part, _)| *part == name).map_or(name, |(_, title)| title);
         let content = match screen {
             Ok(screen) => screen::html(screen, &self.view.look),
-            Err(reason) => format!("<p>No answer: {}.</p>\n", escaped(reason)),
+            Err(reason) => format!("<p>No answer: {}.</p>\n", html_text(reason)),
         };
         *out += &format!(
             "<section id=part-{name}><details{}><summary><h2>{}</h2></summary>\n{content}</details></section>\n",
             if name == "diff" { " open" } else { "" },
-            escaped(title)
+            html_text(title)
         );
     }
 

@@ -8,8 +8,10 @@ mod groups;
 mod row;
 mod screen;
 mod stacks;
+mod text;
 
 pub use changes::changes;
+pub use text::html_text;
 
 use std::path::PathBuf;
 

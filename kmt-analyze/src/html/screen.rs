@@ -2,7 +2,7 @@
 
 use kmt_common::text::{LINE_MAX, TEXT_MAX, cut};
 
-use crate::chart::svg::escaped;
+use super::text::html_text;
 use crate::render::look::Look;
 use crate::render::screen::{Screen, ScreenPart, Table};
 
@@ -21,10 +21,10 @@ pub fn html(screen: &Screen, look: &Look) -> String {
             }
             ScreenPart::Facts(facts) => {
                 let fact =
-                    |(name, fact): &(&str, String)| format!("<dt>{}<dd>{}", escaped(name), sentence(fact));
+                    |(name, fact): &(&str, String)| format!("<dt>{}<dd>{}", html_text(name), sentence(fact));
                 out += &format!("<dl>{}</dl>\n", facts.iter().map(fact).collect::<String>());
             }
-            ScreenPart::Verbatim(text) => out += &format!("<pre>{}</pre>\n", escaped_lines(text.lines())),
+            ScreenPart::Verbatim(text) => out += &format!("<pre>{}</pre>\n", html_lines(text.lines())),
         }
     }
     for note in &screen.notes {
@@ -35,32 +35,32 @@ pub fn html(screen: &Screen, look: &Look) -> String {
 
 /// A sentence; a very long one is cut, as on a terminal.
 pub fn sentence(text: &str) -> String {
-    escaped(&cut(text, LINE_MAX))
+    html_text(&cut(text, LINE_MAX))
 }
 
 /// Lines of text; each ends with a line break.
-pub fn escaped_lines<'l>(lines: impl Iterator<Item = &'l str>) -> String {
-    lines.map(|line| escaped(line) + "\n").collect()
+pub fn html_lines<'l>(lines: impl Iterator<Item = &'l str>) -> String {
+    lines.map(|line| html_text(line) + "\n").collect()
 }
 
 fn table(table: &Table, look: &Look) -> String {
     let name = if table.title.is_empty() { table.noun.1 } else { &table.title };
     // Where it does not fit, it scrolls, by keyboard too.
     let mut out =
-        format!("<div class=wide tabindex=0 role=region aria-label=\"{}\"><table>\n", escaped(name));
+        format!("<div class=wide tabindex=0 role=region aria-label=\"{}\"><table>\n", html_text(name));
     if !table.title.is_empty() {
-        out += &format!("<caption>{}</caption>\n", escaped(&table.title));
+        out += &format!("<caption>{}</caption>\n", html_text(&table.title));
     }
     let class =
         |at: usize| if table.columns.get(at).is_some_and(|c| c.is_number()) { " class=n" } else { "" };
     let heading = |(at, column): (usize, &crate::render::screen::Column)| {
-        format!("<th scope=col{}>{}</th>", class(at), escaped(column.heading))
+        format!("<th scope=col{}>{}</th>", class(at), html_text(column.heading))
     };
     let headings: String = table.columns.iter().enumerate().map(heading).collect();
     out += &format!("<thead><tr>{headings}</tr></thead>\n<tbody>\n");
     for row in &table.rows {
         let cell = |(at, cell): (usize, &crate::render::screen::Cell)| {
-            format!("<td{}>{}</td>", class(at), escaped(&cut(&cell.shown(look), TEXT_MAX)))
+            format!("<td{}>{}</td>", class(at), html_text(&cut(&cell.shown(look), TEXT_MAX)))
         };
         out += &format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>());
     }
@@ -73,7 +73,7 @@ fn table(table: &Table, look: &Look) -> String {
         );
     }
     for note in table.explanations() {
-        out += &format!("<p class=note>{}</p>\n", escaped(note));
+        out += &format!("<p class=note>{}</p>\n", html_text(note));
     }
     out
 }
