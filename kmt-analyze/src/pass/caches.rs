@@ -137,7 +137,7 @@ impl<'r> CacheNames<'r> {
         own.or_else(of_site).or_else(|| self.usual.get(site as usize).copied().flatten())
     }
 
-    /// The cache of a site's object; `None`: there is no such site.
+    /// The cache of a site's object; `None`: the number is of no site.
     pub fn key(&self, site: u32, own: Option<NameId>) -> Option<CacheKey> {
         let of = self.interner.sites.get(site)?;
         Some(key_of(of, self.named(site, own), self.interner))

@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(missing(&sections), Some(2));
         assert_eq!(header(&mut sections, 3, 3), (Some(2), 0));
         entries(&mut sections, &[1, 0, 1, 1]);
-        assert_eq!(missing(&sections), None, "a recording goes on while it is read");
+        assert_eq!(missing(&sections), None, "new events follow while it is read");
     }
 
     #[test]

@@ -128,13 +128,15 @@ const PARTS: [(&str, Part); 4] = [
 
 /// Who allocated most, and who holds most: by function, task and cache.
 pub fn table(allocated: Option<&TopRow>, live: Option<&TopRow>, view: &View) -> Table {
-    let rows = allocated.or(live).map_or(&[][..], |_| &PARTS);
     let sides = [allocated, live].into_iter().flatten();
     let is_there = |part: &Part| sides.clone().any(|row| part(row).is_some());
-    let names = rows.iter().filter(|(_, part)| is_there(part)).map(|(name, part)| (*name, Some(*part)));
-    let names = rows.first().map(|_| ("all", None)).into_iter().chain(names);
-    // Where events were lost, a free may be among them.
-    let live_heading = if view.is_lossy { "without a free event" } else { "still allocated" };
+    let parts = PARTS.iter().filter(|(_, part)| is_there(part)).map(|(name, part)| (*name, Some(*part)));
+    let all = sides.clone().take(1).map(|_| ("all", None));
+    // Where events were lost, allocations and frees may be among them.
+    let (heading, live_heading) = match view.is_lossy {
+        true => ("allocated, at least", "without a free event"),
+        false => ("allocated", "still allocated"),
+    };
     let cells = |row: Option<&TopRow>, part: Option<Part>| match (row, part) {
         (Some(row), None) => [Cell::text(view.bytes(row.bytes)), Cell::Empty],
         (Some(row), Some(part)) => part(row).map_or([Cell::Empty, Cell::Empty], |(name, bytes)| {
@@ -142,9 +144,9 @@ pub fn table(allocated: Option<&TopRow>, live: Option<&TopRow>, view: &View) -> 
         }),
         (None, _) => [Cell::Empty, Cell::Empty],
     };
-    let mut table = Table::of_rows("", names)
+    let mut table = Table::of_rows("", all.chain(parts))
         .column(Column::whole("slab memory"), |(name, _)| Cell::text(*name))
-        .columns([Column::name("allocated"), Column::number("share")], |(_, part)| cells(allocated, *part));
+        .columns([Column::name(heading), Column::number("share")], |(_, part)| cells(allocated, *part));
     if live.is_some() {
         let columns = [Column::name(live_heading), Column::number("share of it")];
         table = table.columns(columns, |(_, part)| cells(live, *part));
