@@ -11,6 +11,8 @@ use crate::ledger::{Closed, Interests, Receiver};
 pub struct Calls {
     /// Time at which objects count as live; `None`: the end of the window.
     pub until: Option<u64>,
+    /// True if live objects count only where they were allocated in the window.
+    pub is_of_window: bool,
 }
 
 impl StateCollector for Calls {
@@ -19,7 +21,7 @@ impl StateCollector for Calls {
     const INTERESTS: Interests = Interests::LIVES.union(Interests::SLAB_STACKS);
 
     fn begin(&self, _: &PassFacts) -> CallSums {
-        CallSums { until: self.until, ..CallSums::default() }
+        CallSums { of: *self, ..CallSums::default() }
     }
 }
 
@@ -41,7 +43,7 @@ pub struct StackSums {
 /// Sums by stack.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CallSums {
-    until: Option<u64>,
+    of: Calls,
     /// By number of the stack.
     pub stacks: HashMap<u32, StackSums, IntHash>,
     /// Objects without a stack.
@@ -54,7 +56,8 @@ impl Receiver for CallSums {
             Some(stack) => self.stacks.entry(stack).or_default(),
             None => &mut self.without,
         };
-        let (bytes, is_live) = (closed.bytes_alloc, closed.is_live_at(self.until));
+        let (bytes, is_live) = (closed.bytes_alloc, closed.is_live_at(self.of.until));
+        let is_live = is_live && (closed.is_born || !self.of.is_of_window);
         sums.allocs += u64::from(closed.is_born);
         sums.bytes_alloc = sums.bytes_alloc.saturating_add(if closed.is_born { bytes } else { 0 });
         sums.live += u64::from(is_live);

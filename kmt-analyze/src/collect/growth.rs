@@ -118,7 +118,7 @@ impl From<&Numbers> for StepCounts {
 pub struct SurvivorSums {
     /// Allocations by step.
     pub births: StepCounts,
-    /// Those still live at the end.
+    /// Those still live at the end: what is older than the window did not grow in it.
     pub survivors: StepCounts,
     /// Bytes, or pages, of those.
     pub survivor_amount: StepCounts,
@@ -163,7 +163,7 @@ impl Receiver for GrowthSums {
             survival.implied_frees += 1;
             survival.implied_free_ages.add(closed.end.time().unwrap_or(0).saturating_sub(closed.life.born));
         }
-        if is_live {
+        if is_live && closed.is_born {
             *survival.sites.of(closed.life.site) += 1;
             survival.of_task(closed.born_at.pid).add(born, 1);
             survival.survivors.add(born, 1);
@@ -222,7 +222,8 @@ impl SurvivorSums {
 
     /// Adds frames allocated in step `born`.
     fn add_frames(&mut self, closed: &ClosedFrames, born: usize) {
-        let (survival, live) = (self, closed.sums.frames_live);
+        let live = if closed.is_born { closed.sums.frames_live } else { 0 };
+        let survival = self;
         survival.births.add(born, if closed.is_born { closed.frames } else { 0 });
         survival.implied_frees = survival.implied_frees.saturating_add(closed.sums.frames_freed_implied);
         survival.survivors.add(born, live);
@@ -230,7 +231,8 @@ impl SurvivorSums {
         if live > 0 {
             survival.page_holders.of(closed.origin).add(born, live);
         }
-        survival.uncertain = survival.uncertain.saturating_add(closed.sums.frames_live_uncertain);
+        let uncertain = if closed.is_born { closed.sums.frames_live_uncertain } else { 0 };
+        survival.uncertain = survival.uncertain.saturating_add(uncertain);
         if let Some((end, _)) = closed.end.filter(|_| closed.sums.frames_freed > 0) {
             survival.lifetimes.add(end.saturating_sub(closed.born));
         }

@@ -100,6 +100,11 @@ impl Selection {
         self.conditions().any(|term| term.key == key)
     }
 
+    /// True if a part of the recording is selected, longer than a moment.
+    pub fn has_window(&self) -> bool {
+        self.time.is_some() && self.at.is_none()
+    }
+
     /// First and last selected time, in the clock's unit. Times that [`Selection::check`] refuses select nothing.
     pub fn bounds(&self, session: &Session<'_>) -> (u64, u64) {
         self.window(session).unwrap_or(Some(NOTHING)).unwrap_or((0, u64::MAX))

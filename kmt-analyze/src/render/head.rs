@@ -22,10 +22,12 @@ pub struct Head<C = CpuHead> {
 pub struct TraceHead<C> {
     /// Events in the file.
     pub events: u64,
-    /// Events lost while recording.
+    /// Events lost while recording, and those of `missing_in_input`.
     pub lost_events: u64,
     /// True if more events may be lost.
     pub lost_events_is_minimum: bool,
+    /// Entries that a converted text lacks, by the count in its own header; their CPUs and times are unknown.
+    pub missing_in_input: u64,
     /// True if the recording ended unexpectedly: events that were still in the ring buffers are unknown.
     pub ended_unexpectedly: bool,
     /// Number of CPUs.
@@ -87,6 +89,7 @@ impl<C: for<'l> From<&'l CpuLosses>> Head<C> {
                 events: trace.event_count(),
                 lost_events: losses.lost_events(),
                 lost_events_is_minimum: losses.is_minimum(),
+                missing_in_input: losses.missing_in_input,
                 ended_unexpectedly: losses.ended_early,
                 cpus: losses.cpus.len(),
                 first: with_events.clone().map(|info| info.t_first).min(),

@@ -81,11 +81,13 @@ pub fn one(
 }
 
 /// The screen without suggested reports that refuse this trace: each answers with its default options, or not at all.
+/// Those of a part of its time are suggested where they answer.
 fn without_refused(mut screen: Screen, context: &ReportContext<'_, '_>) -> Screen {
     screen.next.retain(|next| {
         let name = next.command.split(' ').next().unwrap_or_default();
         let report = named(name).and_then(|entry| (entry.with_defaults)());
-        report.is_none_or(|report| report.refuses(context).is_none())
+        let is_of_part = next.command.contains(" --time ");
+        is_of_part || report.is_none_or(|report| report.refuses(context).is_none())
     });
     screen
 }

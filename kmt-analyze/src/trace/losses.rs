@@ -5,6 +5,9 @@ use kmt_format::read::Trace;
 
 use super::changes::Change;
 
+/// Key of the number of entries that the converted text lacks.
+const MISSING_IN_INPUT: &str = "input.missing";
+
 /// A place in a CPU's stream where events are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossPlace {
@@ -40,6 +43,8 @@ pub struct CpuLosses {
     pub pieces: Vec<Piece>,
     /// True if another process changed settings, by which more events may be missing.
     pub is_changed: bool,
+    /// True if entries are missing in the input, which may be of this CPU.
+    pub lacks_entries: bool,
 }
 
 /// Events of a CPU that are contiguous in the file.
@@ -93,12 +98,16 @@ impl CpuLosses {
 
     /// True if more events may be lost: an unexpected end, changes by others, or no counters and a place where the kernel did not count.
     pub fn is_minimum(&self) -> bool {
-        self.early_end().is_some() || self.is_minimum_before_end()
+        self.early_end().is_some() || self.lacks_entries || self.is_minimum_before_end()
     }
 
-    fn is_minimum_before_end(&self) -> bool {
-        let has_counters = self.stats.and_then(|s| s.lost_events()).is_some();
-        self.is_changed || !has_counters && self.uncounted_places() > 0
+    pub(super) fn is_minimum_before_end(&self) -> bool {
+        self.is_changed || !self.has_counters() && self.uncounted_places() > 0
+    }
+
+    /// True if the kernel's counters of lost events are known.
+    pub(super) fn has_counters(&self) -> bool {
+        self.stats.and_then(|s| s.lost_events()).is_some()
     }
 
     /// Where the recording ended unexpectedly on this CPU; `None`: it did not.
@@ -125,29 +134,6 @@ impl CpuLosses {
         let size =
             move |p: &LossPlace| p.counted.max(p.events_missing).max(if p.uncounted { share } else { 0 });
         self.places.iter().map(move |p| (p, size(p))).filter(|gap| gap.1 > 0)
-    }
-
-    /// Events lost between two times; those without a position in proportion. `None`: not counted.
-    pub fn lost_between(&self, window: (u64, u64)) -> Option<f64> {
-        if self.is_minimum() {
-            return None;
-        }
-        let missing: u64 = self.places.iter().map(|p| p.events_missing).fold(0, u64::saturating_add);
-        let all = self.lost_events().saturating_add(missing) as f64;
-        if window == (0, u64::MAX) || all == 0.0 {
-            return Some(all);
-        }
-        let times = self.places.iter().flat_map(|p| [p.after, p.before]).flatten();
-        let (first, last) = (times.clone().min().unwrap_or(0), times.max().unwrap_or(0));
-        let placed: f64 = self
-            .places
-            .iter()
-            .filter(|p| p.before.is_none_or(|b| b >= window.0) && p.after.is_none_or(|a| a <= window.1))
-            .map(|p| p.counted.max(p.events_missing) as f64)
-            .sum();
-        let length = last.saturating_sub(first).max(1) as f64;
-        let inside = window.1.min(last).saturating_sub(window.0.max(first)) as f64;
-        Some(placed + self.unplaced() as f64 * (inside / length).clamp(0.0, 1.0))
     }
 
     /// Lost events without a position: dropped events and those of nested interrupts mark no sub-buffer.
@@ -181,8 +167,10 @@ pub struct Losses {
     pub ended_early: bool,
     /// Changes of the recording by other processes.
     pub changes: Vec<Change>,
+    /// Entries that the converted text lacks by its own header: their CPUs and times are unknown.
+    pub missing_in_input: u64,
     /// Time spans with missing events, sorted by start; the second time is the latest end so far.
-    spans: Vec<(u64, u64)>,
+    pub(super) spans: Vec<(u64, u64)>,
 }
 
 impl Losses {
@@ -198,25 +186,34 @@ impl Losses {
         numbers.dedup();
         let changes = Change::all(trace.metadata());
         let is_changed = changes.iter().any(Change::loses_events);
-        let mut losses = Self { ended_early: early_end.is_some(), changes, ..Self::default() };
+        let missing = trace.metadata().text(MISSING_IN_INPUT).and_then(|number| number.parse().ok());
+        let missing_in_input = missing.unwrap_or(0);
+        let lacks_entries = missing_in_input > 0;
+        let mut losses =
+            Self { ended_early: early_end.is_some(), changes, missing_in_input, ..Self::default() };
         for cpu in numbers {
             let counters = counters.get(&cpu);
             let stats = counters.and_then(|c| c.before.filter(|s| s.lost_events().is_some()).or(c.after));
             let stream = trace.streams().get(&cpu);
             let events = stream.map_or(0, |s| s.event_count());
-            let mut one = CpuLosses { cpu, events, stats, is_changed, ..CpuLosses::default() };
+            let mut one = CpuLosses { cpu, events, stats, is_changed, lacks_entries, ..CpuLosses::default() };
             let mut after = None;
             let (mut events_seen, mut events_kept) = (0, 0);
             for (_, info) in stream.iter().flat_map(|s| &s.chunks) {
                 let events_missing = info.first_event.saturating_sub(events_seen);
                 let has_events = info.event_count > 0;
-                if info.loss != Default::default() || events_missing > 0 {
+                let mut loss = info.loss;
+                if lacks_entries && !has_events && loss.uncounted && loss.damaged_input {
+                    // The mark of entries that are missing somewhere in the input is no place.
+                    (loss.uncounted, loss.damaged_input) = (false, false);
+                }
+                if !loss.is_none() || events_missing > 0 {
                     one.places.push(LossPlace {
                         after,
                         before: has_events.then_some(info.t_first),
-                        counted: info.loss.counted,
-                        uncounted: info.loss.uncounted,
-                        damaged_input: info.loss.damaged_input,
+                        counted: loss.counted,
+                        uncounted: loss.uncounted,
+                        damaged_input: loss.damaged_input,
                         events_missing,
                         events_before: events_kept,
                         is_early_end: false,
@@ -249,7 +246,7 @@ impl Losses {
         losses
     }
 
-    fn find_spans(&mut self) {
+    pub(super) fn find_spans(&mut self) {
         let mut spans = Change::spans(&self.changes);
         // Behind the end of all CPUs nothing is known, and nothing is reported.
         let end = self.cpus.iter().filter_map(|cpu| cpu.early_end()?.after).max();
@@ -259,6 +256,9 @@ impl Losses {
             if cpu.unplaced() > 0 {
                 spans.push((0, u64::MAX));
             }
+        }
+        if self.missing_in_input > 0 {
+            spans.push((0, u64::MAX));
         }
         spans.sort_unstable();
         let mut latest = 0;
@@ -309,39 +309,14 @@ impl Losses {
         LossCursor { begun: 0, start: 0, until: 0, next_start }
     }
 
-    /// Share of the time between two times, over all CPUs, in which events are missing. `None`: unknown, since dropped
-    /// events have no position.
-    pub fn missing_share(&self, from: u64, to: u64) -> Option<f64> {
-        if self.cpus.iter().any(|cpu| cpu.unplaced() > 0) {
-            return None;
-        }
-        let length = to.saturating_sub(from).max(1) as f64;
-        let missing: u64 = self
-            .cpus
-            .iter()
-            .flat_map(|cpu| &cpu.places)
-            .map(|p| p.before.unwrap_or(to).min(to).saturating_sub(p.after.unwrap_or(from).max(from)))
-            .fold(0, u64::saturating_add);
-        Some(missing as f64 / length / self.cpus.len().max(1) as f64)
-    }
-
-    /// Lost share of the target's events until an unexpected end; `None`: not counted.
-    pub fn lost_share(&self, events: u64) -> Option<f64> {
-        let missing = self.cpus.iter().flat_map(|c| &c.places).map(|p| p.events_missing);
-        let lost = missing.fold(self.lost_events(), u64::saturating_add);
-        let is_minimum = self.cpus.iter().any(CpuLosses::is_minimum_before_end);
-        let is_counted = !is_minimum && (lost > 0 || !self.has_gaps());
-        is_counted.then(|| lost as f64 / lost.saturating_add(events).max(1) as f64)
-    }
-
-    /// Events lost while recording, on all CPUs.
+    /// Events lost while recording, on all CPUs, and those that are missing in the input.
     pub fn lost_events(&self) -> u64 {
-        self.cpus.iter().fold(0, |sum, c| sum.saturating_add(c.lost_events()))
+        self.cpus.iter().fold(self.missing_in_input, |sum, c| sum.saturating_add(c.lost_events()))
     }
 
     /// True if more events may be lost.
     pub fn is_minimum(&self) -> bool {
-        self.ended_early || self.cpus.iter().any(CpuLosses::is_minimum)
+        self.ended_early || self.cpus.iter().any(CpuLosses::is_minimum_before_end)
     }
 
     /// True if any event is missing.
@@ -351,7 +326,8 @@ impl Losses {
 
     /// True if events are missing before the end.
     pub fn has_gaps(&self) -> bool {
-        self.cpus.iter().flat_map(|cpu| &cpu.places).any(|place| !place.is_early_end)
+        let mut places = self.cpus.iter().flat_map(|cpu| &cpu.places);
+        self.missing_in_input > 0 || places.any(|place| !place.is_early_end)
     }
 
     /// True if the file has the kernel's counters of every CPU.
@@ -363,31 +339,6 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn time_that_is_missing() {
-        let place = |after, before| LossPlace {
-            after,
-            before,
-            counted: 10,
-            uncounted: false,
-            damaged_input: false,
-            events_missing: 0,
-            events_before: 0,
-            is_early_end: false,
-        };
-        let one = CpuLosses {
-            places: vec![place(Some(100), Some(200)), place(Some(350), None)],
-            ..CpuLosses::default()
-        };
-        let losses =
-            Losses { cpus: vec![one, CpuLosses { cpu: 1, ..CpuLosses::default() }], ..Losses::default() };
-        assert_eq!(losses.missing_share(100, 200), Some(0.5), "all of one of two CPUs");
-        assert_eq!(losses.missing_share(150, 250), Some(0.25));
-        assert_eq!(losses.missing_share(200, 300), Some(0.0));
-        assert_eq!(losses.missing_share(300, 400), Some(0.25), "to the end");
-        assert_eq!(losses.lost_share(80), Some(0.2));
-    }
 
     #[test]
     fn spans_are_found_by_overlap() {

@@ -15,6 +15,7 @@ pub mod event_names;
 pub mod faults;
 pub mod follow;
 pub mod lines;
+pub mod loss_times;
 pub mod losses;
 pub mod meminfo;
 pub mod named;

@@ -235,7 +235,8 @@ impl<'d> Trace<'d> {
         Merge::new(self, None, u64::MAX)
     }
 
-    /// The same for events whose time is within `first..=last`; chunks outside are not read.
+    /// The same for events whose time is within `first..=last`, and gaps that reach into that time; chunks outside are not
+    /// read.
     pub fn merge_between(&self, first: u64, last: u64) -> Merge<'_, 'd> {
         Merge::new(self, Some((first, last)), u64::MAX)
     }

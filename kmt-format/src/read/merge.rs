@@ -110,6 +110,8 @@ struct Cursor<'d> {
     gap: Gap,
     events_seen: u64,
     last_time: Option<u64>,
+    /// End of the chunk before `next_chunk`, also where its last events are behind the window.
+    passed: Option<u64>,
 }
 
 impl<'t, 'd> Merge<'t, 'd> {
@@ -125,6 +127,7 @@ impl<'t, 'd> Merge<'t, 'd> {
             gap: Gap { cpu, ..Gap::default() },
             events_seen: 0,
             last_time: None,
+            passed: None,
         });
         let mut merge = Self {
             trace,
@@ -223,15 +226,23 @@ impl<'t, 'd> Merge<'t, 'd> {
             // An index cannot hide a chunk from the window by giving it other times.
             let head = self.trace.check_head(chunk, info);
             let is_other = info.classes & self.classes == 0 && self.classes != u64::MAX;
-            let is_whole = missing == 0 && info.loss == Loss::default();
-            if (outside || is_other && is_whole) && head.is_ok() {
+            let has_events = info.event_count > 0;
+            let after = if has_events { cursor.passed.replace(info.t_last) } else { cursor.passed };
+            // Where a gap ends before the window or begins behind it, nothing is missing in between.
+            let has_gap = (missing > 0 || info.loss != Loss::default())
+                && self.window.is_none_or(|(first, last)| {
+                    (!has_events || info.t_first >= first) && after.is_none_or(|after| after <= last)
+                });
+            if (outside || is_other) && !has_gap && head.is_ok() {
                 cursor.last_time = Some(info.t_last);
                 continue;
             }
-            cursor.gap.events_damaged = cursor.gap.events_damaged.saturating_add(missing);
-            cursor.gap.after = cursor.last_time;
-            // A loss before a damaged chunk is reported with the next sound one.
-            cursor.gap.loss = cursor.gap.loss.and(info.loss);
+            if has_gap {
+                cursor.gap.events_damaged = cursor.gap.events_damaged.saturating_add(missing);
+                cursor.gap.after = cursor.last_time;
+                // A loss before a damaged chunk is reported with the next sound one.
+                cursor.gap.loss = cursor.gap.loss.and(info.loss);
+            }
             match head.and_then(|()| self.trace.read(chunk)) {
                 Ok(read) => {
                     (cursor.position, cursor.end) = match self.window {

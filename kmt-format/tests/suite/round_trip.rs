@@ -198,6 +198,34 @@ fn time_slices_hold_what_they_should() {
     assert_eq!(got, all.iter().filter(|t| (first..=last).contains(t)).count());
 }
 
+/// A window has the gaps that reach into it, also one behind its last event, and no others.
+#[test]
+fn time_slices_have_the_gaps_within_them() {
+    let event = |step| Op::Event { cpu: 0, class: 0, step, seed: 1, repeat: true };
+    let lose = |counted| Op::Lost { cpu: 0, counted, uncounted: false };
+    // Events at 10, 20, 30, 40 and 50: 1 lost before them, 2 between 20 and 30, 4 between 40 and 50, 8 behind them.
+    let ops = [lose(1), event(10), event(10), lose(2), event(10), event(10), lose(4), event(10), lose(8)];
+    let (file, events, _) = model::write(&ops, ByteOrder::Little, 8);
+    let trace = Trace::open(&file).unwrap();
+    let times: Vec<u64> = events[0].iter().map(|event| event.time).collect();
+    for (first, last, expected) in [
+        (0, u64::MAX, 15),
+        (times[0], times[1], 1 + 2),
+        (times[1] + 1, times[2] - 1, 2),
+        (times[2] + 1, times[3] - 1, 0),
+        (times[2] + 1, times[3], 4),
+        (times[3] + 1, times[3] + 2, 4),
+        (times[4] + 1, u64::MAX, 8),
+    ] {
+        let mut merge = trace.merge_between(first, last);
+        let mut lost = 0;
+        while let Some(run) = merge.next_run() {
+            lost += run.gap.map_or(0, |gap| gap.counted());
+        }
+        assert_eq!(lost, expected, "{first}..={last} of {times:?}");
+    }
+}
+
 /// Found by fuzzing: a kernel whose only common field is the id has contexts of no bytes.
 #[test]
 fn events_without_common_fields_are_read() {

@@ -60,6 +60,13 @@ fn is_even(losses: &Losses, window: (u64, u64), lost: f64) -> bool {
     placed * placed >= GAPS_MIN * squares && at_ends + unplaced <= AT_ENDS_MAX * lost
 }
 
+/// Events that a CPU lost in the window. `None`: not counted, missing in the input, or the recording ended unexpectedly
+/// in it.
+fn lost(cpu: &CpuLosses, window: (u64, u64)) -> Option<f64> {
+    let ends = cpu.early_end().is_some_and(|end| end.reaches(window));
+    if ends || cpu.lacks_entries { None } else { cpu.lost_between(window) }
+}
+
 /// Largest share that is removed again: more would leave too little.
 const SHARE_MAX: f64 = 0.35;
 /// Assumed number of gaps on a CPU with unknown ones.
@@ -74,7 +81,7 @@ impl Plan {
         let (mut lost_all, mut kept_all) = (0.0, 0.0);
         let mut cpus = Vec::new();
         for (cpu_losses, places) in cpu_losses.iter().zip(Places::of(streams, &cpu_losses, window)) {
-            let lost = cpu_losses.map_or(Some(0.0), |cpu_losses| cpu_losses.lost_between(window))?;
+            let lost = cpu_losses.map_or(Some(0.0), |cpu_losses| lost(cpu_losses, window))?;
             let kept = places.events();
             lost_all += lost;
             kept_all += kept;
@@ -84,7 +91,7 @@ impl Plan {
         let left: BTreeSet<u32> = streams.cpus.iter().copied().collect();
         // CPUs without operations.
         for cpu in losses.cpus.iter().filter(|c| !left.contains(&c.cpu)) {
-            lost_all += cpu.lost_between(window)?;
+            lost_all += lost(cpu, window)?;
             kept_all += Places::chunks(Some(cpu), window).events();
         }
         let share = lost_all / (lost_all + kept_all).max(1.0);

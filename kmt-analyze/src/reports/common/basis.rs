@@ -2,6 +2,9 @@
 
 use kmt_format::schema::{EventClass, Meaning};
 
+use super::context::Context;
+use super::stated::events_between;
+use super::whole_time::whole_time;
 use crate::collect::AreaKind;
 use crate::stream::Api;
 use crate::trace::session::Session;
@@ -49,14 +52,25 @@ pub struct Basis {
     sampled_pages: bool,
 }
 
-/// Reason to refuse a report whose results are wrong if more than `percent_max` of all events were lost.
-pub fn too_lossy(session: &Session<'_>, percent_max: f64, why: &str) -> Option<String> {
-    let losses = &session.losses;
-    match losses.lost_share(session.trace.event_count()) {
-        Some(share) if 100.0 * share <= percent_max => None,
-        Some(share) => Some(format!("{:.1} % of all events were lost, and {why}", 100.0 * share)),
-        None => Some(format!("an unknown number of events was lost, and {why}")),
+/// Reason to refuse a report whose results are wrong if more than `percent_max` of the events of its time were lost.
+pub fn too_lossy(context: &Context<'_, '_>, percent_max: f64, why: &str) -> Option<String> {
+    let Context { session, selection, .. } = context;
+    if !session.losses.any() {
+        return None;
     }
+    let window = selection.bounds(session);
+    let events = events_between(session.trace, window, |_| true);
+    let (all, some) = match selection.has_window() {
+        true => ("the events of this time", "the events of this time"),
+        false => ("all events", "events"),
+    };
+    let lost = match session.losses.lost_share(events, window) {
+        Some(share) if 100.0 * share <= percent_max => return None,
+        Some(share) => format!("{:.1} % of {all} were lost", 100.0 * share),
+        None => format!("an unknown number of {some} was lost"),
+    };
+    let whole = whole_time(context).map(|whole| format!("; nothing is missing within {}", whole.option()));
+    Some(format!("{lost}, and {why}{}", whole.unwrap_or_default()))
 }
 
 /// Names of the events, by interface: allocations, frees.

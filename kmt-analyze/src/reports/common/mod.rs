@@ -21,6 +21,7 @@ pub mod sorting;
 pub mod stated;
 pub mod symbol;
 pub mod trust;
+pub mod whole_time;
 
 pub use context::{Context, View};
 pub use report_context::ReportContext;

@@ -265,7 +265,7 @@ pub fn events_of(session: &Session<'_>, selection: &Selection) -> u64 {
 }
 
 /// Events from one time to another on some CPUs: whole chunks are counted by their heads.
-fn events_between(trace: &Trace<'_>, (first, last): (u64, u64), is_on: impl Fn(&u32) -> bool) -> u64 {
+pub fn events_between(trace: &Trace<'_>, (first, last): (u64, u64), is_on: impl Fn(&u32) -> bool) -> u64 {
     let mut events = 0;
     for (_, stream) in trace.streams().iter().filter(|(cpu, _)| is_on(cpu)) {
         for (at, info) in &stream.chunks {

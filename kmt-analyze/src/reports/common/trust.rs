@@ -4,8 +4,10 @@ use kmt_format::{Error, ErrorKind};
 use serde::Serialize;
 
 use super::changes;
+use super::context::Context;
 use super::early_end;
 use super::rows::Address;
+use super::stated::events_between;
 use crate::ledger::totals::Totals;
 use crate::pass::caches::by_cache;
 use crate::pass::coverage::{Coverage, FreeEvents};
@@ -92,7 +94,7 @@ pub fn warnings(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<String> {
 /// All facts; `text` escapes texts of the file, and may cut them.
 fn facts(context: &ReportContext<'_, '_>, all: &Totals, text: fn(&[u8]) -> String) -> Vec<TrustFact> {
     let (session, result) = (context.session, context.analysis);
-    let mut facts = vec![losses(session)];
+    let mut facts = vec![losses(context)];
     facts.extend(early_end::sentence(session).map(TrustFact::warning));
     facts.extend(changes::sentence(session).map(TrustFact::warning));
     let damaged = result.faults.damaged_places(session.trace);
@@ -257,9 +259,35 @@ fn uncounted(losses: &Losses) -> String {
     format!("{none}, but {but}")
 }
 
+/// Lost events of a part of the recording.
+fn losses_of_window(context: &ReportContext<'_, '_>) -> TrustFact {
+    let Context { session, selection, .. } = **context;
+    let (losses, window) = (&session.losses, selection.bounds(session));
+    if !losses.any_between(window) {
+        return TrustFact::warning("No events are missing in this time; others of the file were lost.");
+    }
+    let lost = match losses.lost_between(window) {
+        Some(lost) if lost >= 1.0 => {
+            let events = events_between(session.trace, window, |_| true) as f64;
+            let least = if losses.ended_early { "At least" } else { "About" };
+            format!(
+                "{least} {} events of this time ({:.1} %)",
+                count(lost as u64),
+                100.0 * lost / (lost + events)
+            )
+        }
+        _ => "Events of this time, not counted,".to_owned(),
+    };
+    TrustFact::warning(format!("{lost} were lost: event counts are minimums; live figures are uncertain."))
+}
+
 /// Lost events.
-fn losses(session: &Session<'_>) -> TrustFact {
+fn losses(context: &ReportContext<'_, '_>) -> TrustFact {
+    let session = context.session;
     let losses = &session.losses;
+    if losses.any() && context.selection.has_window() {
+        return losses_of_window(context);
+    }
     let least = if losses.is_minimum() { "At least " } else { "" };
     let events = session.trace.event_count();
     match (losses.any(), losses.has_all_stats()) {
@@ -275,6 +303,12 @@ fn losses(session: &Session<'_>) -> TrustFact {
             0 => TrustFact::warning(
                 "Parts of the recording are missing, not counted: event counts are minimums; live figures are uncertain.",
             ),
+            lost if losses.missing_in_input > 0 => TrustFact::warning(format!(
+                "{least}{} events ({:.1} % of all) are missing: the converted text has not all that its header counts, and CPUs and times of {} are unknown. Event counts are minimums; live figures are uncertain.",
+                count(lost),
+                100.0 * lost as f64 / (lost as f64 + events as f64).max(1.0),
+                count(losses.missing_in_input)
+            )),
             lost => TrustFact::warning(format!(
                 "{least}{} events ({:.1} % of all) were lost: event counts are minimums; live figures are uncertain; `summary` has ranges.",
                 count(lost),

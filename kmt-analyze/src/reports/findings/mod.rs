@@ -32,6 +32,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::Keys;
+use crate::reports::common::whole_time::{WholeTime, whole_time};
 use crate::reports::common::{Context, View};
 use crate::reports::latency::{Latency, LatencyRows};
 use crate::reports::leaks::{self, LeakRows, Leaks, UnseenRow};
@@ -75,6 +76,8 @@ struct Sources {
     page_growth: Option<PageGrowthRow>,
     /// The verdict of `leaks`, where it finds no growth or refuses to judge.
     verdict: Option<String>,
+    /// The longest time without losses, where there are some.
+    whole_time: Option<WholeTime>,
     /// True if slab allocations have stacks.
     has_stacks: bool,
     /// Function whose calls of kmalloc waste most, and its bytes.
@@ -121,8 +124,11 @@ impl Report for Findings {
             parts: parts::compute(context, &summary),
             top: [top::allocated, top::live].map(|top| top(context, analysis.get(handles.tasks), &summary)),
             page_growth: page_growth::compute(context, &summary),
-            verdict: answered(&self.leaks, context, &handles.leaks)
-                .and_then(|rows| leaks::no_growth_sentence(&rows, &context.view(Look::default()))),
+            verdict: match answered(&self.leaks, context, &handles.leaks) {
+                Some(rows) => leaks::no_growth_sentence(&rows, &context.view(Look::default())),
+                None => not_judged(&self.leaks, context),
+            },
+            whole_time: whole_time(context),
             has_stacks: leaks::has_stacks(context, &handles.leaks),
             summary,
             unseen: leaks::unseen(context, &handles.leaks),
@@ -163,6 +169,13 @@ fn failed_of_recorder(context: &ReportContext<'_, '_>, failures: &PageFailureSum
         }
     }
     out
+}
+
+/// The reason why growth was not judged, where slab allocations were recorded.
+fn not_judged(leaks: &Leaks, context: &ReportContext<'_, '_>) -> Option<String> {
+    let is_expected = context.basis().allocs(None) && context.session.trace.event_count() > 0;
+    let reason = leaks.refuses(context).filter(|_| is_expected)?;
+    Some(format!("Growth was not judged: {reason}."))
 }
 
 /// Rows of a report; `None` where it refuses to answer, or does not heed the selection.

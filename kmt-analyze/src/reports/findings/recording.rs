@@ -51,6 +51,14 @@ fn losses(session: &Session<'_>) -> String {
         (false, false, _) => "No loss is marked, but the kernel's loss counters are not recorded.".to_owned(),
         (true, _, 0) if !losses.has_gaps() => "No lost events were counted.".to_owned(),
         (true, _, 0) => "Events were lost, not counted.".to_owned(),
+        (true, _, lost) if losses.missing_in_input > 0 => {
+            let are = if lost == 1 { "event is" } else { "events are" };
+            let share = share(lost, lost.saturating_add(events));
+            format!(
+                "{} {are} missing, {share} of all: the converted text has not all that its header counts.",
+                count(lost)
+            )
+        }
         (true, _, lost) => {
             let least = if losses.is_minimum() { "At least " } else { "" };
             let were = if lost == 1 { "event was" } else { "events were" };

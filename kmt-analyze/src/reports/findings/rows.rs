@@ -10,6 +10,7 @@ use super::top::TopRow;
 use super::{Sources, failures, growth, unseen, waits, waste};
 use crate::render::look::Look;
 use crate::reports::common::Context;
+use crate::reports::common::whole_time::WholeTime;
 use crate::reports::summary::SummaryRows;
 
 /// Findings on the first screen.
@@ -31,6 +32,9 @@ pub struct FindingRows {
     pub page_growth: Option<PageGrowthRow>,
     /// The verdict on growth, where no finding is of growth; `null`: one is.
     pub verdict: Option<String>,
+    /// The longest time without losses, where there are some.
+    #[serde(skip)]
+    pub whole_time: Option<WholeTime>,
     /// True if slab allocations have stacks.
     #[serde(skip)]
     pub has_stacks: bool,
@@ -67,6 +71,7 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
         page_growth: sources.page_growth,
         has_stacks: sources.has_stacks,
         verdict: sources.verdict.filter(|_| !has_growth),
+        whole_time: sources.whole_time,
         parts: sources.parts,
         totals: sources.summary,
     }

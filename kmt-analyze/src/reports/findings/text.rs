@@ -73,8 +73,12 @@ fn next(screen: &mut Screen, rows: &FindingRows, context: &ReportContext<'_, '_>
     if rows.page_growth.is_some() {
         screen.next("pages", "pages by order and use");
     }
-    if rows.verdict.is_some() {
-        screen.next("leaks", "what grows, or why that is unknown");
+    match &rows.whole_time {
+        Some(whole) if basis.lacks(Input::Lives).is_none() => {
+            screen.next(format!("leaks {}", whole.option()), "what grows where nothing is missing");
+        }
+        _ if rows.verdict.is_some() => screen.next("leaks", "what grows, or why that is unknown"),
+        _ => {}
     }
     if basis.lacks(Input::Stalls).is_none() {
         screen.next("latency", "who waits for memory");

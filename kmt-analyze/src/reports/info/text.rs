@@ -4,7 +4,7 @@ use super::facts;
 use super::losses::{self, cpus};
 use super::rows::InfoRows;
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::{escaped, shown};
+use crate::render::text::{count, escaped, shown};
 use crate::render::words::{counted, share};
 use crate::reports::common::{View, changes, early_end};
 use crate::trace::session::Session;
@@ -82,6 +82,14 @@ fn losses(rows: &InfoRows) -> String {
     }
     let least = if trace.lost_events_is_minimum { "At least " } else { "" };
     let all = trace.events.saturating_add(lost);
+    if trace.missing_in_input > 0 {
+        return format!(
+            "{least}{} ({}) are missing: the converted text has not all that its header counts, and CPUs and times of {} are unknown.",
+            counted(lost, "event", "events"),
+            share(lost, all),
+            count(trace.missing_in_input)
+        );
+    }
     let worst = trace.per_cpu.iter().max_by_key(|cpu| cpu.head.lost_events);
     let worst = worst.filter(|_| trace.per_cpu.len() > 1).map_or(String::new(), |cpu| {
         format!(", {} of them on CPU {}", share(cpu.head.lost_events, lost), cpu.head.cpu)

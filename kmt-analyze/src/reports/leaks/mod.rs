@@ -81,7 +81,7 @@ impl Report for Leaks {
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
         let basis = context.basis().lacks(self.rests_on());
         let why = "objects whose free events were lost look like leaks";
-        basis.or_else(|| too_lossy(context.session, LOST_PERCENT_MAX, why))
+        basis.or_else(|| too_lossy(context, LOST_PERCENT_MAX, why))
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
@@ -93,7 +93,7 @@ impl Report for Leaks {
             growth: collectors.add(growth),
             kin: collectors.add(Kin { processes: Arc::new(processes(session)) }),
             unmatched: collectors.add(Unmatched),
-            calls: stacks::may_exist(session).then(|| collectors.add(Calls { until })),
+            calls: stacks::may_exist(session).then(|| collectors.add(Calls { until, is_of_window: true })),
             until,
         }
     }

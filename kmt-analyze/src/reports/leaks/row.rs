@@ -37,7 +37,7 @@ pub struct LeakRow {
     pub cache: String,
     /// Caches of the survivors, those with most first; empty for pages.
     pub caches: Vec<CacheShare>,
-    /// Objects, or pages, that are live at the end.
+    /// Objects, or pages, allocated in the window that are live at its end.
     pub survivors: u64,
     /// Bytes of the survivors.
     pub bytes: u64,

@@ -49,7 +49,7 @@ impl Report for PeakReport {
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
         let why = "the peak may be in a gap, or an effect of lost frees; summary gives ranges";
         let lacks = context.basis().lacks(self.rests_on());
-        lacks.or_else(|| too_lossy(context.session, LOST_PERCENT_MAX, why))
+        lacks.or_else(|| too_lossy(context, LOST_PERCENT_MAX, why))
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> PeakRows {

@@ -148,6 +148,26 @@ fn a_command_that_ended_is_judged_before_it_exited() {
     assert_eq!(at(&part, "/leaks/command_exit"), &Value::Null);
 }
 
+/// What is older than the selected time did not grow in it.
+#[test]
+fn growth_in_a_part_of_the_time_is_of_that_part() {
+    let scratch = Scratch::new();
+    let path = made(|load, _, time| {
+        alloc_all(load, time, WORKER_PID, &[SOCKET]);
+        if time < LENGTH / 4 {
+            alloc_all(load, time, WORKER_PID, &[TABLE, SOCKET]);
+        }
+    })
+    .write(&scratch, "part.kmt");
+    let report = json(&["leaks", "--json", "--time", "+0.75.."], &path);
+    let live = |site: Site| {
+        let callers = at(&report, "/leaks/callers").as_array().unwrap();
+        let row = callers.iter().find(|row| row["symbol"].as_str().unwrap().starts_with(site.0));
+        row.map(|row| row["survivors"].clone())
+    };
+    assert_eq!((live(SOCKET), live(TABLE)), (Some((THINGS - THINGS / 4).into()), None), "{report:#}");
+}
+
 #[test]
 fn the_recorder_is_no_finding() {
     let scratch = Scratch::new();

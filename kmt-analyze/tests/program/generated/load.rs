@@ -1,10 +1,11 @@
 //! Generated events of a load: allocations of a worker, and noise of other tasks.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::support::files::{Scratch, data};
 use kmt_format::kernel::{ByteOrder, TraceClock, parse_kallsyms};
-use kmt_format::write::{Task, Writer, WriterOptions};
+use kmt_format::write::{Loss, Task, Writer, WriterOptions};
 
 /// Name of the task under test.
 pub const WORKER: &str = "kmt-worker";
@@ -116,6 +117,8 @@ pub struct Load {
     events: Vec<(u64, i32, usize, Vec<u8>)>,
     /// Number of objects of each site. Each has an address of its own.
     made: [u64; SITES.len()],
+    /// Times in which the events of a CPU are lost.
+    pub lost: Option<(u32, Range<u64>)>,
 }
 
 impl Load {
@@ -125,6 +128,7 @@ impl Load {
             facts: Vec::new(),
             events: Vec::new(),
             made: [0; SITES.len()],
+            lost: None,
         }
     }
 
@@ -239,9 +243,18 @@ impl Load {
         writer.add_tasks(&tasks).unwrap();
         writer.add_symbols(&parse_kallsyms(kallsyms().as_bytes(), &[], 4096), &[]).unwrap();
         self.events.sort_by_key(|event| event.0);
+        let mut lost = 0;
         for (time, pid, kind, fields) in &self.events {
             let record = [&ids[*kind].to_le_bytes()[..], &[0, 0], &pid.to_le_bytes(), fields].concat();
-            writer.add_event((pid & 1) as u32, *time, &record).unwrap();
+            let cpu = (pid & 1) as u32;
+            if self.lost.as_ref().is_some_and(|(of, times)| *of == cpu && times.contains(&(time - START))) {
+                lost += 1;
+                continue;
+            }
+            if lost > 0 && self.lost.as_ref().is_some_and(|(of, _)| *of == cpu) {
+                writer.add_loss(cpu, Loss::counted(std::mem::take(&mut lost))).unwrap();
+            }
+            writer.add_event(cpu, *time, &record).unwrap();
         }
         let path = scratch.0.join(name);
         std::fs::write(&path, writer.finish().unwrap()).unwrap();

@@ -3,6 +3,7 @@
 
 mod findings;
 mod load;
+mod lost_part;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,169 @@
+//! Lost events between two times: how many, their share, and the longest time in which none are missing.
+//!
+//! A report on a part of the recording is judged by the losses of that part. Places of losses are from the heads of
+//! chunks; events that the kernel refused without a mark have none, and count in each part by its length.
+
+use super::losses::{CpuLosses, LossPlace, Losses};
+
+/// The whole recording.
+const ALWAYS: (u64, u64) = (0, u64::MAX);
+
+impl LossPlace {
+    /// True if its missing events may be between two times.
+    pub fn reaches(&self, window: (u64, u64)) -> bool {
+        self.before.is_none_or(|before| before >= window.0)
+            && self.after.is_none_or(|after| after <= window.1)
+    }
+}
+
+impl CpuLosses {
+    /// Events lost between two times, until an unexpected end; those without a position in proportion. `None`: not
+    /// counted.
+    pub fn lost_between(&self, window: (u64, u64)) -> Option<f64> {
+        let reaches = |place: &&LossPlace| place.reaches(window);
+        let is_uncounted = !self.has_counters() && self.places.iter().filter(reaches).any(|p| p.uncounted);
+        if self.is_changed || is_uncounted {
+            return None;
+        }
+        let missing: u64 = self.places.iter().map(|p| p.events_missing).fold(0, u64::saturating_add);
+        let all = self.lost_events().saturating_add(missing) as f64;
+        if window == ALWAYS || all == 0.0 {
+            return Some(all);
+        }
+        let times = self.places.iter().flat_map(|p| [p.after, p.before]).flatten();
+        let (first, last) = (times.clone().min().unwrap_or(0), times.max().unwrap_or(0));
+        let inside = self.sized_places().filter(|(place, _)| place.reaches(window));
+        let placed: f64 = inside.map(|(_, size)| size as f64).sum();
+        let length = last.saturating_sub(first).max(1) as f64;
+        let inside = window.1.min(last).saturating_sub(window.0.max(first)) as f64;
+        Some(placed + self.unplaced() as f64 * (inside / length).clamp(0.0, 1.0))
+    }
+}
+
+impl Losses {
+    /// True if events between two times may be missing.
+    pub fn any_between(&self, window: (u64, u64)) -> bool {
+        self.any() && (window == ALWAYS || self.overlaps(window.0, window.1))
+    }
+
+    /// Events lost between two times, on all CPUs, until an unexpected end. `None`: not counted.
+    pub fn lost_between(&self, window: (u64, u64)) -> Option<f64> {
+        let placed: f64 = self.cpus.iter().map(|cpu| cpu.lost_between(window)).sum::<Option<f64>>()?;
+        // Those that are missing in the input have no time.
+        (self.missing_in_input == 0 || window == ALWAYS).then_some(placed + self.missing_in_input as f64)
+    }
+
+    /// Lost share of the target's events between two times, until an unexpected end; `events` are those in the file then.
+    /// `None`: not counted.
+    pub fn lost_share(&self, events: u64, window: (u64, u64)) -> Option<f64> {
+        let lost = self.lost_between(window)?;
+        let mut places = self.cpus.iter().flat_map(|cpu| &cpu.places).filter(|place| !place.is_early_end);
+        let is_counted = lost > 0.0 || !places.any(|place| place.reaches(window));
+        is_counted.then(|| lost / (lost + events as f64).max(1.0))
+    }
+
+    /// Share of the time between two times, over all CPUs, in which events are missing. `None`: unknown, since dropped
+    /// events have no position.
+    pub fn missing_share(&self, from: u64, to: u64) -> Option<f64> {
+        if self.missing_in_input > 0 || self.cpus.iter().any(|cpu| cpu.unplaced() > 0) {
+            return None;
+        }
+        let length = to.saturating_sub(from).max(1) as f64;
+        let missing: u64 = self
+            .cpus
+            .iter()
+            .flat_map(|cpu| &cpu.places)
+            .map(|p| p.before.unwrap_or(to).min(to).saturating_sub(p.after.unwrap_or(from).max(from)))
+            .fold(0, u64::saturating_add);
+        Some(missing as f64 / length / self.cpus.len().max(1) as f64)
+    }
+
+    /// The longest part of a time in which no events are missing on any CPU; `None`: there is none.
+    pub fn longest_whole(&self, (first, last): (u64, u64)) -> Option<(u64, u64)> {
+        let starts = self.spans.iter().map(|span| span.0).chain([u64::MAX]);
+        let ends = [None].into_iter().chain(self.spans.iter().map(|span| Some(span.1)));
+        let between = ends.zip(starts).map(|(end, start)| {
+            // The times of a span itself are those of events beside the missing ones.
+            let from = end.map_or(first, |end| end.saturating_add(1)).max(first);
+            (from, start.saturating_sub(u64::from(start != u64::MAX)).min(last))
+        });
+        between.filter(|(from, to)| from < to).max_by_key(|(from, to)| to - from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kmt_format::kernel::CpuStats;
+
+    use super::*;
+
+    fn place(after: Option<u64>, before: Option<u64>) -> LossPlace {
+        LossPlace {
+            after,
+            before,
+            counted: 10,
+            uncounted: false,
+            damaged_input: false,
+            events_missing: 0,
+            events_before: 0,
+            is_early_end: false,
+        }
+    }
+
+    fn of_two(places: Vec<LossPlace>) -> Losses {
+        let one = CpuLosses { places, ..CpuLosses::default() };
+        let mut losses =
+            Losses { cpus: vec![one, CpuLosses { cpu: 1, ..CpuLosses::default() }], ..Losses::default() };
+        losses.find_spans();
+        losses
+    }
+
+    #[test]
+    fn time_that_is_missing() {
+        let losses = of_two(vec![place(Some(100), Some(200)), place(Some(350), None)]);
+        assert_eq!(losses.missing_share(100, 200), Some(0.5), "all of one of two CPUs");
+        assert_eq!(losses.missing_share(150, 250), Some(0.25));
+        assert_eq!(losses.missing_share(200, 300), Some(0.0));
+        assert_eq!(losses.missing_share(300, 400), Some(0.25), "to the end");
+        assert_eq!(losses.lost_share(80, ALWAYS), Some(0.2));
+    }
+
+    #[test]
+    fn losses_count_where_they_are() {
+        let losses = of_two(vec![place(None, Some(200)), place(Some(350), Some(400))]);
+        for (window, share) in [
+            ((0, 100), 0.2),
+            ((201, 349), 0.0),
+            ((201, 350), 0.2),
+            ((100, 350), 1.0 / 3.0),
+            ((401, 900), 0.0),
+        ] {
+            assert_eq!(losses.lost_share(40, window), Some(share), "{window:?}");
+            assert_eq!(losses.any_between(window), share > 0.0, "{window:?}");
+        }
+    }
+
+    #[test]
+    fn uncounted_losses_make_only_their_time_unknown() {
+        let uncounted = LossPlace { counted: 0, uncounted: true, ..place(None, Some(200)) };
+        let mut losses = of_two(vec![uncounted, place(Some(350), Some(400))]);
+        let shares =
+            |losses: &Losses| [ALWAYS, (100, 300), (201, 400)].map(|window| losses.lost_share(30, window));
+        assert_eq!(shares(&losses), [None, None, Some(0.25)]);
+        // With the kernel's counters, the uncounted place has what the others have not.
+        losses.cpus[0].stats = CpuStats::parse("overrun: 100\ndropped events: 0\ncommit overrun: 0\n");
+        assert_eq!(shares(&losses), [Some(100.0 / 130.0), Some(0.75), Some(0.25)]);
+    }
+
+    #[test]
+    fn the_longest_time_without_losses() {
+        let whole = |places, window| of_two(places).longest_whole(window);
+        assert_eq!(whole(vec![], (5, 90)), Some((5, 90)));
+        assert_eq!(whole(vec![place(None, Some(20))], (5, 90)), Some((21, 90)));
+        assert_eq!(whole(vec![place(Some(60), None)], (5, 90)), Some((5, 59)));
+        let places = vec![place(None, Some(20)), place(Some(50), Some(60)), place(Some(70), Some(75))];
+        assert_eq!(whole(places.clone(), (5, 90)), Some((21, 49)));
+        assert_eq!(whole(places, (55, 90)), Some((76, 90)));
+        assert_eq!(whole(vec![place(None, None)], (5, 90)), None);
+    }
+}
