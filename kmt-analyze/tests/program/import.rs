@@ -502,12 +502,14 @@ fn a_text_without_some_of_its_lines_is_incomplete() {
     for (frees, lost) in [(200, 0), (50, 150)] {
         let scratch = Scratch::new();
         let file = converted(&scratch, &format!("{head}{}", entries(frees)));
-        assert_eq!(json(&["summary", "--json"], &file)["trace"]["lost_events"], lost);
+        let trace = &json(&["summary", "--json"], &file)["trace"];
+        assert_eq!((&trace["lost_events"], &trace["missing_in_input"]), (&lost.into(), &lost.into()));
+        assert_eq!(trace["per_cpu"][0]["lost_events_is_minimum"], lost > 0, "{trace}");
         for report in ["waste", "summary", "caches"] {
             let (code, text) = printed(report, &file);
             assert_eq!(code, Some(if lost == 0 { 0 } else { 3 }), "{report}: {text}");
             assert!(!text.contains(BLAME), "{report}: {text}");
-            assert_eq!(text.contains("150 events (37.5 % of all) were lost"), lost > 0, "{report}: {text}");
+            assert_eq!(text.contains("150 events (37.5 % of all) are missing"), lost > 0, "{report}: {text}");
         }
     }
     // The same without a header: nothing shows that lines are missing.

@@ -19,6 +19,11 @@ pub trait EventSource {
     /// Description of the events that were converted: how many, from what input. `file` has the counts of each CPU.
     fn summary(&self, events: u64, file: &KmtFile) -> String;
 
+    /// Entries that the input lacks by its own count, of unknown CPUs and times.
+    fn missing(&self) -> u64 {
+        0
+    }
+
     /// Notes for the user, a sentence each.
     fn notes(&self, description: Description) -> Vec<String> {
         description.all_notes()
@@ -45,5 +50,6 @@ pub fn convert(
     }
     let (summary, flagged) = (source.summary(events, &file), file.lost);
     file.finish()?;
-    Ok(Converted { summary, lost: description.lost_events(), flagged, notes: source.notes(description) })
+    let (lost, missing) = (description.lost_events(), source.missing());
+    Ok(Converted { summary, lost, flagged, missing, notes: source.notes(description) })
 }

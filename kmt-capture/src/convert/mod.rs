@@ -73,6 +73,8 @@ struct Converted {
     lost: Option<u64>,
     /// Losses that the input is marked with.
     flagged: Loss,
+    /// Entries that the input lacks by its own count.
+    missing: u64,
     /// Missing facts and their consequences, a sentence each.
     notes: Vec<String>,
 }
@@ -140,7 +142,8 @@ fn report(options: &ConvertOptions, converted: &Converted) -> Outcome {
     if !options.quiet {
         report_written(&options.output, &format!("kmt-analyze {}", shell::path(&options.output)));
     }
-    let is_complete = converted.lost.unwrap_or(0) == 0 && converted.flagged == Loss::default();
+    let is_complete =
+        converted.lost.unwrap_or(0) == 0 && converted.flagged == Loss::default() && converted.missing == 0;
     if is_complete { Outcome::Done } else { Outcome::Incomplete }
 }
 
@@ -152,7 +155,7 @@ fn losses(lost: Option<u64>, flagged: Loss) -> Option<String> {
     let marked = marked.then(|| format!("{} marked in the input", grouped(flagged.counted)));
     let gap = flagged.uncounted.then(|| "at least one gap without a count".to_owned());
     let parts: Vec<String> = by_kernel.into_iter().chain(marked).chain(gap).collect();
-    is_any.then(|| format!("events were lost during the recording: {}", parts.join(", ")))
+    is_any.then(|| format!("events are missing: {}", parts.join(", ")))
 }
 
 fn warn_of_losses(lost: Option<u64>, flagged: Loss) {
@@ -189,7 +192,7 @@ mod tests {
                 ),
             ),
         ] {
-            let parts = parts.map(|parts| format!("events were lost during the recording: {parts}"));
+            let parts = parts.map(|parts| format!("events are missing: {parts}"));
             assert_eq!(losses(lost, flagged), parts);
         }
     }

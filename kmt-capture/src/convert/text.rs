@@ -73,6 +73,10 @@ impl EventSource for TextLines<'_> {
         Ok(self.conversion.finish(self.has_symbols, file)?)
     }
 
+    fn missing(&self) -> u64 {
+        self.conversion.counts.shortage.missing()
+    }
+
     /// A text without events is refused before.
     fn empty(&self) -> Option<Failure> {
         None
@@ -160,7 +164,7 @@ impl<'t> LineConversion<'t> {
             self.end_stack(file)?;
         }
         let (shortage, overwritten) = self.sections.line(&parsed);
-        self.short(shortage, file)?;
+        self.short(shortage);
         match parsed {
             TextLine::Event(event) if event.cpu < CPUS_MAX => self.event(&event, file),
             TextLine::Function(event, function, caller) if event.cpu < CPUS_MAX => {
@@ -210,11 +214,22 @@ impl<'t> LineConversion<'t> {
         }
     }
 
-    /// Marks entries without a line as lost. Their places are unknown: they are marked where the lines end.
-    fn short(&mut self, shortage: Option<Shortage>, file: &mut KmtFile) -> kmt_format::Result<()> {
-        let Some(shortage) = shortage else { return Ok(()) };
-        self.counts.short(shortage);
-        file.lose(self.last.1, Loss::counted(shortage.missing()))
+    fn short(&mut self, shortage: Option<Shortage>) {
+        if let Some(shortage) = shortage {
+            self.counts.short(shortage);
+        }
+    }
+
+    /// Writes how many entries have no line. Neither their CPUs nor their times are known: each CPU has a mark.
+    fn mark_shortage(&self, file: &mut KmtFile) -> kmt_format::Result<()> {
+        let missing = self.counts.shortage.missing();
+        if missing == 0 {
+            return Ok(());
+        }
+        file.writer.add_metadata(&[("input.missing", missing.to_string().as_bytes())])?;
+        file.cpus
+            .keys()
+            .try_for_each(|&cpu| file.writer.add_loss(cpu, Loss::uncounted().and(Loss::damaged_input())))
     }
 
     fn event(&mut self, event: &TextEvent<'t>, file: &mut KmtFile) -> kmt_format::Result<()> {
@@ -393,7 +408,8 @@ impl<'t> LineConversion<'t> {
 
     fn finish(&mut self, has_symbols: bool, file: &mut KmtFile) -> kmt_format::Result<u64> {
         self.end_stack(file)?;
-        self.short(self.sections.shortage(), file)?;
+        self.short(self.sections.shortage());
+        self.mark_shortage(file)?;
         self.records.flush_tasks(file)?;
         if !has_symbols && !self.schema.symbols.is_empty() {
             file.writer.add_symbols(&self.schema.symbols.kernel_symbols(), &[])?;

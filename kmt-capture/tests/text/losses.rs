@@ -108,11 +108,12 @@ fn of_cpu(cpu: u32, us: u64) -> String {
 
 #[test]
 fn entries_of_the_header_that_have_no_line() {
-    for (held, counted) in [(7, 5), (3, 1)] {
+    for (held, missing) in [(7, 5), (3, 1)] {
         let read = converted(&[header(held, held), of_cpu(0, 1), of_cpu(1, 2)].concat());
+        // Of which CPU they are is unknown: each has a mark, and none a number.
         assert_eq!(
-            (read.code, read.lost, read.uncounted, read.lines.len()),
-            (Some(3), counted, 0, 2),
+            (read.code, read.lost, read.uncounted, read.missing, read.lines.len()),
+            (Some(3), 0, 2, missing, 2),
             "{}",
             read.stderr
         );
@@ -120,7 +121,7 @@ fn entries_of_the_header_that_have_no_line() {
             "counts {held} entries of the buffer, and the text has 2: it ends early, or lines were left out"
         );
         assert!(read.stderr.contains(&note), "{}", read.stderr);
-        assert!(read.stderr.contains(&format!("{counted} marked in the input")), "{}", read.stderr);
+        assert!(!read.stderr.contains("marked in the input"), "{}", read.stderr);
     }
 }
 

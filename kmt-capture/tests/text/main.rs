@@ -39,6 +39,8 @@ struct Converted {
     lost: u64,
     /// Losses without a count.
     uncounted: u64,
+    /// Entries that the header counts and the text has not.
+    missing: u64,
 }
 
 impl Converted {
@@ -124,7 +126,8 @@ fn converted(text: &str) -> Converted {
         format!("{} ({}) {comm} since {}", t.pid, t.tgid, t.time)
     };
     let tasks = trace.metadata().tasks.iter().map(named).collect();
-    Converted { code, stderr, lines, sites, frames, numbers, tasks, lost, uncounted }
+    let missing = trace.metadata().text("input.missing").map_or(0, |number| number.parse().unwrap());
+    Converted { code, stderr, lines, sites, frames, numbers, tasks, lost, uncounted, missing }
 }
 
 /// A line of `trace` of task sh.
