@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::row::{LeakRow, LeakSum, RowMaker};
+use super::row::{Growth, LeakRow, LeakSum, RowMaker};
 use crate::collect::kin::TaskEvents;
 use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::makers::Made;
@@ -16,7 +16,9 @@ pub struct PageGrowth {
     pub most: LeakRow,
     /// Old bytes and growth of all its rows.
     pub sum: LeakSum,
-    /// The tasks with most old pages, two at most, with bytes of those.
+    /// Growth of all its rows, as shares are counted.
+    pub growth: Growth,
+    /// The tasks with most of it, two at most, with their parts of `growth`.
     pub holders: Vec<(String, u64)>,
     /// Number of tasks with old pages.
     pub tasks: usize,
@@ -45,20 +47,21 @@ pub(super) fn page_growths(
 }
 
 fn page_growth(maker: &RowMaker<'_, '_, '_>, rows: &[&Judged<'_>]) -> Option<PageGrowth> {
-    let mut bytes_of: BTreeMap<i32, u64> = BTreeMap::new();
+    let mut growth_of: BTreeMap<i32, u64> = BTreeMap::new();
     for row in rows {
         for (pid, steps) in row.growing.tasks() {
-            let bytes = bytes_of.entry(pid).or_default();
-            *bytes = bytes.saturating_add(maker.bytes_of_pages(steps.sum()));
+            let growth = growth_of.entry(pid).or_default();
+            *growth = growth.saturating_add(maker.per_window(row, steps.sum()));
         }
     }
-    let tasks = bytes_of.len();
-    let mut holders: Vec<(i32, u64)> = bytes_of.into_iter().collect();
-    holders.sort_by_key(|&(pid, bytes)| (Reverse(bytes), pid));
-    let named = |&(pid, bytes): &(i32, u64)| (maker.labels.task(pid), bytes);
+    let tasks = growth_of.len();
+    let mut holders: Vec<(i32, u64)> = growth_of.into_iter().collect();
+    holders.sort_by_key(|&(pid, growth)| (Reverse(growth), pid));
+    let named = |&(pid, growth): &(i32, u64)| (maker.labels.task(pid), growth);
     Some(PageGrowth {
         most: maker.row(rows.first()?),
         sum: maker.old(rows.iter().copied()),
+        growth: maker.growth(rows),
         holders: holders.iter().take(2).map(named).collect(),
         tasks,
     })

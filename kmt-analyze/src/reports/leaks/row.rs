@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::collect::growth::{Numbers, StepCounts};
 use crate::reports::analysis::leaks::caches::CacheShare;
 use crate::reports::analysis::leaks::evidence::SURVIVORS_MIN;
-use crate::reports::analysis::leaks::families::{per_second, until};
+use crate::reports::analysis::leaks::families::{are_of_one_time, per_second, per_window, until};
 use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::stacks::RowStack;
 use crate::reports::analysis::leaks::verdict::Verdict;
@@ -87,6 +87,9 @@ pub struct LeakRow {
     /// Time of `began_step`.
     #[serde(skip)]
     pub since: Option<u64>,
+    /// Bytes that this growth adds in a whole window.
+    #[serde(skip)]
+    pub per_window: u64,
 }
 
 /// A task that allocated survivors.
@@ -138,6 +141,15 @@ pub struct LeakSum {
     pub bytes_per_second: u64,
 }
 
+/// Growth of the rows of a group, as shares of it are counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Growth {
+    /// Bytes that the growth of all its rows adds in a whole window: shares are of this.
+    pub per_window: u64,
+    /// Its rows grew in the same time. Otherwise their bytes were allocated in no one time.
+    pub is_of_one_time: bool,
+}
+
 impl LeakSum {
     /// Adds bytes.
     pub fn add(self, bytes: u64, bytes_per_second: u64) -> Self {
@@ -155,11 +167,6 @@ impl RowMaker<'_, '_, '_> {
         if row.api.is_some() { amount } else { amount.saturating_mul(self.page_size) }
     }
 
-    /// Bytes of a number of pages.
-    pub(super) fn bytes_of_pages(&self, pages: u64) -> u64 {
-        pages.saturating_mul(self.page_size)
-    }
-
     /// Live bytes of rows.
     pub(super) fn live<'r>(&self, rows: impl IntoIterator<Item = &'r Judged<'r>>) -> LeakSum {
         let add = |sum: LeakSum, row: &Judged<'_>| sum.add(self.bytes(row, row.evidence.amount), 0);
@@ -173,6 +180,21 @@ impl RowMaker<'_, '_, '_> {
             sum.add(old_bytes, per_second(&row.evidence, old_bytes, self.length))
         };
         rows.into_iter().fold(LeakSum::default(), add)
+    }
+
+    /// Growth of a row in a whole window, or of the part of it that some of its old objects are.
+    pub(super) fn per_window(&self, row: &Judged<'_>, objects: u64) -> u64 {
+        let whole = per_window(&row.evidence, self.bytes(row, row.evidence.old_amount), self.length);
+        // Objects of one call site have one size.
+        let part = u128::from(whole) * u128::from(objects) / u128::from(row.evidence.old.max(1));
+        u64::try_from(part).unwrap_or(u64::MAX)
+    }
+
+    /// Growth of the rows of a group.
+    pub(super) fn growth<'r>(&self, rows: &[&'r Judged<'r>]) -> Growth {
+        let of_row = |row: &&Judged<'_>| self.per_window(row, row.evidence.old);
+        let per_window = rows.iter().map(of_row).fold(0, u64::saturating_add);
+        Growth { per_window, is_of_one_time: are_of_one_time(rows.iter().copied()) }
     }
 
     /// A row.
@@ -211,6 +233,7 @@ impl RowMaker<'_, '_, '_> {
             holders: self.holders(r),
             stacks: self.stacks(r),
             since: e.began.map(|step| self.start.saturating_add(until(step, self.length))),
+            per_window: self.per_window(r, e.old),
         }
     }
 

@@ -1,10 +1,13 @@
-//! Growth in a sentence: how much, how fast, who, where.
+//! Growth in a sentence: how fast, how much, who, where.
+//!
+//! Its rows may be judged over different times. Then their bytes were allocated in no one time, and only the rate is
+//! reported. All shares of a sentence are shares of the rate, so that they can be compared.
 
 use kmt_format::kernel::ClockUnit;
 
 use super::makers::TasksRow;
 use super::page_growth::PageGrowth;
-use super::row::LeakRow;
+use super::row::{Growth, LeakRow};
 use super::syscall;
 use super::text_parts::FamilyPart;
 use crate::render::text::count;
@@ -20,8 +23,8 @@ const MANY: u64 = 10;
 /// python3-21782, at alloc_pipe_info through pipe2().`
 pub fn growth_sentence(family: &FamilyPart, window: u64, view: &View) -> String {
     let Some(leader) = family.table.rows.first() else { return String::new() };
-    let (bytes, per_second) = (family.bytes, family.bytes_per_second);
-    let grew = amount(leader, (bytes, per_second), window, view);
+    let per_second = family.bytes_per_second;
+    let grew = amount(leader, (family.bytes, per_second), family.growth, window, view);
     let of_pages = rate(family.pages.bytes_per_second, view);
     // The larger part first.
     let (what, pages) = match family.pages.rows {
@@ -34,18 +37,19 @@ pub fn growth_sentence(family: &FamilyPart, window: u64, view: &View) -> String 
     if let Some(tasks) = &family.tasks {
         return format!("{what} {grew}, with {}.{pages}", of_tasks(tasks, family.holders.first()));
     }
-    format!("{what} {grew}{}, {}.{pages}", by_makers(family, bytes), at(family, leader))
+    format!("{what} {grew}{}, {}.{pages}", by_makers(family), at(family, leader))
 }
 
 /// Smallest share of a family, as 1/N, for which its leader is named before a call site with more of it.
 const LEADS: u64 = 10;
 
-/// Call sites of a family: the one that names the leaked object, and the one with most bytes.
+/// Call sites of a family: the one that names the leaked object, and the one that grows most.
 fn at(family: &FamilyPart, leader: &LeakRow) -> String {
     let place = |row: &LeakRow| format!("{}{}", function_of(&row.symbol), through(row));
     let Some(most) = &family.largest else { return format!("at {}", place(leader)) };
-    let part = share(most.old_bytes, family.bytes);
-    if leader.old_bytes.saturating_mul(LEADS) < family.bytes {
+    let whole = family.growth.per_window;
+    let part = share(most.per_window, whole);
+    if leader.per_window.saturating_mul(LEADS) < whole {
         return format!("at {} ({part} of it), with {}", place(most), function_of(&leader.symbol));
     }
     format!("at {}; {part} of it at {}", place(leader), function_of(&most.symbol))
@@ -65,16 +69,16 @@ fn of_tasks(tasks: &TasksRow, most: Option<&(String, u64)>) -> String {
 }
 
 /// The tasks that made a family: one that did most, or many with what they have in common.
-fn by_makers(family: &FamilyPart, bytes: u64) -> String {
-    let makers = &family.makers;
-    let held: Vec<(&str, u64)> = family.holders.iter().map(|(task, bytes)| (task.as_str(), *bytes)).collect();
+fn by_makers(family: &FamilyPart) -> String {
+    let (makers, whole) = (&family.makers, family.growth.per_window);
+    let held: Vec<(&str, u64)> = family.holders.iter().map(|(task, part)| (task.as_str(), *part)).collect();
     let has_most =
-        held.first().is_some_and(|(_, most)| most.saturating_mul(2) >= bytes) || two(&held, bytes).is_some();
+        held.first().is_some_and(|(_, most)| most.saturating_mul(2) >= whole) || two(&held, whole).is_some();
     if let Some(threads) = makers.threads.as_ref().filter(|_| !has_most) {
         return format!(", by {} threads of {}", count(threads.threads as u64), threads.process);
     }
     if has_most || (makers.name.is_none() && makers.parent.is_none()) {
-        return by(&held, bytes, makers.tasks);
+        return by(&held, whole, makers.tasks);
     }
     let are_short = makers.exited.is_some_and(|exited| exited * 5 >= makers.tasks * 4);
     let kind = if are_short { "short-lived " } else { "" };
@@ -86,7 +90,7 @@ fn by_makers(family: &FamilyPart, bytes: u64) -> String {
 /// Growth of pages: of call sites where stacks were recorded, else of kinds.
 pub fn page_growth_sentence(growth: &PageGrowth, window: u64, view: &View) -> String {
     let (row, sum) = (&growth.most, growth.sum);
-    let held: Vec<(&str, u64)> = growth.holders.iter().map(|(task, bytes)| (task.as_str(), *bytes)).collect();
+    let held: Vec<(&str, u64)> = growth.holders.iter().map(|(task, part)| (task.as_str(), *part)).collect();
     let others = sum.rows.saturating_sub(1) as u64;
     let (at, others) = match row.call_site {
         Some(_) => (
@@ -98,8 +102,8 @@ pub fn page_growth_sentence(growth: &PageGrowth, window: u64, view: &View) -> St
     let others = if sum.rows > 1 { format!(" and {others}") } else { String::new() };
     format!(
         "Pages grew by {}{}, {at}{others}.",
-        amount(row, (sum.bytes, sum.bytes_per_second), window, view),
-        by(&held, sum.bytes, growth.tasks),
+        amount(row, (sum.bytes, sum.bytes_per_second), growth.growth, window, view),
+        by(&held, growth.growth.per_window, growth.tasks),
     )
 }
 
@@ -107,9 +111,10 @@ pub fn page_growth_sentence(growth: &PageGrowth, window: u64, view: &View) -> St
 pub fn may_grow_sentence(row: &LeakRow, window: u64, view: &View) -> String {
     let held: Vec<(&str, u64)> =
         row.holders.iter().take(1).map(|most| (most.task.as_str(), most.old_survivors)).collect();
+    let one = Growth { is_of_one_time: true, ..Growth::default() };
     format!(
         "Slab memory may grow by {}{}, at {}: at a steady pace, but its frees have no event and may have happened.",
-        amount(row, (row.old_bytes, row.old_bytes_per_second), window, view),
+        amount(row, (row.old_bytes, row.old_bytes_per_second), one, window, view),
         by(&held, row.old_survivors, 1),
         function_of(&row.symbol),
     )
@@ -121,10 +126,19 @@ pub fn rate(bytes_per_second: u64, view: &View) -> String {
     format!("{}{per}", view.bytes(bytes_per_second))
 }
 
-/// Rate and amount; of batches their number, else the time that it took: the part of the window that can be judged, since
-/// growth began.
-fn amount(row: &LeakRow, (bytes, per_second): (u64, u64), window: u64, view: &View) -> String {
+/// Rate and, where all rows grew in the same time, amount; of batches with their number, else with that time: the part of
+/// the window that can be judged, since growth began.
+fn amount(
+    row: &LeakRow,
+    (bytes, per_second): (u64, u64),
+    growth: Growth,
+    window: u64,
+    view: &View,
+) -> String {
     let (rate, bytes_said) = (rate(per_second, view), view.bytes(bytes));
+    if !growth.is_of_one_time {
+        return rate;
+    }
     if row.verdict == Verdict::Batches {
         return format!("{rate}: {bytes_said} in {} batches", row.batches);
     }
@@ -199,6 +213,7 @@ mod tests {
         let mut family = FamilyPart {
             bytes: 16_465_920,
             bytes_per_second: 548_864,
+            growth: Growth { per_window: 16_465_920, is_of_one_time: true },
             holders: vec![("python3-21782".into(), 16_301_260)],
             makers: MakersRow { tasks: 57, ..MakersRow::default() },
             ..FamilyPart::default()
@@ -221,9 +236,9 @@ mod tests {
     fn the_call_site_with_most_is_named_with_its_share() {
         let other = |most, leads| {
             family(|family, leader| {
-                leader.old_bytes = leads;
+                leader.per_window = leads;
                 let symbol = "__alloc_skb+0x1/0x2".into();
-                family.largest = Some(LeakRow { symbol, old_bytes: most, ..LeakRow::default() });
+                family.largest = Some(LeakRow { symbol, per_window: most, ..LeakRow::default() });
             })
         };
         let little = other(15_312_000, 90_000);
@@ -231,6 +246,21 @@ mod tests {
         let much = other(10_043_000, 6_000_000);
         let said = ", at alloc_pipe_info through pipe2(); 61 % of it at __alloc_skb.";
         assert!(much.ends_with(said), "{much}");
+    }
+
+    #[test]
+    fn bytes_that_grew_in_different_times_are_not_those_of_one_time() {
+        let sentence = family(|family, leader| {
+            family.growth = Growth { per_window: 20_000_000, is_of_one_time: false };
+            family.holders = vec![("python3-21782".into(), 20_000_000)];
+            leader.per_window = 9_000_000;
+            let symbol = "alloc_inode+0x1/0x2".into();
+            family.largest = Some(LeakRow { symbol, per_window: 11_000_000, ..LeakRow::default() });
+        });
+        assert_eq!(
+            sentence,
+            "Slab memory grew by 536 KiB/s, 100 % of it by python3-21782, at alloc_pipe_info through pipe2(); 55 % of it at alloc_inode."
+        );
     }
 
     #[test]
@@ -299,7 +329,9 @@ mod tests {
         let row =
             LeakRow { symbol: "order 0, GFP_KERNEL".into(), cache: "Unmovable".into(), ..LeakRow::default() };
         let sum = LeakSum { rows: 1, bytes: 10 << 20, bytes_per_second: 2 << 20 };
-        let mut growth = PageGrowth { most: row, sum, holders: vec![("dd-7".into(), 6 << 20)], tasks: 3 };
+        let whole = Growth { per_window: 10 << 20, is_of_one_time: true };
+        let holders = vec![("dd-7".into(), 6 << 20)];
+        let mut growth = PageGrowth { most: row, sum, growth: whole, holders, tasks: 3 };
         assert_eq!(
             page_growth_sentence(&growth, 9_000_000_000, &VIEW),
             "Pages grew by 2.00 MiB/s: 10.0 MiB in 5.00 s, 60 % of it by dd-7, as order 0, GFP_KERNEL (Unmovable)."

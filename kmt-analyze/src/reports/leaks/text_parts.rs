@@ -2,7 +2,7 @@
 
 use super::makers::{FamilyRow, MakersRow, TasksRow};
 use super::page_growth::{PageGrowth, page_growths};
-use super::row::{LeakRow, LeakSum, RowMaker};
+use super::row::{Growth, LeakRow, LeakSum, RowMaker};
 use super::shares::shares;
 use crate::collect::growth::StepCounts;
 use crate::collect::kin::TaskEvents;
@@ -67,13 +67,15 @@ pub struct LeakTable {
 pub struct FamilyPart {
     /// Its call sites, the leader first.
     pub table: LeakTable,
-    /// The call site with most old bytes, where that is another one.
+    /// The call site that grows most, where that is another one.
     pub largest: Option<LeakRow>,
     /// Old bytes of all of them.
     pub bytes: u64,
     /// The same per second, or per 10^9 ticks.
     pub bytes_per_second: u64,
-    /// The tasks with most of the leader's objects, two at most, and their shares of the old bytes of all call sites.
+    /// Growth of all of them, as shares are counted.
+    pub growth: Growth,
+    /// The tasks with most of the leader's objects, two at most, and their parts of `growth`.
     pub holders: Vec<(String, u64)>,
     /// Tasks that allocated objects of the leader.
     pub makers: MakersRow,
@@ -176,43 +178,41 @@ fn family_parts(
             makers: found.makers.clone(),
             tasks: found.tasks.clone(),
             table: table(maker, &family.rows, shown),
-            largest: largest(family).map(|row| maker.row(row)),
+            largest: largest(maker, family).map(|row| maker.row(row)),
             bytes: family.bytes,
             bytes_per_second: family.per_second,
-            holders: holders_of(family)
+            growth: maker.growth(&family.rows),
+            holders: holders_of(maker, family)
                 .into_iter()
-                .map(|(pid, bytes)| (maker.labels.task(pid), bytes))
+                .map(|(pid, growth)| (maker.labels.task(pid), growth))
                 .collect(),
             has_pinned: family.rows.iter().any(|row| !row.evidence.verdict.is_growth()),
         };
     families.iter().zip(found).zip(shares(&sizes, limit)).enumerate().map(family).collect()
 }
 
-/// The call site with most old bytes, unless it leads.
-fn largest<'r, 'g>(family: &Family<'r>) -> Option<&'r Judged<'g>>
+/// The call site that grows most, unless it leads.
+fn largest<'r, 'g>(maker: &RowMaker<'_, '_, '_>, family: &Family<'r>) -> Option<&'r Judged<'g>>
 where
     'r: 'g,
 {
     let rows = family.rows.iter().enumerate();
-    let most = rows.max_by_key(|(at, row)| (row.evidence.old_amount, std::cmp::Reverse(*at)))?;
+    let growth = |row: &Judged<'_>| maker.per_window(row, row.evidence.old);
+    let most = rows.max_by_key(|(at, row)| (growth(row), std::cmp::Reverse(*at)))?;
     (most.0 > 0).then_some(*most.1)
 }
 
-/// Tasks with most objects of the leader, two at most, and their shares of the old bytes of all call sites.
-fn holders_of(family: &Family<'_>) -> Vec<(i32, u64)> {
+/// Tasks with most objects of the leader, two at most, and their parts of the growth of all call sites.
+fn holders_of(maker: &RowMaker<'_, '_, '_>, family: &Family<'_>) -> Vec<(i32, u64)> {
     let Some(leader) = family.rows.first() else { return Vec::new() };
     let mut tasks: Vec<(i32, u64)> = leader.growing.tasks().map(|(pid, steps)| (pid, steps.sum())).collect();
     tasks.sort_by_key(|&(pid, count)| (std::cmp::Reverse(count), pid));
-    let bytes = |pid: i32| {
-        let of_row = |row: &&Judged<'_>| {
-            let old = row.growing.task(pid).map(StepCounts::sum)?;
-            // Objects of one call site have one size.
-            let bytes = u128::from(row.evidence.old_amount) * u128::from(old);
-            u64::try_from(bytes / u128::from(row.evidence.old.max(1))).ok()
-        };
+    let growth = |pid: i32| {
+        let of_row =
+            |row: &&Judged<'_>| Some(maker.per_window(row, row.growing.task(pid).map(StepCounts::sum)?));
         family.rows.iter().filter_map(of_row).fold(0, u64::saturating_add)
     };
-    tasks.iter().take(2).map(|&(pid, _)| (pid, bytes(pid))).collect()
+    tasks.iter().take(2).map(|&(pid, _)| (pid, growth(pid))).collect()
 }
 
 /// Call sites in no family: all verdicts get alike many rows.

@@ -23,7 +23,18 @@ impl Judged<'_> {
     }
 
     fn per_second(&self, window: Window) -> u64 {
-        self.evidence.per_second(self.evidence.old_bytes, window, self.row["began_step"].as_u64())
+        self.per_second_of(self.evidence.old_bytes, window)
+    }
+
+    /// Rate of a part of its old bytes.
+    fn per_second_of(&self, bytes: u64, window: Window) -> u64 {
+        self.evidence.per_second(bytes, window, self.row["began_step"].as_u64())
+    }
+
+    /// Rates of the old bytes of a task, and of all, so fine that their ratio is exact.
+    fn shares(&self, pid: i64, window: Window) -> [u64; 2] {
+        let held = self.evidence.tasks.get(&pid).map_or(0, |task| task.1);
+        [held, self.evidence.old_bytes].map(|bytes| self.per_second_of(bytes << 16, window))
     }
 }
 
@@ -38,6 +49,22 @@ pub fn check(case: &Case<'_>) {
     }
     slab(case, &leaks["leaks"], window);
     pages(case, &leaks["leaks"], window);
+}
+
+/// Share of a task in the rates of rows: its part, and all.
+fn held(rows: &[&Judged<'_>], pid: i64, window: Window) -> (u64, u64) {
+    let shares = rows.iter().map(|judged| judged.shares(pid, window));
+    shares.fold((0, 0), |(part, whole), [held, all]| (part + held, whole + all))
+}
+
+/// True if rows grew in the same time, which a sentence can report.
+fn are_of_one_time(rows: &[&Judged<'_>]) -> bool {
+    let time = |judged: &Judged<'_>| {
+        let row = judged.row;
+        let batches = (row["verdict"] == "grows_in_batches").then_some(&row["batches"]);
+        [Some(&row["judged_steps"]), Some(&row["began_step"]), batches].map(|value| value.cloned())
+    };
+    rows.iter().all(|judged| time(judged) == time(rows[0]))
 }
 
 fn is_large(bytes: u64, live: u64) -> bool {
@@ -128,15 +155,14 @@ fn family_is_found(case: &Case<'_>, family: &[&Judged<'_>], (bytes, live): (u64,
     let found =
         found.unwrap_or_else(|| panic!("{name}: {bytes} at {function}: {:#}", case.document["findings"]));
     let pid = leader.evidence.holder();
-    let held = family.iter().map(|judged| judged.evidence.tasks.get(&pid).map_or(0, |task| task.1)).sum();
     // Members of the family are of the leader's task.
     for judged in family.iter().filter(|judged| !std::ptr::eq(**judged, leader)) {
         let theirs = judged.evidence.tasks.get(&pid).map_or(0, |task| task.1);
         assert!(theirs * 2 >= judged.evidence.old_bytes, "{name}: {pid}: {}", judged.row);
     }
     let per_second = family.iter().map(|judged| judged.per_second(window)).sum();
-    growth_is(case, found, (bytes, per_second, live), window);
-    who_is(case, found, (pid, held, bytes), leader.evidence.holders());
+    growth_is(case, found, (bytes, per_second, live), are_of_one_time(family), window);
+    who_is(case, found, pid, held(family, pid, window), leader.evidence.holders());
     // The call site with most bytes is named, alone or behind the one that names the object.
     let sentence = found["sentence"].as_str().unwrap();
     let places = [", at ", " of it at "].map(|before| sentence.rsplit_once(before).map(|(_, place)| place));
@@ -145,7 +171,13 @@ fn family_is_found(case: &Case<'_>, family: &[&Judged<'_>], (bytes, live): (u64,
 }
 
 /// Bytes, rate and share of a finding of growth, also on the screen.
-fn growth_is(case: &Case<'_>, found: &Value, (bytes, per_second, live): (u64, u64, u64), window: Window) {
+fn growth_is(
+    case: &Case<'_>,
+    found: &Value,
+    (bytes, per_second, live): (u64, u64, u64),
+    is_of_one_time: bool,
+    window: Window,
+) {
     assert_eq!(
         (&found["bytes"], &found["bytes_per_second"]),
         (&bytes.into(), &per_second.into()),
@@ -157,12 +189,15 @@ fn growth_is(case: &Case<'_>, found: &Value, (bytes, per_second, live): (u64, u6
     let at_stake = 100.0 * over_all.max(bytes as f64) / live.max(1) as f64;
     let stated = found["at_stake_percent"].as_f64().unwrap();
     assert!((stated - at_stake.min(100.0)).abs() < 1e-6, "{}: {at_stake}: {found:#}", case.name);
-    let amounts = format!("by {} bytes/s: {} bytes in ", grouped(per_second), grouped(bytes));
+    let amounts = match is_of_one_time {
+        true => format!("by {} bytes/s: {} bytes in ", grouped(per_second), grouped(bytes)),
+        false => format!("by {} bytes/s, ", grouped(per_second)),
+    };
     assert!(case.screen.contains(&amounts), "{}: {amounts}: {}", case.name, case.screen);
 }
 
 /// The task that the sentence names has that part of the whole; one of many is not named.
-fn who_is(case: &Case<'_>, found: &Value, (pid, part, whole): (i64, u64, u64), tasks: usize) {
+fn who_is(case: &Case<'_>, found: &Value, pid: i64, (part, whole): (u64, u64), tasks: usize) {
     let sentence = found["sentence"].as_str().unwrap();
     if part * 10 < whole {
         let words = format!(", by {} tasks, at most ", grouped(tasks as u64));
@@ -263,9 +298,9 @@ fn page_findings(case: &Case<'_>, rows: &[Judged<'_>], window: Window) {
         let bytes = bytes_of(rows);
         let found = found.iter().find(|found| found["bytes"] == bytes);
         let found = found.unwrap_or_else(|| panic!("{}: {bytes} by {pid}", case.name));
-        growth_is(case, found, (bytes, rows.iter().map(|one| one.per_second(window)).sum(), live), window);
-        let held = rows.iter().map(|one| one.evidence.tasks.get(&pid).map_or(0, |task| task.1)).sum();
-        who_is(case, found, (pid, held, bytes), rows[0].evidence.holders());
+        let per_second = rows.iter().map(|one| one.per_second(window)).sum();
+        growth_is(case, found, (bytes, per_second, live), are_of_one_time(rows), window);
+        who_is(case, found, pid, held(rows, pid, window), rows[0].evidence.holders());
         let symbol = rows[0].row["symbol"].as_str().unwrap();
         let place = match rows[0].row["call_site"].is_null() {
             true => format!("as {symbol} ({})", rows[0].row["cache"].as_str().unwrap()),

@@ -31,10 +31,37 @@ pub fn per_second(evidence: &Evidence, old_bytes: u64, length: u64) -> u64 {
         let time = u128::from(until(steps, length)).max(1);
         return u64::try_from(bytes.saturating_mul(1_000_000_000) / time).unwrap_or(u64::MAX);
     }
+    u64::try_from(u128::from(old_bytes) * 1_000_000_000 / old_length(evidence, length)).unwrap_or(u64::MAX)
+}
+
+/// Time in which the old survivors were allocated, since growth began; at least 1.
+fn old_length(evidence: &Evidence, length: u64) -> u128 {
     let old = length.saturating_sub(evidence.old_age);
     let before = evidence.began.map_or(0, |step| until(step, length));
-    let old_length = u128::from(old.saturating_sub(before)).max(1);
-    u64::try_from(u128::from(old_bytes) * 1_000_000_000 / old_length).unwrap_or(u64::MAX)
+    u128::from(old.saturating_sub(before)).max(1)
+}
+
+/// Bytes that growth at the rate of these old bytes adds in a whole window: a measure of the growth of rows that are
+/// judged over different times.
+pub fn per_window(evidence: &Evidence, old_bytes: u64, length: u64) -> u64 {
+    let time = match evidence.paced.filter(|_| evidence.verdict == Verdict::Batches) {
+        Some((steps, objects)) => {
+            u128::from(until(steps, length)) * u128::from(evidence.old.max(1)) / u128::from(objects.max(1))
+        }
+        None => old_length(evidence, length),
+    };
+    u64::try_from(u128::from(old_bytes) * u128::from(length) / time.max(1)).unwrap_or(u64::MAX)
+}
+
+/// True if these rows grew in the same time: they are judged over the same steps, from the same start.
+pub fn are_of_one_time<'r>(rows: impl IntoIterator<Item = &'r Judged<'r>>) -> bool {
+    let mut times = rows.into_iter().map(|row| {
+        let e = &row.evidence;
+        let batches = (e.verdict == Verdict::Batches).then_some(e.batches);
+        (e.part.from, e.part.to, e.began, batches)
+    });
+    let first = times.next();
+    times.all(|time| Some(time) == first)
 }
 
 /// Families, the largest first.
@@ -68,5 +95,6 @@ mod tests {
     fn a_page_in_four_seconds_is_growth() {
         let evidence = Evidence { old_age: 20_000_000_000, ..Evidence::of(&SurvivorSums::default(), 1, 0) };
         assert_eq!(per_second(&evidence, 24 * 4096, 120_000_000_000), 983);
+        assert_eq!(per_window(&evidence, 20 * 4096, 120_000_000_000), 24 * 4096);
     }
 }
