@@ -274,6 +274,38 @@ fn each_kind_has_its_numbers_and_its_change() {
     assert_eq!(number(at(&one, "/waste"), "places_total"), 5);
 }
 
+/// Sizes that are lengths of names: a change of one of them saves little. Of two sizes one may have most of the waste.
+#[test]
+fn another_size_is_advised_where_one_size_has_most_of_the_waste() {
+    let names: Vec<u64> = (65..90).collect();
+    for (sizes, saves) in [
+        (&names[..], None),
+        (&[65, 66, 67], None),
+        (&[600, 600], Some("Use a cache of its own with objects of 600 bytes instead of kmalloc-1k.")),
+        (
+            &[600, 1_000],
+            Some(
+                "Use a cache of its own with objects of 600 bytes instead of kmalloc-1k. This size has most of the waste of 2 sizes.",
+            ),
+        ),
+    ] {
+        let scratch = Scratch::new();
+        let mut crafted = Crafted::new();
+        for (number, req) in (1..).zip(sizes) {
+            let ptr = BASE + (number << 20);
+            let alloc = if *req > 96 { 1_024 } else { 96 };
+            let what = What::Alloc { kmalloc: true, site: 5, ptr, req: *req, alloc };
+            crafted.event(&Event { time: 1_000_000 + number * 1_000, cpu: 0, pid: 7, what });
+        }
+        let file = scratch.0.join("sizes.kmt");
+        fs::write(&file, crafted.writer.finish().unwrap()).unwrap();
+        let report = waste(&[], &file);
+        assert_eq!(at(&report, "/places/0/saves"), saves.unwrap_or(""), "{sizes:?}");
+        let screen = stdout(&run(&["waste"], &file));
+        assert_eq!(screen.contains("what would save it"), saves.is_some(), "{sizes:?}: {screen}");
+    }
+}
+
 #[test]
 fn numbers_without_their_events_are_null_with_a_reason() {
     let scratch = Scratch::new();

@@ -17,6 +17,9 @@ pub struct WorstRequest {
     pub alloc: u64,
     /// Number of requested sizes that waste in this place.
     pub sizes: usize,
+    /// More than half of the waste of this place is of this size, at the end and over all allocations. Otherwise the
+    /// place asks for many sizes, such as lengths of names, and another size of one request saves little.
+    pub has_most: bool,
 }
 
 /// Requests of these places that waste most in live objects; of equal ones, those that waste most in all, then the
@@ -43,9 +46,12 @@ pub fn worst<'t>(
     let worst = |(place, sizes): (Rounded<'t>, BTreeMap<(u64, u64), [u64; 2]>)| {
         let used = sizes.iter().filter(|(_, [_, all])| *all > 0);
         let sizes = used.clone().count();
+        let add = |sum: [u64; 2], wasted: &[u64; 2]| [0, 1].map(|at| sum[at].saturating_add(wasted[at]));
+        let sum = used.clone().fold([0; 2], |sum, (_, wasted)| add(sum, wasted));
         // Of equal ones the first: the smallest.
-        let (&(req, alloc), _) = used.rev().max_by_key(|(_, wasted)| **wasted)?;
-        Some((place, WorstRequest { req, alloc, sizes }))
+        let (&(req, alloc), wasted) = used.rev().max_by_key(|(_, wasted)| **wasted)?;
+        let has_most = [0, 1].iter().all(|&at| sum[at] == 0 || wasted[at] > sum[at] / 2);
+        Some((place, WorstRequest { req, alloc, sizes, has_most }))
     };
     requests.into_iter().filter_map(worst).collect()
 }

@@ -59,7 +59,8 @@ pub struct PlaceRow {
     pub bytes_req: Option<u64>,
     /// Bytes allocated for that request; `null` for slab tails and sparse slabs.
     pub bytes_alloc: Option<u64>,
-    /// A change that would save it, as a sentence.
+    /// A change that would save it, as a sentence; empty: the call site asks for many sizes, and none has more than half
+    /// of its waste.
     pub saves: String,
 }
 

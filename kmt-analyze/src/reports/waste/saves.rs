@@ -1,4 +1,7 @@
 //! A change that would save the waste of a place, as a sentence.
+//!
+//! Objects that were rounded up: another size is advised only if the place asks for one size, or if one size has more than
+//! half of its waste. A place that asks for many sizes gets no advice: they are lengths, of names for example.
 
 use std::collections::BTreeSet;
 
@@ -42,13 +45,16 @@ impl Target {
         Self { page_size: analysis.page_size.0, word, classes, names: analysis.size_classes }
     }
 
-    /// The change for a place; `request` is the one that wastes most there.
+    /// The change for a place; `request` is the one that wastes most there. Empty: no one size has most of the waste.
     pub fn sentence(&self, place: &WastePlace<'_>, request: Option<&WorstRequest>) -> String {
         match (&place.source, request) {
             (PlaceSource::Tail(cache), _) => self.tail(cache),
             (PlaceSource::Sparse(row), _) => sparse(row),
             (PlaceSource::Rounding(_), Some(request)) => {
-                let WorstRequest { req, alloc, sizes } = *request;
+                let WorstRequest { req, alloc, sizes, has_most } = *request;
+                if !has_most {
+                    return String::new();
+                }
                 let change = match place.kind {
                     WasteKind::ClassRounding => self.class(req, alloc),
                     WasteKind::OrderRounding => self.order(req, alloc),
@@ -56,7 +62,9 @@ impl Target {
                 };
                 match sizes {
                     0 | 1 => change,
-                    _ => format!("{change} This size wastes most of {}.", count(sizes as u64)),
+                    _ => {
+                        format!("{change} This size has most of the waste of {} sizes.", count(sizes as u64))
+                    }
                 }
             }
             (PlaceSource::Rounding(..), None) => String::new(),

@@ -36,7 +36,8 @@ pub fn screen(
             ),
     );
     let change = |row: &PlaceRow| format!("{} ({}): {}", function_of(&row.name), row.kind, row.saves);
-    let changes = rows.places.iter().take(part(view.limit, CHANGES)).map(change);
+    let changed = rows.places.iter().filter(|row| !row.saves.is_empty());
+    let changes = changed.take(part(view.limit, CHANGES)).map(change);
     screen.lines("what would save it", changes.collect());
     if rows.places.iter().any(|row| row.api.is_none()) {
         screen.note(
