@@ -19,7 +19,7 @@ pub fn refusal(traced: &Traced<'_, '_, '_>) -> Option<String> {
     if let Some(hashed) = traced.context.session.no_addresses() {
         return Some(hashed.to_owned());
     }
-    let why = "no direct map base (needs page events and at least 5 votes that agree)";
+    let why = "no direct map base (needs page events, and at least 5 pairs of a page allocation and the slab allocation behind it that agree)";
     let is_placed = traced.context.analysis.direct_map.is_some();
     let lacks = || traced.context.basis().lacks(Input::SlabLives);
     (!is_placed).then(|| why.to_owned()).or_else(lacks)

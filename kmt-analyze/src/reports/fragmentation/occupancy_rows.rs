@@ -8,7 +8,7 @@ use super::pinned::PinRow;
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Occupied {
-    /// Share of the votes for the direct map base.
+    /// Share of the votes for the direct map base: pairs of a page allocation and the slab allocation behind it.
     pub direct_map_votes_percent: f64,
     /// Slabs by cache.
     pub caches: Vec<OccupiedCache>,
