@@ -72,3 +72,4 @@ mod ticks;
 mod unseen;
 mod views;
 mod waste;
+mod words;

@@ -36,7 +36,9 @@ pub fn screen(report: &Caches, context: &ReportContext<'_, '_>, rows: &CacheRows
             .column(Column::name("cache"), |row| Cell::text(name(row)))
             .column(Column::number("size").leaves(5), |row| Cell::text(size(row)))
             .columns(slab_columns(sort, is_lossy), |r| slab_cells(&r.sums, r.estimated.as_ref(), is_lossy))
-            .columns(live_range(all.has_doubts), |r| live_range_cells(all.has_doubts, &r.live_range))
+            .columns(live_range(all.has_doubts), |r| {
+                live_range_cells(all.has_doubts, &r.live_range, r.sums.live)
+            })
             .explain(LIVE_RANGE[0].heading, context.live_bounds().legend()),
     );
     for sentence in other_names(rows, context.session) {

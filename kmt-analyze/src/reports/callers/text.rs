@@ -29,7 +29,9 @@ pub fn screen(report: &Callers, context: &ReportContext<'_, '_>, rows: &CallerRo
             .column_if(all.has_failures, Column::number("failed").leaves(6), |r| {
                 Cell::Count(r.alloc_failures)
             })
-            .columns(live_range(all.has_doubts), |r| live_range_cells(all.has_doubts, &r.live_range))
+            .columns(live_range(all.has_doubts), |r| {
+                live_range_cells(all.has_doubts, &r.live_range, r.sums.live)
+            })
             .explain(LIVE_RANGE[0].heading, context.live_bounds().legend()),
     );
     screen.next("lifetimes", "how long their objects live, and where they are freed");

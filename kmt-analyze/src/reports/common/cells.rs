@@ -61,9 +61,27 @@ pub fn live_range(has_doubts: bool) -> impl Iterator<Item = Column> {
     LIVE_RANGE.into_iter().filter(move |_| has_doubts)
 }
 
-/// Cells under [`LIVE_RANGE`].
-pub fn live_range_cells(has_doubts: bool, range: &LiveRange) -> impl Iterator<Item = Cell> {
+/// Upper bound of a live figure. Without one: unknown where the live figure is, else events were lost.
+pub fn at_most(live: Option<u64>, most: Option<u64>, bound: fn(u64) -> Cell) -> Cell {
+    match (live, most) {
+        (None, _) => Cell::Unknown,
+        (Some(_), None) => Cell::text("no bound"),
+        (Some(_), Some(most)) => bound(most),
+    }
+}
+
+/// Cells under [`LIVE_RANGE`]; `live` is the live figure that they bound.
+pub fn live_range_cells(
+    has_doubts: bool,
+    range: &LiveRange,
+    live: Option<u64>,
+) -> impl Iterator<Item = Cell> {
     let most = range.live_range.map(|[_, most]| most);
-    let cells = has_doubts.then(|| [Cell::percent(range.frees_seen_percent), Cell::count(most)]);
+    let share = match (live, range.frees_seen_percent) {
+        // None was freed: there is no share.
+        (Some(_), None) => Cell::Empty,
+        (_, percent) => Cell::percent(percent),
+    };
+    let cells = has_doubts.then(|| [share, at_most(live, most, Cell::Count)]);
     cells.into_iter().flatten()
 }

@@ -27,7 +27,9 @@ impl LiveBounds {
 
     /// The note of a table that has bounds.
     pub fn legend(&self) -> &'static str {
-        if self.has_snapshot {
+        if self.bounds.has_losses() && !self.has_snapshot {
+            "Frees with event: share of the objects that ended with a free event. No bound: events were lost, and the file has no /proc/slabinfo of the end, so any number may be live."
+        } else if self.has_snapshot {
             "Frees with event: share of the objects that ended with a free event. Where it is below 99.9 %, objects that seem live may be free; live at most is what slabinfo counted after the trace."
         } else {
             "Frees with event: share of the objects that ended with a free event. Where it is below 99.9 %, objects that seem live may be free."

@@ -42,7 +42,7 @@ pub struct BridgeRow {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TermRow {
-    /// The cause, with the ledger's rule for it.
+    /// The cause.
     pub term: &'static str,
     /// Number of objects or events.
     pub objects: u64,
@@ -102,25 +102,25 @@ pub fn compute(result: &Analysis, reasons: &ReasonSums, legacy: &Legacy) -> Reco
     let failed_req = failed(result, |site| site.bytes_req);
     let double_alloc = raw.bytes_alloc.saturating_sub(exact.bytes_alloc).saturating_sub(failed_alloc);
     let double_req = raw.bytes_req.saturating_sub(exact.bytes_req).saturating_sub(failed_req);
-    let double = |bytes: u64| term("duplicate events of one large kmalloc (R4)", doubles, bytes as i64);
+    let double = |bytes: u64| term("duplicate events of one large kmalloc", doubles, bytes as i64);
     let both = |of_double, failed: u64| {
-        vec![double(of_double), term("allocations that failed (R2)", failures, failed as i64)]
+        vec![double(of_double), term("allocations that failed", failures, failed as i64)]
     };
     let (page_gone, late, at_null) =
         (reasons.page_gone_then_freed, reasons.late, legacy.bytes_freed_at_null as i64);
     let plus = |name, (objects, bytes): (u64, u64)| term(name, objects, bytes as i64);
     let live = vec![
-        plus("implied frees, address allocated again (R5)", reasons.replaced),
-        plus("implied frees, page in other use (R7)", reasons.page_gone),
-        plus("late free events, behind the next allocation (R6)", late),
+        plus("implied frees: address allocated again", reasons.replaced),
+        plus("implied frees: page in other use", reasons.page_gone),
+        plus("late free events, after the next allocation", late),
         double(double_alloc),
         // Failed allocations that a kfree(NULL) followed seem freed to the tool.
-        term("failed allocations, objects at NULL (R2)", failures, failed_alloc as i64 - at_null),
+        term("failed allocations, counted as objects at NULL", failures, failed_alloc as i64 - at_null),
     ];
     let freed = vec![
-        plus("frees of what was gone with its page (R7)", page_gone),
-        term("late free events, behind the next allocation (R6)", late.0, -(late.1 as i64)),
-        term("failed allocations, freed at NULL (R2)", failures, at_null),
+        plus("frees of objects whose page was in other use", page_gone),
+        term("late free events, after the next allocation", late.0, -(late.1 as i64)),
+        term("failed allocations, counted as freed at NULL", failures, at_null),
         plus("second frees, NULL included", (perf.second_frees, perf.bytes_second_frees)),
     ];
     let row = BridgeRow::new;
