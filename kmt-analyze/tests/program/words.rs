@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
+use kmt_format::Loss;
+
+use crate::model::{BASE, Crafted};
 use crate::support::files::{Scratch, data, run, stdout};
+use crate::support::model::{Event, What};
 
 /// A recording that lost as many events by the counters of the kernel.
 fn lossy(scratch: &Scratch) -> PathBuf {
@@ -11,6 +15,30 @@ fn lossy(scratch: &Scratch) -> PathBuf {
         let text = std::fs::read_to_string(&stats).unwrap();
         std::fs::write(stats, text.replace("overrun: 0\ncommit", "overrun: 9999\ncommit")).unwrap();
     })
+}
+
+/// Objects of one size class, most of whose events were lost; /proc/slabinfo of the end has 500 of them.
+fn with_slabinfo(scratch: &Scratch, has_slabinfo: bool) -> PathBuf {
+    let mut crafted = Crafted::new();
+    for number in 0..40 {
+        let (kmalloc, ptr) = (true, BASE + (number << 12));
+        let what = What::Alloc { kmalloc, site: 5, ptr, req: 64, alloc: 64 };
+        crafted.event(&Event { time: 1_000_000 + number * 1_000, cpu: 0, pid: 7, what });
+        let what = What::Free { kfree: true, ptr };
+        let is_freed = number % 4 == 0;
+        is_freed.then(|| crafted.event(&Event { time: 1_000_500 + number * 1_000, cpu: 0, pid: 7, what }));
+        if number == 20 {
+            crafted.writer.flush(0).unwrap();
+            crafted.writer.add_loss(0, Loss::counted(5_000)).unwrap();
+        }
+    }
+    let slabinfo = b"slabinfo - version: 2.1\nkmalloc-64 500 512 64 64 1 : tunables 0 0 0 : slabdata 8 8 0\n";
+    if has_slabinfo {
+        crafted.writer.add_file_at("slabinfo", slabinfo, (1_100_000, 1_100_001)).unwrap();
+    }
+    let file = scratch.0.join("crafted.kmt");
+    std::fs::write(&file, crafted.writer.finish().unwrap()).unwrap();
+    file
 }
 
 /// The text of a screen without its line breaks.
@@ -37,4 +65,30 @@ fn live_objects_without_a_bound_name_the_cause() {
         assert!(text.contains("No bound: events were lost, and the file has no /proc/slabinfo"), "{text}");
         assert!(!text.contains("has no events or stacks"), "{report}: {text}");
     }
+}
+
+#[test]
+fn a_bound_says_of_what_it_is() {
+    for (has_slabinfo, sentence) in [
+        (
+            true,
+            " and at most 31.2 KiB: all objects of their caches in /proc/slabinfo, also those allocated before the trace.",
+        ),
+        (false, " of slab objects are live; there is no upper bound."),
+    ] {
+        let scratch = Scratch::new();
+        let text = screen(&["summary"], &with_slabinfo(&scratch, has_slabinfo));
+        assert!(text.contains(sentence), "{text}");
+        assert!(!text.contains("nothing bounds the rest"), "{text}");
+        assert_eq!(text.contains("Live at most: all objects of these caches"), has_slabinfo, "{text}");
+    }
+}
+
+#[test]
+fn the_explanation_of_live_memory_follows_its_heading() {
+    let scratch = Scratch::new();
+    let file = lossy(&scratch);
+    let text = screen(&["findings"], &file);
+    assert!(text.contains("Without a free event: of what was allocated"), "{text}");
+    assert!(!text.contains("Still allocated:"), "{text}");
 }

@@ -22,7 +22,7 @@ pub fn screen(rows: &FindingRows, context: &ReportContext<'_, '_>, view: &View) 
     screen.answer.extend(rows.verdict.clone());
     rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(view)));
     screen.answer(rows.recording.sentence.clone());
-    screen.table(totals(&rows.totals));
+    screen.table(totals(&rows.totals, view));
     screen.table(top::table(rows.allocated.as_ref(), rows.still_allocated.as_ref(), view));
     rows.parts.iter().for_each(|parts| screen.note(by_part(parts)));
     next(&mut screen, rows, context);
@@ -110,13 +110,14 @@ fn freed(seen: Option<u64>, unseen: Option<u64>) -> Option<u64> {
 }
 
 /// Totals of kmalloc, caches and pages.
-fn totals(rows: &SummaryRows) -> Table {
+fn totals(rows: &SummaryRows, view: &View) -> Table {
+    let live = top::live_heading(view);
     let columns = [
         Column::whole("memory"),
         Column::number("allocs"),
         Column::number("allocated"),
         Column::number("freed"),
-        Column::number("still allocated"),
+        Column::number(live),
         Column::number("wasted").leaves(1),
     ];
     let mut table = Table::new("", columns);
@@ -143,6 +144,10 @@ fn totals(rows: &SummaryRows) -> Table {
             Cell::Empty,
         ]);
     }
-    table.explain("still allocated", "Still allocated: of what was allocated during the recording.");
+    let explanation = match view.is_lossy {
+        true => "Without a free event: of what was allocated during the recording; free events may be lost.",
+        false => "Still allocated: of what was allocated during the recording.",
+    };
+    table.explain(live, explanation);
     table
 }

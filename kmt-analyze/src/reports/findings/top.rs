@@ -126,17 +126,19 @@ const PARTS: [(&str, Part); 4] = [
     ("most by cache", |row| named(&row.cache)),
 ];
 
+/// Heading of memory that is still allocated. Where events were lost, its frees may be among them.
+pub fn live_heading(view: &View) -> &'static str {
+    if view.is_lossy { "without a free event" } else { "still allocated" }
+}
+
 /// Who allocated most, and who holds most: by function, task and cache.
 pub fn table(allocated: Option<&TopRow>, live: Option<&TopRow>, view: &View) -> Table {
     let sides = [allocated, live].into_iter().flatten();
     let is_there = |part: &Part| sides.clone().any(|row| part(row).is_some());
     let parts = PARTS.iter().filter(|(_, part)| is_there(part)).map(|(name, part)| (*name, Some(*part)));
     let all = sides.clone().take(1).map(|_| ("all", None));
-    // Where events were lost, allocations and frees may be among them.
-    let (heading, live_heading) = match view.is_lossy {
-        true => ("allocated, at least", "without a free event"),
-        false => ("allocated", "still allocated"),
-    };
+    // Where events were lost, allocations may be among them.
+    let heading = if view.is_lossy { "allocated, at least" } else { "allocated" };
     let cells = |row: Option<&TopRow>, part: Option<Part>| match (row, part) {
         (Some(row), None) => [Cell::text(view.bytes(row.bytes)), Cell::Empty],
         (Some(row), Some(part)) => part(row).map_or([Cell::Empty, Cell::Empty], |(name, bytes)| {
@@ -148,7 +150,7 @@ pub fn table(allocated: Option<&TopRow>, live: Option<&TopRow>, view: &View) -> 
         .column(Column::whole("slab memory"), |(name, _)| Cell::text(*name))
         .columns([Column::name(heading), Column::number("share")], |(_, part)| cells(allocated, *part));
     if live.is_some() {
-        let columns = [Column::name(live_heading), Column::number("share of it")];
+        let columns = [Column::name(live_heading(view)), Column::number("share of it")];
         table = table.columns(columns, |(_, part)| cells(live, *part));
     }
     table.into()

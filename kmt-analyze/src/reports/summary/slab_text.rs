@@ -4,6 +4,7 @@ use super::shown;
 use super::slab::{BothTotals, InterfaceTotals, SlabTotals};
 use crate::render::screen::{Cell, Column, Table};
 use crate::reports::common::View;
+use crate::reports::common::cells::at_most;
 use crate::reports::common::rows::Estimated;
 
 /// Balance of all slab objects, those of kmalloc, and those of caches. `--wide` has rows of zeros, too.
@@ -27,6 +28,12 @@ pub fn table(slab: &BothTotals, is_bounded: bool, view: &View) -> Table {
         if view.look.wide || is_shown(name, &cells) {
             table.row(std::iter::once(Cell::text(name)).chain(cells));
         }
+    }
+    if is_bounded && view.is_lossy && slab.bytes_live_range.is_some() {
+        table.explain(
+            "slab objects",
+            "Live at most: all objects of these caches in /proc/slabinfo, also those allocated before the trace.",
+        );
     }
     table
 }
@@ -112,11 +119,8 @@ fn live_at_most(slab: &BothTotals) -> [TextRow; 2] {
     let BothTotals { kmalloc, cache, .. } = slab;
     let lives = all(slab).map(|totals| totals.live);
     let row = |name, bound: fn(u64) -> Cell, ranges: [Option<[u64; 2]>; 3]| {
-        let mut cells = lives.iter().zip(ranges).map(|(live, range)| match (live, range) {
-            (None, _) => Cell::Unknown,
-            (Some(_), None) => Cell::text("unbounded"),
-            (Some(_), Some([_, most])) => bound(most),
-        });
+        let mut cells =
+            lives.iter().zip(ranges).map(|(live, range)| at_most(*live, range.map(|[_, most]| most), bound));
         (name, std::array::from_fn(|_| cells.next().unwrap_or(Cell::Empty)))
     };
     let objects = |totals: &InterfaceTotals| totals.live_range;

@@ -23,7 +23,8 @@ pub fn screen(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) 
         let most = shown_ranges.is_none().then(|| at_most(slab, is_bounded)).flatten();
         objects(context, slab, most, view)
     }));
-    screen.answer.extend(bound(shown_ranges.as_deref(), view));
+    let by_slabinfo = rows.slab.as_ref().and_then(|slab| slab.bytes_live_range).map(|[_, most]| most);
+    screen.answer.extend(bound(shown_ranges.as_deref(), by_slabinfo, view));
     screen.answer.extend(pages.map(|sums| self::pages(sums, view)));
     screen.answer.extend(missing(rows).map(str::to_owned));
     if let Some(slab) = &rows.slab {
@@ -32,7 +33,7 @@ pub fn screen(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) 
     if let Some(sums) = pages {
         screen.table(page_text::table(context, sums, view));
     }
-    screen.table(ranges(shown_ranges.as_deref()));
+    screen.table(ranges(shown_ranges.as_deref(), by_slabinfo));
     if rows.slab.is_some() && pages.is_some_and(|sums| !sums.is_empty()) {
         screen.note("Slab objects lie in pages: do not add the two tables.");
     }
@@ -97,17 +98,21 @@ fn at_most(slab: &BothTotals, is_bounded: bool) -> Option<u64> {
     (is_bounded && slab.totals.bytes_live.is_some_and(|live| most < live)).then_some(most)
 }
 
-/// Bounds of live slab bytes, where events were lost.
-fn bound(ranges: Option<&[ShownRange]>, view: &View) -> Option<String> {
+/// Bounds of live slab bytes, where events were lost: those of the removal of more events, else of slabinfo.
+fn bound(ranges: Option<&[ShownRange]>, by_slabinfo: Option<u64>, view: &View) -> Option<String> {
     let range = ranges?.iter().find(|range| range.title == shown::LIVE)?;
     let low = view.bytes(range.low);
-    Some(match range.high {
-        Some(high) => {
+    Some(match (range.high, by_slabinfo) {
+        (Some(high), _) => {
             let high = view.bytes(high);
             format!("Because events were lost, {low} to {high} of slab objects may be live.")
         }
-        None => format!(
-            "Because events were lost, at least {low} of slab objects are live, and nothing bounds the rest."
+        (None, Some(most)) => format!(
+            "Because events were lost, at least {low} of slab objects are live, and at most {}: all objects of their caches in /proc/slabinfo, also those allocated before the trace.",
+            view.bytes(most)
+        ),
+        (None, None) => format!(
+            "Because events were lost, at least {low} of slab objects are live; there is no upper bound."
         ),
     })
 }
@@ -126,8 +131,8 @@ fn pages(pages: &PageSums, view: &View) -> String {
     format!("Pages: {allocated}{live}.")
 }
 
-/// The ranges that matter most.
-fn ranges(ranges: Option<&[ShownRange]>) -> Table {
+/// The ranges that matter most. Live bytes that the losses do not bound have the bound of slabinfo, as in the sentence.
+fn ranges(ranges: Option<&[ShownRange]>, by_slabinfo: Option<u64>) -> Table {
     let cell = |range: &ShownRange, number: Option<u64>| match number {
         None => Cell::text("no bound"),
         Some(bytes) if range.is_bytes => Cell::Bytes(bytes),
@@ -143,7 +148,9 @@ fn ranges(ranges: Option<&[ShownRange]>) -> Table {
     Table::of_rows("", ranges.into_iter().flatten())
         .column(Column::text("range with lost events"), |range| Cell::text(range.title))
         .column(Column::number("at least"), |range| cell(range, Some(range.low)))
-        .column(Column::number("at most"), |range| cell(range, range.high))
+        .column(Column::number("at most"), |range| {
+            cell(range, range.high.or(by_slabinfo.filter(|_| range.title == shown::LIVE)))
+        })
         .explain("at least", note)
         .into()
 }
