@@ -19,6 +19,7 @@ use crate::limits;
 use crate::pass::condition::{Condition, Key};
 use crate::pass::progress::ByTime;
 use crate::render::kernel_line::LineStart;
+use crate::render::lossy_output::warn_of_losses;
 use crate::render::nothing;
 use crate::render::out::Out;
 use crate::render::text::{escaped, shown};
@@ -163,7 +164,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
         nothing::report_no_event(session);
     }
     conditions.tell();
-    tell_losses(session);
+    warn_of_losses(session);
     let unresolved = printer.env.unresolved();
     if !unresolved.is_empty() {
         let list: Vec<String> = unresolved.iter().take(8).map(|u| shown(u.as_bytes())).collect();
@@ -176,18 +177,6 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
         tell!("note: the file has no symbols; addresses are printed in hex");
     }
     Ok(outcome(&session.path, trace, &faults, session.losses.any()))
-}
-
-fn tell_losses(session: &Session<'_>) {
-    if session.losses.any() {
-        let name = session.path.display();
-        let lost = match (session.losses.lost_events(), session.losses.is_minimum()) {
-            (0, _) => "parts of the recording are missing, uncounted".to_owned(),
-            (lost, true) => format!("at least {lost} events were lost while recording"),
-            (lost, false) => format!("{lost} events were lost while recording"),
-        };
-        tell!("warning: {name}: {lost}; kmt-analyze info shows where");
-    }
 }
 
 /// Prints events, with the metadata that it needs.

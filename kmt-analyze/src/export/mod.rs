@@ -32,6 +32,7 @@ use kmt_common::shell;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 use crate::pass::selection::Selection;
+use crate::render::lossy_output::warn_of_losses;
 use crate::reports::common::stated::Keys;
 use crate::reports::report::AnyReport;
 use crate::trace::session::Session;
@@ -190,7 +191,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
         )
         .hint("select allocations with --where, or give -l to the program that shows the profile"));
     }
-    match options.format {
+    let done = match options.format {
         Format::Csv | Format::Ndjson => tables::run(session, options, of),
         Format::Folded => folded::run(session, options),
         Format::Pprof => pprof::run(session, options),
@@ -203,5 +204,6 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
         #[allow(unreachable_patterns)]
         _ => Err(Failure::new("this kmt-analyze was built without that format")
             .hint("build it with --features sqlite,parquet")),
-    }
+    };
+    done.inspect(|_| warn_of_losses(session))
 }

@@ -15,9 +15,11 @@ use crate::env::Env;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 use crate::pass::selection::Selection;
+use crate::render::lossy_output::warn_of_losses;
 use crate::render::out::cut;
 use crate::reports::column_order::ColumnOrder;
-use crate::reports::common::Context;
+use crate::reports::common::stated::Stated;
+use crate::reports::common::{Context, ReportContext};
 use crate::reports::report::AnyReport;
 use crate::reports::run::rows_of;
 use crate::trace::open::outcome;
@@ -49,7 +51,8 @@ pub struct ReportTable<'r> {
 pub fn csv(session: &Session<'_>, selection: &Selection, table: &ReportTable<'_>) -> Result<Outcome> {
     selection.check(session, table.report.title(), table.report.keys())?;
     let out = Export::open(&Target { path: "-".into(), force: false }, &session.env)?;
-    table.write(session, selection, Writer::new(out, Format::Csv))
+    let done = table.write(session, selection, Writer::new(out, Format::Csv));
+    done.inspect(|_| warn_of_losses(session))
 }
 
 /// Prints the table `name` of rows without a trace as CSV; `empty`: columns of a table without rows.
@@ -99,6 +102,8 @@ impl ReportTable<'_> {
         let known = table_columns::of_report(self.report.name());
         write(&mut writer, title, &document, (self.name, &known))?;
         writer.out.finish()?;
+        let context = ReportContext::new(&context, &analysis);
+        Stated::of(&context).iter().for_each(Stated::report_nothing);
         Ok(outcome(&session.path, session.trace, &analysis.faults, session.losses.any() || is_cut))
     }
 }

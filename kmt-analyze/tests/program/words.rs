@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use kmt_format::Loss;
 
 use crate::model::{BASE, Crafted};
-use crate::support::files::{Scratch, data, run, stdout};
+use crate::support::files::{Scratch, data, run, stderr, stdout};
 use crate::support::model::{Event, What};
 
 /// A recording that lost as many events by the counters of the kernel.
@@ -91,4 +91,33 @@ fn the_explanation_of_live_memory_follows_its_heading() {
     let text = screen(&["findings"], &file);
     assert!(text.contains("Without a free event: of what was allocated"), "{text}");
     assert!(!text.contains("Still allocated:"), "{text}");
+}
+
+/// Output that has no place for it: one line on standard error. JSON has it inside.
+#[test]
+fn losses_are_reported_beside_data() {
+    let scratch = Scratch::new();
+    let file = lossy(&scratch);
+    let line = "9,999 events were lost (91 %): counts are minimums; kmt-analyze info shows where";
+    for args in [
+        &["dump"][..],
+        &["callers", "--csv"],
+        &["export", "csv"],
+        &["export", "csv", "--of", "callers"],
+        &["export", "folded"],
+        &["verify"],
+    ] {
+        let said = stderr(&run(args, &file));
+        assert_eq!(said.matches(line).count(), 1, "{args:?}: {said}");
+    }
+    for args in [&["callers"][..], &["callers", "--json"], &["verify", "--json"]] {
+        assert!(!stderr(&run(args, &file)).contains("were lost"), "{args:?}");
+    }
+}
+
+#[test]
+fn an_empty_table_says_what_the_trace_has() {
+    let scratch = Scratch::new();
+    let output = run(&["callers", "--csv", "--where", "size=77777"], &scratch.convert(&data("x86_64-6.1")));
+    assert!(stderr(&output).contains("sizes: 16 to 8,448 bytes"), "{}", stderr(&output));
 }

@@ -7,6 +7,7 @@ mod text;
 pub use rows::VerifyRows;
 
 use crate::failure::{Outcome, Result};
+use crate::render::lossy_output::warn_of_losses;
 use crate::render::out::{Schema, print_json};
 use crate::render::text::escaped;
 use crate::reports::document::print_screen;
@@ -21,6 +22,7 @@ pub fn run(session: &Session<'_>, bytes: &[u8], output: &Output) -> Result<Outco
     } else {
         let file = escaped(session.path.as_os_str().as_encoded_bytes());
         print_screen(session, text::screen(&file, &rows.verify), &output.show)?;
+        warn_of_losses(session);
     }
     // An unfinished file is sound as far as it goes, and may lack events.
     let is_whole = rows.verify.sound && rows.verify.finished;

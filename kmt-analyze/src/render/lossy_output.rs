@@ -1,0 +1,26 @@
+//! The warning beside output that has no place for it: dumps, exports and tables as CSV. Screens, pictures and JSON have it
+//! inside.
+
+use kmt_common::tell;
+
+use crate::render::text::count;
+use crate::render::words::share;
+use crate::trace::session::Session;
+
+/// Reports on standard error that events were lost, in one line.
+pub fn warn_of_losses(session: &Session<'_>) {
+    let losses = &session.losses;
+    if !losses.any() {
+        return;
+    }
+    let name = session.path.display();
+    let lost = match (losses.lost_events(), losses.is_minimum()) {
+        (0, _) => "parts of the recording are missing, uncounted".to_owned(),
+        (lost, is_minimum) => {
+            let least = if is_minimum { "at least " } else { "" };
+            let part = share(lost, lost.saturating_add(session.trace.event_count()));
+            format!("{least}{} events were lost ({part})", count(lost))
+        }
+    };
+    tell!("warning: {name}: {lost}: counts are minimums; kmt-analyze info shows where");
+}
