@@ -9,6 +9,8 @@ use kmt_common::programs::{OF_CAPTURE, line};
 use kmt_common::text::escaped;
 use kmt_common::usage::{asked, nearest, without_false_tips};
 
+use super::foreign_words::hint;
+
 /// Puts a command that comes after options or after the file before them; reports a first word that is neither a command nor
 /// a file.
 pub fn corrected(cli: &Command, args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
@@ -38,7 +40,8 @@ pub fn corrected(cli: &Command, args: Vec<OsString>) -> Result<Vec<OsString>, cl
     match first.to_str().filter(|_| !is_file).and_then(|word| nearest(word, &names)) {
         Some(name) => {
             let first = escaped(first.as_encoded_bytes());
-            let message = format!("'{first}' is neither a command nor a file; did you mean '{name}'?");
+            let other = hint(cli, &args);
+            let message = format!("'{first}' is neither a command nor a file; did you mean '{name}'?{other}");
             Err(cli.clone().error(ErrorKind::InvalidSubcommand, message))
         }
         None => Ok(args),
@@ -49,8 +52,23 @@ pub fn corrected(cli: &Command, args: Vec<OsString>) -> Result<Vec<OsString>, cl
 pub fn explained(error: clap::Error, cli: &Command, args: &[OsString]) -> clap::Error {
     match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (ErrorKind::ArgumentConflict, Some(ContextValue::String(word))) => second_word(cli, word, args),
-        _ => without_false_tips(error, cli, args),
+        (kind, _) => {
+            let error = without_false_tips(error, cli, args);
+            match hint(cli, args) {
+                hint if hint.is_empty() || kind != ErrorKind::UnknownArgument => error,
+                hint => with_hint(&error, &hint, cli, args),
+            }
+        }
     }
+}
+
+/// The error of an unknown option, with a line that is accepted.
+fn with_hint(error: &clap::Error, hint: &str, cli: &Command, args: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else {
+        return clap::Error::raw(error.kind(), error.to_string());
+    };
+    let message = format!("unexpected argument '{}' found{hint}", escaped(word.as_bytes()));
+    asked(cli, args).error(ErrorKind::UnknownArgument, message)
 }
 
 /// The error for a word behind the file, where the parser expects a command.
@@ -63,7 +81,13 @@ fn second_word(cli: &Command, word: &str, args: &[OsString]) -> clap::Error {
     }
     let message = match nearest(word, &names).filter(|_| !Path::new(word).exists()) {
         Some(near) => format!("'{name}' is neither a command nor a file; did you mean '{near}'?"),
-        None => format!("'{name}' is one word too many: findings reads one file{}", compared(word, args)),
+        None => match (hint(cli, args), args.get(1)) {
+            (hint, Some(first)) if !hint.is_empty() && !Path::new(first).exists() => {
+                let first = escaped(first.as_encoded_bytes());
+                format!("'{first}' is neither a command nor a file{hint}")
+            }
+            _ => format!("'{name}' is one word too many: findings reads one file{}", compared(word, args)),
+        },
     };
     cli.clone().error(ErrorKind::ArgumentConflict, message)
 }

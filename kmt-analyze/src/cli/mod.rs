@@ -3,6 +3,7 @@
 mod args;
 mod command;
 mod examples;
+mod foreign_words;
 mod help;
 mod mistakes;
 mod report;

@@ -96,6 +96,38 @@ fn hints_of_a_comparison_run_as_they_are_printed() {
     }
 }
 
+/// Words of other tools: the hint has the right command and the file, and runs.
+#[test]
+fn hints_for_words_of_other_tools_run_as_they_are_printed() {
+    let scratch = Scratch::new();
+    std::fs::copy(&captures()[2].1, scratch.0.join("a b.kmt")).unwrap();
+    for (typed, meant) in [
+        ("kmem 'a b.kmt'", "summary --compat perf-kmem 'a b.kmt'"),
+        ("kmem stat 'a b.kmt'", "summary --compat perf-kmem 'a b.kmt'"),
+        ("mem 'a b.kmt'", "summary --compat trace-cmd-mem 'a b.kmt'"),
+        ("-i 'a b.kmt'", "'a b.kmt'"),
+        ("kmem -i 'a b.kmt'", "summary --compat perf-kmem 'a b.kmt'"),
+        ("callers -i 'a b.kmt' -l 3", "callers -l 3 'a b.kmt'"),
+        ("leaks --input='a b.kmt'", "leaks 'a b.kmt'"),
+        ("callers --from +0 --to +0.1 'a b.kmt'", "callers --time +0..+0.1 'a b.kmt'"),
+        ("callers --from +0 'a b.kmt'", "callers --time +0.. 'a b.kmt'"),
+        ("--from +0 --to +0.1 'a b.kmt'", "--time +0..+0.1 'a b.kmt'"),
+        ("callers --group task 'a b.kmt'", "callers --by task 'a b.kmt'"),
+        ("pages 'a b.kmt' --group-by=order", "pages 'a b.kmt' --by order"),
+        ("summary --csv 'a b.kmt'", "export csv --of summary 'a b.kmt'"),
+    ] {
+        let output = run_in_shell(&format!("kmt-analyze {typed}"), &scratch.0);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{typed}: {said}");
+        let hint = said.lines().find_map(|line| line.strip_prefix("hint: "));
+        assert_eq!(hint, Some(format!("kmt-analyze {meant}").as_str()), "{typed}: {said}");
+        let done = run_in_shell(hint.unwrap(), &scratch.0);
+        assert_eq!(done.status.code(), Some(0), "{typed}: {}", stderr(&done));
+    }
+    let none = run_in_shell("kmt-analyze kmem missing.kmt", &scratch.0);
+    assert!(!stderr(&none).contains("hint:"), "{}", stderr(&none));
+}
+
 #[test]
 fn commands_are_found_in_texts() {
     let text = "It grows.  kmt-analyze leaks 'a b'\nSee kmt-analyze.\n\n  kmt-analyze x \\\n      c.kmt  # why\nhint: `kmt-analyze y\nd.kmt` does\n";
