@@ -17,6 +17,7 @@ use super::objects::{Resolver, lives, next};
 use super::rows::{CALL_SITE, ColumnKind, ExportCell, OBJECT, RowsLeft, call_sites, object};
 use super::{ExportOptions, events};
 use crate::failure::{Failure, Outcome, Result};
+use crate::render::head::is_minimum;
 use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
 use crate::trace::faults::Faults;
@@ -108,7 +109,7 @@ fn about(session: &Session<'_>) -> Vec<ExportCell> {
     vec![
         ExportCell::Uint(session.trace.event_count()),
         ExportCell::Uint(session.losses.lost_events()),
-        ExportCell::Bool(session.losses.is_minimum()),
+        ExportCell::Bool(is_minimum(&session.losses)),
         number(session.first_time()),
         number(session.last_time()),
         ExportCell::text(&escaped(clock.as_bytes())),

@@ -10,6 +10,7 @@ use super::objects::{ObjectLives, Resolver, lives, next};
 use super::rows::{CALL_SITE, ExportCell, RowsLeft, call_sites, full_address};
 use super::{ExportOptions, events};
 use crate::failure::{Failure, Outcome, Result};
+use crate::render::head::is_minimum;
 use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
 use crate::stream::known_gfp;
@@ -101,7 +102,7 @@ fn about(database: &Connection, session: &Session<'_>) -> rusqlite::Result<()> {
         ("schema_version", "1".to_owned()),
         ("events", session.trace.event_count().to_string()),
         ("lost_events", session.losses.lost_events().to_string()),
-        ("lost_events_is_minimum", u8::from(session.losses.is_minimum()).to_string()),
+        ("lost_events_is_minimum", u8::from(is_minimum(&session.losses)).to_string()),
         ("first", number(session.first_time())),
         ("last", number(session.last_time())),
         ("clock", clock.map_or(String::new(), |c| escaped(c.name.as_bytes()))),

@@ -24,7 +24,7 @@ pub struct TraceHead<C> {
     pub events: u64,
     /// Events lost while recording, and those of `missing_in_input`.
     pub lost_events: u64,
-    /// True if more events may be lost.
+    /// True if more events may be lost: also where the file lacks the kernel's counters of a CPU.
     pub lost_events_is_minimum: bool,
     /// Entries that a converted text lacks, by the count in its own header; their CPUs and times are unknown.
     pub missing_in_input: u64,
@@ -50,7 +50,7 @@ pub struct CpuHead {
     pub events: u64,
     /// Events lost while recording.
     pub lost_events: u64,
-    /// True if more events may be lost.
+    /// True if more events may be lost: also where the file lacks the kernel's counters of this CPU.
     pub lost_events_is_minimum: bool,
     /// Where the recording ended unexpectedly: time until which all events of this CPU are in the file or counted as lost;
     /// `null`: it ended in order, or no such time is known.
@@ -67,13 +67,24 @@ pub struct ClockHead {
     pub unit: &'static str,
 }
 
+/// True if more events than those counted may be lost on a CPU. Without the kernel's counters that is not known: events
+/// that it dropped leave no mark.
+fn is_minimum_of_cpu(losses: &CpuLosses) -> bool {
+    losses.is_minimum() || losses.stats.and_then(|stats| stats.lost_events()).is_none()
+}
+
+/// The same of all CPUs.
+pub fn is_minimum(losses: &Losses) -> bool {
+    losses.is_minimum() || losses.cpus.iter().any(is_minimum_of_cpu)
+}
+
 impl From<&CpuLosses> for CpuHead {
     fn from(losses: &CpuLosses) -> Self {
         Self {
             cpu: losses.cpu,
             events: losses.events,
             lost_events: losses.lost_events(),
-            lost_events_is_minimum: losses.is_minimum(),
+            lost_events_is_minimum: is_minimum_of_cpu(losses),
             complete_until: losses.early_end().and_then(|place| place.after),
         }
     }
@@ -88,7 +99,7 @@ impl<C: for<'l> From<&'l CpuLosses>> Head<C> {
             trace: TraceHead {
                 events: trace.event_count(),
                 lost_events: losses.lost_events(),
-                lost_events_is_minimum: losses.is_minimum(),
+                lost_events_is_minimum: is_minimum(losses),
                 missing_in_input: losses.missing_in_input,
                 ended_unexpectedly: losses.ended_early,
                 cpus: losses.cpus.len(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use kmt_format::Loss;
 
 use crate::model::{BASE, Crafted};
-use crate::support::files::{Scratch, data, run, stderr, stdout};
+use crate::support::files::{Scratch, data, json, run, stderr, stdout};
 use crate::support::model::{Event, What};
 
 /// A recording that lost as many events by the counters of the kernel.
@@ -120,4 +120,21 @@ fn an_empty_table_says_what_the_trace_has() {
     let scratch = Scratch::new();
     let output = run(&["callers", "--csv", "--where", "size=77777"], &scratch.convert(&data("x86_64-6.1")));
     assert!(stderr(&output).contains("sizes: 16 to 8,448 bytes"), "{}", stderr(&output));
+}
+
+/// Without the counters of the kernel 0 lost events are those that left a mark.
+#[test]
+fn no_lost_events_without_counters_are_a_minimum() {
+    for has_counters in [true, false] {
+        let scratch = Scratch::new();
+        let file = scratch.changed("x86_64-6.1", |folder| {
+            for cpu in std::fs::read_dir(folder.join("tracefs/per_cpu")).unwrap() {
+                let _ = (!has_counters).then(|| std::fs::remove_file(cpu.unwrap().path().join("stats")));
+            }
+        });
+        let trace = &json(&["summary", "--json"], &file)["trace"];
+        assert_eq!(trace["lost_events"], 0, "{trace:#}");
+        assert_eq!(trace["lost_events_is_minimum"], !has_counters, "{trace:#}");
+        assert_eq!(trace["per_cpu"][0]["lost_events_is_minimum"], !has_counters, "{trace:#}");
+    }
 }

@@ -70,7 +70,8 @@ fn losses(rows: &InfoRows) -> String {
     let lost = trace.lost_events;
     let has_places = trace.per_cpu.iter().any(|cpu| cpu.losses.iter().any(|loss| !loss.early_end));
     if lost == 0 {
-        if trace.lost_events_is_minimum && !has_places {
+        let is_cut_or_changed = trace.ended_unexpectedly || !rows.changes.is_empty();
+        if trace.lost_events_is_minimum && is_cut_or_changed && !has_places {
             return nothing_counted(rows);
         }
         return match (has_places, trace.per_cpu.iter().all(|cpu| cpu.stats.is_some())) {
