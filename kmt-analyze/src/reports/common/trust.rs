@@ -11,6 +11,7 @@ use super::stated::events_between;
 use crate::ledger::totals::Totals;
 use crate::pass::caches::by_cache;
 use crate::pass::coverage::{Coverage, FreeEvents};
+use crate::render::head::is_minimum;
 use crate::render::text::{count, escaped, shown};
 use crate::render::words::counted;
 use crate::reports::common::ReportContext;
@@ -164,9 +165,9 @@ fn placement(context: &ReportContext<'_, '_>) -> TrustFact {
     match result.direct_map {
         Some(map) if map.is_recorded() => TrustFact::normal("Direct map base: read from the kernel."),
         Some(map) => TrustFact::normal(format!(
-            "Direct map base: {:.0} % of {} votes.",
-            map.share_percent(),
-            count(map.votes_all)
+            "Direct map base: found from {} pairs of a page allocation and the slab allocation behind it, {:.0} % of which agree.",
+            count(map.votes_all),
+            map.share_percent()
         )),
         None if session.no_addresses().is_some() => TrustFact::warning(
             "Pointers are hashes of addresses: the places of objects in memory are unknown.",
@@ -288,7 +289,7 @@ fn losses(context: &ReportContext<'_, '_>) -> TrustFact {
     if losses.any() && context.selection.has_window() {
         return losses_of_window(context);
     }
-    let least = if losses.is_minimum() { "At least " } else { "" };
+    let least = if is_minimum(losses) { "At least " } else { "" };
     let events = session.trace.event_count();
     match (losses.any(), losses.has_all_stats()) {
         (false, true) => TrustFact::normal("No events were lost, by the kernel's own counters."),

@@ -3,6 +3,7 @@
 use kmt_format::schema::Meaning;
 use serde::Serialize;
 
+use crate::render::head::is_minimum;
 use crate::render::text::{count, duration, escaped};
 use crate::render::words::{counted, share};
 use crate::trace::session::Session;
@@ -60,7 +61,7 @@ fn losses(session: &Session<'_>) -> String {
             )
         }
         (true, _, lost) => {
-            let least = if losses.is_minimum() { "At least " } else { "" };
+            let least = if is_minimum(losses) { "At least " } else { "" };
             let were = if lost == 1 { "event was" } else { "events were" };
             let all = lost.saturating_add(events);
             format!("{least}{} {were} lost, {} of all.", count(lost), share(lost, all))
