@@ -11,6 +11,7 @@ pub mod comms;
 pub mod cpu_nodes;
 pub mod descendants;
 pub mod event_args;
+pub mod event_counts;
 pub mod event_names;
 pub mod faults;
 pub mod follow;

@@ -108,7 +108,7 @@ impl TextSections {
             }
             TextLine::Lost(_, Some(count)) => self.section.found = self.section.found.saturating_add(count),
             // It may be an entry.
-            TextLine::Other => self.section.found += 1,
+            TextLine::Other => self.section.found = self.section.found.saturating_add(1),
             TextLine::Frame(_) | TextLine::Chain(..) | TextLine::Comm(_) | TextLine::Remark => {}
         }
         (None, 0)
@@ -141,7 +141,7 @@ impl TextSections {
 
     /// Counts a line that is an entry. Returns the shortage of the files before it, if this one is of another recording.
     fn entry(&mut self, cpu: u32) -> Option<Shortage> {
-        self.section.found += 1;
+        self.section.found = self.section.found.saturating_add(1);
         if self.cpu == Some(cpu) {
             return None;
         }
@@ -211,6 +211,17 @@ mod tests {
         assert_eq!(header(&mut sections, 3, 3), (Some(2), 0));
         entries(&mut sections, &[1, 0, 1, 1]);
         assert_eq!(missing(&sections), None, "new events follow while it is read");
+    }
+
+    /// Found by mutations of a text.
+    #[test]
+    fn counts_of_a_damaged_text_do_not_overflow() {
+        let mut sections = TextSections::default();
+        header(&mut sections, 5, 5);
+        assert_eq!(sections.line(&TextLine::Lost(1, Some(u64::MAX))), (None, 0));
+        entries(&mut sections, &[0, 1]);
+        sections.line(&TextLine::Other);
+        assert_eq!(missing(&sections), None);
     }
 
     #[test]

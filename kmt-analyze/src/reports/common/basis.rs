@@ -3,10 +3,10 @@
 use kmt_format::schema::{EventClass, Meaning};
 
 use super::context::Context;
-use super::stated::events_between;
 use super::whole_time::whole_time;
 use crate::collect::AreaKind;
 use crate::stream::Api;
+use crate::trace::event_counts::events_between;
 use crate::trace::session::Session;
 
 /// Events that a report needs.

@@ -1,7 +1,6 @@
 //! The selection of a report, and the amount of events that it leaves.
 
 use kmt_common::shell;
-use kmt_format::read::Trace;
 use serde::Serialize;
 
 use super::candidates::candidates;
@@ -15,6 +14,7 @@ use crate::render::text::{count, escaped, span, time};
 use crate::render::words::counted;
 use crate::reports::common::ReportContext;
 use crate::trace::descendants::has_starts;
+use crate::trace::event_counts::events_between;
 use crate::trace::session::Session;
 
 /// Which conditions a report can heed.
@@ -262,24 +262,4 @@ impl Stated {
 pub fn events_of(session: &Session<'_>, selection: &Selection) -> u64 {
     let window = selection.bounds(session);
     events_between(session.trace, window, |cpu| selection.cpus.is_empty() || selection.cpus.contains(cpu))
-}
-
-/// Events from one time to another on some CPUs: whole chunks are counted by their heads.
-pub fn events_between(trace: &Trace<'_>, (first, last): (u64, u64), is_on: impl Fn(&u32) -> bool) -> u64 {
-    let mut events = 0;
-    for (_, stream) in trace.streams().iter().filter(|(cpu, _)| is_on(cpu)) {
-        for (at, info) in &stream.chunks {
-            if info.event_count == 0 || info.t_last < first || info.t_first > last {
-                continue;
-            }
-            if info.t_first >= first && info.t_last <= last {
-                events += u64::from(info.event_count);
-                continue;
-            }
-            let Ok(chunk) = trace.read(at) else { continue };
-            let end = last.checked_add(1).map_or(chunk.records().len(), |end| chunk.first_at_or_after(end));
-            events += end.saturating_sub(chunk.first_at_or_after(first)) as u64;
-        }
-    }
-    events
 }
