@@ -309,7 +309,7 @@ fn frame(context: &ReportContext<'_, '_>, command: String) -> Frame {
 fn write(context: &ReportContext<'_, '_>, options: &ChartOptions, svg: &str) -> Result<Outcome> {
     let (session, analysis) = (context.session, context.analysis);
     write_picture(svg, &options.target(), &session.env)?;
-    Ok(outcome(&session.path, session.trace, &analysis.faults, session.losses.any()))
+    Ok(outcome(session, &analysis.faults))
 }
 
 /// Writes a picture: PNG where the name of the output ends with it, else SVG.

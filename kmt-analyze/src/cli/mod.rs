@@ -321,7 +321,7 @@ fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
                 selection.check(session, "diff", Keys::All)?;
                 let (profile, faults) = diff::compute(session, selection, naming);
                 out.push(profile);
-                Ok(open::outcome(&session.path, session.trace, &faults, session.losses.any()))
+                Ok(open::outcome(session, &faults))
             })?;
             if ended == Outcome::Incomplete {
                 outcome = ended;

@@ -176,7 +176,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
     if trace.symbols().is_none() {
         tell!("note: the file has no symbols; addresses are printed in hex");
     }
-    Ok(outcome(&session.path, trace, &faults, session.losses.any()))
+    Ok(outcome(session, &faults))
 }
 
 /// Prints events, with the metadata that it needs.

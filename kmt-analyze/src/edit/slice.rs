@@ -81,7 +81,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     if events == 0 {
         nothing::report_no_event(session);
     }
-    Ok(outcome(&session.path, trace, &faults, session.losses.any()))
+    Ok(outcome(session, &faults))
 }
 
 fn describe(options: &EventArgs) -> String {

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::count;
 use crate::trace::faults::Faults;
 use crate::trace::lines::lines_of;
-use crate::trace::open::{outcome, repair};
+use crate::trace::open::{repair, report_faults};
 
 /// Writes the trace with the lines of its addresses.
 pub fn run(made: &OutputArgs, bytes: &[u8], env: &Env) -> Result<Outcome> {
@@ -34,5 +34,6 @@ pub fn run(made: &OutputArgs, bytes: &[u8], env: &Env) -> Result<Outcome> {
     out.finish()?;
     let addresses = lines.chunk_by(|a, b| a.address == b.address).count() as u64;
     tell!("{} addresses have source lines", count(addresses));
-    Ok(outcome(path, &trace, &Faults::default(), false))
+    let is_sound = report_faults(path, &trace, &Faults::default());
+    Ok(if is_sound { Outcome::Done } else { Outcome::Incomplete })
 }

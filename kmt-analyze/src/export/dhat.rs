@@ -75,7 +75,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     }
     out.write(b"]}")?;
     out.finish()?;
-    Ok(outcome(&session.path, session.trace, &lives.result.faults, session.losses.any()))
+    Ok(outcome(session, &lives.result.faults))
 }
 
 /// Names of frames, each once, in the order in which they are first used.

@@ -29,7 +29,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
         stacks(session, &options.selection, &options.target(), options.by, options.pages)?;
     write(&mut out, &lines)?;
     out.finish()?;
-    Ok(outcome(&session.path, session.trace, &result.faults, session.losses.any()))
+    Ok(outcome(session, &result.faults))
 }
 
 /// The stacks of slab objects, or of pages. At an instant nothing is allocated: what is live counts.

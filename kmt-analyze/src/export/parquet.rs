@@ -38,7 +38,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     if written.is_err() {
         made.iter().for_each(|path| drop(fs::remove_file(path)));
     }
-    Ok(outcome(&session.path, session.trace, &written?, session.losses.any()))
+    Ok(outcome(session, &written?))
 }
 
 fn write(

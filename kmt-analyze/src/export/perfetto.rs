@@ -69,7 +69,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
         faults.join(trace.events(session, options)?);
     }
     trace.out.finish()?;
-    Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
+    Ok(outcome(session, &faults))
 }
 
 struct Trace {

@@ -37,7 +37,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     let faults =
         if options.pages { pages(session, options, &mut out)? } else { slab(session, options, &mut out)? };
     out.finish()?;
-    Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
+    Ok(outcome(session, &faults))
 }
 
 fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Result<Faults> {

@@ -104,7 +104,8 @@ impl ReportTable<'_> {
         writer.out.finish()?;
         let context = ReportContext::new(&context, &analysis);
         Stated::of(&context).iter().for_each(Stated::report_nothing);
-        Ok(outcome(&session.path, session.trace, &analysis.faults, session.losses.any() || is_cut))
+        let outcome = outcome(session, &analysis.faults);
+        Ok(if is_cut { Outcome::Incomplete } else { outcome })
     }
 }
 

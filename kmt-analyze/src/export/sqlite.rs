@@ -38,7 +38,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     };
     let faults = write(session, options, &real_path(temporary)?)?;
     output.finish()?;
-    Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
+    Ok(outcome(session, &faults))
 }
 
 /// The same path without symbolic links: with the flag below SQLite follows none in the directories either.

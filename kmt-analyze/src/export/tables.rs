@@ -58,7 +58,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
         }
     };
     writer.out.finish()?;
-    Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
+    Ok(outcome(session, &faults))
 }
 
 fn names(columns: &[(&'static str, ColumnKind)]) -> Vec<String> {

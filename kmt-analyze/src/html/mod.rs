@@ -133,7 +133,7 @@ pub fn run(session: &Session<'_>, options: &PageOptions, changes: Option<Screen>
     let mut out = crate::export::output::Export::open_binary(&options.target(), &session.env)?;
     out.write(page.html().as_bytes())?;
     out.finish()?;
-    Ok(outcome(&session.path, session.trace, &analysis.faults, session.losses.any()))
+    Ok(outcome(session, &analysis.faults))
 }
 
 /// Steps of a round length, so that times at their edges are short.

@@ -78,7 +78,7 @@ pub fn emit<R: Serialize>(
         trust.extend(warnings(context, &all));
         print(session, &screens, &trust, &output.show)?;
     }
-    Ok(outcome(&session.path, session.trace, &context.analysis.faults, session.losses.any()))
+    Ok(outcome(session, &context.analysis.faults))
 }
 
 /// Prints a screen about a file, of a command that needs no pass.

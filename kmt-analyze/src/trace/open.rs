@@ -115,7 +115,13 @@ pub(crate) fn session_in<'d>(path: &Path, trace: &'d Trace<'d>, env: &Env) -> Re
 }
 
 /// Prints faults on stderr; returns whether the run is complete. `found` has those of reading the events.
-pub fn outcome(path: &Path, trace: &Trace<'_>, found: &Faults, lost: bool) -> Outcome {
+pub fn outcome(session: &Session<'_>, found: &Faults) -> Outcome {
+    let is_sound = report_faults(&session.path, session.trace, found);
+    if is_sound && !session.losses.any() { Outcome::Done } else { Outcome::Incomplete }
+}
+
+/// Prints faults of a file on stderr; returns true if there are none.
+pub fn report_faults(path: &Path, trace: &Trace<'_>, found: &Faults) -> bool {
     let name = path.display();
     let count = found.damaged_places(trace);
     warn_of_damages(path, trace.damages().iter().chain(&found.damages), count, "cannot be used", "");
@@ -132,6 +138,5 @@ pub fn outcome(path: &Path, trace: &Trace<'_>, found: &Faults, lost: bool) -> Ou
     if missing > 0 {
         tell!("warning: {name}: {missing} events are missing with the chunks that held them");
     }
-    let damaged = count > 0 || !found.limits.is_empty() || !trace.is_finished() || missing > 0;
-    if damaged || lost { Outcome::Incomplete } else { Outcome::Done }
+    count == 0 && found.limits.is_empty() && trace.is_finished() && missing == 0
 }

@@ -105,7 +105,7 @@ pub fn run(session: &Session<'_>, options: &AnonymizeOptions) -> Result<Outcome>
     let faults = merge.damages().into();
     manifest.kept.events = copy::finish(file)?;
     manifest.print(&masks, options.json, &session.env)?;
-    Ok(outcome(&session.path, trace, &faults, session.losses.any()))
+    Ok(outcome(session, &faults))
 }
 
 /// Treatments of the classes, by index.

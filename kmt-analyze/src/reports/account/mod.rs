@@ -79,5 +79,5 @@ pub fn run(
             );
         }
     }
-    Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
+    Ok(outcome(session, &faults))
 }

@@ -71,7 +71,7 @@ pub fn run(session: &Session<'_>, options: &CompatOptions) -> Result<Outcome> {
         }
     }
     print(&session.env, false, tame(&text).as_bytes())?;
-    Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
+    Ok(outcome(session, &faults))
 }
 
 /// Keys belong to one table: perf sorts the one whose option stands last before them.

@@ -58,5 +58,5 @@ pub fn run(session: &Session<'_>, output: &Output) -> Result<Outcome> {
         let screen = text::screen(&rows, session, &context.view(output.show.look));
         print_screen(session, screen, &output.show)?;
     }
-    Ok(outcome(&session.path, session.trace, &faults, session.losses.any()))
+    Ok(outcome(session, &faults))
 }

@@ -23,5 +23,5 @@ pub fn run(session: &Session<'_>, options: &CompatOptions, json: bool) -> Result
     } else {
         print(&session.env, false, tame(&text::text(&rows.functions)).as_bytes())?;
     }
-    Ok(outcome(&session.path, session.trace, &others.faults, session.losses.any()))
+    Ok(outcome(session, &others.faults))
 }
