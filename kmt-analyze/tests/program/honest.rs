@@ -376,7 +376,7 @@ fn exports_refuse_what_was_not_recorded() {
     for args in [&["folded"][..], &["csv", "--of", "objects"]] {
         let output = run(&[&["export"], args].concat(), &file);
         assert_eq!(output.status.code(), Some(0), "{args:?}");
-        assert!(stderr(&output).contains("not recorded: kmem:kfree"), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("the file has no kmem:kfree"), "{args:?}: {}", stderr(&output));
     }
     let output = run(&["export", "folded", "--comm", "absent"], &file);
     assert!(stderr(&output).contains("Nothing matches") && stderr(&output).contains("tasks: "));

@@ -163,7 +163,7 @@ impl Basis {
         let missing = slab.filter(|_| has_slab).chain(pages.into_iter().filter(|_| has_pages));
         let missing: Vec<&str> = missing.filter(|(_, has)| !has).map(|(name, _)| name).collect();
         (!missing.is_empty())
-            .then(|| format!("not recorded: {}: what they would tell is in no total", missing.join(", ")))
+            .then(|| format!("the file has no {}: what they would tell is in no total", missing.join(", ")))
     }
 
     /// Sentence that names the missing events; `None`: none is missing.
@@ -188,14 +188,14 @@ impl Basis {
                     .map(|a| api(a).1)
                     .collect();
                 let text = format!(
-                    "it needs frees, and {} was not recorded: every object would seem live",
-                    missing.join(" and ")
+                    "it needs frees, and the file has no {}: every object would seem live",
+                    missing.join(" or ")
                 );
                 (!missing.is_empty()).then_some(text)
             }
             Input::KmallocLives => self.lacks(Input::Kmallocs).or_else(|| {
                 let text = format!(
-                    "it needs frees, and {} was not recorded: every object would seem live",
+                    "it needs frees, and the file has no {}: every object would seem live",
                     kmalloc.1
                 );
                 (!self.frees(Some(Api::Kmalloc))).then_some(text)
@@ -237,7 +237,7 @@ mod tests {
             sampled_pages: false,
         };
         let kmalloc_alone = Basis { allocs: [true, false], ..none };
-        assert!(kmalloc_alone.lacks(Input::SlabLives).unwrap().contains("kmem:kfree was not recorded"));
+        assert!(kmalloc_alone.lacks(Input::SlabLives).unwrap().contains("the file has no kmem:kfree:"));
         assert!(kmalloc_alone.lacks(Input::SlabAllocs).is_none());
         let kmalloc = Basis { frees: [true, false], ..kmalloc_alone };
         assert!(kmalloc.lacks(Input::SlabLives).is_none(), "caches were not recorded at all");

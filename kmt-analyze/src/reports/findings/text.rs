@@ -18,24 +18,37 @@ const SMALL: u64 = 100;
 /// Findings, who allocates and who holds memory, the recording, and short totals.
 pub fn screen(rows: &FindingRows, context: &ReportContext<'_, '_>, view: &View) -> Screen {
     let mut screen = Screen::default();
-    screen.leads(leads(&rows.findings, view));
+    let (waste, leading): (Vec<&Finding>, Vec<&Finding>) =
+        rows.findings.iter().partition(|finding| finding.finding == "waste");
+    screen.leads(leads(&leading, view));
     screen.answer.extend(rows.verdict.clone());
     rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(view)));
     screen.answer(rows.recording.sentence.clone());
     screen.table(totals(&rows.totals, view));
     screen.table(top::table(rows.allocated.as_ref(), rows.still_allocated.as_ref(), view));
     rows.parts.iter().for_each(|parts| screen.note(by_part(parts)));
+    // Of what was handed out, not of what is held: it explains the table, and is no news.
+    waste.iter().for_each(|finding| screen.note(sentence(finding, view)));
     next(&mut screen, rows, context);
+    waste.iter().for_each(|finding| screen.next(finding.command, "who wastes it"));
+    screen.next("all", "every report");
     screen
 }
 
+fn sentence(finding: &Finding, view: &View) -> String {
+    match view.look.exact_bytes {
+        true => finding.exact_sentence.clone(),
+        false => finding.sentence.clone(),
+    }
+}
+
 /// Findings; growth that is small beside the first finding is one line.
-fn leads(findings: &[Finding], view: &View) -> Vec<Lead> {
+fn leads(findings: &[&Finding], view: &View) -> Vec<Lead> {
     let first = findings.first().and_then(|finding| finding.bytes_per_second).unwrap_or(0);
     let rate_of =
         |finding: &Finding| finding.bytes_per_second.filter(|rate| rate.saturating_mul(SMALL) < first);
     let (small, large): (Vec<&Finding>, Vec<&Finding>) =
-        findings.iter().partition(|finding| rate_of(finding).is_some());
+        findings.iter().copied().partition(|finding| rate_of(finding).is_some());
     let mut leads: Vec<Lead> = Vec::new();
     let mut add = |sentence: &str, command: &str| {
         let also = if leads.is_empty() { "" } else { "Also: " };
@@ -43,19 +56,15 @@ fn leads(findings: &[Finding], view: &View) -> Vec<Lead> {
     };
     let (growth, others): (Vec<&Finding>, Vec<&Finding>) =
         large.into_iter().partition(|finding| finding.bytes_per_second.is_some());
-    let sentence = |finding: &Finding| match view.look.exact_bytes {
-        true => finding.exact_sentence.clone(),
-        false => finding.sentence.clone(),
-    };
-    growth.iter().for_each(|finding| add(&sentence(finding), finding.command));
+    growth.iter().for_each(|finding| add(&sentence(finding, view), finding.command));
     if let [one] = small.as_slice() {
-        add(&sentence(one), one.command);
+        add(&sentence(one, view), one.command);
     } else if !small.is_empty() {
         let sum = small.iter().filter_map(|finding| rate_of(finding)).fold(0, u64::saturating_add);
         let (number, sum) = (count(small.len() as u64), rate(sum, view));
         add(&format!("{number} findings of growth below 1 % of the first, {sum} together."), "leaks");
     }
-    others.iter().for_each(|finding| add(&sentence(finding), finding.command));
+    others.iter().for_each(|finding| add(&sentence(finding, view), finding.command));
     leads
 }
 
@@ -86,7 +95,6 @@ fn next(screen: &mut Screen, rows: &FindingRows, context: &ReportContext<'_, '_>
     if rows.allocated.is_none() && rows.page_growth.is_none() && context.session.trace.event_count() > 0 {
         screen.next("events", "events that the file has");
     }
-    screen.next("all", "every report");
 }
 
 /// `Slab memory still allocated: ~fs 51 %, ~mm 20 %.`
