@@ -1,4 +1,21 @@
 //! Tests of kmt-analyze on captures: one program, so that what they share is linked once.
+//!
+//! Where a new test goes: the first line of each module is what it holds to be true. By what is tested:
+//!
+//! - a rule of every report, export or command: `honest`, `registry`, `lines`, `joint`, `reports`, `properties`, `later`
+//! - one thing in all outputs: `cache_names`, `task_names`, `escaping`, `stacks`, `damaged`, `duplicates`, `followed`
+//! - what is selected, grouped, sorted: `selections`, `groups`, `life_groups`, `page_groups`, `page_combinations`,
+//!   `sorting`, `ticks`
+//! - the figures of one report, against loops over the dump: `areas`, `stalls`, `latency_*`, `waste`, `page_frames`,
+//!   `passed_over`, `views`, `baseline`, `allocinfo`, `cgroups`, `diff_modules`, `unseen`, `freed_again`
+//! - growth and its words: `findings`, `leaks`, `old_survivors`, `generated`; the ledger itself: `model`
+//! - losses and cut recordings: `lossy`, `ranges`, `early_end`, `generated::lost_part`
+//! - what is read, and written again: `import`, `edit`, `anonymize`, `attack`, `symbols`, `stored`, `export`, `charts`,
+//!   `page`
+//! - source and code sizes: `source`, `real_kernels`, `debug_information`, `footprint`
+//! - screens, words, hints, guide: `screens`, `first_screen`, `words`, `hints`, `commands`, `documents`
+//! - the process and hostile input: `cli`, `ended`, `file_size`, `standard_error`, `hostile`, `fuzz_seeds`; the library:
+//!   `library`
 
 mod allocinfo;
 mod anonymize;
