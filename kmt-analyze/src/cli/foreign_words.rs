@@ -25,6 +25,16 @@ pub fn hint(cli: &Command, args: &[OsString]) -> String {
     meant.map_or(String::new(), |meant| format!("\nhint: {}", line("kmt-analyze", meant.into_iter().skip(1))))
 }
 
+/// The value of an option, in its word or the next one.
+fn value_of(joined: &Option<OsString>, next: Option<&&OsString>) -> Option<OsString> {
+    joined.clone().or_else(|| next.map(|word| (*word).clone()))
+}
+
+/// True of a form that reports print.
+fn is_form(value: &Option<OsString>) -> bool {
+    value.as_ref().is_some_and(|value| value == "csv" || value == "json")
+}
+
 /// The line with the words of this program.
 fn replaced(args: &[OsString]) -> Option<Vec<OsString>> {
     let mut words = args.iter().skip(1).peekable();
@@ -45,11 +55,16 @@ fn replaced(args: &[OsString]) -> Option<Vec<OsString>> {
             Some(text) => (text, None),
             None => ("", None),
         };
+        let is_form = is_form(&value_of(&joined, words.peek()));
         let mut value = || joined.clone().or_else(|| words.next().cloned());
         match name {
             "-i" | "--input" => files.push(value()?),
             "--from" => from = Some(value()?),
             "--to" => to = Some(value()?),
+            "--format" if is_form => {
+                let form = value()?;
+                meant.push(format!("--{}", form.to_string_lossy()).into());
+            }
             "--group" | "--group-by" => meant.extend(["--by".into(), value()?]),
             _ => meant.push(word.clone()),
         }
@@ -63,6 +78,11 @@ fn replaced(args: &[OsString]) -> Option<Vec<OsString>> {
             |word: &OsString| !word.to_string_lossy().starts_with('-') && !Path::new(word).exists();
         let at = usize::from(meant.first().is_some_and(is_command));
         meant.splice(at..at, ["--time".into(), range]);
+    }
+    // CSV is of a report: the first screen has none.
+    let is_first_screen = meant.first().is_some_and(|word| word.to_string_lossy().starts_with('-'));
+    if is_first_screen && meant.iter().any(|word| word == "--csv") {
+        meant.insert(0, "callers".into());
     }
     // `summary` has several tables: `export` writes them.
     if meant.first().is_some_and(|word| word == "summary") && meant.iter().any(|word| word == "--csv") {

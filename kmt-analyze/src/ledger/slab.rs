@@ -74,6 +74,8 @@ impl<R: Receiver> Ledger<'_, R> {
             _ => life.born,
         };
         let is_double = first.api == Api::Kmalloc
+            // One call site is the same function twice: two allocations, whose free is not in the file.
+            && first.caller != second.caller
             && (first.bytes_req, first.bytes_alloc) == (second.bytes_req, second.bytes_alloc)
             && (here.cpu, here.pid) == (there.cpu, there.pid)
             && op.time.saturating_sub(last_report) <= self.rules.late_bound;

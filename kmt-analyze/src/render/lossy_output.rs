@@ -19,8 +19,9 @@ pub fn warn_of_losses(session: &Session<'_>) {
         (lost, is_minimum) => {
             let least = if is_minimum { "at least " } else { "" };
             let part = share(lost, lost.saturating_add(session.trace.event_count()));
-            format!("{least}{} events were lost ({part})", count(lost))
+            let were = if losses.missing_in_input > 0 { "are missing" } else { "were lost" };
+            format!("{least}{} events {were} ({part})", count(lost))
         }
     };
-    tell!("warning: {name}: {lost}: counts are minimums; kmt-analyze info shows where");
+    tell!("warning: {name}: {lost}: counts are minimums; see kmt-analyze info");
 }

@@ -63,7 +63,7 @@ pub fn one(
         Err(reason) => return refuse(&about, &context, &output, report.title(), &reason),
         Ok(answer) => answer,
     };
-    let screen = || without_refused(answer.screen(&context, &context.view(output.show.look)), &context);
+    let screen = || suggested(answer.screen(&context, &context.view(output.show.look)), &context);
     if order.is_empty() {
         return emit(&about, &context, &output, || answer.rows(), || vec![(String::new(), screen())]);
     }
@@ -78,6 +78,30 @@ pub fn one(
         order.sort_screen(&mut screen, whole.screen(&all, &all.view(output.show.look)))?;
     }
     emit(&about, &context, &output, || document, || vec![(String::new(), screen)])
+}
+
+/// The screen whose suggested reports have the selection, where they heed it, without those that refuse.
+fn suggested(screen: Screen, context: &ReportContext<'_, '_>) -> Screen {
+    let options = context.selection.shell_options();
+    let mut screen = without_refused(screen, context);
+    let commands = screen.leads.iter_mut().map(|lead| &mut lead.command);
+    for command in commands.chain(screen.next.iter_mut().map(|next| &mut next.command)) {
+        let name = command.split(' ').next().unwrap_or_default();
+        let report = named(name).and_then(|entry| (entry.with_defaults)());
+        let is_heeded = report.is_some_and(|report| {
+            context.selection.check(context.session, report.title(), report.keys()).is_ok()
+        });
+        // A command of its own time, or of other tasks, has that option already.
+        let given: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        let is_new = |option: &&String| {
+            let name = option.split([' ', '=']).next().unwrap_or_default();
+            !given.iter().any(|word| word == name)
+        };
+        for option in options.iter().filter(|option| is_heeded && is_new(option)) {
+            command.push_str(&format!(" {option}"));
+        }
+    }
+    screen
 }
 
 /// The screen without suggested reports that refuse this trace: each answers with its default options, or not at all.
@@ -163,10 +187,8 @@ impl Answers<'_> {
         for (report, answer) in &self.0 {
             match answer {
                 Ok(answer) => {
-                    screens.push((
-                        report.title().to_owned(),
-                        without_refused(answer.screen(context, view), context),
-                    ));
+                    screens
+                        .push((report.title().to_owned(), suggested(answer.screen(context, view), context)));
                 }
                 Err(reason) => refused.push((report.key(), format!("{reason}."))),
             }

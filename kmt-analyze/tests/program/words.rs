@@ -98,7 +98,7 @@ fn the_explanation_of_live_memory_follows_its_heading() {
 fn losses_are_reported_beside_data() {
     let scratch = Scratch::new();
     let file = lossy(&scratch);
-    let line = "9,999 events were lost (91 %): counts are minimums; kmt-analyze info shows where";
+    let line = "9,999 events were lost (91 %): counts are minimums; see kmt-analyze info";
     for args in [
         &["dump"][..],
         &["callers", "--csv"],

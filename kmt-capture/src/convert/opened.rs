@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use kmt_common::input::InputBytes;
 use kmt_common::out_of_memory::spawn;
+use kmt_common::shell;
 
 use super::colours;
 use crate::failure::{Failure, Result};
@@ -66,10 +67,10 @@ fn read(path: &Path, from: impl Read, limits: &Limits) -> Result<Vec<u8>> {
 fn unpacked(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Option<Vec<u8>>> {
     let most = limits.of(Limit::Inflated, bytes.len() as u64);
     if bytes.starts_with(&[0x1f, 0x8b]) {
-        return inflate(path, flate2::read::MultiGzDecoder::new(bytes), most).map(Some);
+        return inflate(path, flate2::read::MultiGzDecoder::new(bytes), most, "gzip").map(Some);
     }
     if let Some(zlib) = zlib_of(bytes) {
-        return inflate(path, flate2::read::ZlibDecoder::new(zlib), most).map(Some);
+        return inflate(path, flate2::read::ZlibDecoder::new(zlib), most, "").map(Some);
     }
     if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         #[cfg(feature = "zstd")]
@@ -77,6 +78,7 @@ fn unpacked(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Option<Vec<u8>
             path,
             zstd::stream::read::Decoder::new(bytes).map_err(|e| Failure::io("reading", path, &e))?,
             most,
+            "zstd",
         )
         .map(Some);
         #[cfg(not(feature = "zstd"))]
@@ -88,12 +90,19 @@ fn unpacked(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Option<Vec<u8>
     Ok(None)
 }
 
-fn inflate(path: &Path, reader: impl Read, most: u64) -> Result<Vec<u8>> {
+/// What `reader` decompresses. `program`: what decompresses as much as there is of a damaged file; empty: none.
+fn inflate(path: &Path, reader: impl Read, most: u64, program: &str) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    reader
-        .take(most.saturating_add(1))
-        .read_to_end(&mut out)
-        .map_err(|e| Failure::io("decompressing", path, &e).hint("the file is damaged or incomplete"))?;
+    reader.take(most.saturating_add(1)).read_to_end(&mut out).map_err(|e| {
+        let rest = match program {
+            "" => String::new(),
+            _ => format!(
+                ": `{program} -dc {} > PART` writes what is before the damage, and PART can be converted",
+                shell::path(path)
+            ),
+        };
+        Failure::io("decompressing", path, &e).hint(format!("the file is damaged or incomplete{rest}"))
+    })?;
     if out.len() as u64 > most {
         return Err(too_much(path, most));
     }
@@ -135,7 +144,7 @@ fn with_program(path: &Path, bytes: &[u8], program: &str, most: u64) -> Result<V
     let out = std::thread::scope(|scope| {
         // A program that stops reading says why itself.
         spawn(scope, move || input.map(|mut input| io::Write::write_all(&mut input, bytes)));
-        output.map_or(Ok(Vec::new()), |output| inflate(path, output, most))
+        output.map_or(Ok(Vec::new()), |output| inflate(path, output, most, program))
     });
     let status = child.wait().map_err(|e| Failure::io("decompressing", path, &e))?;
     let out = out?;

@@ -19,7 +19,8 @@ const RCU_OFFSET_END: u64 = 4_096;
 ///
 /// Kernels 6.10 and later report a kmalloc of more than two pages in an inner and in an outer function. The events have the same
 /// address, sizes, CPU and task, and are less than a millisecond apart, without a free between them. The outer event is the
-/// second one, and has the call site of the caller. The allocation counts once, at the second event.
+/// second one, and has the call site of the caller: two events of one call site are two allocations, whose free is not in the
+/// file. The allocation counts once, at the second event.
 ///
 /// `T` is the caller's own data on the event: what has to be taken back if the event is followed by a second one.
 ///
@@ -59,6 +60,7 @@ pub struct DuplicateKmallocs<T> {
 #[derive(Debug)]
 struct Waiting<T> {
     time: u64,
+    call_site: Option<u64>,
     call: Call,
     of: T,
 }
@@ -114,8 +116,10 @@ impl<T> DuplicateKmallocs<T> {
         let call = Call { cpu: event.cpu(), pid: event.pid(), bytes_req, bytes_alloc };
         let time = event.time();
         self.make_room(time);
-        let before = self.waiting.insert(address, Waiting { time, call, of })?;
-        let is_second = before.call == call && self.is_near(before.time, time);
+        let call_site = event.uint_with(Role::CALL_SITE);
+        let before = self.waiting.insert(address, Waiting { time, call_site, call, of })?;
+        let is_outer = before.call_site != call_site;
+        let is_second = is_outer && before.call == call && self.is_near(before.time, time);
         is_second.then_some(before.of)
     }
 

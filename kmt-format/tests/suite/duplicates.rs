@@ -105,6 +105,7 @@ fn two_allocations_are_not_one() {
     assert_eq!(changed(&|line| line.2 = 78), [], "another task");
     assert_eq!(changed(&|line| line.3 = CACHE_ALLOC), [], "of a cache");
     assert_eq!(changed(&|line| line.4[0] += 0x1000), [], "another address");
+    assert_eq!(changed(&|line| line.4[3] = 100), [], "the same call site: a free is not in the file");
     assert_eq!(changed(&|line| line.4[1] += 1), [], "another size requested");
     assert_eq!(changed(&|line| line.4[2] *= 2), [], "another size handed out");
 }

@@ -29,6 +29,8 @@ impl Context<'_, '_> {
             start,
             start_of_day: self.session.time_of_day(start).filter(|_| look.wall_clock),
             is_lossy: self.session.losses.any(),
+            is_window: self.selection.has_window(),
+            is_window_lossy: self.session.losses.any_between(self.selection.bounds(self.session)),
             limit: self.limit,
             look,
         }
@@ -44,8 +46,12 @@ pub struct View {
     pub start: u64,
     /// The same as nanoseconds since 1970, where times of day are shown.
     pub start_of_day: Option<i64>,
-    /// Events were lost.
+    /// Events were lost, anywhere in the file: lives may have lost their end, or their begin.
     pub is_lossy: bool,
+    /// A part of the recording is selected.
+    pub is_window: bool,
+    /// Events of the selected time were lost: its sums of events are minimums.
+    pub is_window_lossy: bool,
     /// At most this many rows of each table.
     pub limit: usize,
     /// Display options.
@@ -108,6 +114,8 @@ mod tests {
             start: 5_000_000_000,
             start_of_day: None,
             is_lossy: false,
+            is_window: false,
+            is_window_lossy: false,
             limit: 20,
             look: Look::default(),
         };

@@ -12,7 +12,7 @@ use crate::pass::caches::by_cache;
 use crate::pass::coverage::{Coverage, FreeEvents};
 use crate::render::head::is_minimum;
 use crate::render::text::{count, escaped, shown};
-use crate::render::words::counted;
+use crate::render::words::{counted, size};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
 use crate::trace::event_counts::events_between;
@@ -119,9 +119,9 @@ fn facts(context: &ReportContext<'_, '_>, all: &Totals, text: fn(&[u8]) -> Strin
     facts.extend(context.basis().missing_line().map(TrustFact::warning));
     if all.uncertain > 0 {
         facts.push(TrustFact::warning(format!(
-            "Uncertain: {} with {} live bytes, because they cross a loss or their free is ambiguous.",
+            "Uncertain: the end of {}, freed or not, since they cross a loss or their free is ambiguous; {} of what is still allocated is of them.",
             counted(all.uncertain, "object", "objects"),
-            count(all.bytes_live_uncertain)
+            size(all.bytes_live_uncertain)
         )));
     }
     facts.extend(coverage_line(context).map(TrustFact::warning));

@@ -174,6 +174,8 @@ mod tests {
             start: 0,
             start_of_day: None,
             is_lossy: false,
+            is_window: false,
+            is_window_lossy: false,
             limit: 20,
             look: Look::default(),
         };

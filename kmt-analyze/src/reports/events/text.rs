@@ -35,7 +35,7 @@ pub fn screen(context: &ReportContext<'_, '_>, rows: &EventRows, view: &View) ->
         screen.next("tasks", "memory by task");
     }
     if view.is_lossy {
-        screen.next("info", "CPUs and times of the losses");
+        screen.next("info", "what is missing, and where as far as known");
     }
     screen
 }

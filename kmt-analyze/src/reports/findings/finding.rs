@@ -88,7 +88,16 @@ mod tests {
     #[test]
     fn growth_counts_at_its_rate_over_the_recording() {
         let (unit, look) = (ClockUnit::Nanoseconds, Look::default());
-        let view = View { unit, start: 0, start_of_day: None, is_lossy: false, limit: 20, look };
+        let view = View {
+            unit,
+            start: 0,
+            start_of_day: None,
+            is_lossy: false,
+            is_window: false,
+            is_window_lossy: false,
+            limit: 20,
+            look,
+        };
         let found = Finding::new("slab_growth", "", "leaks", &view, |_| String::new());
         // 2 MiB of 10 MiB, grown in 4 s of 16 s.
         let found = Finding { bytes: Some(2 << 20), bytes_per_second: Some(1 << 19), ..found };

@@ -102,7 +102,10 @@ fn by_part(parts: &Parts) -> String {
     let name = |part: &Part| format!("{} {}", part.subsystem, share(part.bytes, parts.bytes_total));
     let unknown = (parts.bytes_unknown > 0)
         .then(|| format!("unknown {}", share(parts.bytes_unknown, parts.bytes_total)));
-    let names: Vec<String> = parts.largest.iter().map(name).chain(unknown).collect();
+    let named = parts.largest.iter().map(|part| part.bytes).fold(parts.bytes_unknown, u64::saturating_add);
+    let rest = parts.bytes_total.saturating_sub(named);
+    let rest = (rest > 0).then(|| format!("others {}", share(rest, parts.bytes_total)));
+    let names: Vec<String> = parts.largest.iter().map(name).chain(rest).chain(unknown).collect();
     let is_inferred = parts.largest.iter().any(|part| part.subsystem.starts_with('~'));
     format!(
         "Slab memory {}: {}{}.",
@@ -152,9 +155,17 @@ fn totals(rows: &SummaryRows, view: &View) -> Table {
             Cell::Empty,
         ]);
     }
-    let explanation = match view.is_lossy {
-        true => "Without a free event: of what was allocated during the recording; free events may be lost.",
-        false => "Still allocated: of what was allocated during the recording.",
+    let explanation = match (view.is_lossy, view.is_window) {
+        (true, false) => {
+            "Without a free event: of what was allocated during the recording; free events may be lost."
+        }
+        (false, false) => "Still allocated: of what was allocated during the recording.",
+        (true, true) => {
+            "Without a free event: at the end of the selected time, also what was allocated before it; free events may be lost."
+        }
+        (false, true) => {
+            "Still allocated: at the end of the selected time, also what was allocated before it."
+        }
     };
     table.explain(live, explanation);
     table

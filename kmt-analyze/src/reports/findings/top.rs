@@ -26,6 +26,9 @@ pub struct TopRow {
     pub task: Option<TopPart>,
     /// Bytes of it by the recorder.
     pub bytes_by_recorder: u64,
+    /// The recorder, with its process id; empty: unknown.
+    #[serde(skip)]
+    pub recorder: String,
     /// Cache or size class with most of it.
     pub cache: Option<TopPart>,
 }
@@ -88,6 +91,7 @@ fn row(context: &ReportContext<'_, '_>, tasks: &TaskSums, bytes: u64, of: Amount
         bytes,
         function: largest(functions).map(named),
         bytes_by_recorder,
+        recorder: recorder.first().map_or(String::new(), |pid| labels.task(*pid)),
         task: largest(pids).map(|(pid, bytes)| named((labels.task(pid), bytes))),
         cache: largest(caches).map(named),
     }
@@ -121,7 +125,9 @@ fn named(part: &Option<TopPart>) -> Option<(&str, u64)> {
 /// Rows behind that of all.
 const PARTS: [(&str, Part); 4] = [
     ("most by function", |row| named(&row.function)),
-    ("by the recorder", |row| row.has_much_of_recorder().then_some(("", row.bytes_by_recorder))),
+    ("by the recorder", |row| {
+        row.has_much_of_recorder().then_some((row.recorder.as_str(), row.bytes_by_recorder))
+    }),
     ("most by task", |row| named(&row.task)),
     ("most by cache", |row| named(&row.cache)),
 ];
@@ -138,7 +144,7 @@ pub fn table(allocated: Option<&TopRow>, live: Option<&TopRow>, view: &View) -> 
     let parts = PARTS.iter().filter(|(_, part)| is_there(part)).map(|(name, part)| (*name, Some(*part)));
     let all = sides.clone().take(1).map(|_| ("all", None));
     // Where events were lost, allocations may be among them.
-    let heading = if view.is_lossy { "allocated, at least" } else { "allocated" };
+    let heading = if view.is_window_lossy { "allocated, at least" } else { "allocated" };
     let cells = |row: Option<&TopRow>, part: Option<Part>| match (row, part) {
         (Some(row), None) => [Cell::text(view.bytes(row.bytes)), Cell::Empty],
         (Some(row), Some(part)) => part(row).map_or([Cell::Empty, Cell::Empty], |(name, bytes)| {

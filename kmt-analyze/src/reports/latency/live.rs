@@ -146,6 +146,8 @@ impl<'r> LiveNames<'r> {
             start,
             start_of_day: None,
             is_lossy: false,
+            is_window: false,
+            is_window_lossy: false,
             limit: 0,
             look: Look::default(),
         };

@@ -196,6 +196,8 @@ mod tests {
         start: 1_000_000_000,
         start_of_day: None,
         is_lossy: false,
+        is_window: false,
+        is_window_lossy: false,
         limit: 20,
         look: Look { width: 80, wide: false, exact_bytes: false, colour: false, wall_clock: false },
     };

@@ -94,8 +94,16 @@ pub fn no_growth_sentence(rows: &LeakRows, view: &View) -> Option<String> {
     match &rows.leaks {
         MaybeRefused::Refused { refused } => Some(format!("Growth cannot be judged: {refused}.")),
         MaybeRefused::Found(tables) => {
-            let grows = !tables.text.families.is_empty() || !tables.text.page_growths.is_empty();
-            (!grows).then(|| format!("Nothing grew steadily in {}.", view.duration(tables.window)))
+            let parts = &tables.text;
+            let grows = !parts.families.is_empty() || !parts.page_growths.is_empty();
+            let caches = parts.most_reclaimable.as_ref().filter(|_| matters(tables));
+            let caches = caches.map(|row| format!(" {}", reclaimable(row, tables, view)));
+            (!grows).then(|| {
+                let nothing = if caches.is_some() { "Nothing but caches" } else { "Nothing" };
+                let window = view.duration(tables.window);
+                let unjudged = unjudged(tables, "of what is still allocated", view);
+                format!("{nothing} grew steadily in {window}{unjudged}.{}", caches.unwrap_or_default())
+            })
         }
     }
 }
@@ -118,16 +126,23 @@ fn no_growth(tables: &LeakTables, view: &View) -> String {
         (false, true) => format!("{pages} are still allocated"),
         (false, false) => "all that was allocated in it was freed".to_owned(),
     };
-    let unjudged = match parts.unjudged.rows {
+    let of = if parts.slab.rows > 0 && parts.pages_live.rows > 0 { "of both" } else { "of them" };
+    let unjudged = unjudged(tables, of, view);
+    format!("{subject} in {}: {live}{unjudged}.", view.duration(tables.window))
+}
+
+/// Memory that lives too long for the window; empty: there is none.
+fn unjudged(tables: &LeakTables, of: &str, view: &View) -> String {
+    let parts = &tables.text;
+    let bytes = view.bytes(parts.unjudged.bytes);
+    match parts.unjudged.rows {
         0 => String::new(),
         _ if parts.window_needed > tables.window => {
             let needed = view.duration(parts.window_needed);
-            let bytes = view.bytes(parts.unjudged.bytes);
-            format!(", {bytes} of them cannot be judged in less than {needed}")
+            format!("; {bytes} {of} cannot be judged in less than {needed}")
         }
-        _ => format!(", {} of them cannot be judged", view.bytes(parts.unjudged.bytes)),
-    };
-    format!("{subject} in {}: {live}{unjudged}.", view.duration(tables.window))
+        _ => format!("; {bytes} {of} cannot be judged"),
+    }
 }
 
 /// True if reclaimable caches grow at least a tenth as fast as all that cannot be reclaimed.

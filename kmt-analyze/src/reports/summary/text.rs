@@ -164,7 +164,7 @@ fn next(screen: &mut Screen, rows: &SummaryRows, view: &View) {
         screen.next("callers", "call sites that allocate most");
     }
     if view.is_lossy {
-        screen.next("info", "CPUs and times of the losses");
+        screen.next("info", "what is missing, and where as far as known");
     } else if rows.pages.is_some() {
         screen.next("pages", "pages by call site and order");
     } else if totals.is_none() {

@@ -371,6 +371,7 @@ fn address_ledger(
                 let is_double = live.is_some_and(|l| {
                     l.kmalloc
                         && kmalloc
+                        && l.site != site
                         && (l.cpu, l.pid, l.req, l.alloc) == (e.cpu, e.pid, req, alloc)
                         && alloc > 2 * target.page_size
                         && e.time - l.reported <= MS
