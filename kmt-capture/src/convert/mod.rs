@@ -11,6 +11,7 @@ mod perf_data;
 mod perfetto;
 mod perfetto_notes;
 mod records;
+mod silence;
 mod stacks;
 mod sub_buffers;
 mod target_files;

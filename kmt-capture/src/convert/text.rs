@@ -9,6 +9,7 @@ use kmt_format::write::{Loss, Task};
 use super::description::Description;
 use super::driver::{self, EventSource};
 use super::records::RecordConversion;
+use super::silence::Silence;
 use super::stacks::StackFormat;
 use super::target_files::TargetFiles;
 use super::text_counts::TextCounts;
@@ -94,8 +95,11 @@ impl EventSource for TextLines<'_> {
     fn notes(&self, description: Description) -> Vec<String> {
         let mut notes = description.notes;
         notes.retain(|n| !n.starts_with("no kallsyms") && !n.starts_with("no modules"));
-        let LineConversion { counts, schema, bounds, .. } = &self.conversion;
+        let LineConversion { counts, schema, bounds, silence, .. } = &self.conversion;
         counts.notes(schema, bounds, &mut notes);
+        if counts.shortage.missing() > 0 {
+            notes.push(silence.note());
+        }
         notes
     }
 }
@@ -129,6 +133,7 @@ struct LineConversion<'t> {
     layout: TextLayout,
     counts: TextCounts,
     sections: TextSections,
+    silence: Silence,
     bounds: Bounds,
 }
 
@@ -150,6 +155,7 @@ impl<'t> LineConversion<'t> {
             layout: survey.layout,
             counts: TextCounts::default(),
             sections: TextSections::default(),
+            silence: Silence::default(),
             bounds,
         }
     }
@@ -227,6 +233,9 @@ impl<'t> LineConversion<'t> {
             return Ok(());
         }
         file.writer.add_metadata(&[("input.missing", missing.to_string().as_bytes())])?;
+        if let Some((from, to)) = self.silence.outstanding() {
+            file.writer.add_metadata(&[("input.silence", format!("{from} {to}").as_bytes())])?;
+        }
         file.cpus
             .keys()
             .try_for_each(|&cpu| file.writer.add_loss(cpu, Loss::uncounted().and(Loss::damaged_input())))
@@ -359,7 +368,10 @@ impl<'t> LineConversion<'t> {
     /// the order of the lines is kept by a nanosecond each.
     fn time(&mut self, event: &TextEvent<'_>) -> u64 {
         let (stamp, finest) = match event.stamp {
-            Stamp::Time(time, digits) => (time, 10u64.pow(9 - u32::from(digits))),
+            Stamp::Time(time, digits) => {
+                self.silence.see(time);
+                (time, 10u64.pow(9 - u32::from(digits)))
+            }
             Stamp::Count(count) => (count, 1),
         };
         let (last, cpu, step) = self.last;

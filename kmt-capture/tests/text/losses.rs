@@ -125,6 +125,20 @@ fn entries_of_the_header_that_have_no_line() {
     }
 }
 
+/// A console that drops lines drops those of all CPUs: the time without lines is named.
+#[test]
+fn a_hole_in_the_text_is_named() {
+    let lines = |times: &[u64]| times.iter().map(|us| of_cpu((us % 2) as u32, *us)).collect::<String>();
+    let hole = converted(&[header(9, 9), lines(&[1_000, 2_000, 3_000, 90_001, 91_000])].concat());
+    assert!(
+        hole.stderr.contains("no line is between ") && hole.stderr.contains("(87.0 ms; "),
+        "{}",
+        hole.stderr
+    );
+    let none = converted(&[header(9, 9), lines(&[1_000, 2_000, 3_000, 4_001, 5_000])].concat());
+    assert!(none.stderr.contains("no time without lines stands out"), "{}", none.stderr);
+}
+
 #[test]
 fn entries_that_were_overwritten_are_lost_once() {
     let part = [of_cpu(0, 1), of_cpu(1, 2)].concat();

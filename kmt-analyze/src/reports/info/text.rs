@@ -13,6 +13,7 @@ use crate::trace::session::Session;
 pub fn screen(rows: &InfoRows, session: &Session<'_>, view: &View) -> Screen {
     let mut screen = Screen::new(contents(rows, view));
     screen.answer.extend((rows.head.trace.cpus > 0).then(|| losses(rows)));
+    screen.answer.extend(silence(session, view));
     screen.answer.extend(early_end::sentence(session));
     screen.answer.extend(changes::sentence(session));
     screen.answer.extend(flaws(rows));
@@ -62,6 +63,17 @@ fn contents(rows: &InfoRows, view: &View) -> String {
         counted(trace.cpus as u64, "CPU", "CPUs"),
         view.duration(length)
     )
+}
+
+/// The longest time without an entry of a converted text that lacks some.
+fn silence(session: &Session<'_>, view: &View) -> Option<String> {
+    let (from, to) = session.trace.metadata().text("input.silence")?.split_once(' ')?;
+    let (from, to) = (from.parse().ok()?, to.parse().ok()?);
+    Some(format!(
+        "No event of any CPU is between {} and {}: the missing ones may be of that time.",
+        view.time(from),
+        view.time(to)
+    ))
 }
 
 /// Lost events, and the CPU with most.
