@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
+use crate::reports::analysis::leaks::kept::is_block_cache;
 use crate::reports::common::{ReportContext, View};
 use crate::reports::summary::SummaryRows;
 use crate::stream::GfpFlags;
@@ -45,10 +46,12 @@ fn use_of(flags: GfpFlags, order: u8) -> &'static str {
     let is_read_ahead = flags.contains(F::NORETRY | F::NOWARN) && !flags.contains(F::NOMEMALLOC);
     let is_of_file =
         flags.contains(F::WRITE) || flags.contains(F::HARDWALL) && (is_read_ahead || !flags.contains(F::FS));
+    // Movable ones without __GFP_ZERO are copies of a process' memory.
+    let is_of_device = is_block_cache(flags, order) && !flags.contains(F::MOVABLE);
     match () {
         () if flags.is_empty() => "unknown use",
         () if is_table => "page tables",
-        () if is_of_file => "page cache",
+        () if is_of_file || is_of_device => "page cache",
         () if flags.contains(F::MOVABLE | F::HARDWALL) => "anonymous or tmpfs",
         () if flags.contains(F::HARDWALL) => "other user memory",
         () => "kernel",
@@ -108,6 +111,9 @@ mod tests {
             (2, kernel | F::ACCOUNT | F::ZERO | F::COMP, "kernel"),
             (0, (user - F::FS) | F::NOWARN | F::NORETRY | F::COMP, "page cache"),
             (0, F::IO | F::HARDWALL | F::NOFAIL, "page cache"),
+            // Blocks of a device: GFP_NOWAIT as a folio.
+            (0, F::COMP | F::NOWARN, "page cache"),
+            (0, user | F::COMP, "anonymous or tmpfs"),
             (0, user | F::WRITE, "page cache"),
             (0, user | F::NOWARN | F::NORETRY, "page cache"),
             (0, user | F::ZERO | F::COMP, "anonymous or tmpfs"),

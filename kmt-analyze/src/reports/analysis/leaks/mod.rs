@@ -6,7 +6,7 @@ pub mod evidence;
 pub mod families;
 pub mod ignore;
 pub mod judged;
-mod kept;
+pub mod kept;
 mod kernel_names;
 pub mod makers;
 pub mod page_survivals;
