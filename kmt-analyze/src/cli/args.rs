@@ -23,7 +23,7 @@ pub struct Target {
 /// A table of a report as CSV.
 #[derive(Clone, clap::Args)]
 pub struct TableArgs {
-    /// Print a table as CSV: that of --by, or the largest
+    /// Print a table as CSV: that of --by, that of the report's name, or the largest
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
     /// With --csv: the name of another table, as in docs/json.md

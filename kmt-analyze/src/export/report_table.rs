@@ -39,7 +39,7 @@ type FoundTable = (String, Vec<Map<String, Value>>);
 #[derive(Debug, Clone, Copy)]
 pub struct ReportTable<'r> {
     pub report: &'r dyn AnyReport,
-    /// Name of the table; `None`: that of --by, or the largest.
+    /// Name of the table, or its last part; `None`: that of --by, that of the report's name, or the largest.
     pub name: Option<&'r str>,
     /// At most this many rows. `None`: up to the limit `rows`, and a table that is cut is reported.
     pub lines: Option<usize>,
@@ -70,7 +70,7 @@ pub fn csv_of_rows(
         Some(Value::Array(rows)) if rows.is_empty() => {
             writer.head(&empty.iter().map(|&column| column.to_owned()).collect::<Vec<_>>())?;
         }
-        _ => write(&mut writer, title, &document, (Some(name), &HashMap::new()))?,
+        _ => write(&mut writer, (title, name), &document, (Some(name), &HashMap::new()))?,
     }
     writer.out.finish()
 }
@@ -100,7 +100,7 @@ impl ReportTable<'_> {
             tell!("hint: {}", limits::REMEDY);
         }
         let known = table_columns::of_report(self.report.name());
-        write(&mut writer, title, &document, (self.name, &known))?;
+        write(&mut writer, (title, self.report.name()), &document, (self.name, &known))?;
         writer.out.finish()?;
         let context = ReportContext::new(&context, &analysis);
         Stated::of(&context).iter().for_each(Stated::report_nothing);
@@ -112,7 +112,7 @@ impl ReportTable<'_> {
 /// Writes a table of a report; as NDJSON each row has the name of its table. `known`: columns of its tables.
 fn write(
     writer: &mut Writer,
-    title: &str,
+    (title, report): (&str, &str),
     document: &Map<String, Value>,
     (wanted, known): (Option<&str>, &KnownTables),
 ) -> Result<()> {
@@ -126,8 +126,8 @@ fn write(
     }
     let list = || tables.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     let found = match wanted {
-        Some(name) => tables.iter().find(|(n, _)| n == name),
-        None => main_table(&tables),
+        Some(name) => named_table(&tables, name),
+        None => main_table(&tables, report),
     };
     let Some((name, rows)) = found else {
         return match wanted {
@@ -158,12 +158,22 @@ fn write(
     Ok(())
 }
 
-/// The table without `--table`: that of `--by`, or the largest; if none has rows, the first.
-fn main_table(tables: &[FoundTable]) -> Option<&FoundTable> {
+/// The table of a path, or the first one of which it is the last part.
+fn named_table<'t>(tables: &'t [FoundTable], name: &str) -> Option<&'t FoundTable> {
+    let is_last = |table: &&FoundTable| table.0.rsplit('.').next() == Some(name);
+    tables.iter().find(|table| table.0 == name).or_else(|| tables.iter().find(is_last))
+}
+
+/// The table without `--table`: that of `--by`, that with the report's name, or the largest; if none has rows, the first.
+fn main_table<'t>(tables: &'t [FoundTable], report: &str) -> Option<&'t FoundTable> {
     let grouped = tables.iter().find(|(name, _)| name.rsplit('.').next() == Some(GROUPS));
     let others = || tables.iter().filter(|(name, _)| name != TOTALS);
     let largest = || others().filter(|(_, rows)| !rows.is_empty()).max_by_key(|(_, rows)| rows.len());
-    grouped.or_else(largest).or_else(|| others().next()).or(tables.first())
+    grouped
+        .or_else(|| tables.iter().find(|table| table.0 == report))
+        .or_else(largest)
+        .or_else(|| others().next())
+        .or(tables.first())
 }
 
 /// Keys of `--by`, if the table has its groups.
@@ -239,6 +249,18 @@ mod tests {
 
     fn columns(rows: &[Map<String, Value>]) -> Vec<String> {
         TableColumns::default().with(&[], rows)
+    }
+
+    #[test]
+    fn a_table_has_its_path_or_the_last_part_of_it() {
+        let tables = ["callers", "leaks.callers", "leaks.families"].map(|name| (name.to_owned(), Vec::new()));
+        let found = |name| named_table(&tables, name).map(|table| table.0.as_str());
+        assert_eq!(found("families"), Some("leaks.families"));
+        assert_eq!((found("callers"), found("leaks.callers")), (Some("callers"), Some("leaks.callers")));
+        assert_eq!((found("leaks"), found("amilies")), (None, None));
+        let most = [("uses".to_owned(), vec![Map::new()]), ("findings".to_owned(), Vec::new())];
+        assert_eq!(main_table(&most, "findings").unwrap().0, "findings");
+        assert_eq!(main_table(&most, "other").unwrap().0, "uses");
     }
 
     #[test]

@@ -138,3 +138,16 @@ fn no_lost_events_without_counters_are_a_minimum() {
         assert_eq!(trace["per_cpu"][0]["lost_events_is_minimum"], !has_counters, "{trace:#}");
     }
 }
+
+/// The table of CSV without `--table` does not depend on the data where one has the report's name.
+#[test]
+fn the_table_of_a_report_has_its_name() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    for (report, first) in [("findings", "finding,sentence,"), ("callers", "call_site,symbol,")] {
+        let args = [report, "--csv"];
+        let output = run(&args, &file);
+        let heading = stdout(&output).lines().next().unwrap_or_default().to_owned();
+        assert!(heading.starts_with(first), "{args:?}: {heading}: {}", stderr(&output));
+    }
+}
