@@ -51,6 +51,7 @@ pub fn corrected(cli: &Command, args: Vec<OsString>) -> Result<Vec<OsString>, cl
 /// The error of a command line, without tips of the parser that mislead.
 pub fn explained(error: clap::Error, cli: &Command, args: &[OsString]) -> clap::Error {
     match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::MissingRequiredArgument, _) => without_command(error, cli, args),
         (ErrorKind::ArgumentConflict, Some(ContextValue::String(word))) => second_word(cli, word, args),
         (kind, _) => {
             let error = without_false_tips(error, cli, args);
@@ -60,6 +61,19 @@ pub fn explained(error: clap::Error, cli: &Command, args: &[OsString]) -> clap::
             }
         }
     }
+}
+
+/// The error of options of reports without a report.
+fn without_command(error: clap::Error, cli: &Command, args: &[OsString]) -> clap::Error {
+    let mut meant = args.to_vec();
+    meant.insert(1.min(meant.len()), "all".into());
+    let is_it = args.get(1).is_some_and(is_option) && cli.clone().try_get_matches_from(&meant).is_ok();
+    if !is_it {
+        return error;
+    }
+    let hint = line("kmt-analyze", meant.into_iter().skip(1));
+    let message = format!("the first screen has no list; these options are of a report\nhint: {hint}");
+    cli.clone().error(ErrorKind::MissingRequiredArgument, message)
 }
 
 /// The error of an unknown option, with a line that is accepted.

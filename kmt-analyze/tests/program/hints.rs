@@ -113,6 +113,7 @@ fn hints_for_words_of_other_tools_run_as_they_are_printed() {
         ("callers --from +0 'a b.kmt'", "callers --time +0.. 'a b.kmt'"),
         ("--from +0 --to +0.1 'a b.kmt'", "--time +0..+0.1 'a b.kmt'"),
         ("callers --format csv 'a b.kmt'", "callers --csv 'a b.kmt'"),
+        ("-l 3 'a b.kmt'", "all -l 3 'a b.kmt'"),
         ("--csv 'a b.kmt'", "callers --csv 'a b.kmt'"),
         ("callers --group task 'a b.kmt'", "callers --by task 'a b.kmt'"),
         ("pages 'a b.kmt' --group-by=order", "pages 'a b.kmt' --by order"),
