@@ -9,7 +9,7 @@ use crate::pack::{Summary, VERBATIM_EVENTS_MAX as EVENTS_MAX, class_bit};
 
 /// The layout of a sub-buffer that ends with its bytes: a shorter one than usual gets a chunk of its length, so that it is
 /// not padded. A kernel's sub-buffers have up to 8 MiB, and each CPU's last one may hold one event.
-fn as_long_as(bytes: &[u8], header: &HeaderPage) -> HeaderPage {
+fn header_for_len(bytes: &[u8], header: &HeaderPage) -> HeaderPage {
     let here = bytes.len().saturating_sub(header.data_offset);
     HeaderPage { data_size: header.data_size.min(here), ..*header }
 }
@@ -21,11 +21,11 @@ impl SubBufferSummary {
     }
 
     fn after(loss: Loss) -> Self {
-        Self { events: 0, discarded: 0, loss, damage: None, times: None, rises: true, classes: 0 }
+        Self { events: 0, discarded: 0, loss, damage: None, times: None, times_ascend: true, classes: 0 }
     }
 
     fn add(&mut self, time: u64) {
-        self.rises &= self.times.is_none_or(|(_, last)| time >= last);
+        self.times_ascend &= self.times.is_none_or(|(_, last)| time >= last);
         self.times = Some((self.times.map_or(time, |(first, _)| first), time));
         self.events += 1;
     }
@@ -144,14 +144,14 @@ impl Writer {
         let fits = found.events <= EVENTS_MAX as u64
             && header.sub_buffer_len() <= HeaderPage::SUB_BUFFER_LEN_MAX
             && offsets.iter().all(|&n| u16::try_from(n).is_ok());
-        if !fits || !found.rises {
+        if !fits || !found.times_ascend {
             return Ok(false);
         }
         if !found.loss.is_none() {
             self.add_loss(cpu, found.loss)?;
         }
         let Some((t_first, _)) = found.times else { return Ok(true) };
-        let header = &as_long_as(bytes, header);
+        let header = &header_for_len(bytes, header);
         let index = self.stream(cpu)?;
         let len_max = self.limits.chunk_len;
         let must_close = self.streams.get(index).is_some_and(|(_, s)| {

@@ -224,7 +224,7 @@ pub struct SubBufferSummary {
     /// Times of the first and the last event.
     pub times: Option<(u64, u64)>,
     /// True if the times never decrease.
-    pub(super) rises: bool,
+    pub(super) times_ascend: bool,
     /// Bits of the classes of its events.
     pub(super) classes: u64,
 }
