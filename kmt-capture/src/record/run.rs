@@ -1,4 +1,4 @@
-//! Runs a recording from its begin to its end, and tells people of it.
+//! Runs a recording from its begin to its end, and reports the result.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::console::{self, Console};
 use super::cpus::online;
 use super::recorder::room::{self, Bound, is_in_memory};
 use super::recorder::sink::Sink;
-use super::recorder::{Ended, Ending, Recorder};
+use super::recorder::{Finished, Recorder, StopReason};
 use super::setup::Setup;
 use super::{Cost, RecordOptions, description, line, size};
 use crate::failure::{Outcome, Result};
@@ -29,7 +29,7 @@ pub fn measure(options: &RecordOptions) -> Result<(Outcome, Cost)> {
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from(description::own_default_name()));
     let mut console = Console::new(options.quiet, options.line.is_some());
     let (mut recorder, buffer_kb) = begin(&path, options, &mut console)?;
-    let ended = recorder.describe(options).and_then(|()| {
+    let stopped = recorder.describe(options).and_then(|()| {
         recorder.open_rings();
         let announcement = recorder.announcement(&path, options, buffer_kb);
         take_notices(&mut recorder, &mut console);
@@ -37,13 +37,13 @@ pub fn measure(options: &RecordOptions) -> Result<(Outcome, Cost)> {
         run(&mut recorder, &mut console, options)
     });
     console.clear();
-    let (ended, ending) = recorder.finish(options, ended);
-    ended.notices.iter().for_each(|notice| console.print(format_args!("{notice}")));
-    let outcome = match (report(&mut console, &path, options, &ended, ending?), ended.status) {
+    let (finished, reason) = recorder.finish(options, stopped);
+    finished.notices.iter().for_each(|notice| console.print(format_args!("{notice}")));
+    let outcome = match (report(&mut console, &path, options, &finished, reason?), finished.status) {
         (Outcome::Done, Some(status)) => Outcome::Command(status),
         (outcome, _) => outcome,
     };
-    Ok((outcome, ended.cost))
+    Ok((outcome, finished.cost))
 }
 
 /// A recorder whose events are enabled, and the size of its buffers in KiB.
@@ -69,14 +69,14 @@ fn begin(path: &Path, options: &RecordOptions, console: &mut Console) -> Result<
     Ok((Recorder::new(setup, plan, options, sink, buffer_kb)?, buffer_kb))
 }
 
-/// Records until something ends it: says what, if it was no error.
-fn run(recorder: &mut Recorder, console: &mut Console, options: &RecordOptions) -> Result<Ending> {
+/// Records until something stops it; returns the reason, if it was no error.
+fn run(recorder: &mut Recorder, console: &mut Console, options: &RecordOptions) -> Result<StopReason> {
     recorder.start(options)?;
     loop {
         let turn = recorder.turn(options)?;
         take_notices(recorder, console);
-        if let Some(ending) = turn.ending {
-            return Ok(ending);
+        if let Some(reason) = turn.stop_reason {
+            return Ok(reason);
         }
         if turn.is_heartbeat {
             if let Some(text) = console.show(&recorder.totals()) {
@@ -95,10 +95,10 @@ fn report(
     console: &mut Console,
     path: &Path,
     options: &RecordOptions,
-    ended: &Ended,
-    ending: Ending,
+    finished: &Finished,
+    reason: StopReason,
 ) -> Outcome {
-    let Ended { totals, cost, counters, lost: flagged, left, .. } = ended;
+    let Finished { totals, cost, counters, lost: flagged, left, .. } = finished;
     if totals.lost > 0 {
         let of = |(cpu, c): &(u32, CpuStats)| Some((*cpu, c.lost_events().filter(|&n| n > 0)?));
         let by_cpu: Vec<String> = counters
@@ -118,13 +118,13 @@ fn report(
             "warning: part of the ring buffers could not be decoded; marks in the file show where events are missing"
         ));
     }
-    if ending == Ending::Clock {
+    if reason == StopReason::Clock {
         console.print(format_args!(
             "warning: stopped: another process changed the trace clock of this recording"
         ));
     }
-    let is_cut = matches!(ending, Ending::Size(Bound::Disk | Bound::Memory));
-    if let Ending::Size(bound) = ending {
+    let is_cut = matches!(reason, StopReason::Size(Bound::Disk | Bound::Memory));
+    if let StopReason::Size(bound) = reason {
         if !options.quiet || is_cut {
             console.print(format_args!(
                 "{}{}",
@@ -150,7 +150,7 @@ fn report(
             console.print(format_args!("kmt-analyze {}", shell::path(path)));
         }
     }
-    let is_changed = ended.changes > 0;
+    let is_changed = finished.changes > 0;
     if totals.lost > 0 || *flagged != Loss::default() || is_cut || is_changed {
         Outcome::Incomplete
     } else {

@@ -8,7 +8,7 @@ use kmt_common::shell::quoted;
 use kmt_common::tell;
 
 use super::shell::{ANSWER, Shell};
-use super::stream::{Ended, Receiver, StreamBounds, receive};
+use super::stream::{Receiver, StreamBounds, StreamEnd, receive};
 use super::verdict::{Verdict, end_in_place, unusable, verdict};
 use super::{RemoteOptions, convert_received, cut_reason};
 use crate::failure::{Failure, Outcome, Result};
@@ -24,26 +24,26 @@ pub fn record(shell: &mut Shell, folder: &str, options: &RemoteOptions, path: &P
     let mut to = Receiver::new(output);
     shell.run(&recorder(folder, options))?;
     let bounds = StreamBounds { duration: options.record.duration, max_size: options.record.max_size };
-    let ended = match receive(&mut shell.line, &mut to, bounds) {
-        Ok(ended) => ended,
+    let stream_end = match receive(&mut shell.line, &mut to, bounds) {
+        Ok(stream_end) => stream_end,
         Err(failure) => {
             shell.line.close();
             return save(to, options, path).and(Err(failure));
         }
     };
-    let reason = match ended {
-        Ended::Complete | Ended::Stopped => {
+    let reason = match stream_end {
+        StreamEnd::Complete | StreamEnd::Stopped => {
             // The target ends in the meantime.
             let status = status_of(shell);
             let complete = complete(to, options, path)?;
             return match (complete, status?) {
-                (Outcome::Done, status) if ended == Ended::Complete => Ok(status),
+                (Outcome::Done, status) if stream_end == StreamEnd::Complete => Ok(status),
                 _ => Ok(Outcome::Incomplete),
             };
         }
-        Ended::Full => to.space.reason().to_owned(),
-        Ended::Cut(reason) => reason,
-        Ended::Text => {
+        StreamEnd::Full => to.space.reason().to_owned(),
+        StreamEnd::Cut(reason) => reason,
+        StreamEnd::Text => {
             let status = shell.answer("status", Some(Instant::now() + ANSWER));
             let status = status.unwrap_or_else(|_| "unknown".to_owned());
             let reason = format!("recording failed on the target (status {})", cut_reason(&status));

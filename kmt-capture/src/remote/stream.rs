@@ -23,7 +23,7 @@ const BEYOND: u64 = 1 << 20;
 
 /// End of a stream.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum StreamEnd {
     /// The target calls the file complete.
     Complete,
     /// The target was asked to end it for lack of space here, and calls it complete.
@@ -123,9 +123,9 @@ impl Frames {
 
 /// Receives a recording until it ends, or is cut. Ctrl-C asks the target to end it; the second one cuts it.
 /// If space gets short, the target is asked to end it, and cut off if it does not.
-pub fn receive(line: &mut Connection, to: &mut Receiver, bounds: StreamBounds) -> Result<Ended> {
+pub fn receive(line: &mut Connection, to: &mut Receiver, bounds: StreamBounds) -> Result<StreamEnd> {
     let mut frames = Frames::default();
-    let cut = |reason: String| Ok(Ended::Cut(reason));
+    let cut = |reason: String| Ok(StreamEnd::Cut(reason));
     let mut end_by = bounds.duration.map(|duration| Instant::now() + duration + ENDING);
     let (mut is_asked, mut is_stopped) = (false, false);
     line.begin_beats();
@@ -135,14 +135,14 @@ pub fn receive(line: &mut Connection, to: &mut Receiver, bounds: StreamBounds) -
         line.unread = bytes;
         if frames.is_over || is_text {
             return Ok(match is_text {
-                true => Ended::Text,
-                false if is_stopped => Ended::Stopped,
-                false => Ended::Complete,
+                true => StreamEnd::Text,
+                false if is_stopped => StreamEnd::Stopped,
+                false => StreamEnd::Complete,
             });
         }
         match to.space.left(to.output.len()) {
             Left::Enough => {}
-            Left::End => return Ok(Ended::Full),
+            Left::End => return Ok(StreamEnd::Full),
             Left::Little if is_stopped => {}
             Left::Little => {
                 is_stopped = true;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kmt_format::write::{Loss, StatsTaken};
 
-use super::{Ending, Recorder};
+use super::{Recorder, StopReason};
 use crate::failure::Result;
 use crate::record::command::ENDING;
 use crate::record::exits::Exits;
@@ -16,7 +16,7 @@ const SLAB_STATE_LEN: u64 = 128 << 10;
 
 impl Recorder {
     /// Writes the chunks after the last event.
-    pub(super) fn close(&mut self, options: &RecordOptions, ending: Ending) -> Result<()> {
+    pub(super) fn close(&mut self, options: &RecordOptions, reason: StopReason) -> Result<()> {
         if let Some(settings) = &mut self.settings {
             let changes = settings.read_all();
             self.changed(changes)?;
@@ -43,7 +43,7 @@ impl Recorder {
         } else {
             self.taken_by_others()?;
         }
-        self.command_outcome(options, ending)?;
+        self.command_outcome(options, reason)?;
         if let Some(used) = &mut self.used {
             used.finish(&mut self.file.writer)?;
         }
@@ -70,11 +70,11 @@ impl Recorder {
 
     /// How the command ended, if there was one. A command that outlives the recording is ended as Ctrl-C would end it,
     /// unless it is to run on.
-    fn command_outcome(&mut self, options: &RecordOptions, ending: Ending) -> Result<()> {
+    fn command_outcome(&mut self, options: &RecordOptions, reason: StopReason) -> Result<()> {
         let Some(command) = &mut self.command else { return Ok(()) };
         // Ctrl-C on a terminal reaches the command too.
         let mut has_ended =
-            command.ends_within(if ending == Ending::Asked { ENDING } else { Duration::ZERO });
+            command.ends_within(if reason == StopReason::Asked { ENDING } else { Duration::ZERO });
         if !has_ended && !options.keep_running {
             has_ended = command.end();
         }
@@ -87,7 +87,7 @@ impl Recorder {
             self.notices.push(outcome.clone());
         }
         let status = command.code().map(|code| code.to_string());
-        let exit = self.exits.as_ref().filter(|_| ending == Ending::Command).and_then(Exits::near_end);
+        let exit = self.exits.as_ref().filter(|_| reason == StopReason::Command).and_then(Exits::near_end);
         let exit = exit.map(|time| time.to_string());
         let mut pairs = vec![("record.command_outcome", outcome.as_bytes())];
         pairs.extend(status.as_ref().map(|status| ("record.command_status", status.as_bytes())));

@@ -48,9 +48,9 @@ const CLOCK_PAIR: Duration = Duration::from_secs(60);
 /// Length of a recording that gets the kernel's configuration unasked: it takes 24 KB, and a short recording is to be small.
 const CONFIG_AFTER: Duration = Duration::from_secs(60);
 
-/// Why a recording ended.
+/// Why a recording stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum StopReason {
     Asked,
     Command,
     Time,
@@ -62,8 +62,8 @@ pub(super) enum Ending {
 /// A turn of a recording.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
-    /// Why the recording is to end now.
-    pub ending: Option<Ending>,
+    /// Why the recording is to stop now.
+    pub stop_reason: Option<StopReason>,
     /// True once a second.
     pub is_heartbeat: bool,
 }
@@ -207,12 +207,12 @@ impl Recorder {
         self.notice_writes()?;
         self.drain_round()?;
         let is_over = left.is_some_and(|left| left.is_zero());
-        if let Some(ending) = self.ending(is_over) {
-            return Ok(Turn { ending: Some(ending), is_heartbeat: false });
+        if let Some(reason) = self.stop_reason(is_over) {
+            return Ok(Turn { stop_reason: Some(reason), is_heartbeat: false });
         }
         self.symbols_if_due()?;
         if let Some(bound) = self.room.reached {
-            return Ok(Turn { ending: Some(Ending::Size(bound)), is_heartbeat: false });
+            return Ok(Turn { stop_reason: Some(StopReason::Size(bound)), is_heartbeat: false });
         }
         let now = Instant::now();
         let is_heartbeat = now - self.times.flushed >= FLUSH;
@@ -229,21 +229,21 @@ impl Recorder {
             self.times.looked = now;
             self.snapshot(now)?;
         }
-        Ok(Turn { ending: None, is_heartbeat })
+        Ok(Turn { stop_reason: None, is_heartbeat })
     }
 
-    /// Why the recording ends, if it does.
-    fn ending(&mut self, is_over: bool) -> Option<Ending> {
+    /// Why the recording stops now, if it does.
+    fn stop_reason(&mut self, is_over: bool) -> Option<StopReason> {
         if self.changes.of_clock {
-            return Some(Ending::Clock);
+            return Some(StopReason::Clock);
         }
         if self.file.output.signals.asked() > 0 {
-            return Some(Ending::Asked);
+            return Some(StopReason::Asked);
         }
         if self.command.as_mut().is_some_and(Running::has_ended) {
-            return Some(Ending::Command);
+            return Some(StopReason::Command);
         }
-        is_over.then_some(Ending::Time)
+        is_over.then_some(StopReason::Time)
     }
 
     /// Writes symbols that events need, as they are found.
@@ -333,19 +333,19 @@ impl Recorder {
     pub(super) fn finish(
         mut self,
         options: &RecordOptions,
-        ended: Result<Ending>,
-    ) -> (Ended, Result<Ending>) {
-        let finished = ended.and_then(|ending| self.close(options, ending).map(|()| ending));
+        stopped: Result<StopReason>,
+    ) -> (Finished, Result<StopReason>) {
+        let closed = stopped.and_then(|reason| self.close(options, reason).map(|()| reason));
         let command = self.command.as_ref().filter(|command| !command.is_signalled());
         let status = command.and_then(Running::code).filter(|_| options.exit_status);
         let totals = self.totals();
         let counters = self.counters();
         let Self { setup, file, cpus, left, command, cost, notices, changes, settings, .. } = self;
         let (part, events_written, lost) = (file.output.out.part_name(), file.events_written, file.lost);
-        let named = match finished {
-            Ok(ending) => file.finish().map(|()| ending),
+        let named = match closed {
+            Ok(reason) => file.finish().map(|()| reason),
             Err(failure) => {
-                // A file without events is worth nothing to anybody.
+                // A file without events is worth nothing.
                 if events_written == 0 {
                     file.output.out.discard();
                 }
@@ -358,7 +358,7 @@ impl Recorder {
             command.end();
         }
         // Not what another process has put in its place.
-        let ending = named.map_err(|failure| match part.as_ref().and_then(|part| part.path()) {
+        let reason = named.map_err(|failure| match part.as_ref().and_then(|part| part.path()) {
             Some(part) => failure.hint(format!(
                 "{} has the {} recorded until then: kmt-analyze {}",
                 part.display(),
@@ -368,12 +368,12 @@ impl Recorder {
             None => failure,
         });
         let changes = changes.count;
-        (Ended { totals, cost, counters, lost, left, status, notices, changes }, ending)
+        (Finished { totals, cost, counters, lost, left, status, notices, changes }, reason)
     }
 }
 
-/// A recording that has ended.
-pub(super) struct Ended {
+/// Results of a recording that has ended.
+pub(super) struct Finished {
     pub totals: Totals,
     pub cost: Cost,
     pub counters: Vec<(u32, CpuStats)>,
