@@ -18,9 +18,9 @@ pub fn run(plan: &Plan) -> u64 {
     let mut commands = 0;
     while next < plan.range.end {
         let part = Plan { range: next..plan.range.end, ..plan.clone() };
-        let ended = one(&part, &mut commands);
-        failures += ended.failures;
-        next = ended.next;
+        let outcome = run_worker(&part, &mut commands);
+        failures += outcome.failures;
+        next = outcome.next;
     }
     let (count, seconds) = (plan.range.end - plan.range.start, begin.elapsed().as_secs_f64());
     println!(
@@ -30,12 +30,12 @@ pub fn run(plan: &Plan) -> u64 {
     failures
 }
 
-struct Ended {
+struct WorkerOutcome {
     failures: u64,
     next: u64,
 }
 
-fn one(plan: &Plan, commands: &mut u64) -> Ended {
+fn run_worker(plan: &Plan, commands: &mut u64) -> WorkerOutcome {
     let numbers = [
         ("--seed", plan.seed),
         ("--from", plan.range.start),
@@ -55,7 +55,7 @@ fn one(plan: &Plan, commands: &mut u64) -> Ended {
     let reader = std::thread::spawn(move || {
         output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)).ok();
     });
-    let mut ended = Ended { failures: 0, next: plan.range.start };
+    let mut outcome = WorkerOutcome { failures: 0, next: plan.range.start };
     let mut last = String::new();
     let tell = |what: &str, number: u64, command: &str| {
         println!(
@@ -72,29 +72,29 @@ fn one(plan: &Plan, commands: &mut u64) -> Ended {
                     last = command.to_owned();
                     *commands += 1;
                 }
-                Some(("at", number)) => ended.next = number.parse().expect("a number"),
+                Some(("at", number)) => outcome.next = number.parse().expect("a number"),
                 Some((_, what)) => {
-                    ended.failures += 1;
-                    tell(what, ended.next, &last);
+                    outcome.failures += 1;
+                    tell(what, outcome.next, &last);
                 }
                 None => {}
             },
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                tell("no end", ended.next, &last);
-                ended.failures += 1;
+                tell("no end", outcome.next, &last);
+                outcome.failures += 1;
                 worker.kill().ok();
                 break false;
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => {
                 let status = worker.wait().expect("our own child");
-                tell(&status.to_string(), ended.next, &last);
-                ended.failures += 1;
+                tell(&status.to_string(), outcome.next, &last);
+                outcome.failures += 1;
                 break false;
             }
         }
     };
     worker.wait().ok();
     reader.join().ok();
-    ended.next = if is_whole { plan.range.end } else { ended.next + 1 };
-    ended
+    outcome.next = if is_whole { plan.range.end } else { outcome.next + 1 };
+    outcome
 }
