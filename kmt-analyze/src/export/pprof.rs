@@ -48,12 +48,12 @@ fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Res
     // Without frees, objects in use are unknown.
     let context = Context { session, selection: &options.selection, limit: 0 };
     let ends_known = ReportContext::new(&context, &lives.result).basis().ends(None);
-    let mut made = Making::new(session, options, ends_known);
+    let mut builder = ProfileBuilder::new(session, options, ends_known);
     for (key, point) in &points.points {
         let labels = [("cache", key.3.as_str()), ("api", key.2.name())];
-        made.sample(&frames(key, &lives, &names), point, &labels, |address| names.symbol(address));
+        builder.add_sample(&frames(key, &lives, &names), point, &labels, |address| names.symbol(address));
     }
-    out.write(&made.packed(session)?)?;
+    out.write(&builder.packed(session)?)?;
     Ok(lives.result.faults)
 }
 
@@ -61,16 +61,16 @@ fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Res
 fn pages(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Result<Faults> {
     let pages = page_points::compute(session, &options.selection)?;
     let symbols = session.symbolizer();
-    let mut made = Making::new(session, options, pages.ends_known);
+    let mut builder = ProfileBuilder::new(session, options, pages.ends_known);
     for page in &pages.points {
-        made.sample(&page.frames, &page.point, &[("pages", page.kind.as_str())], |a| symbols.shown(a));
+        builder.add_sample(&page.frames, &page.point, &[("pages", page.kind.as_str())], |a| symbols.shown(a));
     }
-    out.write(&made.packed(session)?)?;
+    out.write(&builder.packed(session)?)?;
     Ok(pages.result.faults)
 }
 
-/// A profile that is made.
-struct Making<'s, 'd> {
+/// A profile to which samples are added.
+struct ProfileBuilder<'s, 'd> {
     source: &'s SourceTable<'d>,
     profile: Profile,
     /// Texts by number; 0 is the empty text.
@@ -80,7 +80,7 @@ struct Making<'s, 'd> {
     ends_known: bool,
 }
 
-impl<'s, 'd> Making<'s, 'd> {
+impl<'s, 'd> ProfileBuilder<'s, 'd> {
     fn new(session: &'s Session<'d>, options: &ExportOptions, ends_known: bool) -> Self {
         let (first, last) = options.selection.span(session);
         let mut texts = IndexSet::from([String::new()]);
@@ -114,7 +114,7 @@ impl<'s, 'd> Making<'s, 'd> {
     }
 
     /// Adds a stack, innermost frame first.
-    fn sample(
+    fn add_sample(
         &mut self,
         frames: &[u64],
         point: &Point,

@@ -50,7 +50,7 @@ use crate::int_hash::IntHash;
 use crate::ledger::direct_map::{DirectMap, Election};
 use crate::ledger::totals::{EventCounts, RawSums};
 use crate::stream::op::{Kind, Op};
-use crate::stream::{Api, NameId, News, PageSite, SideEventKind, SideNumbers, StackOf};
+use crate::stream::{Api, NameId, NewItems, PageSite, SideEventKind, SideNumbers, StackOf};
 use crate::trace::losses::{LossCursor, Losses};
 use areas::Areas;
 use frames::Frames;
@@ -192,9 +192,9 @@ impl<'l, R: Receiver> Ledger<'l, R> {
     }
 
     /// Adds items that later operations name.
-    pub fn learn(&mut self, news: &News) {
-        self.tables.add(news);
-        self.side_numbers.extend(news.side_numbers.iter().copied());
+    pub fn learn(&mut self, new_items: &NewItems) {
+        self.tables.add(new_items);
+        self.side_numbers.extend(new_items.side_numbers.iter().copied());
         for number in self.sites.len()..self.tables.site_count() {
             self.sites.push(SiteLives::new(self.tables.site(number as u32)));
         }

@@ -1,7 +1,7 @@
 //! The ledger's tables of items that operations name, with the selection.
 
 use crate::stream::intern::InternTable;
-use crate::stream::{Api, FreeSite, NameId, News, Origin, PageSite};
+use crate::stream::{Api, FreeSite, NameId, NewItems, Origin, PageSite};
 
 /// Part of a selection that is not about an item of the tables.
 #[derive(Clone, Copy)]
@@ -118,8 +118,8 @@ impl Tables {
     }
 
     /// Adds new items.
-    pub fn add(&mut self, news: &News) {
-        for &(site, selected) in &news.sites {
+    pub fn add(&mut self, new_items: &NewItems) {
+        for &(site, selected) in &new_items.sites {
             self.sites.push(SiteInfo {
                 bytes_req: site.bytes_req,
                 bytes_alloc: site.bytes_alloc,
@@ -130,8 +130,10 @@ impl Tables {
                 selected,
             });
         }
-        self.frees.extend_from_slice(&news.frees);
-        self.page_sites.extend(news.pages.iter().map(|&(site, selected)| PageSiteInfo { site, selected }));
-        self.origins.extend(news.origins.iter().map(|&(origin, selected)| OriginInfo { origin, selected }));
+        self.frees.extend_from_slice(&new_items.frees);
+        self.page_sites
+            .extend(new_items.pages.iter().map(|&(site, selected)| PageSiteInfo { site, selected }));
+        self.origins
+            .extend(new_items.origins.iter().map(|&(origin, selected)| OriginInfo { origin, selected }));
     }
 }

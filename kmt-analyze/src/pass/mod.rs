@@ -34,7 +34,7 @@ use crate::pass::figures::figures;
 use crate::pass::filter::{Selector, meets};
 use crate::pass::migratetypes::MigrateTypes;
 use crate::pass::progress::Progress;
-use crate::pass::ranges::{Material, OpSample, Ranges, ranges};
+use crate::pass::ranges::{OpSample, RangeInputs, Ranges, ranges};
 use crate::pass::weights::Weights;
 use crate::stream::decode::{Decoder, Open};
 use crate::stream::load::Loader;
@@ -203,11 +203,11 @@ fn pass(
         let mut crew = Crew::new(scope, states, threads);
         let receiver = Batched::new(|batch| crew.take(batch));
         let mut ledger = Ledger::new(rules, losses, choice, interests, receiver, election);
-        let decoded = pipe::run(&loader, decoder, threads, last, |ops, news| {
-            ledger.learn(&news);
+        let decoded = pipe::run(&loader, decoder, threads, last, |ops, new_items| {
+            ledger.learn(&new_items);
             ops.chunks(BATCH).for_each(|ops| ledger.enter(ops));
             if let Some(kept) = &mut kept {
-                kept.add(ops, &news);
+                kept.add(ops, &new_items);
             }
             done += ops.len() as u64;
             progress.print(done, all);
@@ -223,7 +223,7 @@ fn pass(
     let ranges = kept.and_then(|kept| {
         let figures = figures(&balance, &interner, rules.page_size);
         let ops = &kept.streams;
-        ranges(&Material { ops, interner: &interner, rules, choice, losses, threads }, &figures)
+        ranges(&RangeInputs { ops, interner: &interner, rules, choice, losses, threads }, &figures)
     });
     let result = Analysis {
         interner,

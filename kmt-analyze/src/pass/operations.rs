@@ -12,7 +12,7 @@ use super::{allocations_tell_caches, cores, usual_caches};
 use crate::collect::Collectors;
 use crate::stream::decode::Decoder;
 use crate::stream::load::Loader;
-use crate::stream::{Interests, Interner, Item, News, Op, Select, pipe};
+use crate::stream::{Interests, Interner, Item, NewItems, Op, Select, pipe};
 use crate::trace::faults::Faults;
 use crate::trace::session::Session;
 use crate::trace::task_states::TaskStates;
@@ -59,7 +59,11 @@ fn nowait_is_silent(session: &Session<'_>) -> bool {
 /// Calls `enter` with the operations of slab and pages until the end of the selected time, in the kernel's order, and
 /// with the items that they number first: for accounts by other rules than the ledger's. Where a clock steps back, later
 /// ones come too. Returns the faults of the file.
-pub fn operations(session: &Session<'_>, selection: &Selection, enter: impl FnMut(&[Op], News)) -> Faults {
+pub fn operations(
+    session: &Session<'_>,
+    selection: &Selection,
+    enter: impl FnMut(&[Op], NewItems),
+) -> Faults {
     let mut selector = selector(session, selection);
     let mut select = |interner: &Interner, item: Item<'_>| selector.selects(interner, item);
     let collectors = Collectors::default();

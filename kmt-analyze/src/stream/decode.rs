@@ -10,7 +10,7 @@ use super::gfp_flags::GfpFlags;
 use super::interests::Interests;
 use super::intern::Interner;
 use super::join::StackJoin;
-use super::news::{Item, News, Select};
+use super::new_items::{Item, NewItems, Select};
 use super::op::{Kind, Op, OpCode};
 use super::plan::DecodePlan;
 use super::side_events::SideNumbers;
@@ -30,9 +30,9 @@ pub struct Decoder<'t> {
     flags: Option<FlagTexts<'t>>,
     /// Interned properties of events.
     pub interner: Interner,
-    /// Number of sites of frees in [`News`] so far.
+    /// Number of sites of frees in [`NewItems`] so far.
     frees_known: usize,
-    /// Fields of side events since the last [`News`], and the number of the last one.
+    /// Fields of side events since the last [`NewItems`], and the number of the last one.
     side_numbers: (Vec<(u64, SideNumbers)>, u64),
     /// Events after this time do not count as seen: how many of them are decoded depends on what is wanted.
     seen_until: u64,
@@ -174,7 +174,7 @@ impl<'t> Decoder<'t> {
     }
 
     /// Items that were numbered since the last call.
-    pub fn news(&mut self) -> News {
+    pub fn new_items(&mut self) -> NewItems {
         let Self { interner, select, .. } = self;
         let mut is_selected = |item: Item<'_>| select.as_mut().is_none_or(|select| select(interner, item));
         let known = &interner.selected;
@@ -190,7 +190,7 @@ impl<'t> Decoder<'t> {
         known.sites.extend(sites.iter().map(|site| site.1));
         known.pages.extend(pages.iter().map(|pages| pages.1));
         known.origins.extend(origins.iter().map(|origin| origin.1));
-        News { sites, frees, pages, origins, side_numbers: std::mem::take(&mut self.side_numbers.0) }
+        NewItems { sites, frees, pages, origins, side_numbers: std::mem::take(&mut self.side_numbers.0) }
     }
 
     /// Decodes at most `ops.len()` records; returns the number of operations.

@@ -197,7 +197,7 @@ pub struct Interner {
     pub selected: SelectedItems,
 }
 
-/// Flags of interned items, by number; all are true until [`Decoder::news`](super::decode::Decoder::news) has decided.
+/// Flags of interned items, by number; all are true until [`Decoder::new_items`](super::decode::Decoder::new_items) has decided.
 #[derive(Debug, Default)]
 pub struct SelectedItems {
     /// Sites of slab allocations.

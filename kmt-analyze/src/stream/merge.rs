@@ -9,7 +9,7 @@ use kmt_format::read::Damage;
 
 use super::decode::{Decoder, Open};
 use super::load::Chunks;
-use super::news::News;
+use super::new_items::NewItems;
 use super::op::Op;
 
 /// Operations merged at a time: they and their slots stay in a first-level cache.
@@ -100,11 +100,11 @@ impl<'l, 't, 'd> Merged<'l, 't, 'd> {
     }
 
     /// The next operations, none at the end; and the items that they number first.
-    pub fn next_batch(&mut self) -> (&[Op], News) {
+    pub fn next_batch(&mut self) -> (&[Op], NewItems) {
         let len = self.root.front().len();
         self.root.advance(len);
         self.root.fill(&mut self.source);
-        (self.root.front(), self.source.decoder.news())
+        (self.root.front(), self.source.decoder.new_items())
     }
 
     /// The decoder with its counts, and damaged chunks.

@@ -2,7 +2,7 @@
 //!
 //! Chunks are read and checked on other cores ([`load`]); their descriptors and contexts are interned once a chunk
 //! ([`intern`]) and looked up for each event ([`decode`]); stacks are joined to their allocations ([`join`]); CPUs are
-//! merged without branches ([`merge`]). The ledger, on another core, reads only [`Op`]s and the [`News`] on items that they
+//! merged without branches ([`merge`]). The ledger, on another core, reads only [`Op`]s and the [`NewItems`] on items that they
 //! number; nothing is shared.
 
 pub mod decode;
@@ -12,7 +12,7 @@ pub mod intern;
 pub mod join;
 pub mod load;
 pub mod merge;
-pub mod news;
+pub mod new_items;
 pub mod op;
 pub mod pipe;
 pub mod plan;
@@ -22,6 +22,6 @@ pub use gfp_flags::GfpFlags;
 pub use interests::Interests;
 pub use intern::{Api, FreeSite, Interner, NO_GFP, NameId, Origin, PageSite, Site, known_gfp};
 pub use join::StackOf;
-pub use news::{Item, News, Select};
+pub use new_items::{Item, NewItems, Select};
 pub use op::Op;
 pub use side_events::{SideEventKind, SideNumbers};

@@ -9,7 +9,7 @@ use kmt_format::read::Damage;
 use super::decode::Decoder;
 use super::load::Loader;
 use super::merge::Merged;
-use super::news::News;
+use super::new_items::NewItems;
 use super::op::Op;
 
 /// Operations of a parcel: few enough to stay in the cache, enough to make the transfer cheap.
@@ -20,7 +20,7 @@ const PARCELS: usize = 8;
 /// Operations, and the items that they number first.
 struct Parcel {
     ops: Vec<Op>,
-    news: News,
+    new_items: NewItems,
 }
 
 /// Calls `enter` with all operations in the kernel's order until the first one after `last`, and with the items that they
@@ -31,13 +31,13 @@ pub fn run<'t, 'd>(
     mut decoder: Decoder<'t>,
     threads: usize,
     last: u64,
-    mut enter: impl FnMut(&[Op], News),
+    mut enter: impl FnMut(&[Op], NewItems),
 ) -> (Decoder<'t>, Vec<Damage>) {
     let until = Until { last, is_ordered: loader.is_ordered() };
     decoder.keeps_marks = !until.is_ordered;
     if threads < 2 || loader.chunk_count() < 2 {
-        return all(Merged::new(loader.with_workers(0).0, decoder), until, |ops, news| {
-            enter(ops, news);
+        return all(Merged::new(loader.with_workers(0).0, decoder), until, |ops, new_items| {
+            enter(ops, new_items);
             true
         });
     }
@@ -50,8 +50,8 @@ pub fn run<'t, 'd>(
         let (full, arriving) = sync_channel(PARCELS);
         let (empty, returning) = channel();
         let merging = spawn(scope, move || pack(merged, until, &full, &returning));
-        for Parcel { ops, news } in arriving {
-            enter(&ops, news);
+        for Parcel { ops, new_items } in arriving {
+            enter(&ops, new_items);
             // The other side may have stopped already.
             let _ = empty.send(ops);
         }
@@ -66,16 +66,16 @@ fn pack<'t>(
     full: &SyncSender<Parcel>,
     returning: &Receiver<Vec<Op>>,
 ) -> (Decoder<'t>, Vec<Damage>) {
-    let mut parcel = Parcel { ops: Vec::with_capacity(PARCEL), news: News::default() };
-    let result = all(merged, until, |ops, news| {
+    let mut parcel = Parcel { ops: Vec::with_capacity(PARCEL), new_items: NewItems::default() };
+    let result = all(merged, until, |ops, new_items| {
         parcel.ops.extend_from_slice(ops);
-        parcel.news.append(news);
+        parcel.new_items.append(new_items);
         if parcel.ops.len() + ops.len() <= PARCEL {
             return true;
         }
         let mut ops = returning.try_recv().unwrap_or_else(|_| Vec::with_capacity(PARCEL));
         ops.clear();
-        full.send(std::mem::replace(&mut parcel, Parcel { ops, news: News::default() })).is_ok()
+        full.send(std::mem::replace(&mut parcel, Parcel { ops, new_items: NewItems::default() })).is_ok()
     });
     // Sending fails only if the other side panics.
     let _ = full.send(parcel);
@@ -95,13 +95,13 @@ struct Until {
 fn all<'t>(
     mut merged: Merged<'_, 't, '_>,
     until: Until,
-    mut take: impl FnMut(&[Op], News) -> bool,
+    mut take: impl FnMut(&[Op], NewItems) -> bool,
 ) -> (Decoder<'t>, Vec<Damage>) {
     let is_late = |op: &Op| op.time > until.last;
-    let mut news = News::default();
+    let mut new_items = NewItems::default();
     loop {
         let (ops, more) = merged.next_batch();
-        news.append(more);
+        new_items.append(more);
         if ops.is_empty() {
             break;
         }
@@ -110,10 +110,10 @@ fn all<'t>(
                 Some(op) if is_late(op) => ops.iter().position(is_late).unwrap_or(ops.len()),
                 _ => ops.len(),
             };
-            take(ops.get(..end).unwrap_or_default(), std::mem::take(&mut news)) && end == ops.len()
+            take(ops.get(..end).unwrap_or_default(), std::mem::take(&mut new_items)) && end == ops.len()
         } else {
             let mut parts = ops.split(|op| op.code.is_mark()).filter(|ops| !ops.is_empty());
-            parts.all(|ops| take(ops, std::mem::take(&mut news)))
+            parts.all(|ops| take(ops, std::mem::take(&mut new_items)))
         };
         if !goes_on {
             break;

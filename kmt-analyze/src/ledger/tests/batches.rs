@@ -89,10 +89,10 @@ fn log_of(numbers: &[Numbers], lives: bool) -> Vec<Logged> {
         let (cpu, pid) = (u32::from(number % 3), i32::from(number / 3));
         interner.origins.number(&Origin { cpu, pid, ..Origin::default() });
     }
-    let (mut news, mut time) = (News::all(&interner), 0);
+    let (mut new_items, mut time) = (NewItems::all(&interner), 0);
     let op_of = |&(step, numbers): &Numbers| {
         time += u64::from(step % 32);
-        op(&mut news.side_numbers, time, numbers)
+        op(&mut new_items.side_numbers, time, numbers)
     };
     let ops: Vec<Op> = numbers.iter().map(op_of).collect();
     let window = if lives { (200, 2_500) } else { (0, u64::MAX) };
@@ -101,7 +101,7 @@ fn log_of(numbers: &[Numbers], lives: bool) -> Vec<Logged> {
     let interests = if lives { Interests::all() } else { plain };
     let losses = Losses::default();
     let mut ledger = Ledger::new(rules, &losses, Choice::ALL, interests, Log::default(), None);
-    ledger.learn(&news);
+    ledger.learn(&new_items);
     ops.chunks(16).for_each(|ops| ledger.enter(ops));
     ledger.finish().1.0
 }

@@ -18,7 +18,7 @@ pub(super) static LONG_WAY: Choice<'static> = Choice { is_open: false, ..Choice:
 pub(super) struct Bench<'l, R = ()> {
     pub(super) ledger: Ledger<'l, R>,
     pub(super) interner: Interner,
-    known: News,
+    known: NewItems,
 }
 
 /// Site numbers of the test bench.
@@ -91,7 +91,7 @@ pub(super) fn here() -> Origin {
 
 impl<'l, R: Receiver> Bench<'l, R> {
     pub(super) fn new(ledger: Ledger<'l, R>) -> Self {
-        Self { ledger, interner: interner(), known: News::default() }
+        Self { ledger, interner: interner(), known: NewItems::default() }
     }
 
     pub(super) fn enter(
@@ -103,10 +103,10 @@ impl<'l, R: Receiver> Bench<'l, R> {
         origin: Origin,
     ) -> &mut Self {
         let origin = self.interner.origins.number(&origin);
-        let News { sites, frees, pages, origins, .. } = News::all(&self.interner);
-        let News { sites: old_sites, frees: old_frees, pages: old_pages, origins: old_origins, .. } =
+        let NewItems { sites, frees, pages, origins, .. } = NewItems::all(&self.interner);
+        let NewItems { sites: old_sites, frees: old_frees, pages: old_pages, origins: old_origins, .. } =
             &self.known;
-        let new = News {
+        let new = NewItems {
             sites: sites[old_sites.len()..].to_vec(),
             frees: frees[old_frees.len()..].to_vec(),
             pages: pages[old_pages.len()..].to_vec(),

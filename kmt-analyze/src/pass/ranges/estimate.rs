@@ -24,7 +24,7 @@ pub struct Lost {
 
 /// Values of a total in the trace and in each thinning of it.
 #[derive(Debug)]
-pub struct Moves {
+pub struct ThinnedTotals {
     /// Value without thinning.
     pub whole: f64,
     /// Share of operations kept by a thinning, and the value.
@@ -66,7 +66,7 @@ impl Lost {
 
 /// Range of a figure; `None`: no range. `by_distance` are values in thinnings near to the losses and far from them: either
 /// may be like the losses.
-pub fn range(figure: &Figure, by_distance: &[Moves], lost: Lost) -> Option<Range> {
+pub fn range(figure: &Figure, by_distance: &[ThinnedTotals], lost: Lost) -> Option<Range> {
     if lost.share <= 0.0 {
         return Some(Range { low: figure.value, high: Some(figure.value) });
     }
@@ -86,9 +86,9 @@ pub fn range(figure: &Figure, by_distance: &[Moves], lost: Lost) -> Option<Range
             sure
         });
     }
-    let by_look = by_distance.iter().filter(|moves| !moves.thinned.is_empty());
-    let by_look = by_look.map(|moves| by_one(figure, moves, lost.share));
-    let (low, high) = by_look.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+    let bounds = by_distance.iter().filter(|totals| !totals.thinned.is_empty());
+    let bounds = bounds.map(|totals| by_one(figure, totals, lost.share));
+    let (low, high) = bounds.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
     let high = sure.high.map_or(high, |most| high.min(most)).max(sure.low);
     Some(Range { low: low.max(sure.low).min(high), high: Some(high) })
 }
@@ -108,12 +108,14 @@ fn sure(figure: &Figure, lost: Lost) -> Range {
 }
 
 /// Lowest and highest value by one distance.
-fn by_one(figure: &Figure, moves: &Moves, lost_share: f64) -> (f64, f64) {
+fn by_one(figure: &Figure, totals: &ThinnedTotals, lost_share: f64) -> (f64, f64) {
     let kept = (1.0 - lost_share).max(1e-6);
     let range = match figure.effect {
-        Effect::Falls | Effect::FallsUnevenly | Effect::Pairs | Effect::Clumped => falls(figure, moves, kept),
+        Effect::Falls | Effect::FallsUnevenly | Effect::Pairs | Effect::Clumped => {
+            falls(figure, totals, kept)
+        }
         Effect::Either | Effect::EitherUnevenly | Effect::Contradicted | Effect::Unpaired => {
-            either(figure, moves, kept)
+            either(figure, totals, kept)
         }
     };
     let low = if figure.effect == Effect::Contradicted { range.0.min(figure.certain) } else { range.0 };
@@ -126,16 +128,16 @@ fn none_seen(lost_share: f64) -> f64 {
 }
 
 /// The logarithm of the total falls with that of the share kept.
-fn falls(figure: &Figure, moves: &Moves, kept: f64) -> (f64, f64) {
+fn falls(figure: &Figure, totals: &ThinnedTotals, kept: f64) -> (f64, f64) {
     let value = figure.value;
     let log_lost = -kept.ln();
-    let points: Vec<(f64, f64)> = moves
+    let points: Vec<(f64, f64)> = totals
         .thinned
         .iter()
-        .map(|&(kept, total)| (-kept.max(1e-6).ln(), (moves.whole / total.max(0.5)).ln()))
+        .map(|&(kept, total)| (-kept.max(1e-6).ln(), (totals.whole / total.max(0.5)).ln()))
         .collect();
     let (line, parabola) = fits(&points);
-    let deviation = spread(&points, |x| line * x, moves, kept);
+    let deviation = spread(&points, |x| line * x, totals, kept);
     let slope_error = deviation_of_slope(&points, line);
     // Missing part, by a line and by a parabola; pairs are lost once to twice as often as events.
     let straight = line * log_lost;
@@ -165,13 +167,13 @@ fn own_variance(figure: &Figure, kept: f64) -> f64 {
 }
 
 /// The total depends on the share kept by a line or a parabola, either of which may be right.
-fn either(figure: &Figure, moves: &Moves, kept: f64) -> (f64, f64) {
-    let scale_up = if moves.whole > 0.0 { figure.value / moves.whole } else { 1.0 };
+fn either(figure: &Figure, totals: &ThinnedTotals, kept: f64) -> (f64, f64) {
+    let scale_up = if totals.whole > 0.0 { figure.value / totals.whole } else { 1.0 };
     let points: Vec<(f64, f64)> =
-        moves.thinned.iter().map(|&(kept, total)| (1.0 - kept, (total - moves.whole) * scale_up)).collect();
+        totals.thinned.iter().map(|&(kept, total)| (1.0 - kept, (total - totals.whole) * scale_up)).collect();
     let (line, parabola) = fits(&points);
     let curve = |x: f64| parabola.0 * x + parabola.1 * x * x;
-    let deviation = spread(&points, curve, moves, kept);
+    let deviation = spread(&points, curve, totals, kept);
     // Without losses, the share is 1 / kept of the remaining events.
     let back = 1.0 - 1.0 / kept;
     let (straight, bent) = (figure.value + line * back, figure.value + curve(back));
@@ -212,10 +214,10 @@ fn fits(points: &[(f64, f64)]) -> (f64, (f64, f64)) {
 
 /// Deviation of the losses' own effect, from that of the thinnings around their curve. After a share was removed at
 /// random, the rest deviates by the root of that share, in parts of the deviation of a sample of its size.
-fn spread(points: &[(f64, f64)], curve: impl Fn(f64) -> f64, moves: &Moves, kept: f64) -> f64 {
+fn spread(points: &[(f64, f64)], curve: impl Fn(f64) -> f64, totals: &ThinnedTotals, kept: f64) -> f64 {
     let squares: f64 = points
         .iter()
-        .zip(&moves.thinned)
+        .zip(&totals.thinned)
         .map(|((x, y), (left, _))| {
             let odds = (1.0 - left).max(1e-9) / left.max(1e-9);
             (y - curve(*x)).powi(2) * (1.0 - kept) / odds
@@ -256,8 +258,8 @@ mod tests {
     fn check(kept: f64, effect: Effect, of: impl Fn(f64) -> f64) {
         let shares = [kept, kept * kept, kept * 1.001, kept * kept * 0.999];
         let thinned = shares.map(|share| (share, of(kept * share)));
-        let moves = Moves { whole: of(kept), thinned: thinned.to_vec() };
-        let found = range(&figure(of(kept), effect), &[moves], lost(1.0 - kept)).unwrap();
+        let totals = ThinnedTotals { whole: of(kept), thinned: thinned.to_vec() };
+        let found = range(&figure(of(kept), effect), &[totals], lost(1.0 - kept)).unwrap();
         let high = found.high.unwrap();
         assert!(found.low <= of(1.0) && of(1.0) <= high, "{effect:?} {kept}: {} in {found:?}", of(1.0));
         let width = (high - found.low) / of(1.0);
@@ -278,44 +280,48 @@ mod tests {
 
     #[test]
     fn nothing_seen_is_not_nothing() {
-        let moves = [Moves { whole: 0.0, thinned: vec![(0.8, 0.0)] }];
+        let totals = [ThinnedTotals { whole: 0.0, thinned: vec![(0.8, 0.0)] }];
         for effect in [Effect::Falls, Effect::Pairs, Effect::Either, Effect::Contradicted, Effect::Unpaired] {
             let bytes = figure(0.0, effect);
-            assert_eq!(range(&bytes, &moves, lost(0.5)), Some(Range { low: 0.0, high: None }), "of any size");
+            assert_eq!(
+                range(&bytes, &totals, lost(0.5)),
+                Some(Range { low: 0.0, high: None }),
+                "of any size"
+            );
             let count = Figure { most: Most::PlusLost(0.0), ..bytes };
             // 2 ^ -14 is less than 1 of 10,000.
-            assert_eq!(range(&count, &moves, lost(0.5)), Some(Range { low: 0.0, high: Some(14.0) }));
+            assert_eq!(range(&count, &totals, lost(0.5)), Some(Range { low: 0.0, high: Some(14.0) }));
         }
-        let whole = range(&figure(7.0, Effect::Clumped), &moves, lost(0.0)).unwrap();
+        let whole = range(&figure(7.0, Effect::Clumped), &totals, lost(0.0)).unwrap();
         assert_eq!((whole.low, whole.high), (7.0, Some(7.0)), "nothing was lost");
-        assert_eq!(range(&figure(7.0, Effect::Clumped), &moves, lost(0.1)), None, "nothing bounds it");
+        assert_eq!(range(&figure(7.0, Effect::Clumped), &totals, lost(0.1)), None, "nothing bounds it");
     }
 
     #[test]
     fn most_or_one_gap_missing_is_bounded_by_the_events_alone() {
-        let moves = [Moves { whole: 7.0, thinned: vec![(0.8, 6.0), (0.6, 5.0)] }];
+        let totals = [ThinnedTotals { whole: 7.0, thinned: vec![(0.8, 6.0), (0.6, 5.0)] }];
         let few = Lost { share: 0.1, events: 20.0, is_even: false };
         for lost in [few, Lost { share: 0.6, is_even: true, ..few }] {
             for effect in [Effect::Falls, Effect::Pairs, Effect::Either, Effect::Contradicted] {
                 let low = if matches!(effect, Effect::Falls | Effect::Pairs) { 7.0 } else { 0.0 };
                 let bytes = figure(7.0, effect);
-                assert_eq!(range(&bytes, &moves, lost), Some(Range { low, high: None }), "{effect:?}");
+                assert_eq!(range(&bytes, &totals, lost), Some(Range { low, high: None }), "{effect:?}");
                 let count = Figure { most: Most::PlusLost(7.0), ..bytes };
-                assert_eq!(range(&count, &moves, lost), Some(Range { low, high: Some(27.0) }), "{effect:?}");
+                assert_eq!(range(&count, &totals, lost), Some(Range { low, high: Some(27.0) }), "{effect:?}");
             }
         }
     }
 
     #[test]
     fn what_either_look_finds_is_inside() {
-        let moves = |of: fn(f64) -> f64| {
+        let totals = |of: fn(f64) -> f64| {
             let thinned = [0.9, 0.81, 0.9, 0.81].map(|share| (share, 1e5 * of(share)));
-            Moves { whole: 1e5, thinned: thinned.to_vec() }
+            ThinnedTotals { whole: 1e5, thinned: thinned.to_vec() }
         };
         let all = figure(1e5, Effect::Falls);
         let (near, far) = (|share: f64| share.powf(0.5), |share: f64| share.powf(1.5));
-        let one = |of| range(&all, &[moves(of)], lost(0.1)).unwrap();
-        let both = range(&all, &[moves(near), moves(far)], lost(0.1)).unwrap();
+        let one = |of| range(&all, &[totals(of)], lost(0.1)).unwrap();
+        let both = range(&all, &[totals(near), totals(far)], lost(0.1)).unwrap();
         assert_eq!((both.low, both.high), (one(near).low, one(far).high));
     }
 }

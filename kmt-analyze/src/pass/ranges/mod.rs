@@ -26,9 +26,9 @@ use kmt_common::out_of_memory::spawn;
 
 use crate::ledger::{Choice, Interests, Ledger, Rules};
 use crate::pass::figures::{Figure, figures};
-use crate::stream::{Interner, News};
+use crate::stream::{Interner, NewItems};
 use crate::trace::losses::Losses;
-use estimate::Moves;
+use estimate::ThinnedTotals;
 use thin::{DISTANCES, Distance, Thinned};
 
 /// Thinnings at one distance, half of them by twice as much.
@@ -38,7 +38,7 @@ const THINNINGS: u64 = 8;
 pub type Ranges = BTreeMap<(&'static str, &'static str), Option<Range>>;
 
 /// Inputs of ranges.
-pub struct Material<'m> {
+pub struct RangeInputs<'m> {
     /// Operations of the trace, or of some of its pages.
     pub ops: &'m op_sample::Streams,
     /// Resolves their numbers.
@@ -56,17 +56,17 @@ pub struct Material<'m> {
 const BATCH: usize = 256;
 
 /// Ranges of all named totals, whose values are `observed`; `None`: the number of lost events is unknown.
-pub fn ranges(material: &Material<'_>, observed: &[Figure]) -> Option<Ranges> {
-    let plan = thin::Plan::new(material.ops, material.losses, material.rules.window)?;
+pub fn ranges(inputs: &RangeInputs<'_>, observed: &[Figure]) -> Option<Ranges> {
+    let plan = thin::Plan::new(inputs.ops, inputs.losses, inputs.rules.window)?;
     if !plan.lost.can_be_extrapolated() {
         let range =
             |figure: &Figure| ((figure.section, figure.name), estimate::range(figure, &[], plan.lost));
         return Some(observed.iter().map(range).collect());
     }
-    let whole = replay(material, &plan, &Thinned::default()).1;
+    let whole = replay(inputs, &plan, &Thinned::default()).1;
     let tasks: Vec<(Distance, u64)> =
         DISTANCES.into_iter().flat_map(|distance| (0..THINNINGS).map(move |seed| (distance, seed))).collect();
-    let share = tasks.len().div_ceil(material.threads.max(1));
+    let share = tasks.len().div_ceil(inputs.threads.max(1));
     let thinned: Vec<(f64, Vec<Figure>)> = std::thread::scope(|scope| {
         let workers: Vec<_> = tasks
             .chunks(share)
@@ -75,7 +75,7 @@ pub fn ranges(material: &Material<'_>, observed: &[Figure]) -> Option<Ranges> {
                 spawn(scope, move || {
                     let times = |seed| if seed % 2 == 0 { 1.0 } else { 2.0 };
                     let thin = |(distance, seed): &(Distance, u64)| plan.thin(*seed, *distance, times(*seed));
-                    tasks.iter().map(|task| replay(material, plan, &thin(task))).collect::<Vec<_>>()
+                    tasks.iter().map(|task| replay(inputs, plan, &thin(task))).collect::<Vec<_>>()
                 })
             })
             .collect();
@@ -84,22 +84,22 @@ pub fn ranges(material: &Material<'_>, observed: &[Figure]) -> Option<Ranges> {
     });
     let of = |figures: &[Figure], index: usize| figures.get(index).map_or(0.0, |f| f.value);
     let range = |(index, figure): (usize, &Figure)| {
-        let moves = |distance: &[(f64, Vec<Figure>)]| Moves {
+        let totals = |distance: &[(f64, Vec<Figure>)]| ThinnedTotals {
             whole: of(&whole, index),
             thinned: distance.iter().map(|(kept, figures)| (*kept, of(figures, index))).collect(),
         };
-        let by_distance: Vec<Moves> = thinned.chunks(THINNINGS as usize).map(moves).collect();
+        let by_distance: Vec<ThinnedTotals> = thinned.chunks(THINNINGS as usize).map(totals).collect();
         ((figure.section, figure.name), estimate::range(figure, &by_distance, plan.lost))
     };
     Some(observed.iter().enumerate().map(range).collect())
 }
 
 /// Runs the ledger over a thinned trace; returns the share kept and the figures.
-fn replay(material: &Material<'_>, plan: &thin::Plan, thinned: &Thinned) -> (f64, Vec<Figure>) {
+fn replay(inputs: &RangeInputs<'_>, plan: &thin::Plan, thinned: &Thinned) -> (f64, Vec<Figure>) {
     let no_losses = Losses::default();
-    let mut ledger = Ledger::new(material.rules, &no_losses, material.choice, Interests::empty(), (), None);
-    ledger.learn(&News::all(material.interner));
-    let kept = plan.replay(material.ops, thinned, BATCH, |ops| ledger.enter(ops));
+    let mut ledger = Ledger::new(inputs.rules, &no_losses, inputs.choice, Interests::empty(), (), None);
+    ledger.learn(&NewItems::all(inputs.interner));
+    let kept = plan.replay(inputs.ops, thinned, BATCH, |ops| ledger.enter(ops));
     let (balance, ()) = ledger.finish();
-    (kept, figures(&balance, material.interner, material.rules.page_size))
+    (kept, figures(&balance, inputs.interner, inputs.rules.page_size))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::int_hash::spread;
 use crate::ledger::Rules;
 use crate::ledger::lives::ADDRESS_BITS;
-use crate::stream::News;
+use crate::stream::NewItems;
 use crate::stream::op::{Kind, Op};
 
 /// Operations in their order, with their CPUs.
@@ -58,8 +58,8 @@ impl OpSample {
     }
 
     /// Adds operations, in their order, and items that they number first.
-    pub fn add(&mut self, ops: &[Op], news: &News) {
-        self.origins.extend(news.origins.iter().map(|(origin, _)| (origin.cpu, None)));
+    pub fn add(&mut self, ops: &[Op], new_items: &NewItems) {
+        self.origins.extend(new_items.origins.iter().map(|(origin, _)| (origin.cpu, None)));
         let is_balanced = |op: &&Op| !matches!(op.code.kind(), Kind::Stack | Kind::SideEvent);
         let last = self.last;
         for op in ops.iter().filter(is_balanced).filter(|op| op.time <= last) {

@@ -7,7 +7,7 @@ use crate::pass::Selection;
 use crate::pass::condition::Key;
 use crate::pass::operations::operations;
 use crate::stream::op::Kind;
-use crate::stream::{Api, News, Op, Site};
+use crate::stream::{Api, NewItems, Op, Site};
 use crate::trace::faults::Faults;
 use crate::trace::session::Session;
 
@@ -26,7 +26,7 @@ pub fn read(
         sites: Vec::new(),
         origins: Vec::new(),
     };
-    let faults = operations(session, selection, |ops, news| reader.enter(ops, &news));
+    let faults = operations(session, selection, |ops, new_items| reader.enter(ops, &new_items));
     let mut account = reader.account;
     if selection.is_active() {
         account.leave_out_unused();
@@ -49,9 +49,9 @@ struct AccountReader {
 }
 
 impl AccountReader {
-    fn enter(&mut self, ops: &[Op], news: &News) {
-        self.sites.extend(&news.sites);
-        self.origins.extend(news.origins.iter().map(|(_, is_selected)| is_selected));
+    fn enter(&mut self, ops: &[Op], new_items: &NewItems) {
+        self.sites.extend(&new_items.sites);
+        self.origins.extend(new_items.origins.iter().map(|(_, is_selected)| is_selected));
         for op in ops {
             match op.code.kind() {
                 Kind::Alloc => self.alloc(op),

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use crate::int_hash::IntHash;
-use crate::stream::News;
+use crate::stream::NewItems;
 use crate::stream::op::{Kind, Op};
 
 /// Sums of one call site, by the rules of trace-cmd mem.
@@ -81,11 +81,11 @@ pub struct Legacy {
 
 impl Legacy {
     /// Enters operations, and items that they number first. `function` numbers the function that holds a call site.
-    pub fn enter(&mut self, ops: &[Op], news: &News, mut function: impl FnMut(u64) -> u32) {
-        for (site, _) in &news.sites {
+    pub fn enter(&mut self, ops: &[Op], new_items: &NewItems, mut function: impl FnMut(u64) -> u32) {
+        for (site, _) in &new_items.sites {
             self.sites.push((function(site.call_site), site.bytes_alloc, site.bytes_req));
         }
-        self.cpus.extend(news.origins.iter().map(|(origin, _)| origin.cpu));
+        self.cpus.extend(new_items.origins.iter().map(|(origin, _)| origin.cpu));
         for op in ops {
             match op.code.kind() {
                 Kind::Alloc => self.alloc(op),

@@ -76,8 +76,8 @@ struct Others {
 fn others(session: &Session<'_>) -> Others {
     let (mut legacy, mut names, mut numbers) = (Legacy::default(), Vec::new(), HashMap::new());
     let symbols = session.symbolizer();
-    let faults = operations(session, &Selection::default(), |ops, news| {
-        legacy.enter(ops, &news, |call_site| {
+    let faults = operations(session, &Selection::default(), |ops, new_items| {
+        legacy.enter(ops, &new_items, |call_site| {
             let (start, name) = function(&symbols.raw(call_site), call_site);
             *numbers.entry((start, name.clone())).or_insert_with(|| {
                 names.push(name);

@@ -21,7 +21,7 @@ pub type Select<'s> = &'s mut (dyn FnMut(&Interner, Item<'_>) -> bool + Send);
 
 /// New items in the order of their numbers, and whether they are selected; fields of new side events.
 #[derive(Debug, Default)]
-pub struct News {
+pub struct NewItems {
     /// Sites of slab allocations.
     pub sites: Vec<(Site, bool)>,
     /// Sites of slab frees.
@@ -34,7 +34,7 @@ pub struct News {
     pub side_numbers: Vec<(u64, SideNumbers)>,
 }
 
-impl News {
+impl NewItems {
     /// All items of the tables, with what was decided about them.
     pub fn all(interner: &Interner) -> Self {
         fn with<T: Copy>(items: &Slice<T>, selected: &[bool]) -> Vec<(T, bool)> {
