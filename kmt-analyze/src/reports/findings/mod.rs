@@ -25,9 +25,9 @@ use crate::collect::task_kmalloc::Kmalloc;
 use crate::collect::{Collectors, Handle, PageFailures, TaskKmalloc, Tasks};
 use crate::pass::Needs;
 use crate::pass::selection::recorder;
+use crate::pass::selection::recorder_threads;
 use crate::render::look::Look;
 use crate::render::screen::Screen;
-use crate::reports::analysis::leaks::until::of_recorder;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::labels::Labels;
@@ -159,7 +159,7 @@ fn by_call_site(context: &ReportContext<'_, '_>, sums: &[Kmalloc]) -> HashMap<u6
 /// Failed page allocations of the recorder, by allocation flags.
 fn failed_of_recorder(context: &ReportContext<'_, '_>, failures: &PageFailureSums) -> HashMap<u64, u64> {
     let interner = &context.analysis.interner;
-    let recorder = of_recorder(context.session);
+    let recorder = recorder_threads(context.session);
     let mut out: HashMap<u64, u64> = HashMap::new();
     for ((site, origin), number) in &failures.0 {
         let pid = interner.origins.get(*origin).map(|origin| origin.pid);

@@ -8,9 +8,9 @@ use serde::Serialize;
 use crate::collect::tasks::TaskSums;
 use crate::ledger::totals::Totals;
 use crate::pass::caches::by_cache;
+use crate::pass::selection::recorder_threads;
 use crate::render::screen::{Cell, Column, Table};
 use crate::render::words::share;
-use crate::reports::analysis::leaks::until::of_recorder;
 use crate::reports::common::{ReportContext, View};
 use crate::reports::summary::SummaryRows;
 
@@ -72,7 +72,7 @@ fn row(context: &ReportContext<'_, '_>, tasks: &TaskSums, bytes: u64, of: Amount
     for (address, bytes) in addresses {
         add(&mut functions, labels.caller_function(address), bytes);
     }
-    let (recorder, mut bytes_by_recorder) = (of_recorder(context.session), 0u64);
+    let (recorder, mut bytes_by_recorder) = (recorder_threads(context.session), 0u64);
     let mut pids: BTreeMap<i32, u64> = BTreeMap::new();
     for (number, sums) in (0u32..).zip(&tasks.origins) {
         let pid = analysis.interner.origins.get(number).map_or(0, |origin| origin.pid);

@@ -6,7 +6,7 @@ use kmt_format::schema::EventClass;
 use serde::Serialize;
 
 use crate::collect::growth::SurvivorSums;
-use crate::collect::kin::TaskEvents;
+use crate::collect::task_lifetimes::TaskEvents;
 use crate::reports::analysis::leaks::families::Family;
 use crate::reports::analysis::leaks::makers::Maker;
 use crate::reports::common::ReportContext;
@@ -79,7 +79,7 @@ pub(super) fn has_exits(context: &ReportContext<'_, '_>) -> bool {
 /// Makers of a family; `exits`: the recording has exits of tasks.
 pub(super) fn makers(
     family: &Family<'_>,
-    kin: &TaskEvents,
+    task_events: &TaskEvents,
     exits: bool,
     labels: &Labels<'_, '_>,
 ) -> MakersRow {
@@ -93,15 +93,15 @@ pub(super) fn makers(
     let all: u64 = by_name.values().sum();
     let most = by_name.into_iter().max_by_key(|(_, count)| *count);
     let is_most = |count: u64| count.saturating_mul(100) >= all.saturating_mul(NAME_PERCENT_MIN);
-    let (parent, threads) = match Maker::of(survival, kin) {
+    let (parent, threads) = match Maker::of(survival, task_events) {
         Maker::ChildrenOf(parent) => (Some(labels.task(parent)), None),
         Maker::ThreadsOf(process) => {
-            let threads = survival.tasks().filter(|(pid, _)| kin.process(*pid) == process).count();
+            let threads = survival.tasks().filter(|(pid, _)| task_events.process(*pid) == process).count();
             (None, Some(ThreadsRow { threads, process: labels.task(process) }))
         }
         _ => (None, None),
     };
-    let exited = survival.tasks().filter(|(pid, _)| kin.has_exited(*pid)).count();
+    let exited = survival.tasks().filter(|(pid, _)| task_events.has_exited(*pid)).count();
     MakersRow {
         tasks: survival.tasks().count(),
         name: most.filter(|(_, count)| is_most(*count)).map(|(name, _)| name),
@@ -115,13 +115,13 @@ pub(super) fn makers(
 pub(super) fn tasks(
     family: &Family<'_>,
     tasks: &SurvivorSums,
-    kin: &TaskEvents,
+    task_events: &TaskEvents,
     exits: bool,
 ) -> Option<TasksRow> {
     family.rows.first().filter(|row| row.is_of_tasks)?;
     let live = tasks.survivors.sum();
-    let exited = kin.starts.keys().filter(|pid| kin.has_exited(**pid)).count() as u64;
-    let running = kin.started.saturating_sub(exited);
-    let not_reaped = (kin.started > 0 && exits).then(|| live.saturating_sub(running));
+    let exited = task_events.starts.keys().filter(|pid| task_events.has_exited(**pid)).count() as u64;
+    let running = task_events.started.saturating_sub(exited);
+    let not_reaped = (task_events.started > 0 && exits).then(|| live.saturating_sub(running));
     Some(TasksRow { live, not_reaped })
 }

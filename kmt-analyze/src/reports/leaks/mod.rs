@@ -22,12 +22,13 @@ use std::sync::Arc;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
-use crate::collect::{Calls, Collectors, Growth, Handle, Kin, Unmatched};
+use crate::collect::{Calls, Collectors, Growth, Handle, TaskLifetimes, Unmatched};
 use crate::pass::Needs;
+use crate::pass::selection::{command_exit, recorder_threads};
 use crate::render::screen::Screen;
 use crate::reports::analysis::leaks::ignore::Ignore;
 use crate::reports::analysis::leaks::verdict::Verdict;
-use crate::reports::analysis::leaks::{slab, stacks, until};
+use crate::reports::analysis::leaks::{slab, stacks};
 use crate::reports::common::ReportContext;
 use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::basis::{Input, too_lossy};
@@ -53,7 +54,7 @@ pub struct Leaks {
 #[derive(Debug)]
 pub struct LeaksHandles {
     growth: Handle<Growth>,
-    kin: Handle<Kin>,
+    task_lifetimes: Handle<TaskLifetimes>,
     calls: Option<Handle<Calls>>,
     unmatched: Handle<Unmatched>,
     until: Option<u64>,
@@ -87,11 +88,11 @@ impl Report for Leaks {
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         let Context { session, selection, .. } = context;
         let (first, last) = selection.span(session);
-        let until = until::command_exit(session, selection);
-        let growth = Growth::new(first, last, until).without(until::of_recorder(session));
+        let until = command_exit(session, selection);
+        let growth = Growth::new(first, last, until).without(recorder_threads(session));
         LeaksHandles {
             growth: collectors.add(growth),
-            kin: collectors.add(Kin { processes: Arc::new(processes(session)) }),
+            task_lifetimes: collectors.add(TaskLifetimes { processes: Arc::new(processes(session)) }),
             unmatched: collectors.add(Unmatched),
             calls: stacks::may_exist(session).then(|| collectors.add(Calls { until, is_of_window: true })),
             until,
@@ -102,7 +103,7 @@ impl Report for Leaks {
         let analysis = context.analysis;
         let collected = slab::LeakSums {
             growth: analysis.get(handles.growth),
-            kin: analysis.get(handles.kin),
+            task_events: analysis.get(handles.task_lifetimes),
             calls: handles.calls.map(|calls| analysis.get(calls)),
             until: handles.until,
         };

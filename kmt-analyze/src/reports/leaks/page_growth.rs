@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::row::{Growth, LeakRow, LeakSum, RowMaker};
-use crate::collect::kin::TaskEvents;
+use crate::collect::task_lifetimes::TaskEvents;
 use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::makers::Made;
 
@@ -28,13 +28,13 @@ pub struct PageGrowth {
 pub(super) fn page_growths(
     maker: &RowMaker<'_, '_, '_>,
     rows: &[&Judged<'_>],
-    kin: &TaskEvents,
+    task_events: &TaskEvents,
 ) -> Vec<PageGrowth> {
     let mut rows: Vec<&Judged<'_>> = rows.to_vec();
     rows.sort_by_key(|row| Reverse(row.evidence.old_amount));
     let mut groups: Vec<(Made<'_>, Vec<&Judged<'_>>)> = Vec::new();
     for row in rows {
-        let made = Made::of(&row.growing, kin);
+        let made = Made::of(&row.growing, task_events);
         match groups.iter_mut().find(|(first, _)| first.is_by_task_of(&made)) {
             Some((_, rows)) => rows.push(row),
             None => groups.push((made, vec![row])),

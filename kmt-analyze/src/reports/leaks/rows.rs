@@ -7,6 +7,7 @@ use super::makers::{self, FamilyRow};
 use super::row::{LeakRow, RowMaker};
 use super::text_parts::{TextParts, text_parts};
 use super::unseen::UnseenRow;
+use crate::pass::selection::recorder_threads;
 use crate::render::text::duration;
 use crate::reports::analysis::leaks::families::{Family, families};
 use crate::reports::analysis::leaks::ignore::{Ignore, Ignored};
@@ -14,7 +15,6 @@ use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::page_survivals::PageSurvivals;
 use crate::reports::analysis::leaks::pages::{Started, families_of, page_caller_rows, page_rows};
 use crate::reports::analysis::leaks::slab::{self, LeakSums};
-use crate::reports::analysis::leaks::until::of_recorder;
 use crate::reports::common::ReportContext;
 use crate::reports::common::answer::MaybeRefused;
 
@@ -80,7 +80,7 @@ pub fn compute(
     ignore: Option<&Ignore>,
 ) -> LeakRows {
     let analysis = context.analysis;
-    let LeakSums { growth, kin, until, .. } = collected;
+    let LeakSums { growth, task_events, until, .. } = collected;
     let (first, last) = context.selection.span(context.session);
     let length = until.unwrap_or(last).saturating_sub(first);
     if context.session.unit() == ClockUnit::Nanoseconds && length < WINDOW_NS_MIN {
@@ -94,7 +94,7 @@ pub fn compute(
     let survivals = PageSurvivals::new(context, growth);
     let mut judged = slab::judged(context, collected);
     let tasks = slab::tasks_started(&judged);
-    let started = Started { tasks: &tasks, kin, step: growth.step() };
+    let started = Started { tasks: &tasks, task_events, step: growth.step() };
     let mut callers = page_caller_rows(context, &survivals, &started);
     let mut pages = page_rows(context, &survivals, &callers, &started);
     let labels = context.labels();
@@ -102,7 +102,7 @@ pub fn compute(
     let ignored = ignore.map(hide);
     let families = families(&judged, length);
     for rows in [&mut callers, &mut pages] {
-        let of_families = families_of(rows, &families, kin);
+        let of_families = families_of(rows, &families, task_events);
         rows.iter_mut().zip(of_families).for_each(|(row, family)| row.grows_with = family);
     }
     let page_size = analysis.page_size.0;
@@ -112,8 +112,8 @@ pub fn compute(
     let rows = |judged: &[Judged<'_>]| judged.iter().take(context.limit).map(|r| maker.row(r)).collect();
     let exits = makers::has_exits(context);
     let family = |family: &Family<'_>| FamilyRow {
-        makers: makers::makers(family, kin, exits, labels),
-        tasks: makers::tasks(family, &tasks, kin, exits),
+        makers: makers::makers(family, task_events, exits, labels),
+        tasks: makers::tasks(family, &tasks, task_events, exits),
         call_sites: family.rows.len(),
         leader: family.rows.first().map(|row| row.name.clone()),
         old_bytes: family.bytes,
@@ -137,8 +137,9 @@ pub fn compute(
         text: TextParts {
             has_slab: basis.allocs(None),
             has_pages: basis.page_ends(),
-            omits_recorder: !context.selection.without_recorder && !of_recorder(context.session).is_empty(),
-            ..text_parts(&maker, [&judged, &callers, &pages], &families, &found, kin, context.limit)
+            omits_recorder: !context.selection.without_recorder
+                && !recorder_threads(context.session).is_empty(),
+            ..text_parts(&maker, [&judged, &callers, &pages], &families, &found, task_events, context.limit)
         },
     };
     LeakRows { leaks: MaybeRefused::Found(Box::new(tables)) }

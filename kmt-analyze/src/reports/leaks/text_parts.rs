@@ -5,7 +5,7 @@ use super::page_growth::{PageGrowth, page_growths};
 use super::row::{Growth, LeakRow, LeakSum, RowMaker};
 use super::shares::shares;
 use crate::collect::growth::StepCounts;
-use crate::collect::kin::TaskEvents;
+use crate::collect::task_lifetimes::TaskEvents;
 use crate::reports::analysis::leaks::families::Family;
 use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::verdict::Verdict;
@@ -110,7 +110,7 @@ pub(super) fn text_parts(
     [slab, page_callers, pages]: [&[Judged<'_>]; 3],
     families: &[Family<'_>],
     found: &[FamilyRow],
-    kin: &TaskEvents,
+    task_events: &TaskEvents,
     limit: usize,
 ) -> TextParts {
     let count_of = |verdict| slab.iter().filter(|r| r.evidence.verdict == verdict).count() as u64;
@@ -137,7 +137,7 @@ pub(super) fn text_parts(
             .skip(1)
             .fold(LeakSum::default(), |sum, f| sum.add(f.bytes, f.per_second)),
         family_rows_total: families.iter().map(|family| family.rows.len()).sum(),
-        page_growths: page_growths(maker, &page_growth, kin),
+        page_growths: page_growths(maker, &page_growth, task_events),
         others: others(maker, &VERDICTS.map(|verdict| of(&[verdict])), limit),
         most_reclaimable: reclaimable
             .iter()

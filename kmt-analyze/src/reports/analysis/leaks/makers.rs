@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::collect::growth::{Numbers, StepCounts, SurvivorSums};
-use crate::collect::kin::TaskEvents;
 use crate::collect::sums::Sums;
+use crate::collect::task_lifetimes::TaskEvents;
 
 /// The maker of a call site's live objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Maker {
 
 impl Maker {
     /// Maker of these objects.
-    pub fn of(survival: &SurvivorSums, kin: &TaskEvents) -> Self {
+    pub fn of(survival: &SurvivorSums, task_events: &TaskEvents) -> Self {
         let all = survival.survivors.sum();
         let Some((pid, most)) = holder(survival) else { return Self::Unknown };
         if most.saturating_mul(2) >= all {
@@ -39,10 +39,10 @@ impl Maker {
             let most = sums.into_iter().max_by_key(|&(pid, count)| (count, std::cmp::Reverse(pid)));
             most.filter(|(_, count)| count.saturating_mul(2) >= all).map(|(pid, _)| pid)
         };
-        if let Some(process) = largest(&|pid| Some(kin.process(pid))) {
+        if let Some(process) = largest(&|pid| Some(task_events.process(pid))) {
             return Self::ThreadsOf(process);
         }
-        largest(&|pid| kin.parent(pid)).map_or(Self::Many, Self::ChildrenOf)
+        largest(&|pid| task_events.parent(pid)).map_or(Self::Many, Self::ChildrenOf)
     }
 
     /// The one task that made it: itself, or the parent.
@@ -54,11 +54,11 @@ impl Maker {
     }
 
     /// Live objects by step: those of the one task, or of the children of the parent.
-    fn steps(self, survival: &SurvivorSums, kin: &TaskEvents) -> Numbers {
+    fn steps(self, survival: &SurvivorSums, task_events: &TaskEvents) -> Numbers {
         let is_its = |pid: i32| match self {
             Self::Task(own) => pid == own,
-            Self::ThreadsOf(process) => kin.process(pid) == process,
-            Self::ChildrenOf(parent) => kin.parent(pid) == Some(parent),
+            Self::ThreadsOf(process) => task_events.process(pid) == process,
+            Self::ChildrenOf(parent) => task_events.parent(pid) == Some(parent),
             Self::Many | Self::Unknown => true,
         };
         let mut sum = StepCounts::default();
@@ -95,9 +95,9 @@ impl<'s> Made<'s> {
     }
 
     /// Finds the maker of these objects.
-    pub fn of(survival: &'s SurvivorSums, kin: &TaskEvents) -> Self {
-        let maker = Maker::of(survival, kin);
-        Self { survival, maker, steps: maker.steps(survival, kin) }
+    pub fn of(survival: &'s SurvivorSums, task_events: &TaskEvents) -> Self {
+        let maker = Maker::of(survival, task_events);
+        Self { survival, maker, steps: maker.steps(survival, task_events) }
     }
 }
 
@@ -127,7 +127,7 @@ pub fn in_common(one: &Made<'_>, other: &Made<'_>) -> Option<(Numbers, Numbers)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::kin::Start;
+    use crate::collect::task_lifetimes::Start;
     use std::sync::Arc;
 
     fn survival(holders: &[(i32, usize, u64)]) -> SurvivorSums {
@@ -139,7 +139,7 @@ mod tests {
         survival
     }
 
-    fn kin(children: &[(i32, i32)]) -> TaskEvents {
+    fn started_by(children: &[(i32, i32)]) -> TaskEvents {
         let start = |parent| Start { time: 1, parent, is_thread: false };
         let starts = children.iter().map(|&(child, parent)| (child, start(parent))).collect();
         TaskEvents { starts, ..TaskEvents::default() }
@@ -147,25 +147,27 @@ mod tests {
 
     #[test]
     fn one_task_or_the_parent_of_many() {
-        let kin = kin(&[(10, 4), (11, 4), (12, 4), (13, 5)]);
-        assert_eq!(Maker::of(&survival(&[(7, 0, 5), (8, 1, 5)]), &kin), Maker::Task(7));
+        let task_events = started_by(&[(10, 4), (11, 4), (12, 4), (13, 5)]);
+        assert_eq!(Maker::of(&survival(&[(7, 0, 5), (8, 1, 5)]), &task_events), Maker::Task(7));
         let children = survival(&[(10, 0, 5), (11, 1, 5), (12, 2, 5), (13, 3, 5)]);
-        assert_eq!(Maker::of(&children, &kin), Maker::ChildrenOf(4));
+        assert_eq!(Maker::of(&children, &task_events), Maker::ChildrenOf(4));
         assert_eq!(Maker::of(&children, &TaskEvents::default()), Maker::Many);
-        assert_eq!(Maker::of(&SurvivorSums::default(), &kin), Maker::Unknown);
-        let threads = TaskEvents { processes: Arc::new([(10, 9), (11, 9), (12, 9)].into()), ..kin };
+        assert_eq!(Maker::of(&SurvivorSums::default(), &task_events), Maker::Unknown);
+        let threads = TaskEvents { processes: Arc::new([(10, 9), (11, 9), (12, 9)].into()), ..task_events };
         assert_eq!(Maker::of(&children, &threads), Maker::ThreadsOf(9));
     }
 
     #[test]
     fn children_belong_to_what_their_parent_does_and_to_each_other() {
-        let kin = kin(&[(10, 4), (11, 4), (12, 4)]);
+        let task_events = started_by(&[(10, 4), (11, 4), (12, 4)]);
         let of_children = survival(&[(10, 0, 5), (11, 1, 5), (12, 2, 5)]);
         let of_parent = survival(&[(4, 0, 1), (4, 1, 1), (4, 2, 1)]);
-        let common = |one: &SurvivorSums, other: &SurvivorSums, kin: &TaskEvents| {
-            in_common(&Made::of(one, kin), &Made::of(other, kin)).is_some()
+        let common = |one: &SurvivorSums, other: &SurvivorSums, task_events: &TaskEvents| {
+            in_common(&Made::of(one, task_events), &Made::of(other, task_events)).is_some()
         };
-        assert!(common(&of_children, &of_parent, &kin) && common(&of_parent, &of_children, &kin));
+        assert!(
+            common(&of_children, &of_parent, &task_events) && common(&of_parent, &of_children, &task_events)
+        );
         let unknown = TaskEvents::default();
         assert!(!common(&of_children, &of_parent, &unknown));
         assert!(common(&of_children, &of_children, &unknown), "the same tasks");

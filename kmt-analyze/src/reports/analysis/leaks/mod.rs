@@ -1,9 +1,10 @@
 //! Memory that is still allocated, judged: which of it grows, in which families, and why the rest does not.
 
 pub mod caches;
-mod course;
 pub mod evidence;
 pub mod families;
+mod family_grouping;
+mod family_leader;
 pub mod ignore;
 pub mod judged;
 pub mod kept;
@@ -17,8 +18,6 @@ mod rules;
 pub mod slab;
 pub mod stacks;
 mod steady;
+mod survivor_curves;
 mod tasks;
-mod telling;
-mod together;
-pub mod until;
 pub mod verdict;

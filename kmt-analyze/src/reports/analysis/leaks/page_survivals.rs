@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::kernel_names::{KEPT_CALLERS, PAGE_CACHE, SLAB_PAGES};
-use super::until::of_recorder;
 use crate::collect::growth::{GrowthSums, StepCounts, SurvivorSums};
 use crate::collect::sums::Sums;
 use crate::pass::Analysis;
+use crate::pass::selection::recorder_threads;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::caller;
 
@@ -22,7 +22,7 @@ impl PageSurvivals {
     /// From the results of a pass.
     pub fn new(context: &ReportContext<'_, '_>, growth: &GrowthSums) -> Self {
         let result = context.analysis;
-        let recorder = of_recorder(context.session);
+        let recorder = recorder_threads(context.session);
         let with_tasks = |survival: &SurvivorSums| with_tasks(survival, result, &recorder);
         let kinds = (0u32..).zip(&growth.pages).map(|(number, survival)| (number, with_tasks(survival)));
         let callers = by_caller(context, growth);

@@ -11,11 +11,11 @@ use super::page_survivals::PageSurvivals;
 use super::part::Part;
 use super::rules::{Facts, judge, verdict};
 use crate::collect::growth::{StepCounts, SurvivorSums};
-use crate::collect::kin::TaskEvents;
+use crate::collect::task_lifetimes::TaskEvents;
 use crate::pass;
 use crate::render::text::escaped;
-use crate::reports::analysis::leaks::course::grow_together;
 use crate::reports::analysis::leaks::makers::{Made, in_common};
+use crate::reports::analysis::leaks::survivor_curves::grow_together;
 use crate::reports::analysis::leaks::tasks::{belong_to_tasks, grow_with_tasks};
 use crate::reports::common::ReportContext;
 use crate::trace::meminfo;
@@ -23,7 +23,7 @@ use crate::trace::meminfo;
 /// Tasks that started in the window, and the length of a step.
 pub struct Started<'t> {
     pub tasks: &'t SurvivorSums,
-    pub kin: &'t TaskEvents,
+    pub task_events: &'t TaskEvents,
     pub step: u64,
 }
 
@@ -32,8 +32,8 @@ impl Started<'_> {
     fn have(&self, evidence: &Evidence, survival: &SurvivorSums) -> bool {
         let growing = growing(evidence, survival);
         match judge(self.tasks, self.step).verdict.is_growth() {
-            true => grow_with_tasks(&growing, evidence.part, self.tasks, self.kin),
-            false => belong_to_tasks(&growing, evidence.part, self.tasks, self.kin, self.step),
+            true => grow_with_tasks(&growing, evidence.part, self.tasks, self.task_events),
+            false => belong_to_tasks(&growing, evidence.part, self.tasks, self.task_events, self.step),
         }
     }
 
@@ -148,12 +148,16 @@ const FAMILIES_MAX: usize = 64;
 /// Marks pages that the tasks of a family allocate at the pace of its leader: they are of the same leak. Those for the percpu
 /// allocator may be of any task. Returns the
 /// number of the family for each row.
-pub fn families_of(rows: &[Judged<'_>], families: &[Family<'_>], kin: &TaskEvents) -> Vec<Option<usize>> {
+pub fn families_of(
+    rows: &[Judged<'_>],
+    families: &[Family<'_>],
+    task_events: &TaskEvents,
+) -> Vec<Option<usize>> {
     let leaders = families.iter().take(FAMILIES_MAX).filter_map(|family| family.rows.first());
     let leaders: Vec<(Made<'_>, Part)> =
-        leaders.map(|row| (Made::of(&row.growing, kin), row.evidence.part)).collect();
+        leaders.map(|row| (Made::of(&row.growing, task_events), row.evidence.part)).collect();
     let family = |row: &Judged<'_>| {
-        let made = Made::of(&row.growing, kin);
+        let made = Made::of(&row.growing, task_events);
         leaders.iter().position(|(leader, part)| {
             if row.is_percpu {
                 let (steps, own) = (leader.steps(), row.growing.survivors.all());

@@ -9,7 +9,7 @@ use super::rules::judge;
 use super::verdict::Verdict;
 use crate::collect::growth::SurvivorSums;
 use crate::collect::sums::Sums;
-use crate::reports::analysis::leaks::together::goes_with;
+use crate::reports::analysis::leaks::family_grouping::come_in_pairs;
 use crate::stream::Api;
 use crate::trace::session::Session;
 use crate::trace::slabinfo::{self, Sysfs};
@@ -72,7 +72,7 @@ pub fn follow(rows: &mut [Judged<'_>], step: u64) {
     let mut of_hosts = Vec::new();
     let blobs = rows.iter().enumerate().filter(|(_, r)| r.evidence.verdict.is_growth() && is_blob(r));
     for (number, row) in blobs.take(BLOBS_MAX) {
-        let goes = |verdict| hosts.iter().any(|(v, host)| *v == verdict && goes_with(row.survival, host));
+        let goes = |verdict| hosts.iter().any(|(v, host)| *v == verdict && come_in_pairs(row.survival, host));
         // Inodes that do not grow explain most of the blobs: the rest does not grow either.
         let goes_with_inodes = row.name.contains("inode")
             && !judge(&without(row.survival, &inodes.survivors.all()), step).verdict.is_growth();
@@ -122,7 +122,7 @@ fn follow_file_systems(rows: &mut [Judged<'_>]) {
     for row in rows.iter_mut().filter(|row| may_follow(row) && !row.is_reclaimable) {
         let prefix = row.name.find('_').and_then(|at| row.name.get(..=at)).unwrap_or_default();
         let is_host = |host: &&SurvivorSums| {
-            row.survival.survivors.sum() <= host.survivors.sum() && goes_with(row.survival, host)
+            row.survival.survivors.sum() <= host.survivors.sum() && come_in_pairs(row.survival, host)
         };
         if hosts.get(prefix).filter(is_host).is_some() {
             row.evidence.verdict = Verdict::WithReclaimable;

@@ -11,10 +11,10 @@ use super::stacks;
 use super::verdict::Verdict;
 use crate::collect::calls::CallSums;
 use crate::collect::growth::{GrowthSums, STEPS, SurvivorSums};
-use crate::collect::kin::TaskEvents;
 use crate::collect::sums::Sums;
+use crate::collect::task_lifetimes::TaskEvents;
+use crate::reports::analysis::leaks::family_grouping::{FamilyCandidate, family_leaders};
 use crate::reports::analysis::leaks::tasks::{belong_to_tasks, grow_with_tasks};
-use crate::reports::analysis::leaks::together::{FamilyCandidate, families};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
 use crate::trace::clock::Clock;
@@ -25,7 +25,7 @@ use kmt_common::unseen_frees::is_freed_in_bulk;
 #[derive(Clone, Copy)]
 pub struct LeakSums<'g> {
     pub growth: &'g GrowthSums,
-    pub kin: &'g TaskEvents,
+    pub task_events: &'g TaskEvents,
     pub calls: Option<&'g CallSums>,
     /// Time at which they are judged, if before the end of the window.
     pub until: Option<u64>,
@@ -34,7 +34,7 @@ pub struct LeakSums<'g> {
 /// Slab objects by call site, in order of importance.
 pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> Vec<Judged<'g>> {
     let result = context.analysis;
-    let LeakSums { growth, kin, calls, until } = collected;
+    let LeakSums { growth, task_events, calls, until } = collected;
     let labels = context.labels();
     let names = LiveCaches::new(context);
     let reclaimable = Reclaimable::of(context.session);
@@ -74,9 +74,9 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
         })
         .collect();
     reclaimable::follow(&mut rows, growth.step());
-    follow_tasks(&mut rows, kin, growth.step());
+    follow_tasks(&mut rows, task_events, growth.step());
     sort(&mut rows);
-    lead(&mut rows, kin);
+    set_leaders(&mut rows, task_events);
     rows
 }
 
@@ -108,7 +108,7 @@ fn has_course(evidence: &Evidence) -> bool {
 }
 
 /// Groups call sites to families. What started tasks keep is one, if the number of tasks grows.
-fn lead(rows: &mut [Judged<'_>], kin: &TaskEvents) {
+fn set_leaders(rows: &mut [Judged<'_>], task_events: &TaskEvents) {
     let candidates: Vec<FamilyCandidate<'_>> = rows
         .iter()
         .map(|row| FamilyCandidate {
@@ -125,7 +125,7 @@ fn lead(rows: &mut [Judged<'_>], kin: &TaskEvents) {
             is_pinnable: reclaimable::is_pinnable(row),
         })
         .collect();
-    let mut leaders = families(&candidates, kin);
+    let mut leaders = family_leaders(&candidates, task_events);
     let of_tasks = |row: &&Judged<'_>| row.is_of_tasks;
     let first = rows.iter().filter(of_tasks).max_by_key(|row| (row.is_task(), row.evidence.old_amount));
     let first = first.and_then(|first| rows.iter().position(|row| std::ptr::eq(row, first)));
@@ -146,14 +146,15 @@ pub fn tasks_started(rows: &[Judged<'_>]) -> SurvivorSums {
 }
 
 /// Marks objects that belong to tasks that started in the window.
-fn follow_tasks(rows: &mut [Judged<'_>], kin: &TaskEvents, step: u64) {
+fn follow_tasks(rows: &mut [Judged<'_>], task_events: &TaskEvents, step: u64) {
     let tasks = tasks_started(rows);
     let do_grow = judge(&tasks, step).verdict.is_growth();
     let is_theirs =
         |row: &Judged<'_>| row.evidence.verdict.is_growth() || row.evidence.verdict == Verdict::Burst;
     for row in rows.iter_mut().filter(|row| is_theirs(row) && !row.is_reclaimable) {
         if do_grow && row.evidence.verdict.is_growth() {
-            row.is_of_tasks = row.is_task() || grow_with_tasks(&row.growing, row.evidence.part, &tasks, kin);
+            row.is_of_tasks =
+                row.is_task() || grow_with_tasks(&row.growing, row.evidence.part, &tasks, task_events);
             continue;
         }
         // Of a burst few steps are old: all of them say more.
@@ -161,7 +162,7 @@ fn follow_tasks(rows: &mut [Judged<'_>], kin: &TaskEvents, step: u64) {
             true => (row.growing.as_ref(), row.evidence.part),
             false => (row.survival, Part { to: STEPS, ..Part::default() }),
         };
-        if belong_to_tasks(survivors, part, &tasks, kin, step) {
+        if belong_to_tasks(survivors, part, &tasks, task_events, step) {
             row.evidence.verdict = Verdict::WithTasks;
         }
     }

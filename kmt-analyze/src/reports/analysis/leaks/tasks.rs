@@ -1,13 +1,13 @@
 //! Objects of tasks that started in the window and still run: a starting task allocates memory maps, files and
 //! credentials. They are not leaks, for any number of tasks.
 
-use super::course::apart;
 use super::evidence::without;
 use super::makers::{Maker, holder};
 use super::part::Part;
 use super::rules::judge;
+use super::survivor_curves::curve_distance;
 use crate::collect::growth::{Numbers, STEPS, StepCounts, SurvivorSums};
-use crate::collect::kin::TaskEvents;
+use crate::collect::task_lifetimes::TaskEvents;
 
 /// Largest distance between births of survivors and of tasks: some objects are allocated when a task has run for a
 /// while.
@@ -23,11 +23,11 @@ pub fn belong_to_tasks(
     survival: &SurvivorSums,
     part: Part,
     tasks: &SurvivorSums,
-    kin: &TaskEvents,
+    task_events: &TaskEvents,
     step: u64,
 ) -> bool {
     let parent = holder(tasks).map(|(pid, _)| pid);
-    let is_of_another = match Maker::of(survival, kin) {
+    let is_of_another = match Maker::of(survival, task_events) {
         Maker::Task(pid) | Maker::ThreadsOf(pid) => Some(pid) != parent,
         Maker::ChildrenOf(_) | Maker::Many | Maker::Unknown => false,
     };
@@ -36,9 +36,14 @@ pub fn belong_to_tasks(
 
 /// True if the survivors come with tasks whose number grows: at the same times, by those tasks or by the one that starts
 /// them. A task that does other work at a steady pace does not count, unless it starts them.
-pub fn grow_with_tasks(survival: &SurvivorSums, part: Part, tasks: &SurvivorSums, kin: &TaskEvents) -> bool {
+pub fn grow_with_tasks(
+    survival: &SurvivorSums,
+    part: Part,
+    tasks: &SurvivorSums,
+    task_events: &TaskEvents,
+) -> bool {
     let parent = holder(tasks).map(|(pid, _)| pid);
-    let is_their_maker = match Maker::of(survival, kin) {
+    let is_their_maker = match Maker::of(survival, task_events) {
         Maker::Task(pid) | Maker::ThreadsOf(pid) | Maker::ChildrenOf(pid) => Some(pid) == parent,
         Maker::Many => true,
         Maker::Unknown => false,
@@ -48,7 +53,7 @@ pub fn grow_with_tasks(survival: &SurvivorSums, part: Part, tasks: &SurvivorSums
 
 /// What is too young to be judged does not count: of tasks that started late, older objects are not.
 fn is_born_with(survival: &SurvivorSums, part: Part, tasks: &SurvivorSums) -> bool {
-    apart(&survival.survivors.all(), &tasks.survivors.all(), part.from..part.to)
+    curve_distance(&survival.survivors.all(), &tasks.survivors.all(), part.from..part.to)
         .is_some_and(|apart| apart <= APART_MAX)
 }
 
@@ -81,7 +86,7 @@ fn is_of_start(steps: &Numbers, started: Option<&Numbers>) -> bool {
     let is_early = late.iter().sum::<u64>() * 100 <= all * (100 - START_PERCENT_MIN);
     is_early
         || started
-            .and_then(|started| apart(&late, &later(started), 0..STEPS))
+            .and_then(|started| curve_distance(&late, &later(started), 0..STEPS))
             .is_some_and(|apart| apart <= APART_MAX)
 }
 
@@ -137,15 +142,18 @@ mod tests {
         let each = |count: u64| -> Vec<(usize, u64)> { (0..STEPS).map(|step| (step, count)).collect() };
         let (starts, pages) = (each(1), each(20));
         let tasks = survival(&[(9, &starts)]);
-        let kin = TaskEvents::default();
-        assert!(!belong_to_tasks(&survival(&[(77, &pages)]), ALL, &tasks, &kin, 1000));
-        assert!(belong_to_tasks(&survival(&[(9, &pages)]), ALL, &tasks, &kin, 1000), "it starts them");
+        let task_events = TaskEvents::default();
+        assert!(!belong_to_tasks(&survival(&[(77, &pages)]), ALL, &tasks, &task_events, 1000));
+        assert!(
+            belong_to_tasks(&survival(&[(9, &pages)]), ALL, &tasks, &task_events, 1000),
+            "it starts them"
+        );
         // Judged alone, beside tasks whose pages live for long: some of these, from their starts, are left.
         let one = survival(&[(9, &[(20, 1), (24, 1)])]);
         let alone = Part { from: 1, to: 20, task: Some(77) };
         let mut beside = survival(&[(77, &pages), (78, &[(18, 400)])]);
         (0..3200).for_each(|_| beside.lifetimes.add(10_000));
         assert_eq!(judge(&beside, 1000).part.task, Some(77));
-        assert!(!belong_to_tasks(&alone.of(&beside), alone, &one, &kin, 1000));
+        assert!(!belong_to_tasks(&alone.of(&beside), alone, &one, &task_events, 1000));
     }
 }

@@ -65,7 +65,7 @@ pub fn all() -> Vec<Dimension> {
         dimension("rows of tasks", 50_000, tasks::rows),
         dimension("renames of one task", 30_000, renames),
         dimension("naming classes", 2_000, |n| naming_classes(n as u16, 10_000)),
-        dimension("starts and exits of tasks", 20_000, tasks::kin),
+        dimension("starts and exits of tasks", 20_000, tasks::task_events),
         dimension("cgroups of one task", 50_000, tasks::cgroups_of_one),
         dimension("cgroups", 50_000, tasks::cgroups),
         dimension("stacks", 30_000, tasks::stacks),

@@ -26,7 +26,7 @@ pub fn rows(count: u64) -> Vec<u8> {
 }
 
 /// Tasks that each start the next one and exit.
-pub fn kin(count: u64) -> Vec<u8> {
+pub fn task_events(count: u64) -> Vec<u8> {
     let mut made = Made::default();
     let task = [("pid_t", "pid", 4), ("char", "comm", 1)];
     made.class("task", "task_newtask", 20, &task[..1], "\"pid=%d\", REC->pid");

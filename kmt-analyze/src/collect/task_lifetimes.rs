@@ -13,12 +13,12 @@ const CLONE_THREAD: u64 = 0x0001_0000;
 
 /// Collects starts and exits of tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Kin {
+pub struct TaskLifetimes {
     /// Processes of threads that the file lists, by thread.
     pub processes: Arc<BTreeMap<i32, i32>>,
 }
 
-impl StateCollector for Kin {
+impl StateCollector for TaskLifetimes {
     type State = TaskEvents;
 
     const INTERESTS: Interests = Interests::TASKS;

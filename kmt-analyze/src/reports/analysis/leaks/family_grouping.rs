@@ -2,13 +2,13 @@
 //!
 //! A pipe that is not closed leaves an inode, a dentry, two files, their blobs and the pipe itself.
 
-use super::course::{apart, grow_together};
+use super::family_leader;
 use super::makers::{Made, in_common};
 use super::part::Part;
-use super::telling;
+use super::survivor_curves::{curve_distance, grow_together};
 use super::verdict::Verdict;
 use crate::collect::growth::{STEPS, SurvivorSums};
-use crate::collect::kin::TaskEvents;
+use crate::collect::task_lifetimes::TaskEvents;
 
 /// Candidate for a family.
 #[derive(Debug, Clone, Copy)]
@@ -55,12 +55,12 @@ const APART_MAX: f64 = 0.2;
 const LEADERS_MAX: usize = 256;
 
 /// Number of the leader of each candidate; `None`: in no family.
-pub fn families(candidates: &[FamilyCandidate<'_>], kin: &TaskEvents) -> Vec<Option<usize>> {
-    let made: Vec<Made<'_>> = candidates.iter().map(|c| Made::of(c.survival, kin)).collect();
+pub fn family_leaders(candidates: &[FamilyCandidate<'_>], task_events: &TaskEvents) -> Vec<Option<usize>> {
+    let made: Vec<Made<'_>> = candidates.iter().map(|c| Made::of(c.survival, task_events)).collect();
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     // An index grows with what is in it.
     order.sort_by_key(|&at| {
-        candidates.get(at).map(|c| (telling::is_index(c.function), std::cmp::Reverse(c.old_amount)))
+        candidates.get(at).map(|c| (family_leader::is_index(c.function), std::cmp::Reverse(c.old_amount)))
     });
     let mut found: Vec<Option<usize>> = vec![None; candidates.len()];
     let mut founders = 0;
@@ -72,30 +72,33 @@ pub fn families(candidates: &[FamilyCandidate<'_>], kin: &TaskEvents) -> Vec<Opt
         }
         founders += 1;
         let is_member = |(at, (other, made_other)): (usize, (&FamilyCandidate<'_>, &Made<'_>))| {
-            let goes = || {
+            let grows_along = || {
                 let (a, b) = in_common(made_one, made_other)?;
-                Some(telling::is_index(other.function) || grow_together(&a, &b, one.part.common(other.part))?)
+                Some(
+                    family_leader::is_index(other.function)
+                        || grow_together(&a, &b, one.part.common(other.part))?,
+                )
             };
             let may = founders <= LEADERS_MAX && is_free(at) && (other.grows() || other.may_be_pinned());
-            (at == founder || may && goes() == Some(true)).then_some(at)
+            (at == founder || may && grows_along() == Some(true)).then_some(at)
         };
         let members: Vec<usize> = candidates.iter().zip(&made).enumerate().filter_map(is_member).collect();
-        settle(candidates, &members, &mut found);
+        form_family(candidates, &members, &mut found);
     }
     found
 }
 
 /// Makes a family of these members: those that grow, and reclaimable ones as far as others pin them.
-fn settle(candidates: &[FamilyCandidate<'_>], members: &[usize], found: &mut [Option<usize>]) {
+fn form_family(candidates: &[FamilyCandidate<'_>], members: &[usize], found: &mut [Option<usize>]) {
     let all = || members.iter().filter_map(|&at| Some((at, candidates.get(at)?)));
     let pins = all().filter(|(_, c)| c.pins && c.leads()).map(|(_, c)| c.old).max().unwrap_or(0);
     // A file pins its inode and its dentry; one call site may allocate those of two kinds.
     let is_pinned = |c: &FamilyCandidate<'_>| c.old <= pins.saturating_mul(2);
     let belongs = |c: &FamilyCandidate<'_>| c.grows() || c.may_be_pinned() && is_pinned(c);
-    let growing: Vec<(usize, telling::FamilySite<'_>)> = all()
+    let growing: Vec<(usize, family_leader::FamilySite<'_>)> = all()
         .filter(|(_, c)| c.grows())
         .map(|(at, c)| {
-            let site = telling::FamilySite {
+            let site = family_leader::FamilySite {
                 function: c.function,
                 old: c.old,
                 old_births: c.old_births,
@@ -104,7 +107,7 @@ fn settle(candidates: &[FamilyCandidate<'_>], members: &[usize], found: &mut [Op
             (at, site)
         })
         .collect();
-    let Some(leader) = telling::most(&growing) else { return };
+    let Some(leader) = family_leader::leading_site(&growing) else { return };
     for (at, candidate) in all() {
         if let Some(of) = found.get_mut(at).filter(|_| belongs(candidate)) {
             *of = Some(leader);
@@ -112,9 +115,10 @@ fn settle(candidates: &[FamilyCandidate<'_>], members: &[usize], found: &mut [Op
     }
 }
 
-/// True if two courses are of objects that come in pairs: their survivors were allocated in the same steps.
-pub fn goes_with(one: &SurvivorSums, other: &SurvivorSums) -> bool {
-    apart(&one.survivors.all(), &other.survivors.all(), 0..STEPS).is_some_and(|apart| apart <= APART_MAX)
+/// True if two call sites allocate objects that come in pairs: their survivors were allocated in the same steps.
+pub fn come_in_pairs(one: &SurvivorSums, other: &SurvivorSums) -> bool {
+    curve_distance(&one.survivors.all(), &other.survivors.all(), 0..STEPS)
+        .is_some_and(|distance| distance <= APART_MAX)
 }
 
 #[cfg(test)]
@@ -170,7 +174,10 @@ mod tests {
             of(Verdict::Young, &pipe, 50),
         ];
         let unknown = TaskEvents::default();
-        assert_eq!(families(&all, &unknown), [Some(2), Some(2), Some(2), Some(2), Some(4), Some(5), None]);
+        assert_eq!(
+            family_leaders(&all, &unknown),
+            [Some(2), Some(2), Some(2), Some(2), Some(4), Some(5), None]
+        );
     }
 
     #[test]
@@ -179,13 +186,13 @@ mod tests {
         let marks = FamilyCandidate { pins: true, ..of(Verdict::Grows, &marks, 100) };
         let inodes = of(Verdict::Reclaimable, &inodes, 900);
         let unknown = TaskEvents::default();
-        assert_eq!(families(&[marks, inodes], &unknown), [Some(0), None], "five for each mark");
+        assert_eq!(family_leaders(&[marks, inodes], &unknown), [Some(0), None], "five for each mark");
         let fewer = FamilyCandidate { old: marks.old, ..inodes };
-        assert_eq!(families(&[marks, fewer], &unknown), [Some(0), Some(0)]);
+        assert_eq!(family_leaders(&[marks, fewer], &unknown), [Some(0), Some(0)]);
         let node = FamilyCandidate { is_pinnable: false, ..fewer };
-        assert_eq!(families(&[marks, node], &unknown), [Some(0), None], "no inode");
+        assert_eq!(family_leaders(&[marks, node], &unknown), [Some(0), None], "no inode");
         let no_pin = FamilyCandidate { pins: false, ..marks };
-        assert_eq!(families(&[no_pin, fewer], &unknown), [Some(0), None]);
+        assert_eq!(family_leaders(&[no_pin, fewer], &unknown), [Some(0), None]);
     }
 
     #[test]
@@ -193,8 +200,8 @@ mod tests {
         let files = survival(7, |s| s as u64 % 5);
         let timers = FamilyCandidate { is_unsure: true, ..of(Verdict::ImpliedFrees, &files, 900) };
         let unknown = TaskEvents::default();
-        assert_eq!(families(&[timers], &unknown), [None]);
-        assert_eq!(families(&[timers, of(Verdict::Grows, &files, 100)], &unknown), [Some(0), Some(0)]);
+        assert_eq!(family_leaders(&[timers], &unknown), [None]);
+        assert_eq!(family_leaders(&[timers, of(Verdict::Grows, &files, 100)], &unknown), [Some(0), Some(0)]);
     }
 
     #[test]
@@ -204,14 +211,14 @@ mod tests {
             [FamilyCandidate { function, ..of(Verdict::Grows, &nodes, 900) }, of(Verdict::Grows, &keys, 500)]
         };
         let unknown = TaskEvents::default();
-        assert_eq!(families(&all("assoc_array_insert"), &unknown), [Some(1), Some(1)]);
-        assert_eq!(families(&all("another_leak"), &unknown), [Some(0), Some(1)]);
+        assert_eq!(family_leaders(&all("assoc_array_insert"), &unknown), [Some(1), Some(1)]);
+        assert_eq!(family_leaders(&all("another_leak"), &unknown), [Some(0), Some(1)]);
     }
 
     #[test]
     fn pairs_are_born_together() {
         let (a, b) = (survival(1, |s| (s as u64 * 7) % 13), survival(2, |s| ((s as u64 * 7) % 13) * 3));
-        assert!(goes_with(&a, &b));
-        assert!(!goes_with(&a, &survival(1, |s| 32 - s as u64)));
+        assert!(come_in_pairs(&a, &b));
+        assert!(!come_in_pairs(&a, &survival(1, |s| 32 - s as u64)));
     }
 }

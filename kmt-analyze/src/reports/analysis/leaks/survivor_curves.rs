@@ -1,11 +1,11 @@
-//! Courses of live objects over time, compared.
+//! Distributions of survivors over time, compared.
 
 use std::ops::Range;
 
 use crate::collect::growth::Numbers;
 
 /// Distance between the distributions of survivors over time, from 0 to 2; `None`: one has no survivors.
-pub fn apart(one: &Numbers, other: &Numbers, steps: Range<usize>) -> Option<f64> {
+pub fn curve_distance(one: &Numbers, other: &Numbers, steps: Range<usize>) -> Option<f64> {
     let (one, other) = (one.get(steps.clone())?, other.get(steps)?);
     let (a, b) = (one.iter().sum::<u64>(), other.iter().sum::<u64>());
     if a == 0 || b == 0 {

@@ -1,4 +1,5 @@
-//! The call site that names a family of objects: the one that allocates the thing itself, not its common parts.
+//! The call site that leads a family of objects and names it: the one that allocates the thing itself, not its common
+//! parts.
 
 use super::kernel_names::{GENERAL, INDICES, THINGS};
 
@@ -35,7 +36,7 @@ const OTHERS_MAX: f64 = 20.0;
 
 /// Number of the call site that names the family. Sites of which others use more than their part come after those that only
 /// this family uses; of several alike the one with most bytes.
-pub fn most(sites: &[(usize, FamilySite<'_>)]) -> Option<usize> {
+pub fn leading_site(sites: &[(usize, FamilySite<'_>)]) -> Option<usize> {
     let share = |site: &FamilySite<'_>| site.old as f64 / site.old_births.max(1) as f64;
     let best = sites.iter().map(|(_, site)| share(site)).fold(0.0, f64::max);
     let is_own = |site: &FamilySite<'_>| share(site) * OTHERS_MAX >= best;
@@ -56,7 +57,7 @@ mod tests {
     fn the_thing_names_the_family_not_its_parts() {
         let of = |sites: &[FamilySite<'_>]| {
             let sites: Vec<_> = sites.iter().copied().enumerate().collect();
-            most(&sites).map(|at| sites[at].1.function.to_owned())
+            leading_site(&sites).map(|at| sites[at].1.function.to_owned())
         };
         let file = site("alloc_empty_file", 100, 500, 9_000);
         assert_eq!(of(&[file, site("do_eventfd", 100, 500, 800)]).as_deref(), Some("do_eventfd"));
