@@ -32,12 +32,12 @@ impl Env {
         Self { shows_progress: true, ..Self::default() }
     }
 
-    /// The same with these limits.
+    /// This environment with these limits.
     pub fn with_limits(self, limits: RunLimits) -> Self {
         Self { limits, ..self }
     }
 
-    /// The same with this debug information.
+    /// This environment with this debug information.
     pub fn with_source(self, source: SourceArgs) -> Self {
         Self { source, ..self }
     }

@@ -35,7 +35,7 @@ pub fn of_this_kernel(names: &BTreeSet<String>) -> Option<String> {
     found(&mut BufReader::with_capacity(BUFFER_LEN, File::open("/sys/kernel/btf/vmlinux").ok()?), names)
 }
 
-/// The same of a description in memory, of any byte order, for the names in these print fmts: system and format.
+/// Values of a description in memory, of any byte order, for the names in these print fmts: system and format.
 #[cfg(feature = "convert")]
 pub fn of_formats<'f>(
     btf: &[u8],

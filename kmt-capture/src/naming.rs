@@ -33,9 +33,9 @@ pub struct Named {
     pub pid: i32,
     /// Running task.
     pub current: i32,
-    /// Its name since the event.
+    /// Name of the task since the event.
     pub comm: Vec<u8>,
-    /// Its name before.
+    /// Name of the task before the event.
     #[cfg_attr(not(feature = "convert"), allow(dead_code))] // A recorder has it in its table.
     pub old: Option<Vec<u8>>,
     /// True if it is new and a thread of the running task; `None`: it is not new.

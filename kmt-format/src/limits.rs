@@ -187,7 +187,7 @@ pub(crate) fn exceeded(name: &'static str, what: &'static str, found: u64, limit
     ErrorKind::LimitExceeded { name, what, found, limit }
 }
 
-/// The same, if `found` is above the limit.
+/// The error of [`exceeded`], if `found` is above the limit.
 pub(crate) fn within(
     name: &'static str,
     what: &'static str,
@@ -197,7 +197,7 @@ pub(crate) fn within(
     if found > limit { Err(exceeded(name, what, found, limit)) } else { Ok(()) }
 }
 
-/// The same, with an offset.
+/// The error of [`within`], with an offset.
 pub(crate) fn within_at(
     offset: u64,
     name: &'static str,

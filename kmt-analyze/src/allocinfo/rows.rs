@@ -79,7 +79,7 @@ pub struct AllocinfoRow {
     /// Module of a call site; absent: the kernel itself, or another key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
-    /// Its figures.
+    /// Figures of the row.
     #[serde(flatten)]
     pub figures: Figures,
 }

@@ -200,7 +200,7 @@ fn legend(picture: &mut Picture, before: &Before, y: f64) -> f64 {
     y + 40.0
 }
 
-/// The same name has the same colour.
+/// Colour of a name: equal names have equal colours.
 fn colour(name: &str) -> u32 {
     name.bytes().fold(7u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into())) % COLOURS
 }

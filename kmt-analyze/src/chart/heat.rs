@@ -18,7 +18,7 @@ pub struct Grid {
     pub title: &'static str,
     /// Names of the columns, from the left.
     pub columns: Vec<String>,
-    /// Their kind.
+    /// Label below the columns.
     pub column_noun: &'static str,
     /// Names of the rows, from the top, and their counts by column.
     pub rows: Vec<(String, Vec<u64>)>,

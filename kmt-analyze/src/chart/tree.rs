@@ -89,7 +89,7 @@ pub fn compute(rows: &GroupRows, weight: Weight, branch: Option<&str>) -> (Sourc
     (below(root, branch.unwrap_or_default()), inferred)
 }
 
-/// The same tree with parts below `least` of the whole gathered into one, and no more than `depth` levels.
+/// This tree with parts below `least` of the whole gathered into one, and no more than `depth` levels.
 pub fn gathered(node: SourceNode, depth: usize, least: u64) -> SourceNode {
     let SourceNode { path, name, weight, below } = node;
     if depth == 0 {

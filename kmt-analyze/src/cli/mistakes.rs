@@ -145,7 +145,7 @@ fn is_option(word: &OsString) -> bool {
     word.to_str().is_some_and(|word| word.starts_with('-') && word.len() > 1 && word != "--")
 }
 
-/// The same for a line whose first word is the command.
+/// Where the options end on a line whose first word is the command.
 fn options_end_of(cli: &Command, args: &[OsString]) -> Option<usize> {
     let command = cli.find_subcommand(args.get(1)?.to_str()?)?;
     options_end(cli, command, args.get(1..)?).map(|end| end + 1)

@@ -31,7 +31,7 @@ pub fn with_reports(mut cli: Command) -> Command {
     cli.subcommands(own.enumerate().map(|(index, entry)| command(entry).display_order(FIRST + index)))
 }
 
-/// Its own options first, then those that all reports have.
+/// Command of a report: its own options first, then those that all reports have.
 fn command(entry: &Entry) -> Command {
     let command = (entry.with_options)(Command::new(entry.name));
     let has_keys = command.get_arguments().any(|arg| arg.get_id() == SORT);

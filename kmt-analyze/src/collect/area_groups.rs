@@ -56,15 +56,15 @@ pub struct AreaTotals {
     pub bytes_alloc: u64,
     /// Areas that were freed.
     pub freed: u64,
-    /// Bytes of those.
+    /// Bytes of areas that were freed.
     pub bytes_freed: u64,
     /// Implied frees: the address was allocated again, and no free was recorded.
     pub implied_frees: u64,
     /// Areas still allocated at the end of the window.
     pub live: u64,
-    /// Bytes of those.
+    /// Bytes of areas still allocated at the end of the window.
     pub bytes_live: u64,
-    /// Bytes requested of those.
+    /// Bytes requested for areas still allocated at the end of the window.
     pub bytes_req_live: u64,
     /// Areas that cross a loss.
     pub uncertain: u64,

@@ -30,11 +30,11 @@ impl StateCollector for Calls {
 pub struct StackSums {
     /// Objects allocated.
     pub allocs: u64,
-    /// Bytes of them.
+    /// Bytes allocated.
     pub bytes_alloc: u64,
     /// Objects live at the end.
     pub live: u64,
-    /// Bytes of those.
+    /// Bytes live at the end.
     pub bytes_live: u64,
     /// Number of the call site and interface, the highest one if there are several.
     pub caller: Option<u32>,

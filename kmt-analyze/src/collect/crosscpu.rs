@@ -35,7 +35,7 @@ pub struct CallerCrossCpu {
     pub freed: u64,
     /// Lifetimes of those freed on another CPU.
     pub delay: RareHistogram,
-    /// Bytes of those.
+    /// Bytes of objects freed on another CPU.
     pub bytes: u64,
     /// Objects by number of the freeing site.
     pub freed_by: Sorted<u64>,

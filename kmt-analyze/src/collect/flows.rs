@@ -26,17 +26,17 @@ pub struct Flows {
     pub bytes_alloc: i64,
     /// Ends with a free event.
     pub frees: i64,
-    /// Bytes of them.
+    /// Bytes freed by these events.
     pub bytes_freed: i64,
     /// Implied frees.
     pub unseen: i64,
-    /// Bytes of them.
+    /// Bytes of implied frees.
     pub bytes_unseen: i64,
     /// Live objects at the end of the step minus those at its start.
     pub live_change: i64,
-    /// The same in bytes allocated.
+    /// Bytes allocated of live objects at the end of the step minus those at its start.
     pub bytes_live_change: i64,
-    /// The same in bytes requested.
+    /// Bytes requested of live objects at the end of the step minus those at its start.
     pub bytes_req_live_change: i64,
 }
 

@@ -76,7 +76,7 @@ pub struct GrowthSums {
 /// A number for each step.
 pub type Numbers = [u64; STEPS];
 
-/// The same, with only non-zero steps stored: most call sites and tasks have few.
+/// A number for each step, with only non-zero steps stored: most call sites and tasks have few.
 pub type StepCounts = Sorted<u64>;
 
 impl StepCounts {
@@ -118,7 +118,7 @@ impl From<&Numbers> for StepCounts {
 pub struct SurvivorSums {
     /// Allocations by step.
     pub births: StepCounts,
-    /// Those still live at the end: what is older than the window did not grow in it.
+    /// Allocations still live at the end: what is older than the window did not grow in it.
     pub survivors: StepCounts,
     /// Bytes, or pages, of those.
     pub survivor_amount: StepCounts,
@@ -215,7 +215,7 @@ impl SurvivorSums {
         self.holders.get(pid as u32)
     }
 
-    /// The same, to add to.
+    /// Survivors that a task allocated, by step, to add to.
     pub fn of_task(&mut self, pid: i32) -> &mut StepCounts {
         self.holders.of(pid as u32)
     }

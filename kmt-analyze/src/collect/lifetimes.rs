@@ -54,7 +54,7 @@ pub struct CallerLives {
     pub bytes_freed: u64,
     /// Temporary objects.
     pub temporary: u64,
-    /// Bytes of those.
+    /// Bytes of temporary objects.
     pub bytes_temporary: u64,
     /// Temporary objects freed on another CPU, by another task or on another interrupt level.
     pub temporary_elsewhere: u64,

@@ -41,15 +41,15 @@ pub enum Holds {
 pub struct Turnover {
     /// Slabs allocated in the trace.
     pub slabs_born: u64,
-    /// Frames of them.
+    /// Frames of slabs allocated in the trace.
     pub frames_born: u64,
-    /// Those that were freed.
+    /// Slabs allocated in the trace that were freed.
     pub slabs_died: u64,
-    /// Frames of them.
+    /// Frames of slabs allocated in the trace that were freed.
     pub frames_died: u64,
     /// Slabs older than the trace that were freed.
     pub old_slabs_died: u64,
-    /// Frames of them.
+    /// Frames of slabs older than the trace that were freed.
     pub old_frames_died: u64,
 }
 
@@ -72,7 +72,7 @@ pub struct Pins {
 struct SharedPages {
     /// Unused bytes of their pages, counted once for each of the objects.
     unused: u64,
-    /// The same for sparse pages.
+    /// Unused bytes of sparse pages, counted once for each of the objects.
     sparse_unused: u64,
     /// Objects on sparse pages.
     sparse_objects: u64,
@@ -102,12 +102,12 @@ impl Pins {
         self.share(|pages| pages.unused)
     }
 
-    /// The same for sparse pages, with at most a quarter of their highest live bytes.
+    /// Unused bytes of sparse pages, those with at most a quarter of their highest live bytes, shared in this way.
     pub fn sparse_bytes(&self) -> f64 {
         self.share(|pages| pages.sparse_unused)
     }
 
-    /// Their share in sparse slabs.
+    /// Sparse slabs, each shared equally among its objects.
     pub fn sparse_slabs(&self) -> f64 {
         self.share(|pages| pages.sparse_objects)
     }

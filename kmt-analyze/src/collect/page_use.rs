@@ -21,17 +21,17 @@ pub struct Use {
     pub frees_batched: u64,
     /// mm_page_pcpu_drain.
     pub pages_drained: u64,
-    /// Runs of those.
+    /// Runs of mm_page_pcpu_drain events.
     pub drains: u64,
     /// Runs of mm_page_alloc_zone_locked.
     pub refills: u64,
     /// mm_page_alloc_extfrag: pages of another migrate type were allocated.
     pub fallbacks: u64,
-    /// Those below pageblock order, which mix types in a block.
+    /// Fallbacks below pageblock order, which mix types in a block.
     pub causing: u64,
-    /// Those below pageblock order, up to order 3.
+    /// Fallbacks below pageblock order, up to order 3.
     pub severe: u64,
-    /// Those below pageblock order, of a larger order.
+    /// Fallbacks below pageblock order, of a larger order.
     pub moderate: u64,
     /// Fallbacks after which the pageblock has the requested type.
     pub changed: u64,

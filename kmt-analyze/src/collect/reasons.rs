@@ -24,7 +24,7 @@ pub struct ReasonSums {
     pub replaced: ReasonSum,
     /// Implied frees: the page was freed or allocated.
     pub page_gone: ReasonSum,
-    /// The same, with a free of the address that is too late to be its own.
+    /// Implied frees by the page, then a free of the address that is too late to be the object's own.
     pub page_gone_then_freed: ReasonSum,
     /// Frees logged after the address was reused.
     pub late: ReasonSum,

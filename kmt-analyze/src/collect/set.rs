@@ -51,7 +51,7 @@ impl Collectors {
         if has_stacks { all } else { all - Interests::STACKS }
     }
 
-    /// Their states before the first event.
+    /// States of all collectors before the first event.
     pub fn begin(&self, facts: &PassFacts) -> States {
         States::new(self.all.iter().map(|collector| collector.any_begin(facts)))
     }

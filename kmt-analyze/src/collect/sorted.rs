@@ -70,7 +70,7 @@ impl<T: Default> Sorted<T> {
         }
     }
 
-    /// The same as a list.
+    /// All numbers and sums as a list.
     pub fn into_list(self) -> Vec<(u32, T)> {
         match self.0 {
             List::Few(few) => few,

@@ -73,9 +73,9 @@ pub struct StepSums {
 /// Slab objects of which one row tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepObjects {
-    /// Number of their site.
+    /// Number of the site of the objects.
     pub site: u32,
-    /// Their cache, if an event names it.
+    /// Cache of the objects, if an event names it.
     pub cache: Option<NameId>,
     /// Number of their stack.
     pub stack: Option<u32>,

@@ -49,11 +49,11 @@ pub struct Step {
     pub live_change: i64,
     /// Allocations.
     pub allocs: u64,
-    /// Bytes of them.
+    /// Bytes allocated.
     pub bytes_alloc: u64,
     /// Free events.
     pub frees: u64,
-    /// Bytes of them.
+    /// Bytes freed.
     pub bytes_freed: u64,
     /// Largest number of bytes waiting for a grace period at its end, minus that at its start.
     pub waiting_change: i64,

@@ -96,7 +96,7 @@ impl Owner {
         Self { class: event.class_index(), time: event.time(), is_selected }
     }
 
-    /// Its class and time.
+    /// Class and time of the event.
     pub(super) fn named(self, schema: &Schema) -> Option<(&EventClass, u64)> {
         Some((schema.class(self.class)?, self.time))
     }
@@ -209,7 +209,7 @@ impl<'d> Printer<'d> {
             || conditions.meets(event, text, &self.env, self.start.comm(event.pid(), event.time()))
     }
 
-    /// The same with names of tasks that are also from events.
+    /// This printer, with names of tasks that are also from events.
     pub(super) fn with_names(self, names: &'d Comms) -> Self {
         Self { start: self.start.with_names(names), ..self }
     }

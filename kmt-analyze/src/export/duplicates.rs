@@ -17,7 +17,7 @@ pub fn merge_within<'t, 'd>(trace: &'t Trace<'d>, window: Option<(u64, u64)>) ->
 /// First events of the pairs in a part of a trace.
 #[derive(Debug, Default)]
 pub struct FirstEvents {
-    /// Their numbers in the order of events, rising.
+    /// Numbers of these events in the order of events, ascending.
     numbers: Vec<u64>,
     /// Number of them until now.
     passed: usize,

@@ -15,13 +15,13 @@ pub type PointKey = (Option<u32>, u64, Api, String);
 pub struct Point {
     /// Allocations.
     pub allocs: u64,
-    /// Bytes of them.
+    /// Bytes allocated.
     pub bytes_alloc: u64,
     /// Bytes requested.
     pub bytes_req: u64,
-    /// Those live at the end.
+    /// Objects live at the end.
     pub live: u64,
-    /// Bytes of them.
+    /// Bytes live at the end.
     pub bytes_live: u64,
     /// Sum of lifetimes within the window, in the clock's unit.
     pub lifetimes: u64,

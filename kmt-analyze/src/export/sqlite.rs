@@ -41,7 +41,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     Ok(outcome(session, &faults))
 }
 
-/// The same path without symbolic links: with the flag below SQLite follows none in the directories either.
+/// The path without symbolic links: with the flag below SQLite follows none in the directories either.
 fn real_path(path: &Path) -> Result<PathBuf> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = fs::canonicalize(folder).map_err(|e| Failure::io("opening", folder, &e))?;

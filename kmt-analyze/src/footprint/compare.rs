@@ -42,7 +42,7 @@ pub struct ComparedRows {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparedSymbol {
-    /// Its name, without numbers that the compiler adds.
+    /// Name of the symbol, without numbers that the compiler adds.
     pub name: String,
     /// Bytes in the old build; `null`: it has none of that name.
     pub old: Option<u64>,

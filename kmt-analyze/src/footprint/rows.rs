@@ -59,7 +59,7 @@ pub struct FootprintSums {
     /// Code and data.
     #[serde(flatten)]
     pub sizes: Sizes,
-    /// Their sum.
+    /// Sum of code and data.
     #[serde(rename = "static")]
     pub static_bytes: u64,
     /// Slab memory in use at the end; `null`, here and in the next keys: no trace is given, or it lacks the events.

@@ -18,9 +18,9 @@ use crate::trace::names::CacheKey;
 
 /// A table of the page.
 pub struct RowGroup {
-    /// Its key in the page's state.
+    /// Key of the table in the page's state.
     pub key: &'static str,
-    /// Its heading.
+    /// Heading of the table.
     pub title: &'static str,
     /// Bytes of a unit of the flows: a page, or 1.
     pub scale: u64,

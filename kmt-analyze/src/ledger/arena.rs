@@ -42,7 +42,7 @@ impl<T: Copy> Arena<T> {
         self.items.get(number as usize)
     }
 
-    /// The same, mutable.
+    /// The item of a number, mutable.
     #[inline]
     pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         self.items.get_mut(number as usize)
@@ -59,7 +59,7 @@ impl<T: Copy> Arena<T> {
         self.items.iter_mut()
     }
 
-    /// The same, not mutable.
+    /// All items, including removed ones, not mutable.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.items.iter()
     }

@@ -150,7 +150,7 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
-    /// The same for a life whose address was reused (R5) and that can have no late free any more.
+    /// Adds up a life without pending decisions whose address was reused (R5) and that can have no late free any more.
     pub(super) fn close_implied_free_plain(&mut self, life: &Life, end: u64) {
         let Some(site) = self.sites.get_mut(life.site as usize) else { return };
         let cache = if site.is_one_cache { site.cache } else { None };

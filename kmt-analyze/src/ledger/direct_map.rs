@@ -12,7 +12,7 @@ use crate::stream::{Origin, PageSite};
 pub struct DirectMap {
     /// Address of page frame 0, in the low 56 bits.
     pub base: u64,
-    /// The same with the upper byte of the kernel's pointers.
+    /// Address of page frame 0 with the upper byte of the kernel's pointers.
     pub base_address: u64,
     /// Votes for it.
     pub votes: u64,

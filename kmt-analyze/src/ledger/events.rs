@@ -13,7 +13,7 @@ pub struct Closed {
     pub address: u64,
     /// The life.
     pub life: Life,
-    /// Its end.
+    /// End of the life.
     pub end: End,
     /// Cache, if an event names it.
     pub cache: Option<NameId>,
@@ -124,7 +124,7 @@ pub struct ClosedFrames {
     pub is_last: bool,
     /// Number of frames.
     pub frames: u64,
-    /// Their sums.
+    /// Sums of the frames.
     pub sums: FrameTotals,
 }
 
@@ -151,7 +151,7 @@ pub enum AreaKind {
 /// Properties of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Area {
-    /// Its allocator.
+    /// Allocator of the area.
     pub kind: AreaKind,
     /// Time of the allocation.
     pub born: u64,
@@ -172,7 +172,7 @@ pub struct Area {
 /// An area that is added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClosedArea {
-    /// Its allocation.
+    /// Properties of the allocation.
     pub area: Area,
     /// Allocated in the window.
     pub is_born: bool,
@@ -193,7 +193,7 @@ pub struct Change {
     pub address: u64,
     /// The life.
     pub life: Life,
-    /// Its site.
+    /// Site of the life.
     pub site: SiteInfo,
     /// True if it is selected.
     pub selected: bool,
@@ -223,9 +223,9 @@ pub struct PageEvent {
 /// A side event in the window: reclaim, compaction, fallbacks, function graphs.
 #[derive(Debug, Clone, Copy)]
 pub struct SideEvent {
-    /// Its kind.
+    /// Kind of the event.
     pub kind: SideEventKind,
-    /// Its numbers.
+    /// Fields of the event.
     pub numbers: SideNumbers,
     /// Time.
     pub time: u64,

@@ -42,7 +42,7 @@ pub enum Replacement {
     Object,
     /// A page event for its page (R7).
     Page,
-    /// The same, and then a free of its address that is too late to be its own.
+    /// A page event for its page (R7), then a free of its address that is too late to be its own.
     PageThenFree,
 }
 
@@ -99,7 +99,7 @@ pub enum NoLife {
 
 /// Site in the life of a slot whose last free ended no life. No operation has this number, or that of [`NEW_PAGE`].
 pub const NO_SITE: u32 = u32::MAX;
-/// The same, after a free with the cause [`NoLife::NewPage`]: the birth is the time of that free.
+/// [`NO_SITE`] after a free with the cause [`NoLife::NewPage`]: the birth is the time of that free.
 pub const NEW_PAGE: u32 = u32::MAX - 1;
 const _: () = assert!(NEW_PAGE >= OpCode::NUMBERS);
 

@@ -113,7 +113,7 @@ impl Owners {
         })
     }
 
-    /// The same without [`Recent`].
+    /// Owner of a frame, without [`Recent`].
     pub fn find(&self, pfn: u64) -> u32 {
         let Some(mut node) = self.roots.get(&(pfn >> (BITS * LEVELS))).copied() else { return 0 };
         for level in (0..LEVELS).rev() {

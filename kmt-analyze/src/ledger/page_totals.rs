@@ -11,7 +11,7 @@ pub struct FrameTotals {
     pub alloc_failures: u64,
     /// Frames allocated.
     pub frames_alloc: u64,
-    /// Those that were freed.
+    /// Frames that were freed.
     pub frames_freed: u64,
     /// Implied frees: frames allocated again while they seemed live.
     pub frames_freed_implied: u64,
@@ -19,7 +19,7 @@ pub struct FrameTotals {
     pub frames_live: u64,
     /// Frames whose life crosses a loss.
     pub frames_uncertain: u64,
-    /// Those of them that seem live.
+    /// Frames whose life crosses a loss and that seem live.
     pub frames_live_uncertain: u64,
 }
 
@@ -41,14 +41,14 @@ impl FrameTotals {
 pub struct FrameCounts {
     /// Allocation events, failures included.
     pub raw_alloc_events: u64,
-    /// Pages requested by them.
+    /// Pages requested by allocation events.
     pub raw_frames_alloc: u64,
     pub raw_free_events: u64,
-    /// Pages of them.
+    /// Pages of free events.
     pub raw_frames_freed: u64,
     /// Frees of at least one frame that was live.
     pub frees_matched: u64,
-    /// Those whose range is not exactly one allocation.
+    /// Frees whose range is not exactly one allocation.
     pub frees_partial: u64,
     /// Frees of no live frame.
     pub free_only_events: u64,

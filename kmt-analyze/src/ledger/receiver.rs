@@ -24,7 +24,7 @@ macro_rules! for_each_event {
                 /// A life ended by its free, if nothing is filtered out and no receiver needs each life. `caller` is the number
                 /// of its call site.
                 FreedPlain freed_plain(caller: u32, life: &Life, free: &Free, plain: PlainLife) for PLAIN_LIVES;
-                /// The same for an implied free, at `end` at the latest.
+                /// A life ended by an implied free, at `end` at the latest, under the same conditions.
                 ImpliedFreePlain implied_free_plain(caller: u32, life: &Life, end: u64, plain: PlainLife) for PLAIN_LIVES;
                 /// A slab object is about to be allocated, or the allocation failed: the first of its task after pages or a side
                 /// event. `counted`: selected, and in the window; others may come before the first that is.

@@ -39,7 +39,7 @@ pub struct Lives {
 pub struct SiteLives {
     /// Freed lives without pending decisions.
     pub plain: u64,
-    /// Those that crossed a loss.
+    /// Freed lives without pending decisions that crossed a loss.
     pub plain_uncertain: u64,
     /// Interface.
     pub api: Api,

@@ -44,7 +44,7 @@ pub struct SiteInfo {
 /// A kind of page allocation in the ledger.
 #[derive(Debug, Clone, Copy)]
 pub struct PageSiteInfo {
-    /// Its kind.
+    /// The kind of page allocation.
     pub site: PageSite,
     /// True if it counts.
     pub selected: bool,

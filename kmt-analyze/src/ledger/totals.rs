@@ -26,26 +26,26 @@ pub struct Totals {
     /// Bytes of the lives that they ended.
     pub bytes_freed: u64,
     pub implied_frees: u64,
-    /// Bytes of those.
+    /// Bytes of lives that ended by an implied free.
     pub bytes_freed_implied: u64,
     /// Lives still allocated at the end of the window.
     pub live: u64,
-    /// Bytes of those.
+    /// Bytes of lives still allocated.
     pub bytes_live: u64,
-    /// Bytes requested of those.
+    /// Bytes requested of lives still allocated.
     pub bytes_req_live: u64,
     /// Lives that ended by kfree_rcu shortly before the end of the window (R13): the kernel may not have freed them
     /// yet.
     pub waiting: u64,
-    /// Bytes of those.
+    /// Bytes of lives that ended by kfree_rcu shortly before the end of the window.
     pub bytes_waiting: u64,
     /// Uncertain lives: across a loss, or with an ambiguous free.
     pub uncertain: u64,
-    /// Those of them that seem live.
+    /// Uncertain lives that seem live.
     pub live_uncertain: u64,
-    /// Bytes of those.
+    /// Bytes of uncertain lives that seem live.
     pub bytes_live_uncertain: u64,
-    /// Those that are implied frees.
+    /// Uncertain lives that are implied frees.
     pub implied_frees_uncertain: u64,
 }
 
@@ -55,7 +55,7 @@ impl Totals {
         self.bytes_alloc.saturating_sub(self.bytes_req)
     }
 
-    /// The same over live objects.
+    /// Bytes allocated beyond those requested, over live objects.
     pub fn bytes_wasted_live(&self) -> u64 {
         self.bytes_live.saturating_sub(self.bytes_req_live)
     }

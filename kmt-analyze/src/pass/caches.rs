@@ -126,7 +126,7 @@ impl<'r> CacheNames<'r> {
         Self { interner: &result.interner, usual: usual_names(result), classes: result.size_classes }
     }
 
-    /// The same with other names of size classes.
+    /// These caches with other names of size classes.
     pub fn in_style(self, classes: SizeClasses) -> Self {
         Self { classes, ..self }
     }

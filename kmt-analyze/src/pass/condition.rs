@@ -113,7 +113,7 @@ impl Number {
 /// One condition.
 #[derive(Debug, Clone)]
 pub struct Condition {
-    /// Its subject.
+    /// Key that the condition is about.
     pub key: Key,
     compare: Compare,
     negated: bool,
@@ -231,7 +231,7 @@ impl Condition {
         if self.negated { holds.all(|h| h) } else { holds.any(|h| h) }
     }
 
-    /// The same condition with its times in the unit of a clock.
+    /// This condition with its times in the unit of a clock.
     pub fn in_units_of(&self, clock: &Clock) -> crate::failure::Result<Self> {
         let mut resolved = self.clone();
         for number in &mut resolved.numbers {

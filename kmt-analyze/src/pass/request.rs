@@ -42,7 +42,7 @@ impl<'r> Request<'r> {
         Self { selection, collectors, needs: Needs::empty() }
     }
 
-    /// The same with further needs.
+    /// This request with further needs.
     pub fn with(self, needs: Needs) -> Self {
         Self { needs: self.needs | needs, ..self }
     }

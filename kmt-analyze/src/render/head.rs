@@ -12,7 +12,7 @@ use crate::trace::losses::{CpuLosses, Losses};
 pub struct Head<C = CpuHead> {
     /// The trace.
     pub trace: TraceHead<C>,
-    /// Its clock.
+    /// The trace clock.
     pub clock: ClockHead,
 }
 
@@ -73,7 +73,7 @@ fn is_minimum_of_cpu(losses: &CpuLosses) -> bool {
     losses.is_minimum() || losses.stats.and_then(|stats| stats.lost_events()).is_none()
 }
 
-/// The same of all CPUs.
+/// True if more events than those counted may be lost on any CPU.
 pub fn is_minimum(losses: &Losses) -> bool {
     losses.is_minimum() || losses.cpus.iter().any(is_minimum_of_cpu)
 }

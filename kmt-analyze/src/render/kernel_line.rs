@@ -69,7 +69,7 @@ impl<'d> LineStart<'d> {
         }
     }
 
-    /// The same with names of tasks that are also from events.
+    /// These settings, with names of tasks that are also from events.
     pub fn with_names(self, names: &'d Comms) -> Self {
         Self { names: Some(names), ..self }
     }

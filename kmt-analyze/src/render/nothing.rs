@@ -27,7 +27,7 @@ pub fn report_no_event(session: &Session<'_>) {
     report(&values(session));
 }
 
-/// The same words on standard error, beside data.
+/// Reports the sentence of [`screen`] on standard error, beside data.
 pub fn report(values: &[String]) {
     tell!("{NOTHING} {HAS}");
     values.iter().for_each(|line| tell!("  {line}"));

@@ -96,7 +96,7 @@ impl Schema {
 pub struct Document<D> {
     /// Name and version of the document.
     pub schema: Schema,
-    /// Its own keys.
+    /// Keys of the document itself.
     #[serde(flatten)]
     pub keys: D,
 }

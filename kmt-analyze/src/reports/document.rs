@@ -21,7 +21,7 @@ use crate::trace::session::Session;
 pub struct About {
     /// Conditions that the report heeds.
     pub keys: Keys,
-    /// Its name and version.
+    /// Name and version of the document.
     pub schema: Schema,
 }
 

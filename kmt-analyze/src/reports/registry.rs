@@ -52,7 +52,7 @@ impl ReportGroup {
     pub const ALL: [Self; 6] =
         [Self::Memory, Self::Grows, Self::Waits, Self::Compare, Self::Events, Self::Exchange];
 
-    /// Its heading.
+    /// Heading of the group in the help.
     pub fn title(self) -> &'static str {
         match self {
             Self::Memory => "Where memory is",
@@ -103,7 +103,7 @@ pub type Parsed = Result<Box<dyn AnyReport>, clap::Error>;
 pub struct Entry {
     /// See [`Report::NAME`].
     pub name: &'static str,
-    /// Its group in the help.
+    /// Group of the report in the help.
     pub group: ReportGroup,
     /// See [`Report::TITLE`].
     pub title: &'static str,

@@ -153,7 +153,7 @@ pub trait Answer {
     fn document(&self) -> Map<String, Value>;
     /// See [`Report::lacks_table`].
     fn lacks_table(&self) -> Option<String>;
-    /// Their screen.
+    /// Screen of the rows.
     fn screen(&self, context: &ReportContext<'_, '_>, view: &View) -> Screen;
 }
 

@@ -21,7 +21,7 @@ impl<'t> Directory<'t> {
         Self { path: Cow::Borrowed(path), is_inferred: false }
     }
 
-    /// Its names in conditions: the directory, and all above it.
+    /// Names in conditions: the directory, and all above it.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         paths_above(&self.path).chain([self.path.as_ref()])
     }

@@ -39,7 +39,7 @@ impl<'d> SourceTable<'d> {
         }
     }
 
-    /// The same with lines that were looked up, and with modules' directories.
+    /// This table with lines that were looked up, and with modules' directories.
     pub fn looked_up(self, mut lines: Vec<SourceLine<'static>>, modules: ModulePaths) -> Self {
         lines.sort_by_key(|line| (line.address, line.depth));
         Self { looked_up: lines, modules, ..self }

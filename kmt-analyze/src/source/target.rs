@@ -9,7 +9,7 @@ use kmt_format::tables::SourceLine;
 #[cfg_attr(not(feature = "dwarf"), allow(dead_code))]
 pub struct Target<'d> {
     pub symbols: &'d SymbolTable<'d>,
-    /// Its release, such as 6.1.0-18-amd64.
+    /// Release of the kernel, such as 6.1.0-18-amd64.
     pub release: Option<&'d str>,
     /// Build ids in hexadecimal, of the kernel ("") and of modules.
     pub build_ids: BTreeMap<&'d str, &'d str>,

@@ -84,7 +84,7 @@ mod tests {
         assert!(!own.has(&frame("kmalloc", "include/linux/slab.h")));
     }
 
-    /// The same answers as from one rule after the other.
+    /// The lookup gives the answers of one rule after the other.
     #[test]
     fn one_lookup_finds_what_every_rule_finds() {
         let lines = ["a*", "ab*", "abc", "b", "ba_*", "bab*", "b_a*", "b_a", "aa*", "c_*", "c", "bb*"];

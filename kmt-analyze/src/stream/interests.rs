@@ -6,7 +6,7 @@ bitflags::bitflags! {
     pub struct Interests: u16 {
         /// Each life when it is added up: `closed`.
         const LIVES = 1;
-        /// The same, if `freed_plain` and `implied_free_plain` are enough for a plain life: the ledger adds those up
+        /// Each life, if `freed_plain` and `implied_free_plain` are enough for a plain one: the ledger adds those up
         /// faster.
         const PLAIN_LIVES = 1 << 1;
         /// Births and ends at once: `changed`.

@@ -11,7 +11,7 @@ use crate::trace::unknown::is_without_address;
 pub struct DecodePlan {
     /// Meaning of the class.
     pub meaning: Option<Meaning>,
-    /// Its fields for side events.
+    /// Fields of the class that a side event needs.
     pub side_event: Option<SideEventPlan>,
     fields: [Option<u8>; ROLES.len()],
 }

@@ -27,17 +27,17 @@ kinds! {
     DirectBegin,
     /// nr_reclaimed.
     DirectEnd,
-    /// The same for a memory cgroup at its limit.
+    /// A task enters reclaim for a memory cgroup at its limit.
     MemcgBegin,
-    /// Its end.
+    /// Reclaim for a memory cgroup at its limit ends.
     MemcgEnd,
-    /// The same for one beyond its soft limit.
+    /// A task enters reclaim for a memory cgroup beyond its soft limit.
     SoftLimitBegin,
-    /// Its end.
+    /// Reclaim for a memory cgroup beyond its soft limit ends.
     SoftLimitEnd,
-    /// The same for the task's own node first.
+    /// A task enters reclaim of its own node first.
     NodeBegin,
-    /// Its end.
+    /// Reclaim of the own node ends.
     NodeEnd,
     /// nid, order.
     KswapdWake,
@@ -57,7 +57,7 @@ kinds! {
     WritePage,
     /// Compaction of a zone begins.
     CompactBegin,
-    /// Its end.
+    /// Compaction of a zone ends.
     CompactEnd,
     /// A task compacts for its own allocation.
     TryCompact,

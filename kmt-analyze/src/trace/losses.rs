@@ -287,7 +287,7 @@ impl Losses {
         (start <= to).then_some(start)
     }
 
-    /// The same as [`Losses::overlaps`], faster where `to` rises from call to call.
+    /// [`Losses::overlaps`], faster where `to` ascends from call to call.
     #[inline]
     pub fn overlaps_rising(&self, from: u64, to: u64, cursor: &mut LossCursor) -> bool {
         if to < cursor.start {

@@ -22,7 +22,7 @@ use crate::trace::names::Symbolizer;
 pub struct Session<'d> {
     /// File.
     pub path: PathBuf,
-    /// Its contents.
+    /// Contents of the file.
     pub trace: &'d Trace<'d>,
     /// Lost events.
     pub losses: Losses,
@@ -88,7 +88,7 @@ impl<'d> Session<'d> {
             .hint("record or convert it with /proc/kallsyms, which root can read"))
     }
 
-    /// The same session with these source lines.
+    /// This session with these source lines.
     pub(crate) fn with_source(self, source: SourceTable<'d>) -> Self {
         Self { source: OnceLock::from(source), ..self }
     }

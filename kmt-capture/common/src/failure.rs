@@ -54,7 +54,7 @@ impl Failure {
         }
     }
 
-    /// The same, for a mistake in the command line that only shows when the command runs.
+    /// This failure, for a mistake in the command line that only shows when the command runs.
     pub fn usage(self) -> Self {
         Self { is_usage: true, ..self }
     }

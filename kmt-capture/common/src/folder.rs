@@ -120,7 +120,7 @@ impl Folder {
         }
     }
 
-    /// The same without openat2: no link at all is followed.
+    /// Opens what is below it without openat2: no link at all is followed.
     fn below_step_by_step(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let mut dir = None;
         let (folders, last) = name.rsplit_once('/').map_or(("", name), |(folders, last)| (folders, last));

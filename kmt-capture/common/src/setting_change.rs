@@ -5,9 +5,9 @@
 pub struct SettingChange {
     /// The file, from the directory of the ring buffer on.
     pub file: String,
-    /// Its value before.
+    /// Value of the setting before.
     pub before: String,
-    /// Its value after; the same if it was written and has its value again.
+    /// Value of the setting after; equal to `before` if it was written and has its value again.
     pub after: String,
 }
 

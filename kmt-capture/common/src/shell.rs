@@ -21,8 +21,8 @@ pub fn quoted(word: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The same as text that is harmless on a terminal. Control characters and bytes that are not UTF-8 are octal numbers in
-/// `$'…'`, which bash, zsh, ksh and busybox read, and POSIX of 2024 defines.
+/// A word as a POSIX shell reads it, as text that is harmless on a terminal. Control characters and bytes that are not
+/// UTF-8 are octal numbers in `$'…'`, which bash, zsh, ksh and busybox read, and POSIX of 2024 defines.
 pub fn word(word: impl AsRef<[u8]>) -> String {
     let word = word.as_ref();
     match String::from_utf8(quoted(word)) {

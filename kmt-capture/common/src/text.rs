@@ -127,7 +127,7 @@ pub fn tame(page: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The same JSON document without what steers a terminal: such characters, which only strings hold, as `\uNNNN`.
+/// A JSON document without characters that control a terminal: these, which only strings hold, as `\uNNNN`.
 pub fn json_safe(document: &str) -> Cow<'_, str> {
     let stays = |c: char| c == '\n' || !is_hostile(c);
     if document.chars().all(stays) {

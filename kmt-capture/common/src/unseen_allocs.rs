@@ -3,7 +3,7 @@
 /// A cache with these objects.
 #[derive(Debug, Clone, Copy)]
 pub struct UnseenAllocs {
-    /// Its name.
+    /// Name of the cache.
     pub cache: &'static str,
     /// Part of the kernel that allocates them.
     pub of: &'static str,

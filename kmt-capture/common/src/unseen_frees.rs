@@ -5,7 +5,7 @@ use kmt_format::kernel::KernelVersion;
 /// A cache with such objects.
 #[derive(Debug, Clone, Copy)]
 pub struct UnseenFrees {
-    /// Its name.
+    /// Name of the cache.
     pub cache: &'static str,
     /// First kernel that was found to do so: major and minor version.
     pub since: (u32, u32),

@@ -16,7 +16,7 @@ pub enum State {
 pub struct Fact {
     /// Subject.
     pub name: &'static str,
-    /// Its rating.
+    /// Rating of the fact.
     pub state: State,
     /// Value.
     pub value: String,

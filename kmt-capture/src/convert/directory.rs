@@ -187,7 +187,7 @@ impl RingBuffers<'_> {
     }
 }
 
-/// The same input gives the same file, other input another identity.
+/// Identity of the file: equal input gives an equal file, other input another identity.
 fn identity(
     directory: &Directory,
     target: &Target,

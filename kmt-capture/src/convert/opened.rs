@@ -28,7 +28,7 @@ pub fn open(path: &Path, limits: &Limits) -> Result<InputBytes> {
     open_file(path, File::open(path).map_err(|e| Failure::io("opening", path, &e))?, limits)
 }
 
-/// The same of a file that is open.
+/// Reads and decompresses a file that is open.
 pub fn open_file(path: &Path, file: File, limits: &Limits) -> Result<InputBytes> {
     let bytes = InputBytes::of_file(path, file, |file| read(path, file, limits))?;
     decoded(path, bytes, limits)

@@ -34,7 +34,7 @@ impl TargetFiles {
         Ok(folder.read(name, kind)?.filter(|bytes| !bytes.is_empty()))
     }
 
-    /// The same as text.
+    /// A file as text; one without content counts as not there.
     pub fn text(&self, name: &str) -> Result<Option<String>> {
         Ok(self.bytes(name)?.map(|b| String::from_utf8_lossy(&b).into_owned()))
     }

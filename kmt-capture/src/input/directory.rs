@@ -38,9 +38,9 @@ pub struct CpuFiles {
     pub cpu: u32,
     /// `trace_pipe_raw`, in the directory.
     name: String,
-    /// The same as it is called in messages.
+    /// `trace_pipe_raw` as it is called in messages.
     pub raw: PathBuf,
-    /// Its length in bytes.
+    /// Length of `trace_pipe_raw` in bytes.
     pub raw_len: u64,
     /// `stats`.
     pub stats: Option<String>,
@@ -141,7 +141,7 @@ impl Directory {
         Ok(pairs)
     }
 
-    /// The same as text.
+    /// A file of the target as text.
     pub fn target_text(&self, name: &str) -> Result<Option<String>> {
         Ok(self.target_file(name)?.map(|b| String::from_utf8_lossy(&b).into_owned()))
     }

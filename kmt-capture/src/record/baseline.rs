@@ -48,7 +48,7 @@ impl Baseline {
         }
     }
 
-    /// Its text; `None`: the kernel does not have it.
+    /// Text of the account; `None`: the kernel does not have it.
     fn text(self, root: &Path) -> Option<Vec<u8>> {
         let debug = root.join("sys/kernel/debug");
         match self {
@@ -135,8 +135,8 @@ fn page_owner_stacks(file: impl BufRead) -> Option<SiteSums> {
     (!sums.is_empty()).then_some(sums)
 }
 
-/// The same by the entries of all pages (`print_page_owner`, mm/page_owner.c, 4.4 to 7.2): `Page allocated via order 0, mask …`,
-/// a line on the frame, then a function on each line until an empty one.
+/// Pages by call site, from the entries of all pages (`print_page_owner`, mm/page_owner.c, 4.4 to 7.2): `Page allocated via
+/// order 0, mask …`, a line on the frame, then a function on each line until an empty one.
 fn page_owner(file: impl BufRead) -> SiteSums {
     let mut sums = SiteSums::new();
     // Pages of the entry, and its call site once it is found.

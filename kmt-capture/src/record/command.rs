@@ -48,7 +48,7 @@ impl Signals {
         Ok(Self { stops, children, line: None, asked: 0, ids })
     }
 
-    /// The same, with a line that can ask for an end too.
+    /// These signals, with a line that can ask for an end too.
     pub fn with_line(mut self, line: Option<Line>) -> Self {
         self.line = line;
         self
@@ -160,7 +160,8 @@ impl Running {
         })
     }
 
-    /// Its exit status as a shell tells it, 128 and the signal's number where a signal ended it; `None` while it runs.
+    /// Exit status of the command as in a shell: 128 + the signal's number where a signal ended it; `None` while it
+    /// runs.
     pub fn code(&self) -> Option<u8> {
         let status = self.status?;
         let code = status.code().or_else(|| Some(128 + status.signal()?))?;
@@ -177,7 +178,7 @@ impl Running {
         self.is_signalled
     }
 
-    /// Its number and name.
+    /// Number and name of the process.
     pub fn describe(&self) -> String {
         format!("{} (process {})", self.name, self.child.id())
     }

@@ -63,7 +63,7 @@ impl Line {
         Self { stdin: std::io::stdin(), heard: Instant::now(), silence_max, is_over: false }
     }
 
-    /// Its end, to wait for.
+    /// File descriptor of the line, to wait for input.
     pub fn fd(&self) -> &Stdin {
         &self.stdin
     }

@@ -216,7 +216,7 @@ impl Plan {
             });
     }
 
-    /// The same plan as the kernel filters it.
+    /// This plan as the kernel filters it.
     pub fn in_kernel(&self) -> Self {
         let pids = if self.in_user_space { BTreeSet::new() } else { self.pids.clone() };
         Self { pids, ..self.clone() }

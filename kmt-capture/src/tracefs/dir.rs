@@ -44,7 +44,7 @@ impl TraceDir {
         Self { path: self.file(name), handle: open_dir(parent, &path) }
     }
 
-    /// Its path.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }

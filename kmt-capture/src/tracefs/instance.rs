@@ -37,7 +37,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Its directory.
+    /// Directory of the instance.
     pub fn dir(&self) -> &TraceDir {
         &self.dir
     }
@@ -55,7 +55,7 @@ impl Drop for Instance {
     }
 }
 
-/// Its name from the top level on.
+/// Name of the instance from the top level on.
 fn name_of(owner: Owner) -> String {
     format!("instances/{PREFIX}{}", owner.name())
 }

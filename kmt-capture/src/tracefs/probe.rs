@@ -48,7 +48,7 @@ impl Probe {
             .hint("record without it; page events and --snapshot-every also limit the error of live figures (docs/live.md)"))
     }
 
-    /// Its event.
+    /// Event of the probe.
     pub fn event(&self) -> Event {
         Event::new(&self.group, NAME)
     }

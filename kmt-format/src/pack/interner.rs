@@ -116,7 +116,7 @@ impl Interner {
         }
     }
 
-    /// The same as [`Self::intern`], faster where keys with the same first two words mostly are the same: an event's
+    /// [`Self::intern`], faster where keys with the same first two words mostly are the same: an event's
     /// class and call site.
     #[inline]
     pub fn intern_recent(&mut self, key: &[u64]) -> Interned {

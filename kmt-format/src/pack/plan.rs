@@ -167,9 +167,9 @@ pub(crate) struct RecordPlan {
     pub first_shape: usize,
     /// Bytes that make up the context.
     pub context: Vec<Segment>,
-    /// Their number.
+    /// Number of bytes that make up the context.
     pub context_len: u32,
-    /// The same as words of a key.
+    /// Bytes that make up the context, as words of a key.
     pub context_key: Vec<Load>,
     /// The scalars that make up the descriptor, as words of a key.
     pub key: Vec<Load>,

@@ -45,7 +45,7 @@ pub(super) enum SymbolForm {
     Backtrace,
     /// An address of a stack: the symbol's name alone.
     Frame,
-    /// The same with trace_options `sym-offset`.
+    /// An address of a stack with trace_options `sym-offset`: the symbol's name and offset.
     FrameWithOffset,
 }
 

@@ -24,11 +24,11 @@ pub struct SchemaHead<O: ByteOrder> {
     pub heap_len: U32<O>,
     /// Bytes from one class to the next; a later minor version may append fields to the rows.
     pub class_len: U16<O>,
-    /// The same for fields.
+    /// Bytes from one field to the next; a later minor version may append fields to the rows.
     pub field_len: U16<O>,
-    /// The same for shapes.
+    /// Bytes from one shape to the next; a later minor version may append fields to the rows.
     pub shape_len: U16<O>,
-    /// The same for slots.
+    /// Bytes from one slot to the next; a later minor version may append fields to the rows.
     pub slot_len: U16<O>,
 }
 

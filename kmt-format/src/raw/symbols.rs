@@ -20,7 +20,7 @@ pub struct SymbolsHead<O: ByteOrder> {
     pub core_end: U64<O>,
     /// Bytes from one owner to the next; a later minor version may append fields to the rows.
     pub owner_len: U32<O>,
-    /// The same for blocks.
+    /// Bytes from one block to the next; a later minor version may append fields to the rows.
     pub block_len: U32<O>,
     /// Length of the heap in bytes.
     pub heap_len: U32<O>,

@@ -59,11 +59,11 @@ impl Stream {
 /// Result of adding a chunk.
 #[derive(Debug)]
 pub(crate) enum Taken<'d> {
-    /// Its head is in its stream; the events are in these bytes.
+    /// A chunk of events: its head is in its stream, and the events are in these bytes.
     Events(Cow<'d, [u8]>),
-    /// Its contents were added.
+    /// Another chunk, whose contents were added.
     Other,
-    /// It cannot be used; the damage is recorded.
+    /// A chunk that cannot be used; the damage is recorded.
     Damaged(Damage),
 }
 
@@ -208,8 +208,8 @@ impl<'d> Contents<'d> {
         EventChunk::head(chunk.prefix(stored)?, chunk, self.header.order)
     }
 
-    /// The same of a chunk that is not whole, or whose events cannot be read, after all checks for opening it but that of
-    /// its sequence.
+    /// Fields of the head of an event chunk that is not whole, or whose events cannot be read, after all checks for
+    /// opening it but that of its sequence.
     pub fn head_alone(&self, chunk: &ChunkRef, stored: &[u8]) -> Result<EventsInfo> {
         let info = self.head(chunk, stored)?;
         self.check_event_chunk(chunk)?;

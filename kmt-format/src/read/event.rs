@@ -129,8 +129,8 @@ impl<'t> Event<'t> {
         Self::of(chunk, hold, schema, contents, index)
     }
 
-    /// The same; `hold` says how the event keeps its chunk. Always inlined: an event of 90 bytes would be copied three
-    /// times on its way out.
+    /// The event of that index, which is one of the chunk; `hold` decides how the event keeps its chunk. Always inlined:
+    /// an event of 90 bytes would be copied three times on its way out.
     #[inline(always)]
     pub(super) fn of(
         chunk: &EventChunk<'t>,
@@ -312,7 +312,7 @@ impl<'t> Event<'t> {
         })
     }
 
-    /// The same for fields that an event may lack.
+    /// The value of a field that an event may lack, by its name, its role, or its index in the class.
     #[inline]
     pub fn get<K: FieldKey>(&self, key: K) -> Option<Value<'_>> {
         let index = key.index_in(self.class)?;

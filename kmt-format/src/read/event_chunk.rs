@@ -73,7 +73,7 @@ pub(super) struct Descriptor {
 }
 
 impl EventChunk<'_> {
-    /// The same, with the bytes of the body copied if they are borrowed.
+    /// This chunk, with the bytes of the body copied if they are borrowed.
     pub fn into_owned(self) -> EventChunk<'static> {
         EventChunk {
             body: Cow::Owned(self.body.into_owned()),

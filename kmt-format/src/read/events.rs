@@ -225,7 +225,7 @@ impl<'d> Trace<'d> {
         Items::new(self.merge(), self.contents())
     }
 
-    /// The same for events whose time is within `first..=last`; chunks outside are not read.
+    /// [`Trace::items`] for events whose time is within `first..=last`; chunks outside are not read.
     pub fn items_between(&self, first: u64, last: u64) -> Items<'_> {
         Items::new(self.merge_between(first, last), self.contents())
     }
@@ -235,14 +235,14 @@ impl<'d> Trace<'d> {
         Merge::new(self, None, u64::MAX)
     }
 
-    /// The same for events whose time is within `first..=last`, and gaps that reach into that time; chunks outside are not
-    /// read.
+    /// [`Trace::merge`] of events whose time is within `first..=last`, and gaps that reach into that time; chunks outside
+    /// are not read.
     pub fn merge_between(&self, first: u64, last: u64) -> Merge<'_, 'd> {
         Merge::new(self, Some((first, last)), u64::MAX)
     }
 
-    /// The same for events of some classes, by their bits ([`Schema::class_bits`](super::Schema::class_bits)), and within
-    /// `window` where there is one.
+    /// [`Trace::merge`] of events of some classes, by their bits ([`Schema::class_bits`](super::Schema::class_bits)), and
+    /// within `window` where there is one.
     ///
     /// Chunks without a loss whose heads have none of these bits are not read. Those that are read give all their events.
     /// To know which event a stack belongs to takes all events of its CPU: nothing may be left out then.

@@ -88,7 +88,7 @@ impl Incremental {
         Self::default()
     }
 
-    /// The same with other limits.
+    /// Starts at the first byte of a file, with other limits.
     pub fn with_limits(limits: Limits) -> Self {
         Self { limits, buffer: Vec::new(), start: 0, offset: 0, is_all: false, state: None }
     }

@@ -54,8 +54,8 @@ impl<T> StackJoiner<T> {
         self.see_at(event.cpu(), event.pid(), level, is_stack, of)
     }
 
-    /// The same by what is known of an event: its CPU, its task, those bits of its flags that are in [`LEVEL_FLAGS`], and
-    /// whether it is a stack.
+    /// [`StackJoiner::see`] by properties of an event: its CPU, its task, those bits of its flags that are in
+    /// [`LEVEL_FLAGS`], and whether it is a stack.
     pub fn see_at(&mut self, cpu: u32, pid: i32, level: u64, is_stack: bool, of: T) -> Option<T> {
         let waiting = self.cpus.entry(cpu).or_default();
         if is_stack {

@@ -123,7 +123,7 @@ impl<'d> SymbolTable<'d> {
         best.map(|(_, chunk, position)| (chunk, position))
     }
 
-    /// The same, by the addresses of all chunks.
+    /// The symbol that starts last of those that do not start after `address`, by the addresses of all chunks.
     fn in_merged(&self, address: u64) -> Option<(&SymbolChunk<'d>, SymbolPosition)> {
         let starts = self.merged.get_or_init(|| self.starts());
         let behind = starts.partition_point(|&(start, ..)| start <= address);

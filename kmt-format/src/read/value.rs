@@ -94,7 +94,7 @@ impl<'e> Value<'e> {
         Ok(self.as_bytes()?.split(|&b| b == 0).next().unwrap_or_default())
     }
 
-    /// The same as a `str`.
+    /// The text as a `str`.
     ///
     /// # Errors
     ///

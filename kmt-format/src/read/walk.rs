@@ -111,7 +111,7 @@ pub struct Damage {
     pub offset: u64,
     /// Number of bytes; 0 if no byte range applies.
     pub len: u64,
-    /// Their defect.
+    /// Defect of the bytes.
     pub error: Error,
 }
 

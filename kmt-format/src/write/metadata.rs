@@ -38,7 +38,7 @@ impl Writer {
         self.file_body(name, contents, None)
     }
 
-    /// The same, read between these times of the trace clock, if they are known.
+    /// Writes a file of the target, verbatim, that was read between these times of the trace clock, if they are known.
     ///
     /// # Errors
     ///

@@ -347,7 +347,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The same, where nothing more of `cpu` is expected: its memory is given back.
+    /// Closes the open chunk of `cpu`, where nothing more of it is expected: its memory is given back.
     ///
     /// # Errors
     ///

@@ -30,11 +30,11 @@ pub struct Played {
     pool_of: HashMap<u64, u32, IntHash>,
     /// Slab bytes held.
     pub bytes_held: u64,
-    /// The highest.
+    /// Highest slab bytes held.
     pub bytes_held_max: u64,
     /// Bytes allocated.
     pub bytes_live: u64,
-    /// The highest.
+    /// Highest bytes allocated.
     pub bytes_live_max: u64,
     /// Bytes allocated beyond those requested, over all allocations.
     pub bytes_wasted: u64,

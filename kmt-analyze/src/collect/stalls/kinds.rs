@@ -10,9 +10,9 @@ use crate::stream::{SideEventKind, SideNumbers};
 pub enum Stall {
     /// Direct reclaim of pages by a task whose allocation finds none.
     Direct,
-    /// The same for a memory cgroup at its limit.
+    /// Reclaim of pages for a memory cgroup at its limit.
     Memcg,
-    /// The same for a memory cgroup beyond its soft limit.
+    /// Reclaim of pages for a memory cgroup beyond its soft limit.
     SoftLimit,
     /// Reclaim of pages of the task's own node first (vm.zone_reclaim_mode).
     Node,
@@ -96,13 +96,13 @@ pub struct TaskStalls {
     pub waited_time: u64,
     /// Wakes of kswapd, by order.
     pub wakes: ByOrder,
-    /// The same while it was awake.
+    /// Wakes of kswapd while it was awake, by order.
     pub rewakes: ByOrder,
     /// Pages freed by its direct reclaims, from their end events.
     pub direct_reclaimed: Amount,
     /// Pages that compaction scanned to migrate them.
     pub compaction_scanned: Amount,
-    /// Those of them that it isolated.
+    /// Pages that compaction isolated to migrate them.
     pub compaction_isolated: Amount,
     /// Pages that compaction scanned for free ones.
     pub free_scanned: Amount,

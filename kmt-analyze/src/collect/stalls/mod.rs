@@ -57,7 +57,7 @@ impl Collector for Stalls {
 pub struct StallSums {
     /// Lengths by kind.
     pub kinds: BTreeMap<Stall, Histogram>,
-    /// The same by task.
+    /// Lengths by kind and task.
     pub by_task: HashMap<(Stall, i32), Waits>,
     /// Objects freed by each shrinker.
     pub shrunk: BTreeMap<Stall, Amount>,

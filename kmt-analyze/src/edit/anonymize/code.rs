@@ -13,7 +13,7 @@ use crate::edit::copy::symbol_table;
 
 /// Parts of a module farther apart than this were placed separately by the kernel.
 const REGION_GAP: u64 = 1 << 20;
-/// The same for the kernel: its image is one part.
+/// Parts of the kernel farther apart than this were placed separately: its image is one part.
 const IMAGE_GAP: u64 = 1 << 28;
 /// Distance of call sites in a hidden function, in bytes.
 const SITE_STEP: u64 = 16;

@@ -13,9 +13,9 @@ use super::treatment::Treatment;
 pub struct ClassMask {
     /// By field. Empty: the class is unknown, and only its common fields stay.
     pub treatments: Vec<Treatment>,
-    /// Its description.
+    /// System of the class; `hidden` if the class is unknown.
     pub system: String,
-    /// Its description as the kernel's `format` file.
+    /// Description of the class as the kernel's `format` file.
     pub format_text: String,
     /// True if the print fmt is not the kernel's.
     pub is_reprinted: bool,

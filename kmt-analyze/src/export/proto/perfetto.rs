@@ -65,10 +65,10 @@ pub struct TrackDescriptor {
     /// Name.
     #[prost(string, optional, tag = "2")]
     pub name: Option<String>,
-    /// Its process.
+    /// Process of the track.
     #[prost(message, optional, tag = "3")]
     pub process: Option<ProcessDescriptor>,
-    /// Its thread.
+    /// Thread of the track.
     #[prost(message, optional, tag = "4")]
     pub thread: Option<ThreadDescriptor>,
     /// Parent track.
@@ -140,7 +140,7 @@ pub struct FtraceEventBundle {
     /// CPU.
     #[prost(uint32, optional, tag = "1")]
     pub cpu: Option<u32>,
-    /// Its events.
+    /// Events of the CPU.
     #[prost(message, repeated, tag = "2")]
     pub event: Vec<FtraceEvent>,
 }

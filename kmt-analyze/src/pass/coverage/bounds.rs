@@ -28,7 +28,7 @@ pub struct LiveSpan {
 sums!(LiveSpan: objects, bytes);
 
 impl LiveSpan {
-    /// The same, limited to this number of objects of at most this size.
+    /// This span, limited to this number of objects of at most this size.
     fn at_most(self, objects: u64, size: u64) -> Self {
         let bytes = objects.saturating_mul(size);
         Self { objects: self.objects.map(|o| o.min(objects)), bytes: self.bytes.map(|b| b.min(bytes)) }
@@ -59,7 +59,7 @@ impl BoundPart {
 struct Cache {
     key: CacheKey,
     size_max: u64,
-    /// Its active objects in slabinfo.
+    /// Active objects in slabinfo.
     active: Option<u64>,
 }
 

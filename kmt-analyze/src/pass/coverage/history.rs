@@ -28,7 +28,7 @@ pub struct HistoryAt {
     pub most: Option<u64>,
     /// Active objects in slabinfo, including older ones.
     pub active: Option<u64>,
-    /// The same, or more if the kernel may have estimated it.
+    /// Active objects in slabinfo, or more if the kernel may have estimated them.
     pub in_use_max: Option<u64>,
     /// Allocated while slabinfo was read: its line may be from before them.
     pub born_while_read: u64,

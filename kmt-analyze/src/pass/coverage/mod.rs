@@ -42,7 +42,7 @@ impl FreeEvents {
 pub struct Coverage {
     /// Lives that ended, without uncertain ones.
     pub ends: u64,
-    /// Those with implied frees.
+    /// Lives that ended with implied frees.
     pub implied_frees: u64,
     /// Lives that seem live.
     pub live: u64,

@@ -37,16 +37,16 @@ pub struct ThinnedTotals {
 /// Standard deviations on either side: 95 % for a deviation that is itself estimated from few cases, and a margin for
 /// errors that are not normal.
 const DEVIATIONS: f64 = 3.2;
-/// The same for totals that losses raise or lower: a few objects more or less are not normally distributed.
+/// Standard deviations of totals that losses raise or lower: a few objects more or less are not normally distributed.
 const DEVIATIONS_EITHER: f64 = 3.5;
 /// Error of the exponent of a falling total: thinning the remaining events does not show the full effect of the losses,
 /// which occurred under load.
 const EXPONENT_ERROR: f64 = 0.35;
-/// The same for a sum dominated by few events.
+/// Error of the exponent of a sum dominated by few events.
 const EXPONENT_ERROR_UNEVEN: f64 = 2.0;
 /// Error of the curve of a total that losses raise or lower, in parts of the total and of the lost share.
 const EITHER_ERROR: f64 = 2.5;
-/// The same for a sum dominated by few events.
+/// Error of the curve of a sum dominated by few events that losses raise or lower.
 const EITHER_ERROR_UNEVEN: f64 = 4.0;
 /// Smallest probability with which all of something is lost.
 const ALL_LOST: f64 = 1e-4;

@@ -105,7 +105,7 @@ impl Cell {
         !matches!(self, Self::Empty | Self::Text(_) | Self::Symbol(..) | Self::Verdict(..))
     }
 
-    /// Its number, by which tables are sorted; a text may be one.
+    /// Number of the cell, by which tables are sorted; a text may be one.
     pub fn number(&self) -> Option<f64> {
         Some(match self {
             Self::Count(number) | Self::Bytes(number) | Self::BytesPerSecond(number) => *number as f64,
@@ -124,7 +124,7 @@ impl Cell {
         })
     }
 
-    /// Its name, if it is one.
+    /// Text of the cell if it is a name, else empty.
     pub fn name(&self) -> &str {
         match self {
             Self::Text(text) | Self::Verdict(text, _) | Self::Symbol(text, _) => text,
@@ -132,7 +132,7 @@ impl Cell {
         }
     }
 
-    /// Its text.
+    /// Text of the cell on a screen.
     pub fn shown(&self, look: &Look) -> String {
         let bytes = |bytes: u64| match bytes {
             0 => "0".to_owned(),

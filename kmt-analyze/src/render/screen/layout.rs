@@ -62,7 +62,7 @@ impl Column {
         Self { heading, kind: CellKind::Number, leaves: 0 }
     }
 
-    /// The same column, which leaves where the terminal is narrow: those of the highest number first. Such a column is
+    /// This column, which leaves where the terminal is narrow: those of the highest number first. Such a column is
     /// also left out where all its cells are empty or zero.
     #[must_use]
     pub const fn leaves(self, order: u8) -> Self {

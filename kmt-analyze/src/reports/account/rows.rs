@@ -30,7 +30,7 @@ pub struct AccountRows {
 pub struct AccountRow {
     /// Bytes allocated for the objects in use.
     pub current_bytes_allocated: u64,
-    /// Bytes requested of those.
+    /// Bytes requested for the objects in use.
     pub current_bytes_requested: u64,
     /// Bytes allocated beyond those requested.
     pub current_wasted_bytes: u64,

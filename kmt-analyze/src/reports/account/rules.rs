@@ -15,7 +15,7 @@ pub struct Caller {
     pub total_dynamic: u64,
     /// Bytes that seem in use.
     pub current_dynamic: u64,
-    /// Bytes requested of those.
+    /// Bytes requested of those that seem in use.
     pub current_req: u64,
     /// Allocations.
     pub alloc_count: u64,

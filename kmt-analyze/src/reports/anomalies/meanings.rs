@@ -7,9 +7,9 @@ use super::rows::{AnomalyKind, AnomalyRow};
 pub struct Meaning {
     /// The kind in JSON.
     pub kind: &'static str,
-    /// Its name.
+    /// Name of the kind for people.
     pub title: &'static str,
-    /// Name of one of them.
+    /// Name of one event of the kind.
     pub one: &'static str,
     /// It may be a bug of the traced kernel.
     pub may_be_a_fault: bool,
@@ -23,9 +23,9 @@ pub struct Meaning {
     pub verdict_maybe_lost: Option<&'static str>,
     /// Verdict where no site is suspect and not all free objects allocated in bulk; the second one if events were lost.
     pub verdict_not_bulk: Option<[&'static str; 2]>,
-    /// Its causes.
+    /// Causes of the kind.
     pub explanation: &'static str,
-    /// Its sites.
+    /// Sites of the kind.
     pub rows: fn(&Finder<'_, '_, '_>) -> Vec<AnomalyRow>,
 }
 

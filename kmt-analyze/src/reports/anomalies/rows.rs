@@ -22,9 +22,9 @@ pub struct AnomalyKind {
     /// `undersized`, `freed_again_or_born_unseen`, `born_unseen`, `mixed_api`, `late_free`, `ambiguous_free`, `inverted`,
     /// `freed_unseen`, `alloc_failures`, `double_report`.
     pub kind: &'static str,
-    /// Its name for people.
+    /// Name of the kind for people.
     pub title: &'static str,
-    /// Its meaning.
+    /// Meaning of the kind.
     pub explanation: &'static str,
     /// It may be a bug of the traced kernel.
     pub may_be_a_fault: bool,
@@ -50,7 +50,7 @@ impl AnomalyKind {
         if self.suspect > 0 { self.suspect } else { self.maybe_lost }
     }
 
-    /// The same of a site.
+    /// Number of such events of a site.
     pub fn doubtful_of(&self, row: &AnomalyRow) -> u64 {
         if self.suspect > 0 { row.suspect } else { row.maybe_lost }
     }
@@ -145,7 +145,7 @@ impl Detail {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AnomalySite {
-    /// Its address.
+    /// Address of the site.
     pub address: Address,
     /// Function and offset, or the address.
     #[serde(flatten)]

@@ -6,7 +6,7 @@ use crate::collect::AreaKind;
 
 /// An allocator of areas.
 pub trait Allocator: Debug + Send + Sync + 'static {
-    /// Its events.
+    /// Kind of the allocator's events.
     const KIND: AreaKind;
     /// The command.
     const NAME: &'static str;
@@ -14,7 +14,7 @@ pub trait Allocator: Debug + Send + Sync + 'static {
     const TITLE: &'static str;
     /// Description in the list of commands.
     const ABOUT: &'static str;
-    /// Its areas in sentences: one, several.
+    /// Areas of the allocator in sentences: one, several.
     const NOUNS: [&'static str; 2];
 }
 

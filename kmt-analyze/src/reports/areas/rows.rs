@@ -65,15 +65,15 @@ pub struct AreaSums {
     pub bytes_alloc: Option<u64>,
     /// Areas that were freed.
     pub frees_matched: Option<u64>,
-    /// Bytes of those.
+    /// Bytes of areas that were freed.
     pub bytes_freed: Option<u64>,
     /// Implied frees: the address was allocated again, and no free event was recorded.
     pub freed_unseen: Option<u64>,
     /// Areas still allocated at the end of the window.
     pub live: Option<u64>,
-    /// Bytes of those.
+    /// Bytes of areas still allocated at the end of the window.
     pub bytes_live: Option<u64>,
-    /// Bytes requested of those.
+    /// Bytes requested for areas still allocated at the end of the window.
     pub bytes_req_live: Option<u64>,
     /// Areas whose life crosses a loss.
     pub uncertain: u64,

@@ -45,7 +45,7 @@ pub struct VmallocCaller {
     pub bytes_after: u64,
     /// Live areas in the trace whose stack has the caller.
     pub live: u64,
-    /// Bytes of those.
+    /// Bytes of these live areas.
     pub bytes_live: u64,
 }
 
@@ -55,7 +55,7 @@ impl VmallocCaller {
         change(self.areas_before, self.areas_after)
     }
 
-    /// The same of bytes.
+    /// Bytes at the end minus bytes at the begin.
     pub fn bytes_change(&self) -> i64 {
         change(self.bytes_before, self.bytes_after)
     }

@@ -31,9 +31,9 @@ pub struct CacheAccounts {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CacheAccount {
-    /// Its name; `kmalloc`: all size classes.
+    /// Name of the cache; `kmalloc`: all size classes.
     pub name: String,
-    /// Its objects.
+    /// Objects of the cache.
     #[serde(flatten)]
     pub account: Account,
     /// Frees in the trace of objects that were allocated before it, by events. kfree counts for kmalloc.

@@ -29,7 +29,7 @@ pub struct BaselineRows {
     pub page_owner: Option<AccountRows>,
     /// Slab objects by cache and call site, from `alloc_traces`; `null`: not recorded twice.
     pub slab_traces: Option<AccountRows>,
-    /// The same by cache, beside the frees of older objects; `null`: not recorded twice.
+    /// Slab objects by cache, beside the frees of older objects; `null`: not recorded twice.
     pub caches: Option<CacheAccounts>,
 }
 
@@ -53,7 +53,7 @@ pub struct AccountRows {
 pub struct AccountRow {
     /// Function, function and offset, or cache with function and offset.
     pub name: String,
-    /// Its amounts.
+    /// Amounts of the row.
     #[serde(flatten)]
     pub account: Account,
     /// True if `older_freed` cannot be: less than nothing, or more than all older objects of the cache that were freed.

@@ -51,7 +51,7 @@ pub struct CallNode {
     /// Function and offset, or the address; the root has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
-    /// Its functions with their source lines, the innermost inlined one first; absent: not known.
+    /// Functions of the symbol with their source lines, the innermost inlined one first; absent: not known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<SourceRow>,
     /// Number of next functions that are left out.

@@ -39,11 +39,11 @@ impl TreeWeight {
 pub struct CallSumsRow {
     /// Allocations.
     pub alloc_events: u64,
-    /// Bytes of them.
+    /// Bytes allocated.
     pub bytes_alloc: u64,
     /// Objects, or pages, live at the end.
     pub live: u64,
-    /// Bytes of those.
+    /// Bytes live at the end.
     pub bytes_live: u64,
 }
 

@@ -44,7 +44,7 @@ pub struct View {
     pub unit: ClockUnit,
     /// Time of the first event.
     pub start: u64,
-    /// The same as nanoseconds since 1970, where times of day are shown.
+    /// Time of the first event as nanoseconds since 1970, where times of day are shown.
     pub start_of_day: Option<i64>,
     /// Events were lost, anywhere in the file: lives may have lost their end, or their begin.
     pub is_lossy: bool,

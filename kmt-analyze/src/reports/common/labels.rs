@@ -44,12 +44,12 @@ impl<'s, 'd> Labels<'s, 'd> {
         self.symbols.shown(address)
     }
 
-    /// The same, with its place in the source.
+    /// Function and offset, or the address, with its place in the source.
     pub fn located(&self, address: u64) -> Symbol {
         self.named(self.symbol(address), address)
     }
 
-    /// The same for a call site of pages, which has none without a stack.
+    /// [`Self::located`] for a call site of pages, which has none without a stack.
     pub fn of_pages(&self, call_site: Option<u64>) -> Symbol {
         call_site.map_or_else(|| Symbol::from("(no stack)".to_owned()), |address| self.located(address))
     }

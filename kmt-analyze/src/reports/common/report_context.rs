@@ -39,7 +39,7 @@ impl<'s, 'd> ReportContext<'s, 'd> {
         self.recorded_class(|class| class.meaning == meaning)
     }
 
-    /// The same for event classes selected by a function.
+    /// True if events of the classes that a function selects were recorded; `None`: as for [`Self::recorded`].
     pub fn recorded_class(&self, is_it: impl Fn(&EventClass) -> bool) -> Option<bool> {
         let trace = self.session.trace;
         let classes = || trace.schema().classes().filter(|(_, c)| is_it(c));

@@ -54,13 +54,13 @@ pub struct SlabSums {
     pub bytes_freed_unseen: Option<u64>,
     /// Objects live at the end of the window, allocated in the trace.
     pub live: Option<u64>,
-    /// Bytes of those.
+    /// Bytes of live objects.
     pub bytes_live: Option<u64>,
     /// bytes_alloc - bytes_req, over live objects.
     pub bytes_wasted_live: Option<u64>,
     /// Lives that cross a loss, or whose free is ambiguous.
     pub uncertain: Option<u64>,
-    /// Live bytes of those.
+    /// Bytes of live objects that cross a loss, or whose free is ambiguous.
     pub bytes_live_uncertain: Option<u64>,
 }
 
@@ -106,23 +106,23 @@ pub struct FrameSums {
 pub struct PageAmounts {
     /// Pages allocated.
     pub pages_alloc: Option<u64>,
-    /// Bytes of them.
+    /// Bytes of pages allocated.
     pub bytes_alloc: Option<u64>,
     /// Pages freed.
     pub pages_freed: Option<u64>,
-    /// Bytes of them.
+    /// Bytes of pages freed.
     pub bytes_freed: Option<u64>,
     /// Implied frees: pages allocated again while they seemed live.
     pub pages_freed_unseen: Option<u64>,
-    /// Bytes of them.
+    /// Bytes of implied frees.
     pub bytes_freed_unseen: Option<u64>,
     /// Pages allocated at the end of the window.
     pub pages_live: Option<u64>,
-    /// Bytes of them.
+    /// Bytes of pages allocated at the end of the window.
     pub bytes_live: Option<u64>,
     /// Pages of allocations that cross a loss.
     pub pages_uncertain: Option<u64>,
-    /// Live bytes of those.
+    /// Bytes of live pages of allocations that cross a loss.
     pub bytes_live_uncertain: Option<u64>,
 }
 
@@ -201,7 +201,7 @@ pub struct LiveRange {
     pub frees_seen_percent: Option<f64>,
     /// Objects live at the end: at least, at most.
     pub live_range: Option<[u64; 2]>,
-    /// Bytes of them: at least, at most.
+    /// Bytes live at the end: at least, at most.
     pub bytes_live_range: Option<[u64; 2]>,
 }
 

@@ -122,7 +122,7 @@ impl Selection {
         self.options_with(|name, value| format!("{name} {}", escaped(value.as_bytes())))
     }
 
-    /// The same as a shell would be given it.
+    /// One option each, quoted for a shell.
     pub fn shell_options(&self) -> Vec<String> {
         self.options_with(shell::option)
     }
@@ -250,7 +250,7 @@ impl Stated {
         (self.row.nothing_matches && keys != Keys::Tasks).then(|| nothing::screen(self.candidates.clone()))
     }
 
-    /// The same on standard error, beside data.
+    /// Reports on standard error, beside data, that nothing matches.
     pub fn report_nothing(&self) {
         if self.row.nothing_matches {
             nothing::report(&self.candidates);

@@ -55,7 +55,7 @@ impl Symbol {
 }
 
 impl Symbol {
-    /// Its functions with their source lines.
+    /// Functions of the symbol with their source lines.
     pub fn into_source(self) -> Vec<SourceRow> {
         self.source
     }

@@ -24,7 +24,7 @@ pub struct LegacyFunction {
     pub total_req: u64,
     /// Most bytes that ever seemed in use.
     pub max_alloc: i64,
-    /// The same of bytes asked for; the two need not have been reached at the same time.
+    /// Most bytes asked for that ever seemed in use; the two need not have been reached at the same time.
     pub max_req: i64,
 }
 
@@ -40,7 +40,7 @@ impl LegacyFunction {
 pub struct PerfSums {
     /// Allocation events.
     pub allocs: u64,
-    /// Bytes of them.
+    /// Bytes allocated.
     pub bytes_alloc: u64,
     /// Bytes that they asked for.
     pub bytes_req: u64,

@@ -29,7 +29,7 @@ pub struct FreesByCpu {
     pub frees: u64,
     /// Frees on another CPU than the allocation.
     pub cross_cpu_frees: u64,
-    /// Bytes of those.
+    /// Bytes of frees on another CPU than the allocation.
     pub cross_cpu_bytes: u64,
     /// Frees by pair of CPUs; pairs without frees are left out.
     pub cpus: Vec<PairRow>,
@@ -54,7 +54,7 @@ pub struct PairRow {
     pub freed_on: u32,
     /// Frees.
     pub frees: u64,
-    /// Bytes of those.
+    /// Bytes freed.
     pub bytes: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct CrossCallerRow {
     pub frees: u64,
     /// Frees on another CPU than the allocation.
     pub cross_cpu_frees: u64,
-    /// Bytes of those.
+    /// Bytes of frees on another CPU than the allocation.
     pub bytes: u64,
     /// Median of their lifetimes, in the clock's unit.
     pub lifetime_p50: Option<u64>,

@@ -7,7 +7,7 @@ pub const PARTS: usize = 16;
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DiffFigure {
     pub total: f64,
-    /// Its share of each part; they add up to the total.
+    /// Share of each part of the run; they add up to the total.
     pub parts: [f64; PARTS],
     /// Number of events of the figure: it limits the precision.
     pub count: f64,

@@ -22,7 +22,7 @@ pub struct NameRow {
     pub bytes_live: Difference,
     /// Share of the allocated bytes of its kind before: of slab objects, or of pages.
     pub share_before_percent: f64,
-    /// The same share after.
+    /// Share of the allocated bytes of its kind after: of slab objects, or of pages.
     pub share_after_percent: f64,
 }
 
@@ -71,7 +71,7 @@ impl NameRow {
         self.bytes_alloc.is_real() || self.bytes_live.is_real()
     }
 
-    /// Its larger change.
+    /// The larger change of allocated and of live bytes.
     pub fn weight(&self) -> f64 {
         self.bytes_live.change().abs().max(self.bytes_alloc.change().abs())
     }

@@ -16,7 +16,7 @@ pub struct Finding {
     pub share_percent: f64,
     /// The whole of which that is a share.
     pub share_of: &'static str,
-    /// The same, of growth at its rate over the whole recording: its bytes are old objects only.
+    /// Share at stake in percent, but for growth at its rate over the whole recording: its bytes are old objects only.
     pub at_stake_percent: f64,
     /// Bytes at stake; `null`: the finding is about time or events.
     pub bytes: Option<u64>,
@@ -62,14 +62,14 @@ impl Finding {
         }
     }
 
-    /// The same finding with the share at stake.
+    /// This finding with the share at stake.
     #[must_use]
     pub fn share(self, part: u64, whole: u64, share_of: &'static str) -> Self {
         let share_percent = (100.0 * part as f64 / whole.max(1) as f64).min(100.0);
         Self { share_percent, share_of, at_stake_percent: share_percent, ..self }
     }
 
-    /// The same finding of growth, with what is at stake at its rate over `length`, in the clock's unit.
+    /// This finding of growth, with the share at stake at its rate over `length`, in the clock's unit.
     #[must_use]
     pub fn over(self, length: u64) -> Self {
         let seconds = length as f64 / 1e9;

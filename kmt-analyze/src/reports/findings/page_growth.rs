@@ -31,7 +31,7 @@ pub struct PageUseRow {
     /// `page cache`, `anonymous or tmpfs`, `page tables`, `kernel`, `other user memory` or `unknown use`.
     #[serde(rename = "use")]
     pub name: &'static str,
-    /// Bytes of them.
+    /// Bytes of pages of this use.
     pub bytes: u64,
 }
 

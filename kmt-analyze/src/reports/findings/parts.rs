@@ -29,9 +29,9 @@ pub struct Parts {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Part {
-    /// Its directory in the kernel's source; `~` before it: inferred from names of functions.
+    /// Directory of the part in the kernel's source; `~` before it: inferred from names of functions.
     pub subsystem: String,
-    /// Its bytes.
+    /// Bytes of the part.
     pub bytes: u64,
 }
 

@@ -37,9 +37,9 @@ pub struct TopRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TopPart {
-    /// Its name.
+    /// Name of the function, task or cache.
     pub name: String,
-    /// Its bytes.
+    /// Bytes of the function, task or cache.
     pub bytes: u64,
 }
 

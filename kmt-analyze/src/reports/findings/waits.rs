@@ -11,7 +11,7 @@ use crate::reports::latency::WaitSums;
 const THRESHOLD: &str =
     "tasks waited at least 10 ms together in direct reclaim, compaction and reclaim for a cgroup";
 
-/// The same where the clock counts ticks of unknown length.
+/// Rule of a finding of waits where the clock counts ticks of unknown length.
 const THRESHOLD_IN_TICKS: &str =
     "tasks waited at least 10,000,000 ticks together in direct reclaim, compaction and reclaim for a cgroup";
 

@@ -17,11 +17,11 @@ use crate::reports::common::rows::Address;
 pub struct FallbackTable {
     /// Number of fallbacks.
     pub events: u64,
-    /// Those below pageblock order, up to order 3.
+    /// Fallbacks below pageblock order, up to order 3.
     pub severe: u64,
-    /// Those below pageblock order, of a larger order.
+    /// Fallbacks below pageblock order, of a larger order.
     pub moderate: u64,
-    /// Those that changed the type of the pageblock to the requested one.
+    /// Fallbacks that changed the type of the pageblock to the requested one.
     pub type_changed: u64,
     /// log2 of the pages of a pageblock.
     pub pageblock_order: u32,
@@ -59,7 +59,7 @@ pub struct FallbackRow {
     pub gfp_flags_text: Option<String>,
     /// Site of the slab allocation that needed the pages; `null`: none.
     pub call_site: Option<Address>,
-    /// Its function and offset.
+    /// Function and offset of that site.
     pub symbol: Option<String>,
 }
 

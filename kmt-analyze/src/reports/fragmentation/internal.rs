@@ -52,7 +52,8 @@ pub struct Waste {
     pub bytes_wasted_live: Option<u64>,
     /// Sum of bytes x time for which objects were held in the window, in bytes x the clock's unit.
     pub byte_time: Option<String>,
-    /// The same of bytes beyond those requested.
+    /// Sum of bytes beyond those requested x time for which objects were held in the window, in bytes x the clock's
+    /// unit.
     pub byte_time_wasted: Option<String>,
     /// 100 x bytes_wasted / bytes_alloc.
     pub percent_of_alloc: f64,
@@ -66,7 +67,7 @@ pub struct Waste {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CallerWaste {
-    /// Its waste.
+    /// Waste of the call site.
     #[serde(flatten)]
     pub waste: Waste,
     /// Address of the call site.
@@ -80,7 +81,7 @@ pub struct CallerWaste {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CacheWaste {
-    /// Its waste.
+    /// Waste of the cache.
     #[serde(flatten)]
     pub waste: Waste,
     /// Name of the cache.

@@ -51,7 +51,7 @@ pub struct InternalSums {
     pub req: u64,
     /// Bytes live at the end.
     pub live: u64,
-    /// Bytes requested of those.
+    /// Bytes requested of objects live at the end.
     pub req_live: u64,
     /// Live bytes that are certain; `None`: events were lost.
     pub least: Option<u64>,
@@ -59,7 +59,7 @@ pub struct InternalSums {
     pub waiting: u64,
     /// Bytes x time for which objects were held in the window.
     pub byte_time: u128,
-    /// The same of bytes beyond those requested.
+    /// Bytes beyond those requested x time for which objects were held in the window.
     pub waste_time: u128,
     /// Allocations whose size was rounded up.
     pub rounded: u64,
@@ -85,7 +85,7 @@ impl InternalSums {
         self.alloc.saturating_sub(self.req)
     }
 
-    /// The same of live objects.
+    /// Bytes beyond those requested, of live objects.
     pub fn wasted_live(&self) -> u64 {
         self.live.saturating_sub(self.req_live)
     }

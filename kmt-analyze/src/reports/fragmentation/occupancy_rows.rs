@@ -41,9 +41,9 @@ pub struct OccupiedCache {
     pub bytes_live_range: Option<[u64; 2]>,
     /// Slabs of the trace at its end.
     pub slabs: u64,
-    /// Those without objects.
+    /// Slabs without objects.
     pub slabs_empty: u64,
-    /// Those that are sparse: a quarter or less of the bytes that were once live there is.
+    /// Sparse slabs: at most a quarter of their highest live bytes is live.
     pub slabs_sparse: u64,
     /// Bytes of the slabs.
     pub bytes_held: u64,
@@ -53,15 +53,15 @@ pub struct OccupiedCache {
     pub objects: u64,
     /// Slabs that were allocated.
     pub slabs_born: u64,
-    /// Their pages.
+    /// Pages of the slabs that were allocated.
     pub pages_born: u64,
     /// Slabs of those that were freed.
     pub slabs_died: u64,
-    /// Their pages.
+    /// Pages of those slabs that were freed.
     pub pages_died: u64,
     /// Slabs older than the trace that were freed.
     pub older_slabs_died: u64,
-    /// Their pages.
+    /// Pages of slabs older than the trace that were freed.
     pub older_pages_died: u64,
     /// Pages older than the trace that hold objects of it.
     pub older_pages_in_use: u64,

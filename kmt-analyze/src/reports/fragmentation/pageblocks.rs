@@ -16,9 +16,9 @@ use crate::render::text::escaped;
 pub struct Pageblocks {
     /// Pageblocks with live pages of the trace.
     pub blocks_with_live_pages: usize,
-    /// Those with pages of several types.
+    /// Pageblocks with pages of several types.
     pub blocks_mixed: u64,
-    /// Those with pages of several orders.
+    /// Pageblocks with pages of several orders.
     pub blocks_of_mixed_orders: u64,
     /// Live pages by order and migrate type of their allocation.
     pub by_order_and_migratetype: Vec<OrderPages>,
@@ -35,14 +35,14 @@ pub struct Pageblocks {
     pub blocks: Vec<BlockRow>,
     /// All blocks by type, from /proc/pagetypeinfo before the trace; `null`: not in the file.
     pub blocks_by_type_before: Option<Vec<ZoneBlocks>>,
-    /// The same after the trace.
+    /// All blocks by type, from /proc/pagetypeinfo after the trace; `null`: not in the file.
     pub blocks_by_type_after: Option<Vec<ZoneBlocks>>,
 }
 
 /// A pageblock with live pages of the trace.
 #[derive(Debug)]
 pub struct BlockRow {
-    /// Its number: that of its first frame, divided by the frames of a block.
+    /// Number of the block: that of its first frame, divided by the frames of a block.
     pub block: u64,
     /// Live pages by migrate type.
     pub pages: Vec<(String, u64)>,

@@ -20,17 +20,18 @@ pub struct PinRow {
     pub symbol: Symbol,
     /// Survivors.
     pub objects: u64,
-    /// Their bytes.
+    /// Bytes of the survivors.
     pub bytes: u64,
     /// Bytes of their slabs that are not in use, shared equally among the objects of a slab.
     pub pinned_bytes: u64,
-    /// The same for sparse slabs: with at most a quarter of their highest live bytes.
+    /// Bytes not in use of sparse slabs (those with at most a quarter of their highest live bytes), shared in the same
+    /// way.
     pub pinned_sparse_bytes: u64,
     /// Share in sparse slabs.
     pub sparse_slabs: f64,
     /// Survivors on sparse slabs.
     pub sparse_objects: u64,
-    /// Their mean age, in the clock's unit.
+    /// Mean age of survivors on sparse slabs, in the clock's unit.
     pub sparse_age_mean: Option<u64>,
     /// True if it pins at least 65,536 bytes on at least 16 sparse slabs.
     pub is_pinner: bool,

@@ -38,7 +38,7 @@ pub struct CacheTail {
     pub object_size: u64,
     /// Bytes of a slab after its last object.
     pub tail_bytes_per_slab: u64,
-    /// The same for all its slabs.
+    /// Bytes after the last object of all slabs of the cache.
     pub tail_bytes: u64,
     /// Bytes of red zones, poison and tracking for each object; `null`: unknown.
     pub debug_metadata_bytes_per_object: Option<u64>,

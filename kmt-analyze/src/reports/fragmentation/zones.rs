@@ -28,7 +28,7 @@ pub struct ZoneRow {
 }
 
 impl ZoneRow {
-    /// Its name for people, escaped: `node 0 DMA32`.
+    /// Name of the zone for people, escaped: `node 0 DMA32`.
     pub fn name(&self) -> String {
         format!("node {} {}", self.node, escaped(self.zone.as_bytes()))
     }

@@ -129,7 +129,7 @@ pub fn is_number(name: &str) -> bool {
 }
 
 impl GroupKey {
-    /// The same in another column, with a word before its values in a sentence.
+    /// This key in another column, with a word before its values in a sentence.
     const fn shown(self, column: Column, prefix: &'static str) -> Self {
         Self { column, prefix, ..self }
     }

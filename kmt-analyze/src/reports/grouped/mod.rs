@@ -50,7 +50,7 @@ pub struct RowOptions {
 }
 
 impl RowOptions {
-    /// The same with the default order of a selection, if no order is given.
+    /// These options with the default order of a selection, if no order is given.
     pub fn for_selection(mut self, selection: &Selection) -> Self {
         if self.sort.is_empty() {
             self.sort.push(if selection.at.is_some() { SortKey::Live } else { SortKey::Alloc });
@@ -63,11 +63,11 @@ impl RowOptions {
 #[derive(Debug, Clone, Copy)]
 pub enum Only<'f> {
     All,
-    /// Those of kmalloc.
+    /// Objects of kmalloc.
     Kmalloc,
-    /// Those of call sites whose name contains the text.
+    /// Objects of call sites whose name contains the text.
     CallSite(&'f str),
-    /// Those of caches whose name contains the text.
+    /// Objects of caches whose name contains the text.
     Cache(&'f str),
 }
 

@@ -44,7 +44,7 @@ pub struct GroupRow<R> {
 }
 
 impl<R> GroupRow<R> {
-    /// Its value of a key that is a text.
+    /// Value of a key that is a text.
     pub fn text(&self, key: &str) -> Option<&str> {
         match self.values.get(key) {
             Some(GroupValue::Text(text)) => Some(text),
@@ -52,7 +52,7 @@ impl<R> GroupRow<R> {
         }
     }
 
-    /// Its source file or, where that is not known, its directory, and whether that is inferred.
+    /// Source file of the row or, where that is not known, its directory, and whether that is inferred.
     pub fn path(&self) -> Option<(&str, bool)> {
         let directory = || {
             let directory = self.text("dir")?;
@@ -61,7 +61,7 @@ impl<R> GroupRow<R> {
         self.text("file").map(|file| (file, false)).or_else(directory)
     }
 
-    /// Its value of a key that is a number.
+    /// Value of a key that is a number.
     pub fn number(&self, key: &str) -> Option<u64> {
         match self.values.get(key) {
             Some(GroupValue::Number(number)) => u64::try_from(*number).ok(),

@@ -91,7 +91,7 @@ impl<'r, 'd> Values<'r, 'd> {
         self.directory(address, |dir| self.session.env.source.cut(&dir.path))
     }
 
-    /// The same, not cut.
+    /// Directory of the source file of a call site, not cut.
     pub fn whole_dir(&self, address: u64) -> GroupValue {
         self.directory(address, |dir| &dir.path)
     }

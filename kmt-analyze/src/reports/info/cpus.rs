@@ -74,9 +74,9 @@ pub struct ChangeRow {
     pub to: u64,
     /// The file, from the directory of the ring buffer on.
     pub file: String,
-    /// Its value before.
+    /// Value of the setting before.
     pub old_value: String,
-    /// Its value after; the same if it was written and had its value again.
+    /// Value of the setting after; equal to `old_value` if it was written and had its value again.
     pub new_value: String,
 }
 

@@ -20,11 +20,11 @@ pub struct DelayedAllocation {
     pub migratetype: String,
     /// Allocation flags.
     pub gfp_flags: u64,
-    /// Their names.
+    /// Names of the allocation flags.
     pub gfp_flags_text: String,
     /// Call site of the slab allocation that needed the pages; `null`: none found.
     pub call_site: Option<Address>,
-    /// Its function and offset.
+    /// Function and offset of that call site.
     pub symbol: Option<String>,
     /// They failed after the wait.
     pub failed: bool,

@@ -97,7 +97,7 @@ pub struct StalledTask {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ShrinkerFunction {
-    /// Their lengths.
+    /// Lengths of the calls.
     #[serde(flatten)]
     pub lengths: Lengths,
     /// The function.

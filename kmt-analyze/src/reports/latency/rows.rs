@@ -71,7 +71,7 @@ pub struct IntervalRow {
     pub begin: u64,
     /// Time of its end.
     pub end: u64,
-    /// Its length, in the clock's unit.
+    /// Length of the interval, in the clock's unit.
     pub length: u64,
 }
 

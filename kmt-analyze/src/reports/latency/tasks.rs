@@ -14,11 +14,11 @@ pub struct ReclaimTask {
     pub pid: i32,
     /// Name and id.
     pub task: String,
-    /// Its cgroup at the end of the selected time; `null`: not recorded.
+    /// Cgroup of the task at the end of the selected time; `null`: not recorded.
     pub cgroup: Option<String>,
     /// Direct reclaims that it began.
     pub direct_reclaims: Option<u64>,
-    /// The same by order.
+    /// Direct reclaims that it began, by order.
     pub direct_reclaims_by_order: Vec<OrderCount>,
     /// Time in them, in the clock's unit.
     pub direct_reclaim_time: Option<u64>,
@@ -32,19 +32,19 @@ pub struct ReclaimTask {
     pub waited_time: Option<u64>,
     /// Times that it woke kswapd.
     pub kswapd_woken: Option<u64>,
-    /// The same by order.
+    /// Times that it woke kswapd, by order.
     pub kswapd_woken_by_order: Vec<OrderCount>,
     /// Pages scanned on inactive lists.
     pub pages_scanned: Option<u64>,
-    /// Of files.
+    /// Pages of files scanned on inactive lists.
     pub pages_scanned_file: Option<u64>,
-    /// Anonymous ones.
+    /// Anonymous pages scanned on inactive lists.
     pub pages_scanned_anon: Option<u64>,
     /// Pages reclaimed.
     pub pages_reclaimed: Option<u64>,
-    /// Of files.
+    /// Pages of files reclaimed.
     pub pages_reclaimed_file: Option<u64>,
-    /// Anonymous ones.
+    /// Anonymous pages reclaimed.
     pub pages_reclaimed_anon: Option<u64>,
     /// Pages written synchronously.
     pub pages_written_sync: Option<u64>,
@@ -52,7 +52,7 @@ pub struct ReclaimTask {
     pub pages_written_async: Option<u64>,
     /// Pages that compaction scanned to migrate them.
     pub compaction_scanned: Option<u64>,
-    /// Those of them that it isolated.
+    /// Pages that compaction isolated to migrate them.
     pub compaction_isolated: Option<u64>,
     /// Pages that compaction scanned for free ones. Linux 5.1 to 6.4 have no event for a part of them.
     pub compaction_free_scanned: Option<u64>,
@@ -68,11 +68,11 @@ pub struct ReclaimTask {
     pub pages_migration_failed: Option<u64>,
     /// Times that it woke up, of kswapd alone.
     pub kswapd_wakes: Option<u64>,
-    /// The same by order.
+    /// Times that it woke up, by order.
     pub kswapd_wakes_by_order: Vec<OrderCount>,
     /// Times that it was woken while awake, of kswapd alone.
     pub kswapd_rewakes: Option<u64>,
-    /// The same by order.
+    /// Times that it was woken while awake, by order.
     pub kswapd_rewakes_by_order: Vec<OrderCount>,
 }
 

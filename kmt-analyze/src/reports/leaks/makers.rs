@@ -48,7 +48,7 @@ pub struct ThreadsRow {
 pub struct TasksRow {
     /// Tasks that are still allocated.
     pub live: u64,
-    /// Those that have exited and were not reaped; `null`: not recorded.
+    /// Tasks that have exited and were not reaped; `null`: not recorded.
     pub not_reaped: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ pub struct FamilyRow {
     pub leader: Option<String>,
     /// Bytes of the old survivors of all of them.
     pub old_bytes: u64,
-    /// The same per second, or per 10^9 ticks, since growth began.
+    /// Bytes of the old survivors of all of them per second, or per 10^9 ticks, since growth began.
     pub old_bytes_per_second: u64,
 }
 

@@ -12,7 +12,7 @@ use crate::reports::analysis::leaks::makers::Made;
 /// Pages that grow, of one task or of one row.
 #[derive(Debug, Clone, Default)]
 pub struct PageGrowth {
-    /// The row with most of them.
+    /// The row with most growing pages.
     pub most: LeakRow,
     /// Old bytes and growth of all its rows.
     pub sum: LeakSum,

@@ -102,7 +102,7 @@ pub struct HolderRow {
     pub task: String,
     /// Survivors that the task allocated.
     pub survivors: u64,
-    /// Those older than `old_age`, if the row has enough of them for a verdict.
+    /// Survivors of the task older than `old_age`, if the row has enough of them for a verdict.
     pub old_survivors: u64,
 }
 
@@ -146,7 +146,7 @@ pub struct LeakSum {
 pub struct Growth {
     /// Bytes that the growth of all its rows adds in a whole window: shares are of this.
     pub per_window: u64,
-    /// Its rows grew in the same time. Otherwise their bytes were allocated in no one time.
+    /// True if the rows grew in the same time. Otherwise their bytes were allocated in no one time.
     pub is_of_one_time: bool,
 }
 

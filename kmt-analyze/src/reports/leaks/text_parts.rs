@@ -31,7 +31,7 @@ pub struct TextParts {
     pub others: LeakTable,
     /// Growth of reclaimable caches, and of objects that are allocated with theirs.
     pub reclaimable: LeakSum,
-    /// The largest call site of those.
+    /// The largest call site of that growth.
     pub most_reclaimable: Option<LeakRow>,
     /// The largest call site of which one task's objects may grow: no free of them has an event.
     pub may_grow: Option<LeakRow>,
@@ -56,7 +56,7 @@ pub struct TextParts {
 /// Some rows of a table.
 #[derive(Debug, Clone, Default)]
 pub struct LeakTable {
-    /// The first of them.
+    /// The first rows.
     pub rows: Vec<LeakRow>,
     /// Number of all.
     pub total: usize,
@@ -65,13 +65,13 @@ pub struct LeakTable {
 /// A family: call sites that grow together.
 #[derive(Debug, Clone, Default)]
 pub struct FamilyPart {
-    /// Its call sites, the leader first.
+    /// Call sites of the family, the leader first.
     pub table: LeakTable,
     /// The call site that grows most, where that is another one.
     pub largest: Option<LeakRow>,
     /// Old bytes of all of them.
     pub bytes: u64,
-    /// The same per second, or per 10^9 ticks.
+    /// Old bytes of all of them per second, or per 10^9 ticks.
     pub bytes_per_second: u64,
     /// Growth of all of them, as shares are counted.
     pub growth: Growth,

@@ -49,7 +49,7 @@ pub struct LifetimeRow {
     pub symbol: Symbol,
     /// `kmalloc` or `cache`.
     pub api: &'static str,
-    /// Its lifetimes.
+    /// Lifetimes of the objects of the site.
     #[serde(flatten)]
     pub lives: LifeRow,
 }

@@ -12,7 +12,7 @@ use crate::reports::common::{ReportContext, View};
 use crate::reports::grouped::GroupTable;
 use crate::trace::names::function_of;
 
-/// Its sentences.
+/// Sentences of the answer.
 pub fn sentences(
     context: &ReportContext<'_, '_>,
     tables: &PageTables,

@@ -42,7 +42,7 @@ impl PassedOver {
         }
     }
 
-    /// Its functions, the one that the call site calls first.
+    /// Functions passed over, the one that the call site calls first.
     pub fn rows(self, is_recorded: bool) -> Vec<PassedOverRow> {
         let mut functions: Vec<_> = self.functions.into_iter().collect();
         functions.sort_by_key(|(_, (distance, _))| *distance);

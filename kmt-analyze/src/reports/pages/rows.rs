@@ -58,7 +58,7 @@ pub struct PageTypeRow {
     pub order: u8,
     /// The kernel's number of the migrate type.
     pub migratetype: i32,
-    /// Its name.
+    /// Name of the migrate type.
     pub migratetype_text: String,
 }
 
@@ -71,7 +71,7 @@ pub struct PageFlagsRow {
     pub sums: FrameSums,
     /// The flags; `null`: the events have none.
     pub gfp_flags: Option<u64>,
-    /// Their names, or `unknown`.
+    /// Names of the flags, or `unknown`.
     pub gfp_flags_text: String,
     /// True if they have __GFP_NOWARN or __GFP_NORETRY: the caller expects failures; also if they are unknown.
     pub expects_failures: bool,

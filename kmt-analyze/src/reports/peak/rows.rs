@@ -71,7 +71,7 @@ struct PeakSums {
     objects: u64,
     /// Bytes of objects that are certainly live: frees of their kind have events.
     bytes_least: u64,
-    /// Number of those.
+    /// Number of objects that are certainly live.
     objects_least: u64,
     /// Other objects of the call site may wait for a grace period; their number at the peak is known for all call sites
     /// together only.

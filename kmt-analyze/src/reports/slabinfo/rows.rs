@@ -46,7 +46,7 @@ pub struct SlabInfoTable {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SlabInfoCache {
-    /// Its name.
+    /// Name of the cache.
     pub cache: String,
     /// Objects allocated in the trace and not known to be freed.
     pub live: Vec<u64>,

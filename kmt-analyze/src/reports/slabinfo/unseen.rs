@@ -17,11 +17,11 @@ use crate::trace::snapshots::Snapshot;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UnseenGrowth {
-    /// Its name.
+    /// Name of the cache.
     pub cache: String,
     /// Objects: growth by the kernel's count, less that by events.
     pub objects: u64,
-    /// Bytes of those.
+    /// Bytes of these objects.
     pub bytes: u64,
 }
 

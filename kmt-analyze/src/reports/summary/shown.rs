@@ -17,9 +17,9 @@ pub struct ShownRange {
     pub title: &'static str,
     /// It is a size in bytes.
     pub is_bytes: bool,
-    /// Its lowest number.
+    /// Lowest value of the total.
     pub low: u64,
-    /// Its highest number; `None`: nothing bounds it.
+    /// Highest value of the total; `None`: nothing bounds it.
     pub high: Option<u64>,
 }
 

@@ -59,7 +59,7 @@ pub struct SlabTotals {
     pub mixed_api_frees: Option<u64>,
     /// Objects that cross a loss, or whose free is ambiguous.
     pub uncertain: Option<u64>,
-    /// Live bytes of those.
+    /// Bytes of live objects that cross a loss, or whose free is ambiguous.
     pub bytes_live_uncertain: Option<u64>,
 }
 
@@ -103,7 +103,7 @@ impl SlabTotals {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InterfaceTotals {
-    /// Its totals.
+    /// Totals of the interface.
     #[serde(flatten)]
     pub totals: SlabTotals,
     /// Sums that its samples represent; `null`: no sample represents more than one event.
@@ -113,7 +113,7 @@ pub struct InterfaceTotals {
     pub ranges: Option<SummaryRanges>,
     /// Objects live at the end: at least, at most.
     pub live_range: Option<[u64; 2]>,
-    /// Bytes of them: at least, at most.
+    /// Bytes live at the end: at least, at most.
     pub bytes_live_range: Option<[u64; 2]>,
 }
 
@@ -129,7 +129,7 @@ pub struct BothTotals {
     pub ranges: Option<SummaryRanges>,
     /// Objects live at the end: at least, at most.
     pub live_range: Option<[u64; 2]>,
-    /// Bytes of them: at least, at most.
+    /// Bytes live at the end: at least, at most.
     pub bytes_live_range: Option<[u64; 2]>,
     /// Of kmalloc.
     pub kmalloc: InterfaceTotals,

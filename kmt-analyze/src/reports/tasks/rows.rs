@@ -51,7 +51,7 @@ pub struct TaskRows {
 pub struct TaskRow {
     /// Thread id.
     pub pid: i32,
-    /// Its name at the end of the selected time.
+    /// Name of the task at the end of the selected time.
     pub comm: Option<String>,
     /// Slab objects that it allocated.
     pub slab: SlabSums,
@@ -61,11 +61,11 @@ pub struct TaskRow {
     pub slab_bytes_freed_by_it: Option<u64>,
     /// Slab objects that it allocated and another task freed.
     pub slab_freed_by_others: Option<u64>,
-    /// Bytes of those.
+    /// Bytes of slab objects that it allocated and another task freed.
     pub slab_bytes_freed_by_others: Option<u64>,
     /// Pages that it allocated.
     pub pages: FrameSums,
-    /// Its events of the page allocator.
+    /// Events of the page allocator in the task.
     pub page_allocator: PageAllocatorRow,
 }
 
@@ -94,19 +94,19 @@ pub struct PageAllocatorRow {
     pub free_batched_events: Option<u64>,
     /// Pages that went from per-CPU lists back to the buddy lists.
     pub pcpu_pages_drained: Option<u64>,
-    /// Runs of those.
+    /// Runs in which pages went from per-CPU lists back to the buddy lists.
     pub pcpu_drains: Option<u64>,
     /// Runs of allocations under the zone's lock.
     pub pcpu_refills: Option<u64>,
     /// Allocations from pageblocks of another migrate type.
     pub fallbacks: Option<u64>,
-    /// Those below pageblock order, which mix types in a block.
+    /// Fallbacks below pageblock order, which mix types in a block.
     pub fallbacks_causing: Option<u64>,
     /// Fallbacks after which the pageblock has the requested type.
     pub fallbacks_type_changed: Option<u64>,
-    /// Those below pageblock order, up to order 3.
+    /// Fallbacks below pageblock order, up to order 3.
     pub fallbacks_severe: Option<u64>,
-    /// Those below pageblock order, of a larger order.
+    /// Fallbacks below pageblock order, of a larger order.
     pub fallbacks_moderate: Option<u64>,
 }
 
@@ -159,7 +159,7 @@ struct TaskCandidate {
     comm: Option<Vec<u8>>,
     name: String,
     sums: OriginSums,
-    /// Its objects that other tasks freed: number and bytes.
+    /// Objects of the task that other tasks freed: number and bytes.
     freed_elsewhere: (u64, u64),
     page_use: Use,
 }

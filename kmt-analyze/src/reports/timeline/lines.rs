@@ -25,11 +25,11 @@ pub struct LineRow {
     pub bytes_live_most: Option<Vec<i64>>,
     /// Allocations.
     pub alloc_events: Vec<u64>,
-    /// Bytes of those.
+    /// Bytes allocated.
     pub bytes_alloc: Vec<u64>,
     /// Frees of objects allocated in the trace.
     pub frees_matched: Vec<u64>,
-    /// Bytes of those.
+    /// Bytes freed of objects allocated in the trace.
     pub bytes_freed: Vec<u64>,
     /// True for the line of pages, which include those of slab objects.
     #[serde(skip)]

@@ -11,7 +11,7 @@ use crate::reports::fragmentation::{occupancy, slabs};
 use crate::stream::Api;
 
 impl WasteKind {
-    /// Its name.
+    /// Name of the kind on screens.
     pub fn name(self) -> &'static str {
         match self {
             Self::ClassRounding => "class rounding",

@@ -21,13 +21,13 @@ pub enum PlaceSource<'t> {
 pub struct WastePlace<'t> {
     /// Kind of its waste.
     pub kind: WasteKind,
-    /// Address of its call site; `None`: it is a cache.
+    /// Address of the call site; `None`: the place is a cache.
     pub call_site: Option<u64>,
-    /// Its call site, or the name of its cache.
+    /// Call site, or the name of the cache.
     pub name: Symbol,
-    /// Its numbers.
+    /// Bytes and objects wasted in the place.
     pub wasted: Wasted,
-    /// Source of its numbers.
+    /// Source of these numbers.
     pub source: PlaceSource<'t>,
 }
 

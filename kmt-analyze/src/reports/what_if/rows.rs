@@ -37,7 +37,7 @@ pub struct WhatIfTable {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LayoutRow {
-    /// Its name.
+    /// Name of the layout.
     pub name: String,
     /// Size classes besides the kernel's.
     pub added: Vec<u64>,

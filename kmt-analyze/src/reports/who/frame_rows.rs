@@ -34,7 +34,7 @@ pub struct FrameLifeRow {
     pub order: u8,
     /// The kernel's number of the migrate type.
     pub migratetype: i32,
-    /// Its name.
+    /// Name of the migrate type.
     pub migratetype_text: String,
     /// Names of the allocation flags.
     pub gfp_flags_text: String,

@@ -61,7 +61,7 @@ pub struct WhoLifeRow {
     pub end: LifeEnd,
     /// Time of its end, the latest possible one of an implied free; `null`: still allocated.
     pub ended: Option<u64>,
-    /// Its free; `null`: no free event.
+    /// Free that ended it; `null`: no free event.
     pub freed: Option<WhoFreeRow>,
     /// True if the life crosses a loss, or its free is ambiguous.
     pub uncertain: bool,

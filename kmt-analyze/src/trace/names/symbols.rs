@@ -33,12 +33,13 @@ impl<'d> Symbolizer<'d> {
         self.env.symbol_with_offset(address)
     }
 
-    /// The same for output.
+    /// Function, offset and module, escaped for output.
     pub fn shown(&self, address: u64) -> String {
         escaped(&self.raw(address))
     }
 
-    /// The same, and looked up once: for rows of events and objects, many of which have few addresses.
+    /// [`Symbolizer::shown`], looked up once for each address: for rows of events and objects, many of which have few
+    /// addresses.
     pub fn kept(&self, address: u64) -> String {
         self.kept.borrow_mut().entry(address).or_insert_with(|| self.shown(address)).clone()
     }

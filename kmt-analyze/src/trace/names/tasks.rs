@@ -7,7 +7,7 @@ pub fn task_name(comm: &[u8], pid: i32) -> String {
     format!("{}-{pid}", escaped(comm))
 }
 
-/// The same in a message, which has the beginning of a long name.
+/// Name and id of a task in a message, which has the beginning of a long name.
 pub fn task_in_message(comm: &[u8], pid: i32) -> String {
     format!("{}-{pid}", shown(comm))
 }

@@ -56,7 +56,7 @@ pub struct Output {
 /// The file under the name that it has until it is complete.
 #[derive(Debug)]
 struct PartFile {
-    /// Its last name.
+    /// Name of the complete file.
     entry: DirEntry,
     temporary: DirEntry,
     id: FileId,
@@ -72,7 +72,7 @@ pub struct PartName {
 }
 
 impl PartName {
-    /// Its path, if it still leads to that file.
+    /// Path of the file, if it still leads to it.
     pub fn path(&self) -> Option<&Path> {
         self.entry.is(self.id).then_some(self.entry.path.as_path())
     }
@@ -99,7 +99,7 @@ impl Output {
         self.try_write(bytes).map_err(|e| self.failed_to_write(&e))
     }
 
-    /// The same, with the error of the system.
+    /// Appends bytes; returns the error of the system.
     pub fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let written = write_all(&mut self.file, bytes);
         self.count(bytes, written)

@@ -45,14 +45,14 @@ impl Target {
         }
     }
 
-    /// The same for what is not text: a terminal is refused.
+    /// Opens the output for data that is not text: a terminal is refused.
     pub fn open_binary(&self) -> Result<Output> {
         self.refuse_terminal()?;
         self.open()
     }
 
-    /// The same for a recording, which cannot be made again: as long as it lasts the file is NAME.part, and stays so if it
-    /// is cut off.
+    /// Opens the output for a recording, which cannot be made again: as long as it lasts the file is NAME.part, and stays
+    /// so if it is cut off.
     pub fn record(&self) -> Result<Output> {
         self.refuse_terminal()?;
         match self.find()? {
@@ -62,7 +62,7 @@ impl Target {
         }
     }
 
-    /// The same for a name that the user did not give, and others can guess: a new file, and nothing else.
+    /// Opens the output of a recording under a name that the user did not give, and others can guess: a new file only.
     pub fn record_new(&self) -> Result<Output> {
         let entry = DirEntry::of(&self.path)?;
         match entry.stat()? {

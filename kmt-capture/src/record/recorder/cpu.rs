@@ -83,7 +83,7 @@ impl Cpu {
         read.map_or(0, |read| read.saturating_sub(stats.events))
     }
 
-    /// Its number.
+    /// Number of the CPU.
     pub fn number(&self) -> u32 {
         self.ring.cpu
     }

@@ -13,7 +13,7 @@ use crate::record::settings::Settings;
 
 /// Sub-buffers of one CPU before the next one's turn.
 const DRAIN_MAX: usize = 256;
-/// The same where the end of the file is near.
+/// Sub-buffers of one CPU before the next one's turn, where the end of the file is near.
 const DRAIN_MAX_NEAR_END: usize = 8;
 
 impl Recorder {

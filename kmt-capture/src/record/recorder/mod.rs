@@ -119,7 +119,7 @@ pub(super) struct Recorder {
     changes: Changes,
     /// True if the kernel's configuration is in the file.
     has_config: bool,
-    /// Its losses are those that sub-buffers are marked with, damage, and events that others switched off.
+    /// The file being written. Its losses are those that sub-buffers are marked with, damage, and events that others switched off.
     pub(super) file: KmtFile<Sink>,
     /// Messages that are not taken yet.
     pub(super) notices: Vec<String>,

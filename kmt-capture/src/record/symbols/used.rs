@@ -247,7 +247,7 @@ mod tests {
 ffffffff81000000 T _stext\nffffffff81000000 T first\nffffffff81000100 t b\nffffffff81000100 t b_alias\n\
 ffffffff81000200 t c\nffffffff81000300 T _etext\nffffffffc0000100 t m2\t[m]\nffffffffc0000000 t m1\t[m]\n";
 
-    /// The same from one slice and from slices of any length.
+    /// A pass finds the same from one slice and from slices of any length.
     #[test]
     fn a_pass_finds_what_decides_for_each_address() {
         let wanted = [5, 0xffff_ffff_8100_0010, 0xffff_ffff_8100_01f0, 0xffff_ffff_c000_0044];

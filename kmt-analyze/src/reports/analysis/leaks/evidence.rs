@@ -18,7 +18,7 @@ pub struct Evidence {
     pub survivors: u64,
     /// Bytes, or pages, of them.
     pub amount: u64,
-    /// Those of them that are older than `old_age`.
+    /// Survivors that are older than `old_age`.
     pub old: u64,
     /// Bytes, or pages, of the old ones.
     pub old_amount: u64,
@@ -87,7 +87,7 @@ impl Evidence {
             && first.saturating_mul(2) >= second
     }
 
-    /// The same, of a part of its survivors.
+    /// Numbers of a part of the survivors, without a verdict.
     pub fn of_part(survival: &SurvivorSums, step: u64, part: Part) -> Self {
         let (survivors, amount) = (survival.survivors.sum(), survival.survivor_amount.sum());
         let old_survivors =

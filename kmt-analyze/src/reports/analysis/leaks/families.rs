@@ -9,11 +9,11 @@ use crate::collect::growth::STEPS;
 
 /// Call sites that grow together.
 pub struct Family<'r> {
-    /// Bytes of old survivors of all of them.
+    /// Bytes of old survivors of the call sites.
     pub bytes: u64,
-    /// The same per second.
+    /// Bytes of old survivors of all of them per second, or per 10^9 ticks.
     pub per_second: u64,
-    /// Number of its leader: [`Judged::leader`] of its rows.
+    /// Number of the leader: [`Judged::leader`] of the rows.
     pub leader: usize,
     /// Call sites, the leader first.
     pub rows: Vec<&'r Judged<'r>>,

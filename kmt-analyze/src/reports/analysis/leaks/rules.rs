@@ -126,7 +126,8 @@ pub fn judge(survival: &SurvivorSums, step: u64) -> Evidence {
     judge_known(survival, step, 0)
 }
 
-/// The same of what the kernel is known to keep for this long, or 0. Where all of it does not grow, a part may.
+/// Verdict on objects that the kernel is known to keep for `known_life`, or 0. Where all of them do not grow, a part
+/// may.
 pub fn judge_known(survival: &SurvivorSums, step: u64, known_life: u64) -> Evidence {
     let evidence = Evidence::of(survival, step, known_life);
     let by_course = verdict(&evidence, &Facts::default());

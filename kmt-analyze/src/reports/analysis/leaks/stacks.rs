@@ -20,7 +20,7 @@ pub struct RowStack {
     pub frames: Vec<u64>,
     /// Live objects.
     pub live: u64,
-    /// Bytes of those.
+    /// Bytes of live objects.
     pub bytes_live: u64,
 }
 

@@ -84,7 +84,7 @@ impl Verdict {
         }
     }
 
-    /// Its meaning, in one line.
+    /// Meaning of the verdict, in one line.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Grows => "old objects from half of the window or more, no fewer late than early",

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub struct PageRow {
     /// Allocations.
     pub allocs: u64,
-    /// Bytes of them.
+    /// Bytes allocated.
     pub alloc_bytes: u64,
     /// Call site of its last allocation.
     pub call_site: u64,

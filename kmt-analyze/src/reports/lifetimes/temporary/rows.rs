@@ -26,7 +26,7 @@ pub struct TemporaryRows {
     /// Temporary objects of all call sites.
     #[serde(skip)]
     pub objects: u64,
-    /// Bytes of those.
+    /// Bytes of temporary objects of all call sites.
     #[serde(skip)]
     pub bytes: u64,
 }
@@ -40,9 +40,9 @@ pub struct TemporaryRow {
     pub lifetimes: LifetimeRow,
     /// Objects freed within the bound.
     pub temporary: u64,
-    /// Bytes of those.
+    /// Bytes of objects freed within the bound.
     pub bytes_temporary: u64,
-    /// Those of them freed on another CPU, by another task or on another interrupt level.
+    /// Objects freed within the bound on another CPU, by another task or on another interrupt level.
     pub temporary_freed_elsewhere: u64,
 }
 
