@@ -4,7 +4,7 @@
 //! and its options, and the rest is what a file is made of.
 
 use kmt_analyze::failure::Outcome;
-use kmt_analyze::in_process::{self, Ran};
+use kmt_analyze::in_process::{self, CommandResult};
 use kmt_analyze::reports::REPORTS;
 
 use super::lists::{EDITS, FILE, OTHERS, OUTPUTS, SELECTIONS, WITH_OPTIONS};
@@ -33,7 +33,7 @@ fn pick<'a>(lists: &[&'a [&'a str]], choice: u8) -> Vec<&'a str> {
     lists[usize::from(choice) % lists.len()].to_vec()
 }
 
-fn run_on(file: &[u8], args: &[&str]) -> Ran {
+fn run_on(file: &[u8], args: &[&str]) -> CommandResult {
     let ran = in_process::run(args, &[(FILE, file)]);
     let is_usage = ran.ended.as_ref().is_err_and(|what| what.contains("Usage:"));
     // Regular expressions of an input may be too large for their parser, and a condition may not be for this report.

@@ -9,7 +9,7 @@ use crate::pass::condition::Condition;
 
 /// Result of a command line.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandResult {
     /// Outcome, or the message of the failure.
     pub ended: Result<Outcome, String>,
     /// Captured standard output.
@@ -17,11 +17,11 @@ pub struct Ran {
 }
 
 /// Runs a command line, without the name of the program, on files in memory.
-pub fn run(args: &[&str], files: &[(&str, &[u8])]) -> Ran {
+pub fn run(args: &[&str], files: &[(&str, &[u8])]) -> CommandResult {
     let files = files.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
     let memory = InMemory::new(files);
     let ended = cli::run_line(args.iter().copied(), Env::in_memory(memory.clone()));
-    Ran { ended: ended.map_err(|failure| failure.to_string()), written: memory.take_written() }
+    CommandResult { ended: ended.map_err(|failure| failure.to_string()), written: memory.take_written() }
 }
 
 /// True if a text is a valid condition for `--where`.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::frame::{Frame, HEAD, MARGIN, WIDTH};
 use super::svg::{Anchor, Svg, cut};
-use super::{Before, ChartKind, ChartOptions};
+use super::{BaseStacks, ChartKind, ChartOptions};
 use crate::export::Weight;
 use crate::html::html_text;
 use crate::render::text::{count, percent};
@@ -188,7 +188,7 @@ fn change(node: &FlameNode<'_>) -> u32 {
 }
 
 /// Legend of the colours; returns where the legend ends.
-fn legend(picture: &mut Picture, before: &Before, y: f64) -> f64 {
+fn legend(picture: &mut Picture, before: &BaseStacks, y: f64) -> f64 {
     let steps = ["< 0.5 times", "< 0.8", "< 0.95", "same", "> 1.05", "> 1.25", "> 2 times"];
     for (number, text) in steps.iter().enumerate() {
         let x = MARGIN + 100.0 * number as f64;

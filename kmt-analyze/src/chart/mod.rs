@@ -112,7 +112,7 @@ pub struct ChartOptions {
     pub selection: Selection,
     /// Stacks of the earlier file.
     #[arg(skip)]
-    pub before: Option<Before>,
+    pub before: Option<BaseStacks>,
 }
 
 impl ChartOptions {
@@ -123,7 +123,7 @@ impl ChartOptions {
 }
 
 /// Stacks of another file.
-pub struct Before {
+pub struct BaseStacks {
     /// The file, as it was given.
     pub name: String,
     /// Weights by stack.
@@ -131,10 +131,10 @@ pub struct Before {
 }
 
 /// The stacks of another file, by the same weight.
-pub fn before(session: &Session<'_>, options: &ChartOptions) -> Result<Before> {
+pub fn before(session: &Session<'_>, options: &ChartOptions) -> Result<BaseStacks> {
     let Stacks { lines, .. } =
         folded_stacks(session, &options.selection, &options.target(), options.weight, options.pages)?;
-    Ok(Before { name: escaped(session.path.as_os_str().as_encoded_bytes()), stacks: lines })
+    Ok(BaseStacks { name: escaped(session.path.as_os_str().as_encoded_bytes()), stacks: lines })
 }
 
 /// Rows of a report that are asked for: more than any picture shows.

@@ -7,7 +7,7 @@ use kmt_common::{quantity, shell};
 use crate::limits;
 use crate::pass::selection::Selection;
 use crate::reports::column_order::ColumnOrder;
-use crate::reports::diff::By;
+use crate::reports::diff::DiffKey;
 use crate::trace::time_range::TimeRange;
 
 /// The file, and the form of the output.
@@ -68,7 +68,7 @@ pub struct DiffArgs {
     against: Option<TimeRange>,
     /// Key of the comparison
     #[arg(long, value_enum, default_value = "call-site")]
-    pub by: By,
+    pub by: DiffKey,
     /// Another run of the first side, to measure noise; may be given several times
     #[arg(long, value_name = "FILE")]
     pub repeat_before: Vec<PathBuf>,

@@ -8,7 +8,7 @@ use crate::ledger::{Closed, Interests, Receiver};
 
 /// Changes from the previous time up to and including a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Between {
+pub struct MomentChanges {
     /// Births.
     pub born: u64,
     /// Ends with a free event.
@@ -44,11 +44,11 @@ pub struct MomentSums {
     /// Sorted.
     times: Vec<u64>,
     /// By number of the site: the times at which something changed, by number, and all later ones as one more.
-    sites: Vec<Sorted<Between>>,
+    sites: Vec<Sorted<MomentChanges>>,
     deferred_max: u64,
 }
 
-sums!(Between: born, freed, gone, deferred, released);
+sums!(MomentChanges: born, freed, gone, deferred, released);
 
 impl MomentSums {
     fn step_of(&self, time: u64) -> u32 {
@@ -57,7 +57,7 @@ impl MomentSums {
 
     /// Changes of a site up to a time, since the one before, with the number of the time; times without changes are left
     /// out.
-    pub fn of_site(&self, site: u32) -> impl Iterator<Item = (usize, &Between)> {
+    pub fn of_site(&self, site: u32) -> impl Iterator<Item = (usize, &MomentChanges)> {
         let row = self.sites.get(site as usize).into_iter();
         let all = row.flat_map(Sorted::iter).map(|(time, between)| (time as usize, between));
         all.take_while(|(time, _)| *time < self.times.len())

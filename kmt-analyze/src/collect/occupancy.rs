@@ -5,7 +5,7 @@
 //! known only by the events on them.
 
 use super::collector::{Collector, PassFacts};
-pub use super::occupancy_sums::{Holds, OccupancySums, Pins, SPARSE, SlabPage, StepChange, Turnover};
+pub use super::occupancy_sums::{CacheEvidence, OccupancySums, Pins, SPARSE, SlabPage, StepChange, Turnover};
 use super::sums::grown;
 use crate::ledger::arena::Arena;
 use crate::ledger::direct_map::DirectMap;
@@ -106,7 +106,7 @@ impl OccupancyState {
             pfn: frame,
             order: 0,
             is_old: true,
-            holds: Holds::Nothing,
+            evidence: CacheEvidence::Nothing,
             live: 0,
             live_bytes: 0,
             peak_bytes: 0,
@@ -119,7 +119,7 @@ impl OccupancyState {
     fn clear(&mut self, event: &PageEvent) {
         let order = event.site.order.min(ORDER_MAX);
         let frames = 1u64 << order;
-        let mut old: Option<Holds> = None;
+        let mut old: Option<CacheEvidence> = None;
         let mut runs = std::mem::take(&mut self.runs);
         self.owners.take(event.op.value, order, &mut runs);
         for (owner, _) in runs.drain(..) {
@@ -127,9 +127,9 @@ impl OccupancyState {
             let Some(page) = self.pages.get(number).copied() else { continue };
             if page.is_old {
                 self.pages.take(number);
-                old = match (old, page.holds) {
-                    (Some(Holds::Site(_)), _) | (_, Holds::Nothing) => old,
-                    (_, holds) => Some(holds),
+                old = match (old, page.evidence) {
+                    (Some(CacheEvidence::Site(_)), _) | (_, CacheEvidence::Nothing) => old,
+                    (_, evidence) => Some(evidence),
                 };
             } else {
                 self.died(&page, number, event.op.time);
@@ -137,9 +137,9 @@ impl OccupancyState {
         }
         self.runs = runs;
         let turnover = match old {
-            Some(Holds::Site(site)) => grown(&mut self.sums.turnover, site),
-            Some(Holds::FreeSite(site)) => grown(&mut self.sums.turnover_by_free, site),
-            Some(Holds::Large | Holds::Nothing) | None => return,
+            Some(CacheEvidence::Site(site)) => grown(&mut self.sums.turnover, site),
+            Some(CacheEvidence::FreeSite(site)) => grown(&mut self.sums.turnover_by_free, site),
+            Some(CacheEvidence::Large | CacheEvidence::Nothing) | None => return,
         };
         turnover.old_slabs_died += 1;
         turnover.old_frames_died = turnover.old_frames_died.saturating_add(frames);
@@ -152,7 +152,7 @@ impl OccupancyState {
             self.owners.take(page.pfn, page.order.min(ORDER_MAX), &mut Vec::new());
         }
         self.pages.take(number);
-        if let Holds::Site(site) = page.holds {
+        if let CacheEvidence::Site(site) = page.evidence {
             let turnover = grown(&mut self.sums.turnover, site);
             turnover.slabs_died += 1;
             turnover.frames_died = turnover.frames_died.saturating_add(1 << page.order);
@@ -171,7 +171,7 @@ impl Receiver for OccupancyState {
         let (bytes, time) = (change.site.bytes_alloc, change.time);
         if !change.is_birth {
             let Some(page) = self.page(change.address).and_then(|n| self.pages.get_mut(n)) else { return };
-            if page.live == 0 || page.holds == Holds::Large {
+            if page.live == 0 || page.evidence == CacheEvidence::Large {
                 return;
             }
             page.live -= 1;
@@ -183,12 +183,12 @@ impl Receiver for OccupancyState {
         }
         let Some(number) = self.page_or_old(change.address) else { return };
         let Some(page) = self.pages.get_mut(number) else { return };
-        if page.holds == Holds::Large || change.site.is_large {
-            page.holds = Holds::Large;
+        if page.evidence == CacheEvidence::Large || change.site.is_large {
+            page.evidence = CacheEvidence::Large;
             return;
         }
-        let is_first = !matches!(page.holds, Holds::Site(_));
-        page.holds = if is_first { Holds::Site(change.life.site) } else { page.holds };
+        let is_first = !matches!(page.evidence, CacheEvidence::Site(_));
+        page.evidence = if is_first { CacheEvidence::Site(change.life.site) } else { page.evidence };
         page.live += 1;
         page.live_bytes = page.live_bytes.saturating_add(bytes);
         page.peak_bytes = page.peak_bytes.max(page.live_bytes);
@@ -213,8 +213,8 @@ impl Receiver for OccupancyState {
         }
         let number = self.page_or_old(address);
         if let Some(page) = number.and_then(|n| self.pages.get_mut(n)) {
-            if page.holds == Holds::Nothing {
-                page.holds = Holds::FreeSite(free.site);
+            if page.evidence == CacheEvidence::Nothing {
+                page.evidence = CacheEvidence::FreeSite(free.site);
             }
         }
     }
@@ -232,7 +232,7 @@ impl Receiver for OccupancyState {
             pfn,
             order: event.site.order,
             is_old: false,
-            holds: Holds::Nothing,
+            evidence: CacheEvidence::Nothing,
             live: 0,
             live_bytes: 0,
             peak_bytes: 0,
@@ -257,7 +257,7 @@ impl Receiver for OccupancyState {
             return;
         }
         let Some(page) = self.page(closed.address).and_then(|n| self.pages.get(n)).copied() else { return };
-        if page.is_old || page.live == 0 || !matches!(page.holds, Holds::Site(_)) {
+        if page.is_old || page.live == 0 || !matches!(page.evidence, CacheEvidence::Site(_)) {
             return;
         }
         let unused = self.size(page.order).saturating_sub(page.live_bytes);

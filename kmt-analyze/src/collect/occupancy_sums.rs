@@ -15,7 +15,7 @@ pub struct SlabPage {
     /// True if older than the trace.
     pub is_old: bool,
     /// Evidence of its cache.
-    pub holds: Holds,
+    pub evidence: CacheEvidence,
     /// Live objects on it, of those allocated in the trace.
     pub live: u32,
     pub live_bytes: u64,
@@ -25,7 +25,7 @@ pub struct SlabPage {
 
 /// Evidence of the cache of a slab page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Holds {
+pub enum CacheEvidence {
     /// None yet.
     Nothing,
     /// One large kmalloc, not a slab.

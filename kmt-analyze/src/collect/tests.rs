@@ -1,7 +1,7 @@
 //! Collectors with events made by hand.
 
 use super::fallbacks::Fallback;
-use super::occupancy::{Holds, OccupancyState};
+use super::occupancy::{CacheEvidence, OccupancyState};
 use super::stalls::Stall;
 use super::*;
 use crate::ledger::SiteInfo;
@@ -257,10 +257,11 @@ fn slab_pages_come_and_go_and_survivors_pin_them() {
     state.page_alloc(&page(&op, 1, 0, 1));
     object(&mut state, 0x80, 0, 400, true);
     let sums = Occupancy::finish(state.clone());
-    let pages: Vec<_> = sums.pages.iter().map(|p| (p.pfn, p.is_old, p.holds, p.live, p.peak_bytes)).collect();
+    let pages: Vec<_> =
+        sums.pages.iter().map(|p| (p.pfn, p.is_old, p.evidence, p.live, p.peak_bytes)).collect();
     assert_eq!(
         pages,
-        [(0x50, false, Holds::Site(2), 1, 8192), (0x80, true, Holds::Site(2), 1, 512)],
+        [(0x50, false, CacheEvidence::Site(2), 1, 8192), (0x80, true, CacheEvidence::Site(2), 1, 512)],
         "a movable page is no slab"
     );
     let turnover = sums.turnover[2];

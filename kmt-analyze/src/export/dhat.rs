@@ -19,7 +19,7 @@ use crate::trace::session::Session;
 
 /// Peaks of one point: bytes and objects, at the end, at its own peak, at the global peak.
 #[derive(Debug, Clone, Copy, Default)]
-struct Held {
+struct PeakSizes {
     now: (i64, i64),
     most: (i64, i64),
     at_peak: (i64, i64),
@@ -121,9 +121,9 @@ impl FrameTable {
 }
 
 /// Own peak of each point, its memory at the global peak, and the time of that.
-fn peaks(points: &Points) -> (Vec<Held>, u64) {
-    let mut held = vec![Held::default(); points.points.len()];
-    let add = |held: &mut Held, bytes: i64| {
+fn peaks(points: &Points) -> (Vec<PeakSizes>, u64) {
+    let mut held = vec![PeakSizes::default(); points.points.len()];
+    let add = |held: &mut PeakSizes, bytes: i64| {
         held.now.0 += bytes;
         held.now.1 += bytes.signum();
     };

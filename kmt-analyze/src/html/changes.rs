@@ -18,14 +18,14 @@ pub fn changes(before: &Session<'_>, after: &Session<'_>, selection: &Selection)
     let build = diff::build(before);
     let is_one_build = build.is_some() && build == diff::build(after);
     let naming =
-        diff::Naming { by: diff::By::CallSite, exact: is_one_build, classes: SizeClasses::default() };
+        diff::Naming { by: diff::DiffKey::CallSite, exact: is_one_build, classes: SizeClasses::default() };
     let profile = |session: &Session<'_>| diff::compute(session, selection, naming).0;
     let names = [&before.path, &after.path].map(|path| path.display().to_string());
     let look = Look { width: Look::NO_LIMIT, wide: true, ..Look::default() };
     let options = diff::DiffOptions {
         arguments: [&before.path, &after.path].map(|path| shell::path(path)).to_vec(),
         names,
-        by: diff::By::CallSite,
+        by: diff::DiffKey::CallSite,
         per_second: None,
         rates: false,
         all: false,

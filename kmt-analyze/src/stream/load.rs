@@ -21,7 +21,7 @@ struct Job {
 }
 
 /// A chunk as it was read.
-type Read<'d> = Result<EventChunk<'d>, Damage>;
+type ReadChunk<'d> = Result<EventChunk<'d>, Damage>;
 
 /// All chunks of a trace, roughly in the order in which the merge needs them.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct Loader<'t, 'd> {
 /// A chunk that a worker is asked to read, and the channel for it.
 struct ReadOrder<'d> {
     number: usize,
-    to: SyncSender<Read<'d>>,
+    to: SyncSender<ReadChunk<'d>>,
 }
 
 /// Orders for workers. With the last worker those that are left go, so that nothing waits for them.
@@ -51,7 +51,7 @@ pub struct Chunks<'l, 't, 'd> {
     loader: &'l Loader<'t, 'd>,
     orders: Sender<ReadOrder<'d>>,
     /// By number of the chunk, as far as they are ordered; `None`: taken, or not read ahead.
-    arriving: Vec<Option<Receiver<Read<'d>>>>,
+    arriving: Vec<Option<Receiver<ReadChunk<'d>>>>,
     taken: usize,
 }
 
@@ -116,7 +116,7 @@ impl<'t, 'd> Loader<'t, 'd> {
         (chunks, vec![Orders(Arc::new(Mutex::new(received))); workers])
     }
 
-    fn read(&self, job: &Job) -> Read<'d> {
+    fn read(&self, job: &Job) -> ReadChunk<'d> {
         #[cfg(test)]
         (self.before_read)();
         let read = self.trace.read(&job.chunk);

@@ -33,7 +33,7 @@ pub fn run<'t, 'd>(
     last: u64,
     mut enter: impl FnMut(&[Op], NewItems),
 ) -> (Decoder<'t>, Vec<Damage>) {
-    let until = Until { last, is_ordered: loader.is_ordered() };
+    let until = EndTime { last, is_ordered: loader.is_ordered() };
     decoder.keeps_marks = !until.is_ordered;
     if threads < 2 || loader.chunk_count() < 2 {
         return all(Merged::new(loader.with_workers(0).0, decoder), until, |ops, new_items| {
@@ -62,7 +62,7 @@ pub fn run<'t, 'd>(
 /// Merges operations into parcels.
 fn pack<'t>(
     merged: Merged<'_, 't, '_>,
-    until: Until,
+    until: EndTime,
     full: &SyncSender<Parcel>,
     returning: &Receiver<Vec<Op>>,
 ) -> (Decoder<'t>, Vec<Damage>) {
@@ -84,7 +84,7 @@ fn pack<'t>(
 
 /// The time after which operations are left out.
 #[derive(Clone, Copy)]
-struct Until {
+struct EndTime {
     last: u64,
     /// Times do not fall, so that nothing is wanted after the first operation after `last`. Where a clock steps back,
     /// all events take part in the merge: the result does not depend on which of them are wanted.
@@ -94,7 +94,7 @@ struct Until {
 /// All operations up to `until`; ends early if `take` returns false.
 fn all<'t>(
     mut merged: Merged<'_, 't, '_>,
-    until: Until,
+    until: EndTime,
     mut take: impl FnMut(&[Op], NewItems) -> bool,
 ) -> (Decoder<'t>, Vec<Damage>) {
     let is_late = |op: &Op| op.time > until.last;

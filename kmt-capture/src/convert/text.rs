@@ -106,7 +106,7 @@ impl EventSource for TextLines<'_> {
 
 /// Event of the stack whose frames are being collected.
 #[derive(Clone, Copy)]
-struct Stacked {
+struct PendingStack {
     cpu: u32,
     time: u64,
     /// Of perf's text: an event is always followed by its call chain, if there is one.
@@ -121,7 +121,7 @@ struct LineConversion<'t> {
     pairs: Vec<Arg<'t>>,
     record: Vec<u8>,
     frames: Vec<u8>,
-    stacked: Option<Stacked>,
+    stacked: Option<PendingStack>,
     /// Common fields of the record of that stack, those of its own line.
     common: Vec<u8>,
     /// Functions that are open, by task, or by CPU of the idle task: depth and name.
@@ -265,7 +265,7 @@ impl<'t> LineConversion<'t> {
     /// The stack of a line follows.
     fn stack_follows(&mut self, event: &TextEvent<'_>, time: u64, is_chain: bool) {
         Schema::common(&mut self.common, event, ByteOrder::Little);
-        self.stacked = Some(Stacked { cpu: event.cpu, time, is_chain });
+        self.stacked = Some(PendingStack { cpu: event.cpu, time, is_chain });
     }
 
     /// A begin or an end of a function.
@@ -410,7 +410,7 @@ impl<'t> LineConversion<'t> {
 
     /// Writes the stack whose frames have been collected.
     fn end_stack(&mut self, file: &mut KmtFile) -> kmt_format::Result<()> {
-        let Some(Stacked { cpu, time, .. }) = self.stacked.take() else { return Ok(()) };
+        let Some(PendingStack { cpu, time, .. }) = self.stacked.take() else { return Ok(()) };
         if !self.frames.is_empty() {
             self.records.stack(file, cpu, time, &self.common, &self.frames)?;
         }

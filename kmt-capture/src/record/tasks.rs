@@ -23,7 +23,7 @@ pub struct TaskNames {
     /// Tasks that had events, up to a number of them.
     occurred: HashSet<i32>,
     /// Thread group and last name of each task.
-    names: HashMap<i32, Known>,
+    names: HashMap<i32, KnownTask>,
     /// Names that are not in the file yet.
     pending: Vec<Task>,
     /// Processes whose new threads are wanted, and those threads.
@@ -33,7 +33,7 @@ pub struct TaskNames {
 
 /// Thread group and last name of a task.
 #[derive(Debug)]
-struct Known {
+struct KnownTask {
     /// Time of the event that named it.
     since: u64,
     tgid: i32,
@@ -83,10 +83,10 @@ impl TaskNames {
                     known.tgid = tgid;
                 }
             }
-            Some(known) => *known = Known { since, tgid, comm: comm.to_vec() },
+            Some(known) => *known = KnownTask { since, tgid, comm: comm.to_vec() },
             None if is_full => {}
             None => {
-                self.names.insert(pid, Known { since, tgid, comm: comm.to_vec() });
+                self.names.insert(pid, KnownTask { since, tgid, comm: comm.to_vec() });
             }
         }
     }

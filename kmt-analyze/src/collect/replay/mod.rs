@@ -22,7 +22,7 @@ use pool::Pool;
 
 /// State of one layout.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Played {
+pub struct ReplayedLayout {
     layout: Layout,
     page_size: u64,
     pools: Vec<Pool>,
@@ -65,7 +65,7 @@ impl Slot {
     const NONE: Self = Self { pool: NOT_SERVED, slab: 0 };
 }
 
-impl Played {
+impl ReplayedLayout {
     fn new(layout: Layout, page_size: u64) -> Self {
         Self { layout, page_size, ..Self::default() }
     }
@@ -155,9 +155,9 @@ impl Collector for Replay {
     const IS_HEAVY: bool = true;
 
     fn begin(&self, PassFacts { rules, .. }: &PassFacts) -> ReplayState {
-        let played = self.layouts.iter().map(|layout| Played::new(layout.clone(), rules.page_size));
+        let replayed = self.layouts.iter().map(|layout| ReplayedLayout::new(layout.clone(), rules.page_size));
         ReplayState {
-            played: played.collect(),
+            replayed: replayed.collect(),
             objects: Objects::default(),
             sites: Vec::new(),
             pools: Vec::new(),
@@ -174,7 +174,7 @@ impl Collector for Replay {
             sums.requests.entry((site.bytes_req, site.bytes_alloc)).or_default().absorb(site.sums);
             grown(&mut sums.callers, site.caller).absorb(site.sums);
         }
-        ReplaySums { played: state.played, ..sums }
+        ReplaySums { replayed: state.replayed, ..sums }
     }
 }
 
@@ -182,7 +182,7 @@ impl Collector for Replay {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ReplaySums {
     /// Final state of each layout.
-    pub played: Vec<Played>,
+    pub replayed: Vec<ReplayedLayout>,
     /// By bytes requested and bytes allocated.
     pub requests: HashMap<(u64, u64), Requests, IntHash>,
     /// Objects and the sum of their holding times, by number of the call site.
@@ -192,7 +192,7 @@ pub struct ReplaySums {
 /// Layouts, live objects and requests.
 #[derive(Debug)]
 pub struct ReplayState {
-    played: Vec<Played>,
+    replayed: Vec<ReplayedLayout>,
     objects: Objects,
     /// By number.
     sites: Vec<Option<SiteRequests>>,
@@ -235,22 +235,22 @@ impl Receiver for ReplayState {
         }
         // Objects from before the window are live in it, but not counted as its allocations.
         let (start, counts) = (self.window.0, change.time >= self.window.0);
-        let layouts = self.played.len();
+        let layouts = self.replayed.len();
         if counts && !std::mem::replace(&mut self.has_begun, true) {
-            self.played.iter_mut().for_each(Played::may_be_peak);
+            self.replayed.iter_mut().for_each(ReplayedLayout::may_be_peak);
         }
         let born = if change.is_birth {
             let pools = self.pools_of_site(change);
             let slots = self.objects.insert(change.address, change.time, change.life.site, layouts);
             let pools = self.pools.get(pools).unwrap_or_default();
-            for ((played, slot), pool) in self.played.iter_mut().zip(slots).zip(pools) {
-                played.alloc(*pool, change, start, slot);
+            for ((replayed, slot), pool) in self.replayed.iter_mut().zip(slots).zip(pools) {
+                replayed.alloc(*pool, change, start, slot);
             }
             None
         } else {
             let (born, slots) = self.objects.remove(change.address, layouts);
-            let played = self.played.iter_mut().zip(slots);
-            played.for_each(|(played, slot)| played.free(*slot, change.time, start));
+            let replayed = self.replayed.iter_mut().zip(slots);
+            replayed.for_each(|(replayed, slot)| replayed.free(*slot, change.time, start));
             born.or(Some(change.time))
         };
         let requests = grown(&mut self.sites, change.life.site).get_or_insert_with(|| SiteRequests {
@@ -274,7 +274,7 @@ impl Receiver for ReplayState {
 impl ReplayState {
     /// Places in `pools` of the site's pools, which are found at its first allocation.
     fn pools_of_site(&mut self, change: &Change) -> Range<usize> {
-        let layouts = self.played.len();
+        let layouts = self.replayed.len();
         let first = change.life.site as usize * layouts;
         let places = first..first + layouts;
         if self.pools.len() < places.end {
@@ -282,7 +282,7 @@ impl ReplayState {
         }
         let pools = self.pools.get_mut(places.clone()).unwrap_or_default();
         if pools.first() == Some(&UNKNOWN) {
-            let found = self.played.iter_mut().map(|played| played.pool(change));
+            let found = self.replayed.iter_mut().map(|replayed| replayed.pool(change));
             pools.iter_mut().zip(found).for_each(|(pool, found)| *pool = found);
         }
         places
@@ -291,9 +291,9 @@ impl ReplayState {
     /// Adds the time of objects that are live at the end.
     fn hold_live(&mut self) {
         let (start, end) = (self.window.0, self.end);
-        for played in &mut self.played {
-            played.pass(end, start);
-            played.may_be_peak();
+        for replayed in &mut self.replayed {
+            replayed.pass(end, start);
+            replayed.may_be_peak();
         }
         for (born, site) in self.objects.iter() {
             if let Some(site) = self.sites.get_mut(site as usize).and_then(Option::as_mut) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::bounds::Bounds;
 use super::{active, in_use_max};
-use crate::collect::moments::{Between, MomentSums};
+use crate::collect::moments::{MomentChanges, MomentSums};
 use crate::collect::sums::Sums as _;
 use crate::pass::Analysis;
 use crate::pass::caches::parts_of;
@@ -45,7 +45,7 @@ impl HistoryAt {
 }
 
 /// Changes at the times at which there are some, by number of the time.
-type ChangesByTime = BTreeMap<usize, Between>;
+type ChangesByTime = BTreeMap<usize, MomentChanges>;
 
 /// Changes of a cache between snapshots. Most caches change at few of them.
 #[derive(Debug, Clone)]
@@ -101,13 +101,13 @@ struct HistorySums {
 }
 
 /// Objects that ended.
-fn ended(between: &Between) -> u64 {
-    between.freed.saturating_add(between.gone).saturating_add(between.deferred)
+fn ended(changes: &MomentChanges) -> u64 {
+    changes.freed.saturating_add(changes.gone).saturating_add(changes.deferred)
 }
 
 impl HistorySums {
     /// Adds changes until the next time.
-    fn add(&mut self, all: &Between, sure: &Between) {
+    fn add(&mut self, all: &MomentChanges, sure: &MomentChanges) {
         self.live = self.live.saturating_add(all.born).saturating_sub(ended(all));
         self.least = self.least.saturating_add(sure.born).saturating_sub(ended(sure));
         self.waiting = self.waiting.saturating_add(all.deferred).saturating_sub(all.released);
@@ -155,9 +155,11 @@ mod tests {
     #[test]
     fn objects_allocated_while_it_was_read_contradict_nothing() {
         let at = |born, freed, active| {
-            let while_read = Between { born, freed, ..Between::default() };
-            let all =
-                ChangesByTime::from([(0, Between { born: 100, ..Between::default() }), (1, while_read)]);
+            let while_read = MomentChanges { born, freed, ..MomentChanges::default() };
+            let all = ChangesByTime::from([
+                (0, MomentChanges { born: 100, ..MomentChanges::default() }),
+                (1, while_read),
+            ]);
             let snapshots = [Snapshot { from: 10, to: 20, caches: line(active) }];
             let history = CacheHistory {
                 key: CacheKey::Named(b"epi".to_vec()),
@@ -178,14 +180,14 @@ mod tests {
     fn what_was_bounded_once_stays_bounded() {
         let snapshot = |time, active| Snapshot { from: time, to: time + 1, caches: line(active) };
         let snapshots = [snapshot(10, 30), snapshot(20, 900), snapshot(30, 900)];
-        let born = |born| Between { born, ..Between::default() };
+        let born = |born| MomentChanges { born, ..MomentChanges::default() };
         // 100 are allocated, 5 while slabinfo is read; then 20 more; 8 are freed; 50 are implied frees.
         let all = [
             born(95),
             born(5),
             born(20),
             born(0),
-            Between { freed: 8, gone: 50, ..Between::default() },
+            MomentChanges { freed: 8, gone: 50, ..MomentChanges::default() },
             born(0),
         ];
         let history = CacheHistory {

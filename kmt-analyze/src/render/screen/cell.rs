@@ -40,8 +40,8 @@ pub enum Cell {
     Duration(u64, ClockUnit),
     /// A bar: a share of 0 to 1 of its column's width.
     Bar(f64),
-    /// A course: values at equal steps.
-    Course(Vec<u64>),
+    /// A sparkline: values at equal steps.
+    Sparkline(Vec<u64>),
     /// An estimate of the number.
     About(Box<Cell>),
 }
@@ -112,7 +112,7 @@ impl Cell {
             Self::Change(number) | Self::BytesChange(number) => *number as f64,
             Self::Percent(number) | Self::Bar(number) => *number,
             Self::Duration(length, _) => *length as f64,
-            Self::Course(values) => values.last().copied()? as f64,
+            Self::Sparkline(values) => values.last().copied()? as f64,
             Self::About(cell) => cell.number()?,
             // Words may look like numbers: `inf`.
             Self::Text(text) if text.contains(|c: char| c.is_ascii_digit()) => {
@@ -159,7 +159,7 @@ impl Cell {
             Self::Percent(percent) => format!("{percent:.1}%"),
             Self::Duration(length, unit) => duration(*length, *unit),
             Self::Bar(share) => bar(*share),
-            Self::Course(values) => course(values),
+            Self::Sparkline(values) => sparkline(values),
             Self::About(cell) => format!("~{}", cell.shown(look)),
         }
     }
@@ -167,7 +167,7 @@ impl Cell {
     pub fn ink(&self) -> Ink {
         match self {
             Self::Verdict(_, ink) => *ink,
-            Self::Bar(_) | Self::Course(_) => Ink::Bar,
+            Self::Bar(_) | Self::Sparkline(_) => Ink::Bar,
             _ => Ink::Plain,
         }
     }
@@ -195,7 +195,7 @@ fn bar(share: f64) -> String {
 }
 
 /// A small chart: one character for two values. A value above 0 is never blank.
-fn course(values: &[u64]) -> String {
+fn sparkline(values: &[u64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = u128::from(values.iter().max().copied().unwrap_or(0).max(1));
     let step = if values.len() > 20 { 2 } else { 1 };
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(Cell::bar(1, 2).shown(&Look::default()), "█████");
         assert_eq!(bar(0.0), "");
         assert_eq!(bar(0.06), "▋");
-        assert_eq!(course(&[0, 1, 7]), " ▂█");
+        assert_eq!(sparkline(&[0, 1, 7]), " ▂█");
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl Column {
         Self { heading, kind: CellKind::Text, leaves: 0 }
     }
 
-    /// Short words, bars, courses: on the left, never shortened.
+    /// Short words, bars, sparklines: on the left, never shortened.
     pub const fn whole(heading: &'static str) -> Self {
         Self { heading, kind: CellKind::Whole, leaves: 0 }
     }

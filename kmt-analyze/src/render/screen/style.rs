@@ -14,7 +14,7 @@ pub enum Ink {
     Bad,
     /// A verdict that reassures.
     Good,
-    /// Bars and courses.
+    /// Bars and sparklines.
     Bar,
     /// Facts that reduce trust.
     Warning,

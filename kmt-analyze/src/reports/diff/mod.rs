@@ -23,7 +23,7 @@ use crate::reports::output::Output;
 
 /// Keys of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum By {
+pub enum DiffKey {
     /// Call sites
     #[default]
     CallSite,
@@ -43,7 +43,7 @@ pub struct DiffOptions {
     /// Files and windows of both, as a shell reads them.
     pub arguments: Vec<String>,
     /// Key of the comparison.
-    pub by: By,
+    pub by: DiffKey,
     /// Rates, or totals, are asked for; `None`: the lengths of the runs decide.
     pub per_second: Option<bool>,
     /// Rates are compared.

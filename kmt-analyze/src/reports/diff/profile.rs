@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::By;
+use super::DiffKey;
 use crate::collect::step_row;
 use crate::collect::timeline::Step;
 use crate::collect::{Collectors, Timeline};
@@ -70,7 +70,7 @@ pub fn build(session: &Session<'_>) -> Option<String> {
 /// How the runs of a comparison are named, so that each name is the same in all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Naming {
-    pub by: By,
+    pub by: DiffKey,
     /// Call sites are function and offset, else function alone.
     pub exact: bool,
     /// Names of size classes.
@@ -82,12 +82,12 @@ pub fn compute(session: &Session<'_>, selection: &Selection, naming: Naming) -> 
     let Naming { by, exact, classes } = naming;
     let (first, last) = selection.span(session);
     let mut collectors = Collectors::default();
-    let steps = Timeline::new(first, last, PARTS, by == By::Task);
+    let steps = Timeline::new(first, last, PARTS, by == DiffKey::Task);
     let timeline = collectors.add(Timeline { keeps_before: true, ..steps });
     let needs = match by {
-        By::Task => Needs::TASK_NAMES,
-        By::Cache => Needs::CACHE_NAMES | Needs::FLAG_NAMES,
-        By::CallSite | By::Module => Needs::FLAG_NAMES,
+        DiffKey::Task => Needs::TASK_NAMES,
+        DiffKey::Cache => Needs::CACHE_NAMES | Needs::FLAG_NAMES,
+        DiffKey::CallSite | DiffKey::Module => Needs::FLAG_NAMES,
     };
     let result = pass::run(session, &Request::new(selection, &collectors).with(needs));
     let mut out = RunProfile {
@@ -111,17 +111,17 @@ pub fn compute(session: &Session<'_>, selection: &Selection, naming: Naming) -> 
     };
     for (number, steps) in timeline.slab.iter().enumerate().filter(|(_, s)| !s.is_empty()) {
         let key = match by {
-            By::Task => ("slab", task(number)),
-            By::Module => {
+            DiffKey::Task => ("slab", task(number)),
+            DiffKey::Module => {
                 let Some(site) = interner.sites.get(number as u32) else { continue };
                 ("slab", labels.module(site.call_site).unwrap_or_else(|| "? (no symbol)".to_owned()))
             }
-            By::Cache | By::CallSite => {
+            DiffKey::Cache | DiffKey::CallSite => {
                 let Some(site) = interner.sites.get(number as u32) else { continue };
                 let kind = if site.api == Api::Kmalloc { "kmalloc" } else { "cache" };
                 let name = match by {
-                    By::CallSite if exact => labels.symbol(site.call_site),
-                    By::CallSite => labels.function(site.call_site),
+                    DiffKey::CallSite if exact => labels.symbol(site.call_site),
+                    DiffKey::CallSite => labels.function(site.call_site),
                     _ => caches.shown(number as u32, None),
                 };
                 (kind, name)
@@ -132,8 +132,8 @@ pub fn compute(session: &Session<'_>, selection: &Selection, naming: Naming) -> 
     let page_size = result.page_size.0 as f64;
     for (number, steps) in timeline.pages.iter().enumerate().filter(|(_, s)| !s.is_empty()) {
         let name = match by {
-            By::Task => task(number),
-            By::Cache | By::CallSite | By::Module => {
+            DiffKey::Task => task(number),
+            DiffKey::Cache | DiffKey::CallSite | DiffKey::Module => {
                 let site = interner.pages.get(number as u32).copied().unwrap_or_default();
                 let gfp = escaped(&interner.gfp_text(site.gfp_flags));
                 format!("order {}, {}, {gfp}", site.order, result.migratetypes.name(site.migratetype))

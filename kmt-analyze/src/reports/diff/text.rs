@@ -3,7 +3,7 @@
 use super::changes::Changes;
 use super::figures::NameRow;
 use super::rows::{DiffRow, DiffRows, SideRow};
-use super::{By, DiffOptions};
+use super::{DiffKey, DiffOptions};
 use crate::render::screen::{Cell, Column, Ink, Screen, ScreenPart, Table};
 use crate::render::text::count;
 use crate::render::words::{counted, share};
@@ -32,7 +32,7 @@ pub fn screen(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {
             "Beyond noise: chance alone brings a change of this size in less than 1 of 100 comparisons, and it is over 0.1 % of all bytes.",
         );
     }
-    let by = if options.by == By::Cache { "call-site" } else { "cache" };
+    let by = if options.by == DiffKey::Cache { "call-site" } else { "cache" };
     screen.next(format!("diff --by {by}"), format!("the same by {}", by.replace('-', " ")));
     if !options.all {
         screen.next("diff --all", "rows within noise too");

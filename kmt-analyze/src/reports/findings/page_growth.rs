@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use crate::reports::analysis::leaks::kept::is_block_cache;
+use crate::reports::analysis::leaks::page_flags::is_block_cache;
 use crate::reports::common::{ReportContext, View};
 use crate::reports::summary::SummaryRows;
 use crate::stream::GfpFlags;

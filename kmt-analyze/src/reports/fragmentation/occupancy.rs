@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::occupancy_rows::{Filling, Occupied, OccupiedCache, OccupiedStep};
 use super::pinned;
 use super::traced::Traced;
-use crate::collect::occupancy::{Holds, OccupancySums, SPARSE, SlabPage, Turnover};
+use crate::collect::occupancy::{CacheEvidence, OccupancySums, SPARSE, SlabPage, Turnover};
 use crate::collect::sums::Sums;
 use crate::pass::coverage::FreeEvents;
 use crate::reports::common::answer::MaybeRefused;
@@ -68,7 +68,7 @@ fn sums<'t>(
     let mut caches: BTreeMap<Cow<'t, str>, OccupiedCache> = BTreeMap::new();
     let mut fillings = Filling::default();
     for page in &occupancy.pages {
-        let Holds::Site(site) = page.holds else { continue };
+        let CacheEvidence::Site(site) = page.evidence else { continue };
         let cache = caches.entry(traced.cache(site).into()).or_default();
         if page.is_old {
             cache.older_pages_in_use += 1;

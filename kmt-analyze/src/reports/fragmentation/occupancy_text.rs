@@ -35,7 +35,7 @@ pub fn add(screen: &mut Screen, rows: &MaybeRefused<Occupied>, view: &View) {
             .explain("allocated", "allocated, freed: slabs; older freed: slabs older than the trace."),
     );
     screen.lines("", sums(rows));
-    screen.table(if view.look.wide || is_more(view.limit) { steps(rows, view) } else { course(rows) });
+    screen.table(if view.look.wide || is_more(view.limit) { steps(rows, view) } else { sparklines(rows) });
     screen.note(uncertain_caches(shown()));
     if view.is_lossy {
         screen.note(
@@ -77,14 +77,14 @@ fn sums(rows: &Occupied) -> Vec<String> {
 }
 
 /// Slabs over time as two small charts.
-fn course(rows: &Occupied) -> Table {
+fn sparklines(rows: &Occupied) -> Table {
     let held: Vec<u64> = rows.over_time.iter().map(|step| step.bytes_held).collect();
     let live: Vec<u64> = rows.over_time.iter().map(|step| step.bytes_live).collect();
     let unused = held.iter().zip(&live).map(|(held, live)| held.saturating_sub(*live)).collect();
-    let courses = [("slabs held", held), ("in objects", live), ("unused", unused)];
-    Table::of_rows("", courses.into_iter().filter(|(_, values)| values.iter().any(|&value| value > 0)))
+    let lines = [("slabs held", held), ("in objects", live), ("unused", unused)];
+    Table::of_rows("", lines.into_iter().filter(|(_, values)| values.iter().any(|&value| value > 0)))
         .column(Column::whole("over time"), |(name, _)| Cell::text(*name))
-        .column(Column::whole("start to end"), |(_, values)| Cell::Course(values.clone()))
+        .column(Column::whole("start to end"), |(_, values)| Cell::Sparkline(values.clone()))
         .column(Column::number("at most"), |(_, values)| Cell::bytes(values.iter().max().copied()))
         .column(Column::number("at end"), |(_, values)| Cell::bytes(values.last().copied()))
         .into()

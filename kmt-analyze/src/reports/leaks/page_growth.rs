@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::row::{Growth, LeakRow, LeakSum, RowMaker};
 use crate::collect::task_lifetimes::TaskEvents;
 use crate::reports::analysis::leaks::judged::Judged;
-use crate::reports::analysis::leaks::makers::Made;
+use crate::reports::analysis::leaks::makers::LiveWithMaker;
 
 /// Pages that grow, of one task or of one row.
 #[derive(Debug, Clone, Default)]
@@ -32,9 +32,9 @@ pub(super) fn page_growths(
 ) -> Vec<PageGrowth> {
     let mut rows: Vec<&Judged<'_>> = rows.to_vec();
     rows.sort_by_key(|row| Reverse(row.evidence.old_amount));
-    let mut groups: Vec<(Made<'_>, Vec<&Judged<'_>>)> = Vec::new();
+    let mut groups: Vec<(LiveWithMaker<'_>, Vec<&Judged<'_>>)> = Vec::new();
     for row in rows {
-        let made = Made::of(&row.growing, task_events);
+        let made = LiveWithMaker::of(&row.growing, task_events);
         match groups.iter_mut().find(|(first, _)| first.is_by_task_of(&made)) {
             Some((_, rows)) => rows.push(row),
             None => groups.push((made, vec![row])),

@@ -59,7 +59,7 @@ pub fn growing(parts: &TextParts, view: &View) -> Table {
         .column(growth_column(view), |(_, row)| growth(row, view))
         .column(Column::number("grown"), |(_, row)| Cell::Bytes(row.old_bytes))
         .column(Column::name("task").leaves(if several { 2 } else { 6 }), |(_, row)| task_of(row))
-        .column(OVER_TIME.leaves(3), |(_, row)| course(row))
+        .column(OVER_TIME.leaves(3), |(_, row)| sparkline(row))
         .column(Column::text("since").leaves(4), |(_, row)| since(row.since))
         .column(Column::number("live").leaves(7), |(_, row)| Cell::Count(row.survivors))
         .column(Column::number("live bytes").leaves(8), |(_, row)| Cell::Bytes(row.bytes));
@@ -98,7 +98,7 @@ pub fn others(parts: &TextParts, view: &View) -> Table {
         .column(Column::text("cache").leaves(1), |row| Cell::text(&row.cache))
         .column(Column::number("live bytes"), |row| Cell::Bytes(row.bytes))
         .column(Column::number("live").leaves(2), |row| Cell::Count(row.survivors))
-        .column(OVER_TIME.leaves(3), |row| course(row))
+        .column(OVER_TIME.leaves(3), |row| sparkline(row))
         .column(Column::number("old bytes").leaves(8), |row| Cell::Bytes(row.old_bytes))
         .column(growth_column(view).leaves(8), |row| growth(row, view));
     let table = with_meanings(table, &parts.others.rows);
@@ -127,7 +127,7 @@ pub fn pages(
         .column(Column::text("type").leaves(1), |row| Cell::text(&row.cache))
         .column(Column::number("live bytes"), |row| Cell::Bytes(row.bytes))
         .column(growth_column(view).leaves(2), |row| growth(row, view))
-        .column(OVER_TIME.leaves(3), |row| course(row))
+        .column(OVER_TIME.leaves(3), |row| sparkline(row))
         .column(Column::number("old bytes").leaves(8), |row| Cell::Bytes(row.old_bytes));
     with_evidence(with_meanings(table, &pages.rows), |row| row, view).into()
 }
@@ -159,6 +159,6 @@ fn task_of(row: &LeakRow) -> Cell {
     row.holders.first().map_or(Cell::Empty, |most| Cell::text(&most.task))
 }
 
-fn course(row: &LeakRow) -> Cell {
-    Cell::Course(row.survivors_by_birth.to_vec())
+fn sparkline(row: &LeakRow) -> Cell {
+    Cell::Sparkline(row.survivors_by_birth.to_vec())
 }

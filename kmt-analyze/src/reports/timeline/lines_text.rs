@@ -5,7 +5,7 @@ use super::lines::LineRow;
 use super::rows::TimelineRow;
 use crate::render::screen::{Cell, Column, Table};
 
-/// Characters of a course at most: it is never shortened.
+/// Characters of a sparkline at most: it is never shortened.
 const COURSE_MAX: usize = 20;
 
 /// Lines, the largest first.
@@ -19,7 +19,7 @@ pub fn table(timeline: &TimelineRow, by: TimelineKey) -> Table {
     Table::of_rows(format!("live bytes by {one}"), &timeline.lines)
         .of(one, several, timeline.lines.len())
         .column(Column::name(one), |line| Cell::symbol(&line.name))
-        .column(Column::whole("over time").leaves(1), |line| Cell::Course(course(line)))
+        .column(Column::whole("over time").leaves(1), |line| Cell::Sparkline(sparkline_values(line)))
         .column(Column::number("highest"), |line| bytes(line.bytes_live.iter().max()))
         .column(Column::number("at the end"), |line| bytes(line.bytes_live.last()))
         .column(Column::number("allocs").leaves(3), |line| count(line, &line.alloc_events))
@@ -34,7 +34,7 @@ fn sum(all: &[u64]) -> u64 {
 }
 
 /// Live bytes at equal steps, as many as fit.
-fn course(line: &LineRow) -> Vec<u64> {
+fn sparkline_values(line: &LineRow) -> Vec<u64> {
     let each = line.bytes_live.len().div_ceil(COURSE_MAX).max(1);
     let highest = |steps: &[i64]| steps.iter().max().map_or(0, |bytes| (*bytes).max(0) as u64);
     line.bytes_live.chunks(each).map(highest).collect()

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::layouts::FoundLayout;
-use crate::collect::replay::{Played, ReplaySums};
+use crate::collect::replay::{ReplaySums, ReplayedLayout};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
 
@@ -93,8 +93,8 @@ pub fn compute(
         sites.filter(|(site, _)| site.api == Api::Kmalloc && site.bytes_alloc <= 2 * analysis.page_size.0);
     let table = WhatIfTable {
         bytes_alloc: small.flat_map(|(_, by_cache)| by_cache).map(|(_, totals)| totals.bytes_alloc).sum(),
-        bytes_alloc_of_model: replay.played.first().map_or(0, |own| own.bytes_alloc),
-        layouts: replay.played.iter().map(|played| layout(played, length)).collect(),
+        bytes_alloc_of_model: replay.replayed.first().map_or(0, |own| own.bytes_alloc),
+        layouts: replay.replayed.iter().map(|replayed| layout(replayed, length)).collect(),
         worst_requests: worst_requests(replay, length, context.limit.min(REQUESTS_MAX)),
         long_lived_call_sites: found.map(|found| found.long_lived.clone()),
         call_sites_apart: found.map(|found| found.split.clone()),
@@ -106,19 +106,19 @@ fn average(byte_time: u128, length: u64) -> u64 {
     u64::try_from(byte_time / u128::from(length.max(1))).unwrap_or(u64::MAX)
 }
 
-fn layout(played: &Played, length: u64) -> LayoutRow {
+fn layout(replayed: &ReplayedLayout, length: u64) -> LayoutRow {
     LayoutRow {
-        name: played.layout().name.clone(),
-        added: played.layout().added.clone(),
-        dropped: played.layout().dropped.clone(),
-        bytes_alloc: played.bytes_alloc,
-        bytes_wasted: played.bytes_wasted,
-        bytes_live_max: played.bytes_live_max,
-        bytes_live_at_end: played.bytes_live,
-        slab_bytes_max: played.bytes_held_max,
-        slab_bytes_at_end: played.bytes_held,
-        slab_bytes_on_average: average(played.held_time, length),
-        requests_not_served: played.not_served,
+        name: replayed.layout().name.clone(),
+        added: replayed.layout().added.clone(),
+        dropped: replayed.layout().dropped.clone(),
+        bytes_alloc: replayed.bytes_alloc,
+        bytes_wasted: replayed.bytes_wasted,
+        bytes_live_max: replayed.bytes_live_max,
+        bytes_live_at_end: replayed.bytes_live,
+        slab_bytes_max: replayed.bytes_held_max,
+        slab_bytes_at_end: replayed.bytes_held,
+        slab_bytes_on_average: average(replayed.held_time, length),
+        requests_not_served: replayed.not_served,
     }
 }
 

@@ -40,7 +40,7 @@ struct UnitRange {
 const WIDE: u64 = 64;
 
 /// Ranges by the unit that a table of them names.
-type Tabled = BTreeMap<usize, Vec<(u64, u64)>>;
+type RangesByUnit = BTreeMap<usize, Vec<(u64, u64)>>;
 
 impl<'i, 's> Checked<'i, 's> {
     /// Counts the units, with their tables of abbreviations and files and their ranges.
@@ -136,8 +136,8 @@ impl<'i, 's> Checked<'i, 's> {
     }
 
     /// Ranges of .debug_aranges.
-    fn tabled(&self) -> Result<Tabled> {
-        let mut found = Tabled::new();
+    fn tabled(&self) -> Result<RangesByUnit> {
+        let mut found = RangesByUnit::new();
         let mut headers = self.dwarf.debug_aranges.headers();
         while let Ok(Some(header)) = headers.next() {
             let unit = header.debug_info_offset().0;

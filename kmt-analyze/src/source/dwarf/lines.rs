@@ -21,7 +21,7 @@ const MACROS: [&str; 2] = ["include/trace/", "include/linux/syscalls.h"];
 
 /// An address to look up.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub struct WantedAddress {
     /// Address in the trace.
     pub address: u64,
     /// The byte before it, in the ELF file.
@@ -55,7 +55,12 @@ impl Lines {
 }
 
 /// Adds the lines of addresses; returns the number of those that have some.
-pub fn add(image: &Image<'_>, roots: &mut Roots, wanted: &[Wanted], lines: &mut Lines) -> Result<usize> {
+pub fn add(
+    image: &Image<'_>,
+    roots: &mut Roots,
+    wanted: &[WantedAddress],
+    lines: &mut Lines,
+) -> Result<usize> {
     let fail = |why: String| Failure::new(format!("{}: {why}", image.path.display()));
     if !image.has_debug_information() {
         return Err(fail("it has no debug information".to_owned())
@@ -85,7 +90,7 @@ fn frames(
     context: &Context<Reader<'_>>,
     roots: &mut Roots,
     directory: Option<&str>,
-    wanted: Wanted,
+    wanted: WantedAddress,
 ) -> Vec<SourceLine<'static>> {
     let mut lines = Vec::new();
     let Ok(mut frames) = context.find_frames(wanted.probe).skip_all_loads() else { return lines };

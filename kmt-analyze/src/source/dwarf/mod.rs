@@ -20,7 +20,7 @@ use crate::failure::{Failure, Result};
 use crate::files::Files;
 use find::Search;
 use image::Image;
-use lines::{Lines, Wanted};
+use lines::{Lines, WantedAddress};
 use roots::Roots;
 use slide::Names;
 
@@ -77,9 +77,9 @@ pub fn look_up(
         image.check_build_id(target.build_ids.get(owner).copied())?;
         let names = Names::of(&image, target.symbols, owner);
         let placed = addresses.iter().filter_map(|&address| {
-            Some(Wanted { address, probe: names.in_image(address, target.symbols)?.checked_sub(1)? })
+            Some(WantedAddress { address, probe: names.in_image(address, target.symbols)?.checked_sub(1)? })
         });
-        let placed: Vec<Wanted> = placed.collect();
+        let placed: Vec<WantedAddress> = placed.collect();
         if placed.is_empty() && !addresses.is_empty() {
             return Err(image.other_build(&names.disagreement()));
         }

@@ -59,9 +59,9 @@ pub(super) enum StopReason {
     Clock,
 }
 
-/// A turn of a recording.
+/// Result of one turn of the recording loop.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+pub(super) struct TurnResult {
     /// Why the recording is to stop now.
     pub stop_reason: Option<StopReason>,
     /// True once a second.
@@ -199,7 +199,7 @@ impl Recorder {
     }
 
     /// Waits for events, and takes them; does what is due.
-    pub(super) fn turn(&mut self, options: &RecordOptions) -> Result<Turn> {
+    pub(super) fn turn(&mut self, options: &RecordOptions) -> Result<TurnResult> {
         let left = options.duration.map(|d| d.saturating_sub(self.times.start.elapsed()));
         if !self.has_rest {
             self.wait(left.map_or(ROUND, |left| left.min(ROUND)), self.setup.dir.has("buffer_percent"));
@@ -208,11 +208,11 @@ impl Recorder {
         self.drain_round()?;
         let is_over = left.is_some_and(|left| left.is_zero());
         if let Some(reason) = self.stop_reason(is_over) {
-            return Ok(Turn { stop_reason: Some(reason), is_heartbeat: false });
+            return Ok(TurnResult { stop_reason: Some(reason), is_heartbeat: false });
         }
         self.symbols_if_due()?;
         if let Some(bound) = self.room.reached {
-            return Ok(Turn { stop_reason: Some(StopReason::Size(bound)), is_heartbeat: false });
+            return Ok(TurnResult { stop_reason: Some(StopReason::Size(bound)), is_heartbeat: false });
         }
         let now = Instant::now();
         let is_heartbeat = now - self.times.flushed >= FLUSH;
@@ -229,7 +229,7 @@ impl Recorder {
             self.times.looked = now;
             self.snapshot(now)?;
         }
-        Ok(Turn { stop_reason: None, is_heartbeat })
+        Ok(TurnResult { stop_reason: None, is_heartbeat })
     }
 
     /// Why the recording stops now, if it does.

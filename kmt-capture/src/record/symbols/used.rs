@@ -30,15 +30,15 @@ pub struct UsedSymbols {
     wanted: Vec<u64>,
     has_bounds: bool,
     /// The pass that runs, and the number of its addresses.
-    running: Option<(JoinHandle<Result<Pass>>, usize)>,
+    running: Option<(JoinHandle<Result<SymbolPass>>, usize)>,
     /// When the last pass ended, and the CPU time that it took.
     last: Option<(Instant, Duration)>,
 }
 
 /// Result of a pass, and the modules at that time.
 #[derive(Debug)]
-struct Pass {
-    found: Vec<Found>,
+struct SymbolPass {
+    found: Vec<FoundSymbol>,
     modules: Vec<Module>,
     /// CPU time: a pass that waits for a CPU costs nothing meanwhile.
     took: Duration,
@@ -46,7 +46,7 @@ struct Pass {
 
 /// The last symbol that does not start after an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Found {
+struct FoundSymbol {
     address: u64,
     size: u64,
     kind: u8,
@@ -102,8 +102,8 @@ impl UsedSymbols {
         self.write(pass, writer)
     }
 
-    fn write(&mut self, pass: Pass, writer: &mut Writer) -> Result<()> {
-        let Pass { found, modules, took } = pass;
+    fn write(&mut self, pass: SymbolPass, writer: &mut Writer) -> Result<()> {
+        let SymbolPass { found, modules, took } = pass;
         self.has_bounds = true;
         self.last = Some((Instant::now(), took));
         if self.written.len() + found.len() > WRITTEN_MAX {
@@ -133,7 +133,7 @@ impl UsedSymbols {
 }
 
 /// Finds the symbols of these addresses, and those that bound the kernel image if asked for.
-fn pass(mut wanted: Vec<u64>, wants_bounds: bool) -> Result<Pass> {
+fn pass(mut wanted: Vec<u64>, wants_bounds: bool) -> Result<SymbolPass> {
     let start = thread_cpu_time();
     let modules = running_modules();
     wanted.sort_unstable();
@@ -142,7 +142,7 @@ fn pass(mut wanted: Vec<u64>, wants_bounds: bool) -> Result<Pass> {
         search.add_slice(symbols, beyond);
         Ok(())
     })?;
-    Ok(Pass { found: search.finish(), modules, took: thread_cpu_time().saturating_sub(start) })
+    Ok(SymbolPass { found: search.finish(), modules, took: thread_cpu_time().saturating_sub(start) })
 }
 
 /// CPU time of this thread.
@@ -156,9 +156,9 @@ fn thread_cpu_time() -> Duration {
 struct Search<'a> {
     /// Sorted.
     wanted: &'a [u64],
-    best: Vec<Option<Found>>,
+    best: Vec<Option<FoundSymbol>>,
     wants_bounds: bool,
-    bounds: Vec<Found>,
+    bounds: Vec<FoundSymbol>,
 }
 
 impl<'a> Search<'a> {
@@ -177,7 +177,7 @@ impl<'a> Search<'a> {
             if best.as_ref().is_none_or(|best| last.address >= best.address) {
                 // Of those at one address the first, as the kernel names it.
                 let first = symbols.symbols.partition_point(|s| s.address < last.address);
-                *best = symbols.symbols.get(first).map(|symbol| Found::of(symbol, symbols));
+                *best = symbols.symbols.get(first).map(|symbol| FoundSymbol::of(symbol, symbols));
             }
         }
         if self.wants_bounds {
@@ -186,19 +186,19 @@ impl<'a> Search<'a> {
             for bound in bounds {
                 let first = symbols.symbols.partition_point(|s| s.address < bound.address);
                 let first = symbols.symbols.get(first).filter(|&first| first != bound);
-                self.bounds.extend(first.map(|first| Found::of(first, symbols)));
-                self.bounds.push(Found::of(bound, symbols));
+                self.bounds.extend(first.map(|first| FoundSymbol::of(first, symbols)));
+                self.bounds.push(FoundSymbol::of(bound, symbols));
             }
         }
     }
 
     /// The symbols found, sorted, without duplicates.
-    fn finish(self) -> Vec<Found> {
-        let mut found: Vec<Found> = self.bounds;
+    fn finish(self) -> Vec<FoundSymbol> {
+        let mut found: Vec<FoundSymbol> = self.bounds;
         found.extend(self.best.into_iter().flatten());
         // Stable: of those at one address the one that the kernel names is there first.
         found.sort_by_key(|f| f.address);
-        let mut out: Vec<Found> = Vec::with_capacity(found.len());
+        let mut out: Vec<FoundSymbol> = Vec::with_capacity(found.len());
         for symbol in found {
             let same = out.iter().rev().take_while(|o| o.address == symbol.address);
             if !same.into_iter().any(|o| *o == symbol) {
@@ -209,7 +209,7 @@ impl<'a> Search<'a> {
     }
 }
 
-impl Found {
+impl FoundSymbol {
     fn of(symbol: &Symbol<'_>, symbols: &KernelSymbols<'_>) -> Self {
         let owner = match symbol.owner {
             SymbolOwner::Core => None,
@@ -220,11 +220,11 @@ impl Found {
     }
 }
 
-fn write(writer: &mut Writer, found: &[Found], modules: &[Module]) -> Result<()> {
+fn write(writer: &mut Writer, found: &[FoundSymbol], modules: &[Module]) -> Result<()> {
     let mut owners: Vec<&[u8]> = Vec::new();
     let mut numbers: HashMap<&[u8], usize> = HashMap::new();
     let mut symbols = Vec::new();
-    for Found { address, size, kind, owner, name } in found {
+    for FoundSymbol { address, size, kind, owner, name } in found {
         let owner = owner.as_deref().map_or(SymbolOwner::Core, |owner| {
             let at = *numbers.entry(owner).or_insert_with(|| {
                 owners.push(owner);
@@ -251,7 +251,7 @@ ffffffff81000200 t c\nffffffff81000300 T _etext\nffffffffc0000100 t m2\t[m]\nfff
     #[test]
     fn a_pass_finds_what_decides_for_each_address() {
         let wanted = [5, 0xffff_ffff_8100_0010, 0xffff_ffff_8100_01f0, 0xffff_ffff_c000_0044];
-        let names = |found: Vec<Found>| -> Vec<String> {
+        let names = |found: Vec<FoundSymbol>| -> Vec<String> {
             found.into_iter().map(|f| String::from_utf8(f.name).unwrap()).collect()
         };
         let mut search = Search::new(&wanted, true);

@@ -5,7 +5,7 @@
 //! allocated all through the window, and as many late in it as early. Each of these is a number here, and the verdict
 //! follows from them by fixed rules ([`rules`](super::rules)); so it can be checked, and be wrong for a reason.
 
-use super::part::Part;
+use super::judged_part::JudgedPart;
 use super::verdict::Verdict;
 use crate::collect::growth::{Numbers, STEPS, StepCounts, SurvivorSums};
 use crate::collect::histogram::Histogram;
@@ -39,7 +39,7 @@ pub struct Evidence {
     /// Step in which steady growth began, that of the first old survivors; `None`: at the start, or no such growth.
     pub began: Option<usize>,
     /// The survivors that count as old: their steps, and the only task.
-    pub part: Part,
+    pub part: JudgedPart,
     /// Number of batches of steps with old survivors.
     pub batches: usize,
     /// Of batches: steps from the first to the last, and old objects without those of the last.
@@ -75,7 +75,7 @@ impl Evidence {
     /// known to keep such objects, or 0.
     pub fn of(survival: &SurvivorSums, step: u64, known_life: u64) -> Self {
         let age = old_age(survival, known_life);
-        let part = Part { to: old_steps(age, step), ..Part::default() };
+        let part = JudgedPart { to: old_steps(age, step), ..JudgedPart::default() };
         Self { window_needed: window_needed(age), ..Self::of_part(survival, step, part) }
     }
 
@@ -88,7 +88,7 @@ impl Evidence {
     }
 
     /// Numbers of a part of the survivors, without a verdict.
-    pub fn of_part(survival: &SurvivorSums, step: u64, part: Part) -> Self {
+    pub fn of_part(survival: &SurvivorSums, step: u64, part: JudgedPart) -> Self {
         let (survivors, amount) = (survival.survivors.sum(), survival.survivor_amount.sum());
         let old_survivors =
             part.task.map_or(&survival.survivors, |pid| survival.task(pid).unwrap_or(&survival.survivors));

@@ -3,8 +3,8 @@
 //! A pipe that is not closed leaves an inode, a dentry, two files, their blobs and the pipe itself.
 
 use super::family_leader;
-use super::makers::{Made, in_common};
-use super::part::Part;
+use super::judged_part::JudgedPart;
+use super::makers::{LiveWithMaker, in_common};
 use super::survivor_curves::{curve_distance, grow_together};
 use super::verdict::Verdict;
 use crate::collect::growth::{STEPS, SurvivorSums};
@@ -25,7 +25,7 @@ pub struct FamilyCandidate<'c> {
     /// Allocations in the steps that the old survivors come from.
     pub old_births: u64,
     /// Part of all survivors that these are.
-    pub part: Part,
+    pub part: JudgedPart,
     /// Its frees have no event: it grows if what the same tasks make grows at that pace.
     pub is_unsure: bool,
     /// Keeps one inode and its dentry from being reclaimed: an open file, a mount, a mark.
@@ -56,7 +56,8 @@ const LEADERS_MAX: usize = 256;
 
 /// Number of the leader of each candidate; `None`: in no family.
 pub fn family_leaders(candidates: &[FamilyCandidate<'_>], task_events: &TaskEvents) -> Vec<Option<usize>> {
-    let made: Vec<Made<'_>> = candidates.iter().map(|c| Made::of(c.survival, task_events)).collect();
+    let made: Vec<LiveWithMaker<'_>> =
+        candidates.iter().map(|c| LiveWithMaker::of(c.survival, task_events)).collect();
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     // An index grows with what is in it.
     order.sort_by_key(|&at| {
@@ -71,7 +72,7 @@ pub fn family_leaders(candidates: &[FamilyCandidate<'_>], task_events: &TaskEven
             continue;
         }
         founders += 1;
-        let is_member = |(at, (other, made_other)): (usize, (&FamilyCandidate<'_>, &Made<'_>))| {
+        let is_member = |(at, (other, made_other)): (usize, (&FamilyCandidate<'_>, &LiveWithMaker<'_>))| {
             let grows_along = || {
                 let (a, b) = in_common(made_one, made_other)?;
                 Some(
@@ -143,7 +144,7 @@ mod tests {
             old,
             old_amount,
             old_births: old,
-            part: Part { to: STEPS, ..Part::default() },
+            part: JudgedPart { to: STEPS, ..JudgedPart::default() },
             is_unsure: false,
             pins: false,
             is_pinnable: true,

@@ -76,14 +76,14 @@ pub fn holder(survival: &SurvivorSums) -> Option<(i32, u64)> {
 
 /// Live objects with their maker.
 #[derive(Debug, Clone)]
-pub struct Made<'s> {
+pub struct LiveWithMaker<'s> {
     survival: &'s SurvivorSums,
     maker: Maker,
     /// Objects of the maker by step.
     steps: Numbers,
 }
 
-impl<'s> Made<'s> {
+impl<'s> LiveWithMaker<'s> {
     /// Objects of the maker by step.
     pub fn steps(&self) -> Numbers {
         self.steps
@@ -103,12 +103,13 @@ impl<'s> Made<'s> {
 
 /// Live objects by step of two call sites, if the same tasks made them: those of the tasks that they have in common.
 /// Survivors of other tasks at either call site do not matter.
-pub fn in_common(one: &Made<'_>, other: &Made<'_>) -> Option<(Numbers, Numbers)> {
+pub fn in_common(one: &LiveWithMaker<'_>, other: &LiveWithMaker<'_>) -> Option<(Numbers, Numbers)> {
     if one.maker.root().is_some() && one.maker.root() == other.maker.root() {
         return Some((one.steps, other.steps));
     }
-    let many =
-        |made: &Made<'_>| matches!(made.maker, Maker::Many | Maker::ThreadsOf(_) | Maker::ChildrenOf(_));
+    let many = |made: &LiveWithMaker<'_>| {
+        matches!(made.maker, Maker::Many | Maker::ThreadsOf(_) | Maker::ChildrenOf(_))
+    };
     if !many(one) || !many(other) {
         return None;
     }
@@ -163,7 +164,7 @@ mod tests {
         let of_children = survival(&[(10, 0, 5), (11, 1, 5), (12, 2, 5)]);
         let of_parent = survival(&[(4, 0, 1), (4, 1, 1), (4, 2, 1)]);
         let common = |one: &SurvivorSums, other: &SurvivorSums, task_events: &TaskEvents| {
-            in_common(&Made::of(one, task_events), &Made::of(other, task_events)).is_some()
+            in_common(&LiveWithMaker::of(one, task_events), &LiveWithMaker::of(other, task_events)).is_some()
         };
         assert!(
             common(&of_children, &of_parent, &task_events) && common(&of_parent, &of_children, &task_events)

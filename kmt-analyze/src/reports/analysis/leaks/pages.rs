@@ -5,16 +5,16 @@ use std::collections::HashMap;
 use super::evidence::Evidence;
 use super::families::Family;
 use super::judged::{Judged, growing, sort};
-use super::kept::{Kept, is_block_cache, is_percpu, is_slab};
+use super::judged_part::JudgedPart;
 use super::kernel_names::{PAGE_CACHE, PAGE_TABLES, PERCPU_PAGES, SHARED_MEMORY};
+use super::page_flags::{UnreclaimedPages, is_block_cache, is_percpu, is_slab};
 use super::page_survivals::PageSurvivals;
-use super::part::Part;
 use super::rules::{Facts, judge, verdict};
 use crate::collect::growth::{StepCounts, SurvivorSums};
 use crate::collect::task_lifetimes::TaskEvents;
 use crate::pass;
 use crate::render::text::escaped;
-use crate::reports::analysis::leaks::makers::{Made, in_common};
+use crate::reports::analysis::leaks::makers::{LiveWithMaker, in_common};
 use crate::reports::analysis::leaks::survivor_curves::grow_together;
 use crate::reports::analysis::leaks::tasks::{belong_to_tasks, grow_with_tasks};
 use crate::reports::common::ReportContext;
@@ -57,7 +57,7 @@ pub fn page_rows<'g>(
     let most = callers.iter().max_by_key(|row| row.evidence.old_amount).map(|row| row.evidence.verdict);
     let explained = most.filter(|_| !callers.iter().any(|row| row.evidence.verdict.is_growth()));
     let memory = memory_of_tasks(result, pages);
-    let kept = Kept::new(context.session, &result.interner, result.page_size.0);
+    let unreclaimed = UnreclaimedPages::new(context.session, &result.interner, result.page_size.0);
     // Elsewhere slabs with objects are left out already.
     let has_rows_of_slabs = result.direct_map.is_none() && context.basis().allocs(None);
     let mut rows: Vec<Judged<'g>> = pages
@@ -69,7 +69,7 @@ pub fn page_rows<'g>(
             let gfp = escaped(&result.interner.gfp_text(site.gfp_flags));
             let is_page_table = site.order == 0 && PAGE_TABLES.contains(&gfp.as_str());
             let flags = result.interner.gfp(site.gfp_flags);
-            let is_kept = kept.has(&site, judge(survival, started.step).old);
+            let is_kept = unreclaimed.has(&site, judge(survival, started.step).old);
             let is_movable = site.is_movable() || migratetype == "Reclaimable";
             let facts = Facts {
                 is_slab_page: has_rows_of_slabs && is_slab(flags, site.order),
@@ -154,10 +154,10 @@ pub fn families_of(
     task_events: &TaskEvents,
 ) -> Vec<Option<usize>> {
     let leaders = families.iter().take(FAMILIES_MAX).filter_map(|family| family.rows.first());
-    let leaders: Vec<(Made<'_>, Part)> =
-        leaders.map(|row| (Made::of(&row.growing, task_events), row.evidence.part)).collect();
+    let leaders: Vec<(LiveWithMaker<'_>, JudgedPart)> =
+        leaders.map(|row| (LiveWithMaker::of(&row.growing, task_events), row.evidence.part)).collect();
     let family = |row: &Judged<'_>| {
-        let made = Made::of(&row.growing, task_events);
+        let made = LiveWithMaker::of(&row.growing, task_events);
         leaders.iter().position(|(leader, part)| {
             if row.is_percpu {
                 let (steps, own) = (leader.steps(), row.growing.survivors.all());

@@ -3,8 +3,8 @@
 use super::caches::{LiveCaches, label};
 use super::evidence::Evidence;
 use super::judged::{Judged, function, growing, sort};
+use super::judged_part::JudgedPart;
 use super::kernel_names::KNOWN_LIVES;
-use super::part::Part;
 use super::reclaimable::{self, Reclaimable};
 use super::rules::{Facts, judge, judge_known, verdict};
 use super::stacks;
@@ -160,7 +160,7 @@ fn follow_tasks(rows: &mut [Judged<'_>], task_events: &TaskEvents, step: u64) {
         // Of a burst few steps are old: all of them say more.
         let (survivors, part) = match row.evidence.verdict.is_growth() {
             true => (row.growing.as_ref(), row.evidence.part),
-            false => (row.survival, Part { to: STEPS, ..Part::default() }),
+            false => (row.survival, JudgedPart { to: STEPS, ..JudgedPart::default() }),
         };
         if belong_to_tasks(survivors, part, &tasks, task_events, step) {
             row.evidence.verdict = Verdict::WithTasks;

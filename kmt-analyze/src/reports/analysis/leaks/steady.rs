@@ -9,18 +9,18 @@ use super::evidence::{
     SURVIVORS_MIN, YOUNG_STEPS, comes_in_batches, frees_lack_events, has_even_batches, is_even, old_age,
     old_steps, usual_age,
 };
-use super::part::Part;
+use super::judged_part::JudgedPart;
 
 /// Largest number of tasks that are judged alone, those with most survivors first.
 const TASKS_MAX: usize = 16;
 
 /// The part that grows: all of it behind a first burst, or what one task allocated, steadily or in batches. `step` is the length of a
 /// step.
-pub fn steady_part(survival: &SurvivorSums, step: u64) -> Option<Part> {
+pub fn steady_part(survival: &SurvivorSums, step: u64) -> Option<JudgedPart> {
     let to = old_steps(old_age(survival, 0), step);
     let all = survival.survivors.all();
     if let Some(from) = steady_from(all.get(..to)?) {
-        return Some(Part { from, to, task: None });
+        return Some(JudgedPart { from, to, task: None });
     }
     let mut tasks: Vec<(Reverse<u64>, i32)> =
         survival.tasks().map(|(pid, steps)| (Reverse(steps.sum()), pid)).collect();
@@ -32,7 +32,7 @@ pub fn steady_part(survival: &SurvivorSums, step: u64) -> Option<Part> {
         let old = steps.get(..to)?;
         let is_enough = || old.iter().sum::<u64>() >= SURVIVORS_MIN;
         let in_batches = || (is_enough() && comes_in_batches(old)).then_some(0);
-        Some(Part { from: steady_from(old).or_else(in_batches)?, to, task: Some(*pid) })
+        Some(JudgedPart { from: steady_from(old).or_else(in_batches)?, to, task: Some(*pid) })
     };
     tasks.iter().find_map(alone).or_else(|| without_ends(survival, step, &tasks))
 }
@@ -40,22 +40,22 @@ pub fn steady_part(survival: &SurvivorSums, step: u64) -> Option<Part> {
 /// What does not end, as far as the window shows, although others of its kind live long, or are found free late: of those that
 /// are older than any of the others became, as many are left as of younger ones, or in each batch (of one task); or, where
 /// frees are found late, in each step (of all).
-fn without_ends(survival: &SurvivorSums, step: u64, tasks: &[(i32, Numbers)]) -> Option<Part> {
+fn without_ends(survival: &SurvivorSums, step: u64, tasks: &[(i32, Numbers)]) -> Option<JudgedPart> {
     let to = old_steps(usual_age(survival, |ages| ages.max()), step);
     let is_enough = |old: &[u64]| old.len() >= STEPS / 4 && old.iter().sum::<u64>() >= SURVIVORS_MIN;
     let alone = |(pid, steps): &(i32, Numbers)| {
         let from = steady_from(steps.get(..STEPS - YOUNG_STEPS)?)?;
-        is_enough(steps.get(from..to)?).then_some(Part { from, to, task: Some(*pid) })
+        is_enough(steps.get(from..to)?).then_some(JudgedPart { from, to, task: Some(*pid) })
     };
     let in_batches = |(pid, steps): &(i32, Numbers)| {
         let old = steps.get(..to)?;
-        (is_enough(old) && has_even_batches(old)).then_some(Part { from: 0, to, task: Some(*pid) })
+        (is_enough(old) && has_even_batches(old)).then_some(JudgedPart { from: 0, to, task: Some(*pid) })
     };
     let of_all = || {
         let all = survival.survivors.all();
         let old = all.get(..to)?;
         let is_so = frees_lack_events(survival.lifetimes.count(), survival.implied_frees) && is_enough(old);
-        (is_so && is_even(old)).then_some(Part { from: 0, to, task: None })
+        (is_so && is_even(old)).then_some(JudgedPart { from: 0, to, task: None })
     };
     tasks.iter().find_map(alone).or_else(|| tasks.iter().find_map(in_batches)).or_else(of_all)
 }

@@ -2,8 +2,8 @@
 //! credentials. They are not leaks, for any number of tasks.
 
 use super::evidence::without;
+use super::judged_part::JudgedPart;
 use super::makers::{Maker, holder};
-use super::part::Part;
 use super::rules::judge;
 use super::survivor_curves::curve_distance;
 use crate::collect::growth::{Numbers, STEPS, StepCounts, SurvivorSums};
@@ -21,7 +21,7 @@ const START_PERCENT_MIN: u64 = 75;
 /// the pace at which others start is not theirs, unless it starts them.
 pub fn belong_to_tasks(
     survival: &SurvivorSums,
-    part: Part,
+    part: JudgedPart,
     tasks: &SurvivorSums,
     task_events: &TaskEvents,
     step: u64,
@@ -38,7 +38,7 @@ pub fn belong_to_tasks(
 /// them. A task that does other work at a steady pace does not count, unless it starts them.
 pub fn grow_with_tasks(
     survival: &SurvivorSums,
-    part: Part,
+    part: JudgedPart,
     tasks: &SurvivorSums,
     task_events: &TaskEvents,
 ) -> bool {
@@ -52,7 +52,7 @@ pub fn grow_with_tasks(
 }
 
 /// What is too young to be judged does not count: of tasks that started late, older objects are not.
-fn is_born_with(survival: &SurvivorSums, part: Part, tasks: &SurvivorSums) -> bool {
+fn is_born_with(survival: &SurvivorSums, part: JudgedPart, tasks: &SurvivorSums) -> bool {
     curve_distance(&survival.survivors.all(), &tasks.survivors.all(), part.from..part.to)
         .is_some_and(|apart| apart <= APART_MAX)
 }
@@ -60,7 +60,7 @@ fn is_born_with(survival: &SurvivorSums, part: Part, tasks: &SurvivorSums) -> bo
 /// True if the survivors are from the starts of tasks, or kept by the parent for each child. More than twice as many holders
 /// as running tasks are no starts: ended tasks left those objects, which is a leak. Older tasks that did something once
 /// count as holders, too.
-fn is_of_starts(survival: &SurvivorSums, part: Part, tasks: &SurvivorSums, step: u64) -> bool {
+fn is_of_starts(survival: &SurvivorSums, part: JudgedPart, tasks: &SurvivorSums, step: u64) -> bool {
     let running = tasks.survivors.sum();
     let started = |pid| tasks.task(pid).map(StepCounts::all);
     let all = survival.tasks().map(|(pid, steps)| (pid, steps.all()));
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::reports::analysis::leaks::verdict::Verdict;
 
-    const ALL: Part = Part { from: 0, to: STEPS, task: None };
+    const ALL: JudgedPart = JudgedPart { from: 0, to: STEPS, task: None };
 
     /// Survivors by task: its id, and steps with counts.
     fn survival(holders: &[(i32, &[(usize, u64)])]) -> SurvivorSums {
@@ -150,7 +150,7 @@ mod tests {
         );
         // Judged alone, beside tasks whose pages live for long: some of these, from their starts, are left.
         let one = survival(&[(9, &[(20, 1), (24, 1)])]);
-        let alone = Part { from: 1, to: 20, task: Some(77) };
+        let alone = JudgedPart { from: 1, to: 20, task: Some(77) };
         let mut beside = survival(&[(77, &pages), (78, &[(18, 400)])]);
         (0..3200).for_each(|_| beside.lifetimes.add(10_000));
         assert_eq!(judge(&beside, 1000).part.task, Some(77));

@@ -10,13 +10,13 @@ use crate::trace::session::Session;
 const HUGE_ORDER_MIN: u8 = 4;
 
 /// Pages that nothing reclaims: of files in memory, of compressed memory, huge pages.
-pub struct Kept<'k> {
+pub struct UnreclaimedPages<'k> {
     interner: &'k Interner,
     /// Pages by which shared memory grew, where no swap can take it; else 0.
     shmem: u64,
 }
 
-impl<'k> Kept<'k> {
+impl<'k> UnreclaimedPages<'k> {
     /// For a recording, by the kernel's counts in it.
     pub fn new(session: &Session<'_>, interner: &'k Interner, page_size: u64) -> Self {
         let metadata = session.trace.metadata();

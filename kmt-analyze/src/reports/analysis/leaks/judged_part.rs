@@ -6,7 +6,7 @@ use crate::collect::growth::{Numbers, StepCounts, SurvivorSums};
 
 /// Steps of birth, and the task, of objects that are judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct JudgedPart {
     /// First step.
     pub from: usize,
     /// Step after the last one; later objects are too young.
@@ -15,7 +15,7 @@ pub struct Part {
     pub task: Option<i32>,
 }
 
-impl Part {
+impl JudgedPart {
     /// Numbers by step, without those outside.
     fn of_steps(self, numbers: &Numbers) -> Numbers {
         std::array::from_fn(|step| if (self.from..self.to).contains(&step) { numbers[step] } else { 0 })
