@@ -95,7 +95,8 @@ fn suggested(screen: Screen, context: &ReportContext<'_, '_>) -> Screen {
         let given: Vec<String> = command.split(' ').map(str::to_owned).collect();
         let is_new = |option: &&String| {
             let name = option.split([' ', '=']).next().unwrap_or_default();
-            !given.iter().any(|word| word == name)
+            // A moment is of the table that is shown.
+            name != "--at" && !given.iter().any(|word| word == name)
         };
         for option in options.iter().filter(|option| is_heeded && is_new(option)) {
             command.push_str(&format!(" {option}"));

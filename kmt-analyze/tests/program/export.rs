@@ -65,7 +65,7 @@ fn every_report_can_be_rows() {
     for report in reports().into_iter().filter(|r| !none.contains(r)) {
         let report = if report == "events" { "event-counts" } else { report };
         let file = match report {
-            "latency" => &stalls.0,
+            "latency" | "findings" => &stalls.0,
             "callgraph" => &stacks.0,
             _ => &file,
         };
