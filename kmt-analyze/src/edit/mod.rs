@@ -15,7 +15,7 @@ pub use slice::{SliceOptions, run as slice};
 pub use symbolize::run as symbolize;
 pub use verify::run as verify;
 
-// docs/json.md is checked against them.
+// docs/json.schema.json is made of them.
 #[cfg(test)]
 pub use anonymize::AnonymizeRows;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Columns of the tables of reports: a table without rows has the headings of one with rows.
 //!
-//! `table_columns.txt` is generated from the types of the reports, as docs/json.md is (`reports/keys_doc.rs`), since schemas
+//! `table_columns.txt` is generated from the types of the reports, as docs/json.schema.json is (`reports/json_schema.rs`), since schemas
 //! are made in tests only. One line a table: report, table, columns of texts, `|`, columns of numbers and lists.
 
 use std::collections::{HashMap, HashSet};
@@ -78,8 +78,8 @@ mod tests {
 
     use super::super::report_table::is_range;
     use super::*;
-    use crate::reports::keys_doc::paths;
     use crate::reports::registry::REPORTS;
+    use crate::reports::schema_keys::paths;
 
     fn rows(rows: Value) -> Vec<Map<String, Value>> {
         serde_json::from_value(rows).unwrap()
@@ -145,10 +145,13 @@ mod tests {
     /// The generated file.
     fn made() -> String {
         let mut out = String::from(
-            "# Made of the types of the reports: KMT_WRITE=1 cargo test -p kmt-analyze --lib json_keys\n",
+            "# Made of the types of the reports: KMT_WRITE=1 cargo test -p kmt-analyze --lib json_\n",
         );
         for entry in REPORTS {
-            let keys = paths(&serde_json::to_value((entry.schema)()).unwrap());
+            let mut generator = schemars::SchemaGenerator::default();
+            let mut schema = (entry.schema)(&mut generator);
+            schema.insert("$defs".to_owned(), generator.take_definitions(true).into());
+            let keys = paths(schema.as_value());
             let mut tables: Vec<&str> =
                 keys.iter().filter(|key| key[1].starts_with("list")).map(|key| key[0].as_str()).collect();
             let has_rows = |table: &str| keys.iter().any(|key| key[0].starts_with(&format!("{table}[].")));
@@ -170,7 +173,7 @@ mod tests {
         }
         assert!(
             TABLES == made(),
-            "{} differs from the types: KMT_WRITE=1 cargo test -p kmt-analyze --lib json_keys",
+            "{} differs from the types: KMT_WRITE=1 cargo test -p kmt-analyze --lib json_",
             file.display()
         );
     }

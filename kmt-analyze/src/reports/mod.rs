@@ -21,7 +21,7 @@ pub(crate) mod fragmentation;
 pub(crate) mod grouped;
 pub(crate) mod info;
 #[cfg(all(test, feature = "dwarf"))]
-pub(crate) mod keys_doc;
+mod json_schema;
 pub(crate) mod latency;
 pub(crate) mod leaks;
 pub(crate) mod lifetimes;
@@ -32,6 +32,8 @@ pub(crate) mod peak;
 pub(crate) mod registry;
 pub(crate) mod report;
 pub(crate) mod run;
+#[cfg(test)]
+pub(crate) mod schema_keys;
 pub(crate) mod sizes;
 pub(crate) mod slabinfo;
 pub(crate) mod summary;

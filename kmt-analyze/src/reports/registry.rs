@@ -125,7 +125,7 @@ pub struct Entry {
     pub with_defaults: fn() -> Option<Box<dyn AnyReport>>,
     /// Keys of its JSON with their types and meanings.
     #[cfg(test)]
-    pub schema: fn() -> schemars::Schema,
+    pub schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
 }
 
 impl Entry {
@@ -143,7 +143,7 @@ impl Entry {
             parse: |matches, selection| Ok(Box::new(R::from_arg_matches(matches)?.for_selection(selection))),
             with_defaults: || R::with_defaults().map(|report| Box::new(report) as Box<dyn AnyReport>),
             #[cfg(test)]
-            schema: || schemars::SchemaGenerator::default().into_root_schema_for::<R::Rows>(),
+            schema: schemars::SchemaGenerator::subschema_for::<R::Rows>,
         }
     }
 }

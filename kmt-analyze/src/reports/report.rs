@@ -105,14 +105,14 @@ pub trait Report: clap::Args + 'static {
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &Self::Rows, view: &View) -> Screen;
 }
 
-/// Rows with a schema: tests check docs/json.md against it.
+/// Rows with a schema: docs/json.schema.json is made of it.
 #[cfg(test)]
 pub trait Described: schemars::JsonSchema {}
 
 #[cfg(test)]
 impl<T: schemars::JsonSchema> Described for T {}
 
-/// Rows with a schema: tests check docs/json.md against it.
+/// Rows with a schema: docs/json.schema.json is made of it.
 #[cfg(not(test))]
 pub trait Described {}
 

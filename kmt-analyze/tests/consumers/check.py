@@ -1,6 +1,8 @@
-"""Opens what `kmt-analyze export` writes with the programs that it is for, and compares totals.
+"""Opens what `kmt-analyze export` writes with the programs that it is for, and compares totals; checks every JSON document
+against docs/json.schema.json.
 
-Usage: check.py KMT_ANALYZE FILE.kmt [FILE.kmt ...]   (with duckdb, pyarrow, perfetto installed; node with pprof-format)
+Usage: check.py KMT_ANALYZE FILE.kmt [FILE.kmt ...]
+(with duckdb, jsonschema, pyarrow, perfetto installed; node with pprof-format)
 """
 import csv
 import json
@@ -31,6 +33,31 @@ class Check:
         summary = json.loads(run(analyze, "summary", "--json", file))
         self.slab, self.trace = summary["slab"], summary["trace"]
         self.sites = json.loads(run(analyze, "callers", "--json", file))["callers"]
+
+    def documents(self):
+        """Each document is what its definition in the schema says, also one without an answer."""
+        import jsonschema
+        with open("docs/json.schema.json") as file:
+            schema = json.load(file)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        others = {
+            "who": ["who", "0xffff888000010060"], "info-diff": ["info", "--diff"], "diff": ["diff", self.file],
+            "trace-cmd-mem": ["summary", "--compat", "trace-cmd-mem"],
+            "anonymize": ["anonymize", "-o", os.path.join(self.folder, "anonymous.kmt")],
+            # They need a copy of /proc/allocinfo, or a build.
+            "allocinfo": None, "footprint": None, "footprint-diff": None,
+        }
+        for reference in schema["oneOf"]:
+            name = reference["$ref"].rpartition("/")[2]
+            command = others.get(name, [name])
+            if command is None:
+                continue
+            done = subprocess.run([self.analyze, *command, "--json", self.file], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            document = json.loads(done.stdout)
+            equal("document", document["schema"]["report"], name)
+            # Only a document without an answer may be refused.
+            equal(f"exit code of {name}", done.returncode in (0, 3), name == "all" or "refused" not in document)
+            jsonschema.Draft202012Validator({**reference, "$defs": schema["$defs"]}).validate(document)
 
     def charts(self):
         """XML, with the numbers of the report."""
@@ -181,6 +208,6 @@ console.log(JSON.stringify(sums));"""
 
 for file in sys.argv[2:]:
     check = Check(sys.argv[1], file)
-    for name in ("charts", "tabular", "folded", "pprof", "dhat", "sqlite", "parquet", "perfetto"):
+    for name in ("documents", "charts", "tabular", "folded", "pprof", "dhat", "sqlite", "parquet", "perfetto"):
         getattr(check, name)()
         print(f"{os.path.basename(file)}: {name} agrees")

@@ -31,8 +31,11 @@ fn report(entry: &Entry, more: &[&str], file: &str) -> Output {
     run(&args)
 }
 
-fn docs() -> String {
-    fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/json.md")).unwrap()
+/// Definitions of docs/json.schema.json.
+fn definitions() -> Value {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/json.schema.json");
+    let mut schema: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    schema["$defs"].take()
 }
 
 /// A report either answers, or says in one line why not, and in its document as well.
@@ -79,14 +82,16 @@ fn every_report_answers_or_says_why_not() {
 
 #[test]
 fn every_report_is_in_help_manual_and_docs() {
-    let (help, manual, docs) = (stdout(&run(&["--help"])), stdout(&run(&["man"])), docs());
+    let (help, manual, docs) = (stdout(&run(&["--help"])), stdout(&run(&["man"])), definitions());
     let completions = stdout(&run(&["completions", "bash"]));
     for entry in REPORTS {
         let name = entry.name;
         assert!(help.contains(&format!("  {name} ")), "{name} is not in --help");
         assert!(manual.contains(&name.replace('-', "\\-")), "{name} is not in the manual");
         assert!(completions.contains(name), "{name} has no completion");
-        assert!(docs.contains(&format!("\n## {name}\n")), "{name} is not in docs/json.md");
+        let schema = &docs[name]["properties"]["schema"]["properties"];
+        assert_eq!(schema["report"]["const"], name, "{name} is not in docs/json.schema.json");
+        assert_eq!(schema["version"]["const"], entry.version, "{name}");
         let own = stdout(&run(&[name, "--help"]));
         assert!(own.starts_with(entry.about), "{name}: {own}");
         assert!(own.contains("--json") && own.contains("--time"), "{name}: {own}");
@@ -108,14 +113,13 @@ fn every_report_that_all_has_is_a_table_too() {
     let scratch = Scratch::new();
     let file = scratch.convert(&captures()[0]);
     let file = file.to_str().unwrap();
-    let docs = docs();
-    let keys = docs.split("\n## all\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let keys = definitions()["all"]["allOf"][1]["properties"].take();
     let all: Value = serde_json::from_str(&stdout(&run(&["all", "--json", file]))).unwrap();
     for entry in REPORTS.iter().filter(|entry| (entry.with_defaults)().is_some()) {
         let usual = (entry.with_defaults)().unwrap();
         assert_eq!(all["versions"][usual.key()], entry.version, "{}", entry.name);
         assert!(all.get(usual.key()).is_some(), "{} is not in all", entry.name);
-        assert!(keys.contains(&format!("`{}`", usual.key())), "{} is not in docs/json.md, all", usual.key());
+        assert!(keys[usual.key()].is_object(), "{} is not in docs/json.schema.json, all", usual.key());
         // Rows of events are called events.
         let name = if entry.name == "events" { "event-counts" } else { entry.name };
         let csv = run(&["export", "csv", "--of", name, file]);

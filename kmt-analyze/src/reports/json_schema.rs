@@ -1,0 +1,249 @@
+//! docs/json.schema.json: the JSON Schema of every document, generated from the types of the rows.
+//!
+//! `KMT_WRITE=1 cargo test -p kmt-analyze --lib json_` writes it; without the variable the test fails where the file differs.
+
+use std::path::PathBuf;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize as _;
+use serde_json::{Map, Value, json};
+
+use super::account::AccountRows;
+use super::compat::{ReconcileRows, TraceCmdMemRows};
+use super::diff::DiffRows;
+use super::document::ReportDocument;
+use super::info::{ChangeRows, InfoRows};
+use super::registry::{Entry, REPORTS};
+use super::schema_keys::paths;
+use crate::allocinfo::AllocinfoRows;
+use crate::edit::{AnonymizeRows, VerifyRows};
+use crate::footprint::{ComparedRows, FootprintRows};
+use crate::render::out;
+
+/// Definition of the keys that reports of a trace share.
+const EVERY_REPORT: &str = "every-report";
+
+const ABOUT_EVERY_REPORT: &str =
+    "Keys of every report that takes a selection, of `all` and of `reconcile`, beside their own";
+
+const ABOUT: &str = "Documents that kmt-analyze prints with --json; docs/json.md has the conventions. Each document is a \
+    definition with the name of its report. Names of other definitions may change.";
+
+/// Definition of a document that has no answer.
+const REFUSED: &str = "refused";
+
+/// A document: its keys besides `schema`.
+struct Described {
+    name: &'static str,
+    about: &'static str,
+    version: u32,
+    /// True if it has the keys of [`EVERY_REPORT`].
+    is_of_trace: bool,
+    schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl Described {
+    /// A document that is not in the registry.
+    fn of<R: JsonSchema>(name: &'static str, about: &'static str) -> Self {
+        let is_of_trace = name == "reconcile";
+        Self { name, about, version: 1, is_of_trace, schema: SchemaGenerator::subschema_for::<R> }
+    }
+
+    /// Its definition, in the file.
+    fn definition(&self, generator: &mut SchemaGenerator) -> Value {
+        let own = (self.schema)(generator);
+        let parts = match self.is_of_trace {
+            true => json!([refers(EVERY_REPORT), { "anyOf": [own, refers(REFUSED)] }]),
+            false => json!([own]),
+        };
+        definition(self.name, self.about, self.version, parts)
+    }
+}
+
+/// Definition of a document of these parts.
+fn definition(name: &str, about: &str, version: u32, parts: Value) -> Value {
+    let schema = json!({
+        "description": "Name and version of the document.",
+        "type": "object",
+        "properties": { "report": { "const": name }, "version": { "const": version } },
+        "required": ["report", "version"],
+    });
+    json!({
+        "description": format!("{about}."),
+        "type": "object",
+        "properties": { "schema": schema },
+        "required": ["schema"],
+        "allOf": parts,
+    })
+}
+
+fn refers(name: &str) -> Value {
+    json!({ "$ref": format!("#/$defs/{name}") })
+}
+
+/// Documents that are not in the registry.
+fn others() -> [Described; 11] {
+    [
+        Described::of::<InfoRows>("info", "What the file holds, its losses, its integrity"),
+        Described::of::<ChangeRows>(
+            "info-diff",
+            "Output of `info --diff`: changes of the kernel's own counts",
+        ),
+        Described::of::<DiffRows>("diff", "Two runs, or two windows of one: what differs beyond noise"),
+        Described::of::<AllocinfoRows>(
+            "allocinfo",
+            "Copies of /proc/allocinfo: memory by call site, and changes between two copies",
+        ),
+        Described::of::<AccountRows>(
+            "account",
+            "The account file of trace_analyze.py: bytes by caller, by its rules",
+        ),
+        Described::of::<TraceCmdMemRows>(
+            "trace-cmd-mem",
+            "Output of `summary --compat trace-cmd-mem`: sums by function, by the rules of trace-cmd mem",
+        ),
+        Described::of::<ReconcileRows>(
+            "reconcile",
+            "Differences of the totals of trace-cmd mem and perf kmem from the exact ones, term by term",
+        ),
+        Described::of::<FootprintRows>(
+            "footprint",
+            "Code and data by directory, and what was allocated there",
+        ),
+        Described::of::<ComparedRows>(
+            "footprint-diff",
+            "`footprint --against`: symbols that differ between two builds",
+        ),
+        Described::of::<VerifyRows>("verify", "Checks of every chunk, every checksum and every event"),
+        Described::of::<AnonymizeRows>(
+            "anonymize",
+            "The manifest: counts of the contents that were kept, replaced and left out",
+        ),
+    ]
+}
+
+/// Every document but `all`.
+fn documents() -> impl Iterator<Item = Described> {
+    let reports = REPORTS.iter().map(|entry: &Entry| Described {
+        name: entry.name,
+        about: entry.about,
+        version: entry.version,
+        is_of_trace: true,
+        schema: entry.schema,
+    });
+    reports.chain(others())
+}
+
+/// Definition of `all`: each report that needs no options under its key, or `null` and the reason in `refused`.
+fn all(generator: &mut SchemaGenerator) -> Value {
+    let (mut keys, mut versions) = (Map::new(), Map::new());
+    for entry in REPORTS {
+        let Some(report) = (entry.with_defaults)() else { continue };
+        let own = (entry.schema)(generator);
+        let rows = json!({ "description": format!("Rows of `{}`.", entry.name), "anyOf": [own, { "type": "null" }] });
+        keys.insert(report.key().to_owned(), rows);
+        versions.insert(report.key().to_owned(), json!({ "const": entry.version }));
+    }
+    let required: Vec<&String> = keys.keys().collect();
+    let required = json!(required);
+    keys.insert(
+        "versions".to_owned(),
+        json!({ "description": "Version of the keys of each report.", "type": "object", "properties": versions }),
+    );
+    keys.insert(
+        "refused".to_owned(),
+        json!({
+            "description": "Reasons of the reports that have no answer, by their keys; missing if all have one.",
+            "type": "object",
+            "additionalProperties": { "type": "string" },
+        }),
+    );
+    let own = json!({ "type": "object", "properties": keys, "required": required });
+    definition("all", "All reports of one trace", 1, json!([refers(EVERY_REPORT), own]))
+}
+
+/// Puts each description on one line.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Object(keys) => {
+            if let Some(Value::String(text)) = keys.get_mut("description") {
+                *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            }
+            keys.values_mut().for_each(tidy);
+        }
+        Value::Array(values) => values.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+/// The file: one definition for each document, then those that they refer to.
+fn made() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut definitions = Map::new();
+    definitions.insert("all".to_owned(), all(&mut generator));
+    for document in documents() {
+        definitions.insert(document.name.to_owned(), document.definition(&mut generator));
+    }
+    let every_document: Vec<Value> = definitions.keys().map(|name| refers(name)).collect();
+    let mut every = out::Document::<ReportDocument<()>>::json_schema(&mut generator);
+    every.insert("description".to_owned(), format!("{ABOUT_EVERY_REPORT}.").into());
+    definitions.insert(EVERY_REPORT.to_owned(), every.to_value());
+    let refused = json!({
+        "description": "Keys of a report that has no answer (exit code 1).",
+        "type": "object",
+        "properties": { "refused": { "description": "The reason.", "type": "string" } },
+        "required": ["refused"],
+    });
+    definitions.insert(REFUSED.to_owned(), refused);
+    for (name, definition) in generator.take_definitions(true) {
+        assert!(definitions.insert(name.clone(), definition).is_none(), "two definitions of {name}");
+    }
+    let mut file = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "JSON of kmt-analyze",
+        "description": ABOUT,
+        "oneOf": every_document,
+        "$defs": definitions,
+    });
+    tidy(&mut file);
+    file
+}
+
+/// The text of the file: a key a line, indented by one blank, since the file is large.
+fn text_of(file: &Value) -> String {
+    let mut text = Vec::new();
+    let form = serde_json::ser::PrettyFormatter::with_indent(b" ");
+    file.serialize(&mut serde_json::Serializer::with_formatter(&mut text, form)).expect("in memory");
+    text.push(b'\n');
+    String::from_utf8(text).expect("JSON is UTF-8")
+}
+
+#[test]
+fn json_schema_is_that_of_the_types() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/json.schema.json");
+    let made = text_of(&made());
+    if std::env::var_os("KMT_WRITE").is_some() {
+        std::fs::write(file, made).expect("docs/json.schema.json can be written");
+        return;
+    }
+    let text = std::fs::read_to_string(file).expect("docs/json.schema.json is there");
+    assert!(text == made, "docs/json.schema.json differs from the types: KMT_WRITE=1 writes it again");
+}
+
+/// Every key is explained.
+#[test]
+fn keys_have_meanings() {
+    let file = made();
+    let definitions = file["$defs"].as_object().expect("definitions");
+    for name in documents().map(|document| document.name).chain(["all"]) {
+        let mut root = definitions[name].clone();
+        root["$defs"] = file["$defs"].clone();
+        let keys = paths(&root);
+        assert!(keys.len() > 1, "{name} has no keys");
+        for [path, _, meaning] in keys {
+            let is_constant = path.starts_with("versions.") || path.starts_with("schema.");
+            assert!(!meaning.is_empty() || is_constant, "{name}: {path} has no meaning");
+        }
+    }
+}
