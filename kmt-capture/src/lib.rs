@@ -17,13 +17,36 @@ mod help;
 mod mistakes;
 mod naming;
 pub use kmt_common::failure;
+// Files of other tools and answers of other machines are hostile: as in kmt-format, their content never panics.
 #[cfg(feature = "convert")]
+#[cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::todo
+    )
+)]
 pub mod import;
 #[cfg(feature = "convert")]
 mod input;
 use kmt_common::output;
 pub mod record;
 #[cfg(feature = "convert")]
+#[cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::todo
+    )
+)]
 pub mod remote;
 mod root;
 mod snippet;

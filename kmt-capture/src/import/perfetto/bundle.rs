@@ -61,20 +61,20 @@ impl Bundle {
 
     /// Counts sched_switch and sched_waking in the compact form: their times are differences.
     fn compact(&mut self, compact: Message<'_>) -> Result<()> {
-        let mut ends = [0u64; 2];
+        let (mut switch_end, mut waking_end) = (0u64, 0u64);
         for field in compact.fields() {
             let field = field?;
-            let which = match field.number {
-                1 => 0,
-                7 => 1,
+            let end = match field.number {
+                1 => &mut switch_end,
+                7 => &mut waking_end,
                 _ => continue,
             };
             numbers(&field, |delta| {
-                ends[which] = ends[which].wrapping_add(delta);
+                *end = end.wrapping_add(delta);
                 self.compact += 1;
             })?;
         }
-        self.compact_end = self.compact_end.max(ends[0]).max(ends[1]);
+        self.compact_end = self.compact_end.max(switch_end).max(waking_end);
         Ok(())
     }
 
