@@ -21,7 +21,7 @@ pub fn run(data: &[u8]) {
             match item {
                 Ok(SubBufferItem::Event { record, .. }) => total += record.len() + 4,
                 Ok(SubBufferItem::Discarded) => total += 4,
-                Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
         }
         assert!(total <= sub_buffer.data_len());

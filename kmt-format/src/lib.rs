@@ -4,6 +4,25 @@
 //! another machine: event classes with their `print fmt`, symbols, task names, the clock, counters, snapshots. It is
 //! described byte by byte in `format-spec/spec.md`.
 //!
+//! # A whole program
+//!
+//! It prints the events of a file as the kernel does, those of all CPUs in the kernel's order:
+//!
+//! ```no_run
+//! use kmt_format::{print::Printer, read::Trace};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let path = std::env::args().nth(1).ok_or("usage: print FILE.kmt")?;
+//!     let file = std::fs::read(path)?;
+//!     let trace = Trace::open(&file)?;
+//!     let mut printer = Printer::new(&trace);
+//!     for event in trace.events()? {
+//!         print!("{:>16} [{:03}] {}", event.time(), event.cpu(), printer.text(&event));
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
 //! # Reading a trace
 //!
 //! [`Trace::open`](read::Trace::open) takes the bytes of a file, in memory or mapped.

@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Location and encoding of a field's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FieldKind {
     /// One integer, pointer or bool of 1, 2, 4 or 8 bytes.
     Scalar,

@@ -19,6 +19,7 @@ const STAMP_UPPER: u64 = 0xf8 << 56;
 
 /// Events lost just before the first event of a sub-buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Missed {
     /// No loss is recorded in the sub-buffer. Events dropped with `overwrite=0` never set a flag.
     No,
@@ -30,6 +31,7 @@ pub enum Missed {
 
 /// One thing found in a sub-buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SubBufferItem<'a> {
     /// An event: its time in the trace clock's unit, and its record from `common_type` on.
     ///

@@ -15,6 +15,7 @@ pub(crate) const SHAPE_PAYLOAD: usize = 2;
 
 /// The part of a chunk that keeps a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Place {
     /// Not stored: it is the id of the class.
     ClassId,
@@ -38,6 +39,7 @@ pub enum Place {
 
 /// Conversion of the stored number to the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Transform {
     /// It is the field.
     None,

@@ -200,6 +200,7 @@ impl WriterStats {
 
 /// Form of a sub-buffer in a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Keep {
     /// As events: a third of the bytes.
     #[default]

@@ -143,6 +143,7 @@ fn classes(schema: &Schema) -> Json {
                 FieldKind::RelLoc => 3,
                 FieldKind::Tail => 4,
                 FieldKind::Opaque(code) => code,
+                other => panic!("{other:?} has no number here"),
             };
             json!([f.name, f.type_text, f.offset, f.size, kind, f.signed, f.element_size, role.0])
         });
