@@ -1,6 +1,6 @@
 //! The longest time without a line of a text: where lines may be missing that its header counts.
 //!
-//! A console that drops lines drops those of all CPUs at once, and the times beside the hole tell where it is. A time
+//! A console that drops lines drops those of all CPUs at once, and the times beside the hole show where it is. A time
 //! counts only if it stands out from all others: idle systems have silences of their own.
 
 /// A time stands out if it is this many times as long as the next longest one.
