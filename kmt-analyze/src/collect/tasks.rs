@@ -8,7 +8,7 @@ use crate::int_hash::IntHash;
 use crate::ledger::lives::{End, Free, NoLife};
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
-use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
+use crate::ledger::{Closed, ClosedFrames, Interests, PageGroup, Receiver};
 
 /// Collects sums by CPU, task and level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,14 @@ impl Receiver for TaskSums {
     fn closed_frames(&mut self, closed: &ClosedFrames) {
         let sums = &mut grown(&mut self.origins, closed.origin).pages;
         *sums += &closed.sums;
-        sums.frames_alloc += if closed.is_born { closed.frames } else { 0 };
+        if closed.is_born {
+            sums.frames_alloc = sums.frames_alloc.saturating_add(closed.frames);
+            sums.alloc_events += u64::from(closed.is_last);
+        }
+    }
+
+    fn page_failed(&mut self, group: PageGroup) {
+        grown(&mut self.origins, group.origin).pages.alloc_failures += 1;
     }
 
     fn unmatched(&mut self, free: &Free, _: NoLife) {

@@ -350,3 +350,19 @@ fn info_has_the_cost_of_the_recording() {
     let text = stdout(&run(&["info", "--wide"], &file));
     assert!(text.contains("50.0 ms of CPU for the recorder: 50 ns per event, 0.5 % of one CPU"), "{text}");
 }
+
+/// The numbers of pages of all tasks are those of `summary`.
+#[test]
+fn page_allocations_of_tasks_add_up() {
+    let scratch = Scratch::new();
+    for capture in ["docs/sample/x86_64-6.1", "kmt-analyze/tests/data/x86_64-6.1-reclaim"] {
+        let file = scratch.convert(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(capture));
+        let tasks = json(&["tasks", "--json", "-l", "0"], &file);
+        let pages = json(&["summary", "--json"], &file)["pages"].clone();
+        for key in ["alloc_events", "alloc_failures", "pages_alloc", "pages_live"] {
+            let rows = tasks["tasks"].as_array().unwrap().iter();
+            let sum: u64 = rows.map(|row| row["pages"][key].as_u64().unwrap()).sum();
+            assert_eq!(Some(sum), pages[key].as_u64(), "{capture}: {key}");
+        }
+    }
+}
