@@ -5,7 +5,7 @@ use crate::{Converted, converted};
 /// A prefix of the line with that number.
 type Prefix = (&'static str, fn(usize) -> String);
 
-const PREFIXES: [Prefix; 26] = [
+const PREFIXES: [Prefix; 27] = [
     ("printk", |n| format!("[{:5}.{:06}] ", 37 + n, n)),
     ("printk with level", |n| format!("<{}>[{:5}.{:06}] ", n % 8, 37 + n, n)),
     ("printk with a CPU", |n| format!("[{:5}.{:06}][{:>6}] ", 37 + n, n, format!("C{}", n % 3))),
@@ -32,6 +32,7 @@ const PREFIXES: [Prefix; 26] = [
     ("grep -n of several files", |n| format!("{}/trace.txt:{}:", "sub".repeat(n % 3 + 1), n + 1)),
     ("docker compose", |_| "guest_1  | ".to_owned()),
     ("a mail", |_| "> > ".to_owned()),
+    ("grep -n", |n| format!("{}:", n + 1)),
 ];
 
 /// Lines of ftrace, trace-cmd, perf script and the latency format, with a stack and a loss.
@@ -72,9 +73,21 @@ fn with_prefix(text: &str, prefix: fn(usize) -> String) -> String {
     text.lines().enumerate().map(|(at, line)| prefix(at) + line + "\n").collect()
 }
 
+/// Lines of perf script -F without comm, and without the blanks before names.
+fn unpadded() -> [String; 2] {
+    let [_, perf, _] = texts();
+    let column = |line: &str| line.trim_start().to_owned() + "\n";
+    let is_event = |line: &&str| line.contains("kmem:");
+    let without_name = |line: &str| column(line.split_at(17).1);
+    [
+        perf.lines().map(|line| if is_event(&line) { column(line) } else { format!("{line}\n") }).collect(),
+        perf.lines().filter(is_event).map(without_name).collect(),
+    ]
+}
+
 #[test]
 fn events_behind_any_prefix_are_the_same() {
-    for text in texts() {
+    for text in texts().into_iter().chain(unpadded()) {
         let plain = converted(&text);
         assert_eq!(plain.lines.iter().filter(|line| !line.contains("stack: ")).count(), 5, "{plain:?}");
         for (name, prefix) in PREFIXES {

@@ -145,6 +145,8 @@ fn masked(text: &str, layout: &Layout) -> String {
 /// Names of flags in one order: kernels print them in several, text that is read back in that of 6.1.
 fn flags_of(word: &str) -> String {
     let (key, names) = word.split_once('=').unwrap_or(("", word));
+    // One name of two flags, which not every kernel has.
+    let names = names.replace("GFP_HIGHUSER_MOVABLE", "GFP_HIGHUSER|__GFP_MOVABLE");
     let mut names: Vec<&str> = names.split('|').collect();
     names.sort_unstable();
     format!("{key}={}", names.join("|"))
@@ -181,9 +183,15 @@ pub fn is_printed_again(text: &str, read: &Rows, layout: &Layout) -> Result<(), 
     Ok(())
 }
 
-/// A line of perf without the sampled instruction behind the text: address, function, object.
+/// A line of perf without the sampled instruction behind the text: address, function, and the object where it is printed.
 fn without_instruction(line: &str) -> Option<&str> {
-    line.trim_end().strip_suffix(')')?.rsplitn(4, ' ').nth(3)
+    let line = line.trim_end();
+    let mut words = line.rsplitn(3, ' ');
+    let address = words.nth(1)?;
+    if address.len() >= 8 && address.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return words.next();
+    }
+    line.strip_suffix(')')?.rsplitn(4, ' ').nth(3)
 }
 
 /// Numbers and functions in one notation: tools print pointers with 0x, and functions without their size.

@@ -67,13 +67,19 @@ fn frame(line: &[u8], digits: std::ops::RangeInclusive<usize>) -> Option<TextLin
     is_whole.then_some(TextLine::Chain(address, symbol))
 }
 
-/// True if an address is one of the kernel: the upper half of a 64-bit address space, or in an object of the kernel.
+/// True of addresses at which 64-bit kernels are: from 0xc000 0000 0000 0000 on (powerpc; others have 0xff first). What is
+/// on the stack of a program can be any number.
+fn is_upper(address: u64) -> bool {
+    address >> 62 == 3
+}
+
+/// True if an address is one of the kernel: in the upper part of a 64-bit address space, or in an object of the kernel.
 fn is_kernel(address: u64, digits: usize, object: &[u8]) -> bool {
     const NO_OBJECTS: [&[u8]; 7] =
         [b"[vdso", b"[vsyscall", b"[vectors", b"[unknown", b"[stack", b"[heap", b"[guest"];
     // perf prints functions that were inlined into the frame below with its address.
     if NO_OBJECTS.iter().any(|name| object.starts_with(name)) || object == b"inlined" {
-        return object.starts_with(b"[unknown") && address >> 63 == 1;
+        return object.starts_with(b"[unknown") && is_upper(address);
     }
     let name = object.rsplit(|&b| b == b'/').next().unwrap_or_default();
     let is_module = name
@@ -81,7 +87,7 @@ fn is_kernel(address: u64, digits: usize, object: &[u8]) -> bool {
         .enumerate()
         .any(|(at, w)| w == b".ko" && matches!(name.get(at + 3), None | Some(b'.' | b'-')));
     let is_named = object.starts_with(b"[") || name.starts_with(b"vmlinux") || is_module;
-    address >> 63 == 1 || is_named || object.is_empty() && digits <= LONG
+    is_upper(address) || is_named || object.is_empty() && digits <= LONG
 }
 
 #[cfg(test)]
@@ -106,6 +112,9 @@ mod tests {
             (0x7efd_f7f7_d3e8, "/usr/lib64/libx.kontact.so", false),
             (0x7efd_f7f7_d3e8, "[vdso]", false),
             (0x7efd_f7f7_d3e8, "[unknown]", false),
+            // Of a program whose memory is filled with it; of powerpc.
+            (0xbebe_bebe_bebe_bebe, "[unknown]", false),
+            (0xc000_0000_0012_3456, "[unknown]", true),
             (0xc012_3456, "", true),
             (0x7efd_f7f7_d3e8, "", false),
             (0xb6f0_1234, "/lib/libc.so", false),

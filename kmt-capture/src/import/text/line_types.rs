@@ -7,6 +7,8 @@ use super::columns::Stamp;
 pub(super) enum Style {
     /// `[CPU] FLAGS TIME: EVENT: TEXT`, without the task.
     NoTask,
+    /// `TID [CPU] TIME: SYSTEM:EVENT: TEXT` of perf script -F without comm.
+    Tid,
     /// `COMM-PID (TGID) [CPU] FLAGS TIME: EVENT: TEXT` of ftrace and trace-cmd.
     Dash,
     /// `COMM PID [CPU] TIME: EVENT: TEXT` of perf script.

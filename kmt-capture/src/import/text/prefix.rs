@@ -113,6 +113,7 @@ impl Part {
     fn len(self, text: &[u8]) -> Option<usize> {
         let rest = match self {
             Self::Quote => return quote(text),
+            Self::File if line_number(text).is_some() => return line_number(text),
             Self::Level => return level(text),
             Self::Facility => facility(text)?,
             Self::Time => bracketed_time(text)?,
@@ -220,7 +221,7 @@ fn file(text: &[u8]) -> Option<&[u8]> {
     let blanks = text.iter().take(FILE_MAX).take_while(|&&b| b == b' ').count();
     let start = text.get(blanks..)?;
     let (name, rest) = word(start, FILE_MAX)?;
-    if let Some(end) = unblanked(name) {
+    if let Some(end) = unblanked(name, rest) {
         return start.get(end..);
     }
     if name.ends_with(b":") {
@@ -231,9 +232,15 @@ fn file(text: &[u8]) -> Option<&[u8]> {
     rest.starts_with(b" ").then_some(rest)
 }
 
-/// End of a name of a file before a line that begins without a blank: `trace.txt:12:kworker/-7`, `trace.txt:CPU:1`,
-/// `trace.txt:# tracer`.
-fn unblanked(word: &[u8]) -> Option<usize> {
+/// Length of `12:` of grep -n, which puts no blank behind it.
+fn line_number(text: &[u8]) -> Option<usize> {
+    let digits = text.iter().take(WORD_MAX).take_while(|b| b.is_ascii_digit()).count();
+    (digits > 0 && text.get(digits) == Some(&b':')).then_some(digits + 1)
+}
+
+/// End of a name of a file before a line that begins without a blank:
+/// `trace.txt:12:kworker/-7`, `trace.txt:CPU:1`, `trace.txt:# tracer`, `trace.txt:[  100.000100]`, `trace.txt:29389 [000]`.
+fn unblanked(word: &[u8], behind: &[u8]) -> Option<usize> {
     let colons = word.iter().enumerate().filter(|(_, b)| **b == b':').map(|(at, _)| at);
     colons.filter(|&at| at > 0).find_map(|at| {
         let rest = word.get(at + 1..)?;
@@ -241,7 +248,9 @@ fn unblanked(word: &[u8]) -> Option<usize> {
         if digits > 0 && rest.get(digits) == Some(&b':') {
             return Some(at + 1 + digits + 1);
         }
-        (rest.starts_with(b"CPU:") || rest.starts_with(b"#")).then_some(at + 1)
+        let is_number = digits > 0 && digits == rest.len() && behind.starts_with(b" [");
+        let is_start = [&b"CPU:"[..], b"#", b"["].iter().any(|start| rest.starts_with(start));
+        (is_start || is_number).then_some(at + 1)
     })
 }
 

@@ -48,6 +48,7 @@ pub(super) fn readings<'a>(line: &'a [u8], found: &mut dyn FnMut(Reading<'a>)) {
     }
     // A task may be called as the columns of a line without one.
     if !has_task {
+        each(Style::Tid, line, found);
         each(Style::NoTask, line, found);
     }
 }
@@ -68,6 +69,7 @@ fn each<'a>(style: Style, line: &'a [u8], found: &mut dyn FnMut(Reading<'a>)) {
         Style::Latency => latency(line, found),
         Style::Graph => graph(line).map(one).into_iter().for_each(found),
         Style::NoTask => without_task(line).map(one).into_iter().for_each(found),
+        Style::Tid => without_name(line).map(one).into_iter().for_each(found),
         Style::Verbose => {
             let reading = verbose(line).map(|(end, line)| Reading { style, ends: (end, end), line });
             reading.into_iter().for_each(found);
@@ -80,6 +82,22 @@ fn without_task(line: &[u8]) -> Option<TextLine<'_>> {
     let open =
         line.iter().position(|b| !b.is_ascii_whitespace()).filter(|&at| line.get(at) == Some(&b'['))?;
     behind_task(line, open, TextEvent { pid: NO_TASK, comm: b"<...>", ..TextEvent::EMPTY })
+}
+
+/// `TID [CPU] TIME: SYSTEM:EVENT: TEXT`, or `PID/TID [CPU] ...`.
+fn without_name(line: &[u8]) -> Option<TextLine<'_>> {
+    let mut rest = line;
+    let word = next_word(&mut rest)?;
+    let mut numbers = word.split(|&b| b == b'/').map(|digits| i32::try_from(number(digits)?).ok());
+    let (first, second) = (numbers.next()??, numbers.next());
+    let (tgid, pid) = match second {
+        Some(tid) => (Some(first), tid?),
+        None => (None, first),
+    };
+    let open = line.len() - rest.trim_ascii_start().len();
+    let read = behind_task(line, open, TextEvent { pid, tgid, comm: b"<...>", ..TextEvent::EMPTY })?;
+    // Only perf prints the system, and can leave the name out.
+    matches!(read, TextLine::Event(TextEvent { system: Some(_), .. })).then_some(read)
 }
 
 /// `COMM-PID (TGID) [CPU] FLAGS TIME: EVENT: TEXT`, without some of the columns.
@@ -222,6 +240,7 @@ fn latency_event<'a>(mut head: &'a [u8], stamp: Stamp, text: &'a [u8]) -> Option
     head = head.get(..last)?.trim_ascii_end();
     let TaskColumn { comm, pid, ends, .. } = comm_and_pid(head)?;
     let (system, name, text) = event_column(text)?;
+    let text = if system.is_some() { without_instruction(text) } else { text };
     let event = TextEvent { comm, pid, tgid: None, cpu, flags, stamp, system, name, text };
     Some(Reading { style: Style::Latency, ends, line: TextLine::Event(event) })
 }
