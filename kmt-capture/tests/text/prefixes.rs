@@ -78,7 +78,11 @@ fn unpadded() -> [String; 2] {
     let [_, perf, _] = texts();
     let column = |line: &str| line.trim_start().to_owned() + "\n";
     let is_event = |line: &&str| line.contains("kmem:");
-    let without_name = |line: &str| column(line.split_at(17).1);
+    // In five columns: behind the time of a console, it ends where names end.
+    let without_name = |line: &str| {
+        let (tid, rest) = line.get(17..).and_then(|line| line.trim_start().split_once(' ')).unwrap();
+        format!("{tid:>5} {rest}\n")
+    };
     [
         perf.lines().map(|line| if is_event(&line) { column(line) } else { format!("{line}\n") }).collect(),
         perf.lines().filter(is_event).map(without_name).collect(),

@@ -67,10 +67,10 @@ fn frame(line: &[u8], digits: std::ops::RangeInclusive<usize>) -> Option<TextLin
     is_whole.then_some(TextLine::Chain(address, symbol))
 }
 
-/// True of addresses at which 64-bit kernels are: from 0xc000 0000 0000 0000 on (powerpc; others have 0xff first). What is
-/// on the stack of a program can be any number.
+/// True of addresses at which 64-bit kernels are: 0xff first, of powerpc 0xc00 or 0xd00. What is on the stack of a program can
+/// be any number.
 fn is_upper(address: u64) -> bool {
-    address >> 62 == 3
+    address >> 56 == 0xff || matches!(address >> 52, 0xc00 | 0xd00)
 }
 
 /// True if an address is one of the kernel: in the upper part of a 64-bit address space, or in an object of the kernel.
@@ -114,6 +114,7 @@ mod tests {
             (0x7efd_f7f7_d3e8, "[unknown]", false),
             // Of a program whose memory is filled with it; of powerpc.
             (0xbebe_bebe_bebe_bebe, "[unknown]", false),
+            (0xf670_cf20_d1b5_4012, "[unknown]", false),
             (0xc000_0000_0012_3456, "[unknown]", true),
             (0xc012_3456, "", true),
             (0x7efd_f7f7_d3e8, "", false),

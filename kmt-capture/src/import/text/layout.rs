@@ -117,7 +117,16 @@ impl Votes {
 
     /// The column that most lines share, the right-most of several: another one is within names. Else the style of most.
     pub(super) fn layout(&self) -> TextLayout {
-        let columns = self.columns.iter().filter(|(_, count)| **count >= self.lines - self.lines / 8);
+        let is_most = |count: u64| count >= self.lines - self.lines / 8;
+        // Behind a prefix no line has a name: what would be all names is the prefix.
+        let is_nameless = self
+            .styles
+            .iter()
+            .any(|((prefix, style), count)| *style == Style::Tid && !prefix.is_empty() && is_most(*count));
+        let columns = self
+            .columns
+            .iter()
+            .filter(|((_, style, _), count)| is_most(**count) && (!is_nameless || *style == Style::Tid));
         if let Some((&(prefix, style, mut column), &count)) =
             columns.max_by_key(|((prefix, style, end), count)| {
                 // Where names end as tools print them, nothing stands before them: a task may be called as a prefix looks.

@@ -119,6 +119,11 @@ fn around(line: &[u8], open: usize) -> Option<Reading<'_>> {
     }
     let (task, tgid) = process(left.trim_ascii_end());
     let TaskColumn { comm, pid, has_dash, ends } = comm_and_pid(task)?;
+    // A name of no letters is 16 blanks; fewer are those of a number that stands alone.
+    const NAME_AND_NUMBER: usize = 20;
+    if comm.is_empty() && !has_dash && open < NAME_AND_NUMBER {
+        return None;
+    }
     let style = if has_dash { Style::Dash } else { Style::Blank };
     let line = behind_task(line, open, TextEvent { comm, pid, tgid, ..TextEvent::EMPTY })?;
     Some(Reading { style, ends, line })
