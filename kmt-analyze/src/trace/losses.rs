@@ -204,7 +204,7 @@ impl Losses {
                 let has_events = info.event_count > 0;
                 let mut loss = info.loss;
                 if lacks_entries && !has_events && loss.uncounted && loss.damaged_input {
-                    // The mark of entries that are missing somewhere in the input is no place.
+                    // The mark of entries that are missing somewhere in the input has neither a place nor a time.
                     (loss.uncounted, loss.damaged_input) = (false, false);
                 }
                 if !loss.is_none() || events_missing > 0 {

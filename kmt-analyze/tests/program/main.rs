@@ -1,6 +1,6 @@
 //! Tests of kmt-analyze on captures: one program, so that what they share is linked once.
 //!
-//! Where a new test goes: the first line of each module is what it holds to be true. By what is tested:
+//! Where a new test goes: the first line of each module is what it tests. By what is tested:
 //!
 //! - a rule of every report, export or command: `honest`, `registry`, `lines`, `joint`, `reports`, `properties`, `later`
 //! - one thing in all outputs: `cache_names`, `task_names`, `escaping`, `stacks`, `damaged`, `duplicates`, `followed`

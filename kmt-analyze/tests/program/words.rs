@@ -74,7 +74,7 @@ fn a_bound_says_of_what_it_is() {
             true,
             " and at most 31.2 KiB: all objects of their caches in /proc/slabinfo, also those allocated before the trace.",
         ),
-        (false, " of slab objects are live; there is no upper bound."),
+        (false, " of slab objects are live; the upper bound is unknown."),
     ] {
         let scratch = Scratch::new();
         let text = screen(&["summary"], &with_slabinfo(&scratch, has_slabinfo));

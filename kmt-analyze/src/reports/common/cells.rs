@@ -78,7 +78,7 @@ pub fn live_range_cells(
 ) -> impl Iterator<Item = Cell> {
     let most = range.live_range.map(|[_, most]| most);
     let share = match (live, range.frees_seen_percent) {
-        // None was freed: there is no share.
+        // None was freed: a share would be of nothing.
         (Some(_), None) => Cell::Empty,
         (_, percent) => Cell::percent(percent),
     };

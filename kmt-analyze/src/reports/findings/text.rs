@@ -27,7 +27,7 @@ pub fn screen(rows: &FindingRows, context: &ReportContext<'_, '_>, view: &View) 
     screen.table(totals(&rows.totals, view));
     screen.table(top::table(rows.allocated.as_ref(), rows.still_allocated.as_ref(), view));
     rows.parts.iter().for_each(|parts| screen.note(by_part(parts)));
-    // Of what was handed out, not of what is held: it explains the table, and is no news.
+    // Of what was handed out, not of what is held: it explains the table.
     waste.iter().for_each(|finding| screen.note(sentence(finding, view)));
     next(&mut screen, rows, context);
     waste.iter().for_each(|finding| screen.next(finding.command, "who wastes it"));

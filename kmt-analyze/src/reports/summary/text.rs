@@ -112,7 +112,7 @@ fn bound(ranges: Option<&[ShownRange]>, by_slabinfo: Option<u64>, view: &View) -
             view.bytes(most)
         ),
         (None, None) => format!(
-            "Because events were lost, at least {low} of slab objects are live; there is no upper bound."
+            "Because events were lost, at least {low} of slab objects are live; the upper bound is unknown."
         ),
     })
 }
