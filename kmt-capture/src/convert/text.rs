@@ -184,11 +184,7 @@ impl<'t> LineConversion<'t> {
                 self.name(pid, comm, tgid, since, file)
             }
             TextLine::Frame(frame) => {
-                if self.stacked.as_ref().is_some_and(|s| !s.is_chain) {
-                    if let Some(address) = self.schema.symbols.frame(frame) {
-                        self.frames.extend_from_slice(&address.to_le_bytes());
-                    }
-                }
+                self.frame(frame);
                 Ok(())
             }
             TextLine::Chain(address, symbol) => {
@@ -245,6 +241,10 @@ impl<'t> LineConversion<'t> {
         if event.name == b"kernel_stack" {
             let time = self.time(event);
             self.stack_follows(event, time, false);
+            // `trace-cmd report -N` prints the first frame in the line of the event.
+            if let Some(frame) = event.text.trim_ascii_start().strip_prefix(b"=> ") {
+                self.frame(frame);
+            }
             return Ok(());
         }
         if event.name == b"user_stack" {
@@ -266,6 +266,15 @@ impl<'t> LineConversion<'t> {
     fn stack_follows(&mut self, event: &TextEvent<'_>, time: u64, is_chain: bool) {
         Schema::common(&mut self.common, event, ByteOrder::Little);
         self.stacked = Some(PendingStack { cpu: event.cpu, time, is_chain });
+    }
+
+    /// A frame of the stack of the line before.
+    fn frame(&mut self, frame: &[u8]) {
+        if self.stacked.as_ref().is_some_and(|stack| !stack.is_chain) {
+            if let Some(address) = self.schema.symbols.frame(frame) {
+                self.frames.extend_from_slice(&address.to_le_bytes());
+            }
+        }
     }
 
     /// A begin or an end of a function.
@@ -328,7 +337,9 @@ impl<'t> LineConversion<'t> {
         file: &mut KmtFile,
     ) -> kmt_format::Result<()> {
         if std::mem::take(&mut self.has_log_gap) {
-            file.lose(self.last.1, Loss::uncounted())?;
+            // The lines may have been of any CPU.
+            let cpus: Vec<u32> = file.cpus.keys().copied().collect();
+            cpus.into_iter().try_for_each(|cpu| file.lose(cpu, Loss::uncounted()))?;
         }
         let time = self.time(event);
         if event.pid == NO_TASK {
@@ -410,9 +421,11 @@ impl<'t> LineConversion<'t> {
 
     /// Writes the stack whose frames have been collected.
     fn end_stack(&mut self, file: &mut KmtFile) -> kmt_format::Result<()> {
-        let Some(PendingStack { cpu, time, .. }) = self.stacked.take() else { return Ok(()) };
+        let Some(PendingStack { cpu, time, is_chain }) = self.stacked.take() else { return Ok(()) };
         if !self.frames.is_empty() {
             self.records.stack(file, cpu, time, &self.common, &self.frames)?;
+        } else if !is_chain {
+            self.counts.add(|counts| &mut counts.frameless);
         }
         self.frames.clear();
         Ok(())

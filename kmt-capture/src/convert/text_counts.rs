@@ -29,6 +29,8 @@ pub struct TextCounts {
     pub ambiguous: Counted,
     /// Events without a task.
     pub taskless: Counted,
+    /// Stacks without a frame.
+    pub frameless: Counted,
     /// Ends of functions without a begin.
     pub nameless: Counted,
     /// Events whose pointer the kernel could not print.
@@ -86,6 +88,11 @@ impl TextCounts {
         notes.extend(
             [
                 events(self.taskless, "event", task),
+                events(
+                    self.frameless,
+                    "stack",
+                    "without frames in the text (option `fields`): left out".to_owned(),
+                ),
                 events(self.nameless, "end", "of functions without a begin in the text: left out".to_owned()),
                 events(self.unprinted, "event", "without a pointer (early boot): counted as lost".to_owned()),
                 events(self.kinds_left_out, "event", "of an invalid layout: counted as lost".to_owned()),

@@ -128,6 +128,28 @@ fn stacks_of_ftrace() {
     }
 }
 
+/// `trace-cmd report -N` prints the first frame behind the name of the event; the kernel's option `fields` prints none.
+#[test]
+fn stacks_in_the_line_of_their_event() {
+    let frames = "=> do_syscall_64 (ffffffff82259cc1)\n";
+    let text = [
+        line(1, ALLOC),
+        line(1, "kernel_stack:          => __kmalloc_noprof (ffffffff8164e795)"),
+        frames.to_owned(),
+    ];
+    let read = converted(&text.concat());
+    read.is_whole();
+    assert_eq!(names(read.stacks()[0]), ["__kmalloc_noprof+0x0", "do_syscall_64+0x0"]);
+    for fields in ["caller=<OVERFLOW> size=0x8 (8)", "caller=<INVALID-SIZE> size=0x8 (8)"] {
+        let read = converted(
+            &[line(1, ALLOC), line(1, &format!("kernel_stack: {fields}")), line(2, ALLOC)].concat(),
+        );
+        read.is_whole();
+        assert_eq!((read.stacks().len(), read.lines.len()), (0, 2));
+        assert!(read.stderr.contains("1 stack without frames in the text"), "{}", read.stderr);
+    }
+}
+
 /// The function tracers: each field is printed with its name.
 #[test]
 fn functions() {

@@ -75,7 +75,7 @@ pub const KERNEL: [Layout; 9] = [
     layout("sym-addr", &["sym-addr"], Micros, &[Offsets]),
     layout("without flags", &["noirq-info"], Micros, &[Offsets]),
     layout("thread groups", &["record-tgid"], Micros, &[Offsets]),
-    layout("fields", &["fields"], Micros, &[Offsets, KernelText]),
+    layout("fields", &["fields"], Micros, &[Stacks, KernelText]),
     layout("latency", &["latency-format"], FromStart(1_500), &[Offsets, CommEnd]),
     layout("latency, verbose", &["latency-format", "verbose"], FromStart(1_500), &[Offsets]),
 ];
