@@ -308,24 +308,48 @@ fn pages_of(scratch: &Scratch, mut trace: Crafted, gfp: u64, order: u64, movable
 fn pages_of_memory_that_nothing_reclaims_grow() {
     let scratch = Scratch::new();
     let noio = 0xc00 | 0x2;
-    for (what, gfp, order, movable, shmem, swap, is_found) in [
-        ("tmpfs", HIGHUSER | MOVABLE | COMP, 0, true, 400, 0, true),
-        ("tmpfs with swap", HIGHUSER | MOVABLE | COMP, 0, true, 400, 1_000_000, false),
-        ("files", HIGHUSER | MOVABLE | COMP, 0, true, 0, 0, false),
-        ("written files", HIGHUSER | MOVABLE | COMP | 0x1000, 0, true, 400, 0, false),
-        ("memory of a process", HIGHUSER | MOVABLE | 0x100, 0, true, 400, 0, false),
-        ("ramfs", HIGHUSER | COMP, 0, false, 0, 0, true),
-        ("zram", noio | MOVABLE, 0, true, 0, 0, true),
-        ("zram, without waiting", 0x800 | NOWARN | 0x2 | MOVABLE, 0, true, 0, 0, true),
-        ("hugetlb", HIGHUSER | MOVABLE | COMP | NOWARN | RETRY_MAYFAIL, 9, true, 0, 0, true),
-        ("transparent huge pages", HIGHUSER | MOVABLE | COMP | NOWARN | NOMEMALLOC, 9, true, 0, 0, false),
-        ("read ahead of a device", 0x10_0cc0 | COMP | NOWARN | NORETRY, 0, false, 0, 0, false),
-        ("a device's blocks", 0x10_0c40 | 0x8000 | COMP, 0, false, 0, 0, false),
+    // Sizes by which shared and anonymous memory grew, in KiB.
+    for (what, gfp, order, movable, (shmem, anonymous), swap, is_found) in [
+        ("tmpfs", HIGHUSER | MOVABLE | COMP, 0, true, (400, 0), 0, true),
+        ("tmpfs with swap", HIGHUSER | MOVABLE | COMP, 0, true, (400, 0), 1_000_000, false),
+        ("files", HIGHUSER | MOVABLE | COMP, 0, true, (0, 0), 0, false),
+        ("written files", HIGHUSER | MOVABLE | COMP | 0x1000, 0, true, (400, 0), 0, false),
+        ("memory of a process", HIGHUSER | MOVABLE | 0x100, 0, true, (400, 0), 0, false),
+        ("memory of a process that grows", HIGHUSER | MOVABLE | 0x100, 0, true, (0, 400), 0, true),
+        ("the same with swap", HIGHUSER | MOVABLE | 0x100, 0, true, (0, 400), 1_000_000, false),
+        (
+            "the same, in huge pages",
+            HIGHUSER | MOVABLE | COMP | NOWARN | NOMEMALLOC,
+            9,
+            true,
+            (0, 400_000),
+            0,
+            true,
+        ),
+        ("ramfs", HIGHUSER | COMP, 0, false, (0, 0), 0, true),
+        ("zram", noio | MOVABLE, 0, true, (0, 0), 0, true),
+        ("zram, without waiting", 0x800 | NOWARN | 0x2 | MOVABLE, 0, true, (0, 0), 0, true),
+        ("hugetlb", HIGHUSER | MOVABLE | COMP | NOWARN | RETRY_MAYFAIL, 9, true, (0, 0), 0, true),
+        (
+            "transparent huge pages",
+            HIGHUSER | MOVABLE | COMP | NOWARN | NOMEMALLOC,
+            9,
+            true,
+            (0, 0),
+            0,
+            false,
+        ),
+        ("read ahead of a device", 0x10_0cc0 | COMP | NOWARN | NORETRY, 0, false, (0, 0), 0, false),
+        ("a device's blocks", 0x10_0c40 | 0x8000 | COMP, 0, false, (0, 0), 0, false),
     ] {
-        let meminfo = |shmem: u64| format!("MemTotal: 4000000 kB\nSwapTotal: {swap} kB\nShmem: {shmem} kB\n");
+        let meminfo = |shmem: u64, anonymous: u64| {
+            format!(
+                "MemTotal: 4000000 kB\nSwapTotal: {swap} kB\nShmem: {shmem} kB\nAnonPages: {anonymous} kB\n"
+            )
+        };
         let mut trace = Crafted::new();
-        trace.writer.add_file("meminfo.before", meminfo(64).as_bytes()).unwrap();
-        trace.writer.add_file("meminfo.after", meminfo(64 + shmem).as_bytes()).unwrap();
+        trace.writer.add_file("meminfo.before", meminfo(64, 64).as_bytes()).unwrap();
+        trace.writer.add_file("meminfo.after", meminfo(64 + shmem, 64 + anonymous).as_bytes()).unwrap();
         let found = kinds(&pages_of(&scratch, trace, gfp, order, movable));
         assert_eq!(found.contains(&"page_growth".to_owned()), is_found, "{what}: {found:?}");
     }

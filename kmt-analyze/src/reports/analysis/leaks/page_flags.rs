@@ -9,27 +9,34 @@ use crate::trace::session::Session;
 /// Smallest order of a huge page: 64 KiB of pages of 4 KiB, as arm64 has.
 const HUGE_ORDER_MIN: u8 = 4;
 
-/// Pages that nothing reclaims: of files in memory, of compressed memory, huge pages.
+/// Pages that nothing reclaims: of files in memory, of compressed memory, huge pages; without swap, memory of processes.
 pub struct UnreclaimedPages<'k> {
     interner: &'k Interner,
     /// Pages by which shared memory grew, where no swap can take it; else 0.
     shmem: u64,
+    /// The same of anonymous memory.
+    anonymous: u64,
 }
 
 impl<'k> UnreclaimedPages<'k> {
     /// For a recording, by the kernel's counts in it.
     pub fn new(session: &Session<'_>, interner: &'k Interner, page_size: u64) -> Self {
         let metadata = session.trace.metadata();
-        let grew = meminfo::twice(metadata, "Shmem").map_or(0, |(first, last)| last.saturating_sub(first));
-        let is_kept = meminfo::has_swap(metadata) == Some(false);
-        Self { interner, shmem: if is_kept { grew / page_size.max(1) } else { 0 } }
+        let has_no_swap = meminfo::has_swap(metadata) == Some(false);
+        let grew = |key| {
+            let counts = meminfo::twice(metadata, key).filter(|_| has_no_swap);
+            counts.map_or(0, |(first, last)| last.saturating_sub(first) / page_size.max(1))
+        };
+        Self { interner, shmem: grew("Shmem"), anonymous: grew("AnonPages") }
     }
 
     /// True for pages of a kind, `old` of which are old.
     pub fn has(&self, site: &PageSite, old: u64) -> bool {
         let flags = self.interner.gfp(site.gfp_flags);
+        let are_of = |grown: u64| grown > 0 && grown.saturating_mul(2) >= old;
         is_kept(flags, site.order)
-            || is_shared(flags) && self.shmem > 0 && self.shmem.saturating_mul(2) >= old
+            || is_shared(flags) && are_of(self.shmem)
+            || is_anonymous(flags) && are_of(self.anonymous)
     }
 }
 
@@ -55,6 +62,14 @@ fn is_shared(flags: GfpFlags) -> bool {
     flags.contains(GfpFlags::HIGHMEM | GfpFlags::MOVABLE | GfpFlags::HARDWALL)
         && !flags.intersects(GfpFlags::ZERO | GfpFlags::WRITE)
         && !is_read_ahead
+}
+
+/// True for flags of anonymous memory: zeroed pages (`alloc_zeroed_user_highpage_movable`, include/linux/highmem.h), and
+/// transparent huge ones (GFP_TRANSHUGE, include/linux/gfp_types.h), of which shared memory has some, too.
+fn is_anonymous(flags: GfpFlags) -> bool {
+    flags.contains(GfpFlags::HIGHMEM | GfpFlags::MOVABLE | GfpFlags::HARDWALL)
+        && flags.intersects(GfpFlags::ZERO | GfpFlags::NOMEMALLOC)
+        && !flags.contains(GfpFlags::WRITE)
 }
 
 /// True for pages that hold blocks of a device, or a file system's own data: page cache that is not movable. Those of a
