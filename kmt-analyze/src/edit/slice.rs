@@ -11,6 +11,7 @@ use crate::failure::{Outcome, Result};
 use crate::render::nothing;
 use crate::trace::event_args::EventArgs;
 use crate::trace::event_names::SelectedEvents;
+use crate::trace::losses::LACKS_OF_INPUT;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -34,7 +35,10 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let note = describe(selected);
     let early_end = trace.early_end().map(|end| end.to_text());
     let pairs = trace.metadata().pairs.iter().map(|(k, v)| (k.as_ref(), v.as_ref()));
-    let mut pairs: Vec<(&str, &[u8])> = pairs.filter(|(key, _)| *key != EarlyEnd::KEY).collect();
+    // What a converted text lacks stays outside of a part without its hole.
+    let is_whole = window.is_some_and(|window| !session.losses.lacks_input_between(window));
+    let stays = |key: &str| key != EarlyEnd::KEY && !(is_whole && LACKS_OF_INPUT.contains(&key));
+    let mut pairs: Vec<(&str, &[u8])> = pairs.filter(|(key, _)| stays(key)).collect();
     pairs.extend(early_end.as_ref().map(|end| (EarlyEnd::KEY, end.as_bytes())));
     pairs.push(("slice", note.as_bytes()));
     file.writer.add_metadata(&pairs).map_err(|e| failed(&e))?;

@@ -46,11 +46,24 @@ impl Losses {
         self.any() && (window == ALWAYS || self.overlaps(window.0, window.1))
     }
 
+    /// True if entries that a converted text lacks may be of the time between two times.
+    pub fn lacks_input_between(&self, window: (u64, u64)) -> bool {
+        let reaches = |(from, to): (u64, u64)| from <= window.1 && to >= window.0;
+        self.missing_in_input > 0 && self.silence.is_none_or(reaches)
+    }
+
     /// Events lost between two times, on all CPUs, until an unexpected end. `None`: not counted.
     pub fn lost_between(&self, window: (u64, u64)) -> Option<f64> {
         let placed: f64 = self.cpus.iter().map(|cpu| cpu.lost_between(window)).sum::<Option<f64>>()?;
-        // Those that are missing in the input have no time.
-        (self.missing_in_input == 0 || window == ALWAYS).then_some(placed + self.missing_in_input as f64)
+        let of_input = match self.silence {
+            _ if !self.lacks_input_between(window) => 0,
+            // In a part of the hole, any number of them.
+            Some((from, to)) if from < window.0 || to > window.1 => return None,
+            // Without a hole they have no time.
+            None if self.missing_in_input > 0 && window != ALWAYS => return None,
+            _ => self.missing_in_input,
+        };
+        Some(placed + of_input as f64)
     }
 
     /// Lost share of the target's events between two times, until an unexpected end; `events` are those in the file then.
@@ -65,7 +78,9 @@ impl Losses {
     /// Share of the time between two times, over all CPUs, in which events are missing. `None`: unknown, since dropped
     /// events have no position.
     pub fn missing_share(&self, from: u64, to: u64) -> Option<f64> {
-        if self.missing_in_input > 0 || self.cpus.iter().any(|cpu| cpu.unplaced() > 0) {
+        if self.missing_in_input > 0 && self.silence.is_none()
+            || self.cpus.iter().any(|cpu| cpu.unplaced() > 0)
+        {
             return None;
         }
         let length = to.saturating_sub(from).max(1) as f64;
@@ -126,6 +141,25 @@ mod tests {
         assert_eq!(losses.missing_share(200, 300), Some(0.0));
         assert_eq!(losses.missing_share(300, 400), Some(0.25), "to the end");
         assert_eq!(losses.lost_share(80, ALWAYS), Some(0.2));
+    }
+
+    #[test]
+    fn entries_that_a_text_lacks_are_of_its_hole() {
+        let mut losses = of_two(vec![]);
+        (losses.missing_in_input, losses.silence) = (20, Some((200, 300)));
+        losses.cpus.iter_mut().for_each(|cpu| cpu.add_hole((200, 300)));
+        losses.find_spans();
+        let share = |window| losses.lost_share(80, window);
+        assert_eq!(
+            [ALWAYS, (100, 400), (0, 199), (301, 400)].map(share),
+            [Some(0.2), Some(0.2), Some(0.0), Some(0.0)]
+        );
+        assert_eq!(share((250, 400)), None, "in a part of it, any number");
+        assert_eq!(losses.missing_share(100, 400), Some(1.0 / 3.0));
+        assert_eq!(losses.longest_whole((0, 250)), Some((0, 199)));
+        losses.silence = None;
+        losses.find_spans();
+        assert_eq!((losses.lost_share(80, (0, 199)), losses.missing_share(100, 400)), (None, None));
     }
 
     #[test]

@@ -7,6 +7,11 @@ use super::changes::Change;
 
 /// Key of the number of entries that the converted text lacks.
 const MISSING_IN_INPUT: &str = "input.missing";
+/// Key of the longest time without an entry of such a text, where it stands out.
+const SILENCE: &str = "input.silence";
+
+/// Keys of what a converted text lacks.
+pub const LACKS_OF_INPUT: [&str; 2] = [MISSING_IN_INPUT, SILENCE];
 
 /// A place in a CPU's stream where events are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +101,23 @@ impl CpuLosses {
         lost.saturating_add(counted.saturating_sub(stats.overrun.unwrap_or(0)))
     }
 
+    /// Adds the hole of a text that lacks entries: no event of any CPU is between these two times.
+    pub(super) fn add_hole(&mut self, (after, before): (u64, u64)) {
+        let pieces = self.pieces.iter().take_while(|piece| piece.span.1 <= after);
+        let place = LossPlace {
+            after: Some(after),
+            before: Some(before),
+            counted: 0,
+            uncounted: false,
+            damaged_input: true,
+            events_missing: 0,
+            events_before: pieces.map(|piece| piece.events).sum(),
+            is_early_end: false,
+        };
+        let at = self.places.partition_point(|place| place.before.is_some_and(|time| time <= after));
+        self.places.insert(at, place);
+    }
+
     /// True if more events may be lost: an unexpected end, changes by others, or no counters and a place where the kernel did not count.
     pub fn is_minimum(&self) -> bool {
         self.early_end().is_some() || self.lacks_entries || self.is_minimum_before_end()
@@ -167,8 +189,10 @@ pub struct Losses {
     pub ended_early: bool,
     /// Changes of the recording by other processes.
     pub changes: Vec<Change>,
-    /// Entries that the converted text lacks by its own header: their CPUs and times are unknown.
+    /// Entries that the converted text lacks by its own header: their CPUs are unknown.
     pub missing_in_input: u64,
+    /// Times of the events beside the hole in which they are taken to be; `None`: their times are unknown, too.
+    pub silence: Option<(u64, u64)>,
     /// Time spans with missing events, sorted by start; the second time is the latest end so far.
     pub(super) spans: Vec<(u64, u64)>,
 }
@@ -189,8 +213,9 @@ impl Losses {
         let missing = trace.metadata().text(MISSING_IN_INPUT).and_then(|number| number.parse().ok());
         let missing_in_input = missing.unwrap_or(0);
         let lacks_entries = missing_in_input > 0;
+        let silence = silence(trace).filter(|_| lacks_entries);
         let mut losses =
-            Self { ended_early: early_end.is_some(), changes, missing_in_input, ..Self::default() };
+            Self { ended_early: early_end.is_some(), changes, missing_in_input, silence, ..Self::default() };
         for cpu in numbers {
             let counters = counters.get(&cpu);
             let stats = counters.and_then(|c| c.before.filter(|s| s.lost_events().is_some()).or(c.after));
@@ -233,6 +258,9 @@ impl Losses {
                     after = Some(info.t_last);
                 }
             }
+            if let Some(hole) = silence {
+                one.add_hole(hole);
+            }
             if let Some(ends) = ends {
                 let until = ends.get(&cpu).copied().flatten().max(after);
                 one.places.push(LossPlace::early_end(until, events_kept));
@@ -257,7 +285,7 @@ impl Losses {
                 spans.push((0, u64::MAX));
             }
         }
-        if self.missing_in_input > 0 {
+        if self.missing_in_input > 0 && self.silence.is_none() {
             spans.push((0, u64::MAX));
         }
         spans.sort_unstable();
@@ -334,6 +362,12 @@ impl Losses {
     pub fn has_all_stats(&self) -> bool {
         self.cpus.iter().all(|c| c.stats.is_some())
     }
+}
+
+/// The hole that the converter found.
+fn silence(trace: &Trace<'_>) -> Option<(u64, u64)> {
+    let (from, to) = trace.metadata().text(SILENCE)?.split_once(' ')?;
+    Some((from.parse().ok()?, to.parse().ok()?)).filter(|(from, to)| from < to)
 }
 
 #[cfg(test)]

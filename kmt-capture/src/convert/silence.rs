@@ -1,7 +1,8 @@
 //! The longest time without a line of a text: where lines may be missing that its header counts.
 //!
-//! A console that drops lines drops those of all CPUs at once, and the times beside the hole show where it is. A time
-//! counts only if it stands out from all others: idle systems have silences of their own.
+//! A console that drops lines drops those of all CPUs at once, and the times beside the hole show where it is: readers take
+//! the missing entries to be there. A time counts only if it stands out from all others: idle systems have silences of
+//! their own.
 
 /// A time stands out if it is this many times as long as the next longest one.
 const TIMES: u64 = 10;
@@ -42,7 +43,7 @@ impl Silence {
         let next = ms(self.next);
         match self.outstanding() {
             Some((from, to)) => format!(
-                "no line is between {}.{:09} and {}.{:09} s ({}; the next longest time without one has {next}): the missing entries may be of that time",
+                "no line is between {}.{:09} and {}.{:09} s ({}; the next longest time without one has {next}): the missing entries are taken to be of that time",
                 from / 1_000_000_000,
                 from % 1_000_000_000,
                 to / 1_000_000_000,

@@ -67,10 +67,9 @@ fn contents(rows: &InfoRows, view: &View) -> String {
 
 /// The longest time without an entry of a converted text that lacks some.
 fn silence(session: &Session<'_>, view: &View) -> Option<String> {
-    let (from, to) = session.trace.metadata().text("input.silence")?.split_once(' ')?;
-    let (from, to) = (from.parse().ok()?, to.parse().ok()?);
+    let (from, to) = session.losses.silence?;
     Some(format!(
-        "No event of any CPU is between {} and {}: the missing ones may be of that time.",
+        "No event of any CPU is between {} and {}: the missing ones are taken to be of that time.",
         view.time(from),
         view.time(to)
     ))
