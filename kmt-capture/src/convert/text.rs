@@ -20,22 +20,21 @@ use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::import::Bounds;
 use crate::import::text::{
-    Arg, Comm, Graph, GraphKind, NO_TASK, Parsed, RecordLayout, Schema, Stamp, TextEvent, TextLayout,
-    TextLine, TextSurvey, Unrecordable, could_be_event, event_name, fields_of, parse,
+    Arg, CPUS_MAX, Comm, Graph, GraphKind, NO_TASK, Parsed, RecordLayout, Schema, Stamp, TextEvent,
+    TextLayout, TextLine, TextSurvey, Unrecordable, could_be_event, event_name, fields_of, missing, parse,
 };
 use crate::output::Output;
 use crate::record::Symbols;
 use crate::uuid::Identity;
 use kmt_common::text::count;
 
-/// Highest number of a CPU plus one.
-const CPUS_MAX: u32 = 8192;
-
 /// Converts a text.
 pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result<Converted> {
     let input = options.input.display();
     let survey = TextSurvey::of(bytes);
-    if survey.events == 0 {
+    // Names of tasks can look like columns: then a few lines are events of a text that lacks some.
+    let lacks_columns = || missing(bytes).is_some_and(|missing| missing.lacks_columns);
+    if survey.events == 0 || survey.is_mostly_torn() && lacks_columns() {
         return Err(without_events(&options.input, bytes));
     }
     if options.verbatim {

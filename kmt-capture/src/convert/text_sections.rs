@@ -43,7 +43,7 @@ impl Shortage {
         let lost = if self.missing() == 1 { "entry is" } else { "entries are" };
         (self.missing() > 0).then(|| {
             format!(
-                "the header of the text counts {} {entries} of the buffer, and the text has {}: it ends early, or lines were left out (by a filter, or it is the file of one CPU); the {} missing {lost} counted, of unknown CPUs and times",
+                "the header of the text counts {} {entries} of the buffer, and the text has {}: it ends early, or lines were left out (by a filter, or it is the file of one CPU); the {} missing {lost} counted, of unknown CPUs. If a filter left out only other kinds of events, delete the line `# entries-in-buffer` of the text",
                 grouped(self.promised),
                 grouped(self.found),
                 grouped(self.missing())

@@ -54,6 +54,17 @@ fn a_refusal_names_the_columns_that_are_missing() {
         (format!("sh-12 {FREE}\n"), &["lack the CPU and the time", "context-info"], "funcgraph"),
         (format!("sh 12 1.500000: {FREE}\n"), &["lack the CPU", "-F comm,tid,cpu,time"], "the time"),
         (format!("sh-12 [000] {FREE}\n"), &["lack the time", "context-info"], "the CPU"),
+        // Names that look as a task and a CPU.
+        (
+            format!("sh 12 1.500000: {FREE}\n").repeat(99) + &format!("memfd:x-91 25291 1.600000: {FREE}\n"),
+            &["lack the CPU"],
+            "the time",
+        ),
+        (
+            format!("sh 12 1.500000: {FREE}\n").repeat(99) + &format!("memfd:x-91 29 1.600000: {FREE}\n"),
+            &["lack the CPU"],
+            "the time",
+        ),
     ] {
         let message = refused(&text);
         assert!(

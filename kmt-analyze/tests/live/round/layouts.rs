@@ -20,6 +20,8 @@ pub enum Lack {
     /// All but the first eight bytes of names.
     CommEnd,
     Stacks,
+    /// All but the first eight frames.
+    StackEnds,
     /// Offsets of frames in their functions.
     Offsets,
     /// Pointers: it has a hash of each.
@@ -55,7 +57,7 @@ impl Layout {
     }
 }
 
-use Lack::{Comm, CommEnd, KernelText, Offsets, Pid, Pointers, Stacks};
+use Lack::{Comm, CommEnd, KernelText, Offsets, Pid, Pointers, StackEnds, Stacks};
 use Time::{FromStart, Micros, MicrosCut, Nanos};
 
 const fn layout(
@@ -86,7 +88,7 @@ pub const TRACE_CMD: [Layout; 8] = [
     layout("report -t", &["-t"], Nanos, &[Offsets, KernelText]),
     layout("report -l", &["-l"], Micros, &[Offsets, KernelText, CommEnd]),
     layout("report -l -t", &["-l", "-t"], Nanos, &[Offsets, KernelText, CommEnd]),
-    layout("report -N", &["-N"], Micros, &[Offsets, KernelText]),
+    layout("report -N", &["-N"], Micros, &[Offsets, StackEnds, KernelText]),
     layout("report --ts-diff", &["--ts-diff"], Micros, &[Offsets, KernelText]),
     layout("report --align-ts -t", &["--align-ts", "-t"], FromStart(0), &[Offsets, KernelText]),
     layout("report -w --nodate", &["-w", "--nodate"], Micros, &[Offsets, KernelText]),

@@ -2,6 +2,9 @@
 
 use super::columns::Stamp;
 
+/// Highest number of a CPU plus one: the largest NR_CPUS of any kernel.
+pub const CPUS_MAX: u32 = 8192;
+
 /// Order of the columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Style {

@@ -11,6 +11,8 @@ pub struct Missing {
     pub columns: String,
     /// Options, and how they are set.
     pub hint: String,
+    /// True if columns are missing; else their order is unknown.
+    pub lacks_columns: bool,
 }
 
 /// Columns that the lines with events lack; `None` if no line looks like one with an event.
@@ -51,7 +53,7 @@ fn of_graph(line: &[u8], cpu_end: usize) -> Missing {
     };
     let options: Vec<String> =
         of(|lack| lack.2).iter().map(|name| format!("`echo {name} > trace_options`")).collect();
-    Missing { columns: list(&of(|lack| lack.1)), hint: format!("record with {}", options.join(" and ")) }
+    Missing::new(&of(|lack| lack.1), &format!("record with {}", options.join(" and ")))
 }
 
 fn of_line(line: &[u8]) -> Missing {
@@ -67,10 +69,15 @@ fn of_line(line: &[u8]) -> Missing {
         .map(|lack| lack.1)
         .collect();
     let hint = "record with `echo context-info > trace_options`; without the option `raw`; or use perf script with -F comm,tid,cpu,time,event,trace";
-    Missing { columns: list(&lacks), hint: hint.to_owned() }
+    Missing::new(&lacks, hint)
 }
 
-/// `the CPU and the time`. Lines that lack nothing have other columns.
-fn list(columns: &[&str]) -> String {
-    if columns.is_empty() { "a known order of columns".to_owned() } else { columns.join(" and ") }
+impl Missing {
+    /// `the CPU and the time`. Lines that lack nothing have other columns.
+    fn new(columns: &[&str], hint: &str) -> Self {
+        let lacks_columns = !columns.is_empty();
+        let columns =
+            if lacks_columns { columns.join(" and ") } else { "a known order of columns".to_owned() };
+        Self { columns, hint: hint.to_owned(), lacks_columns }
+    }
 }

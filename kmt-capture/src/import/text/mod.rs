@@ -37,7 +37,7 @@ pub(super) use format::{escape, system_of};
 pub use gfp::GfpNames;
 pub use layout::TextLayout;
 pub use line::parse;
-pub use line_types::{Comm, EntryCounts, Graph, GraphKind, NO_TASK, Parsed, TextEvent, TextLine};
+pub use line_types::{CPUS_MAX, Comm, EntryCounts, Graph, GraphKind, NO_TASK, Parsed, TextEvent, TextLine};
 pub use missing::missing;
 pub use names::NamedSymbols;
 pub use notation::Notations;

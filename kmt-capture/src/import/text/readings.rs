@@ -3,7 +3,7 @@
 use super::columns::{Stamp, TaskColumn, comm_and_pid, event_column, next_word, number, process, stamp};
 use super::frame::without_instruction;
 use super::graph::graph;
-use super::line_types::{NO_TASK, Style, TextEvent, TextLine};
+use super::line_types::{CPUS_MAX, NO_TASK, Style, TextEvent, TextLine};
 
 use super::perf_record::perf_record;
 use super::verbose::verbose;
@@ -240,7 +240,8 @@ fn latency_event<'a>(mut head: &'a [u8], stamp: Stamp, text: &'a [u8]) -> Option
     let last = head.iter().rposition(|&b| b == b' ')? + 1;
     let word = head.get(last..)?;
     let cpu_len = word.iter().take_while(|b| b.is_ascii_digit()).count();
-    let cpu = u32::try_from(number(word.get(..cpu_len)?)?).ok()?;
+    // Where the column of the CPU is missing, that of a thread id stands there.
+    let cpu = u32::try_from(number(word.get(..cpu_len)?)?).ok().filter(|cpu| *cpu < CPUS_MAX)?;
     let flags = word.get(cpu_len..)?;
     head = head.get(..last)?.trim_ascii_end();
     let TaskColumn { comm, pid, ends, .. } = comm_and_pid(head)?;

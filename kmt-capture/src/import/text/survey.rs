@@ -7,12 +7,18 @@ use super::layout::{TextLayout, Votes};
 use super::line::parse;
 use super::line_types::{TextEvent, TextLine};
 use super::notation::{Evidence, Notation, Notations};
+use super::torn::could_be_event;
+
+/// A text is mostly torn if this many times as many lines look like events as can be read.
+const TORN_MAX: u64 = 16;
 
 /// Properties of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextSurvey {
     /// Events that were looked at, calls of functions too.
     pub events: u64,
+    /// Lines that look like events and cannot be read.
+    pub torn: u64,
     /// Size of a `long`, in bytes.
     pub long_size: usize,
     /// True if pointers are hashes of addresses, as kernels print them since 4.15 by default.
@@ -35,10 +41,15 @@ const STEP: usize = 16;
 const PAIRS: usize = 64;
 
 impl TextSurvey {
+    /// True if hardly any of its lines can be read.
+    pub fn is_mostly_torn(&self) -> bool {
+        self.events <= self.torn / TORN_MAX
+    }
+
     /// Looks at the first events, and at some of the others.
     pub fn of(text: &[u8]) -> Self {
         let layout = layout(text);
-        let (mut events, mut counts, mut has_functions) = (0, 0, false);
+        let (mut events, mut torn, mut counts, mut has_functions) = (0, 0, 0, false);
         let mut evidence = Evidence::default();
         let mut pointers = PointerVotes::default();
         let mut pairs = Vec::new();
@@ -51,6 +62,10 @@ impl TextSurvey {
                 TextLine::Function(event, ..) | TextLine::Graph(event, _) => {
                     has_functions = true;
                     event
+                }
+                TextLine::Other => {
+                    torn += u64::from(could_be_event(line));
+                    continue;
                 }
                 _ => continue,
             };
@@ -67,7 +82,16 @@ impl TextSurvey {
         }
         let notations = evidence.notations();
         let (long_size, is_hashed) = pointers.machine(&notations);
-        Self { events, long_size, is_hashed, has_functions, counts: counts * 2 > events, layout, notations }
+        Self {
+            events,
+            torn,
+            long_size,
+            is_hashed,
+            has_functions,
+            counts: counts * 2 > events,
+            layout,
+            notations,
+        }
     }
 }
 
