@@ -1,4 +1,7 @@
 //! Survivors: the births of objects that are live at the end, and the lifetimes of others of their kind.
+//!
+//! All of them were allocated in the window. What is older is known where the window is a part of a trace, and would make
+//! lifetimes longer than the window, and the verdict another one than that of a trace of this part.
 
 use std::collections::HashMap;
 
@@ -118,12 +121,13 @@ impl From<&Numbers> for StepCounts {
 pub struct SurvivorSums {
     /// Allocations by step.
     pub births: StepCounts,
-    /// Allocations still live at the end: what is older than the window did not grow in it.
+    /// Allocations still live at the end.
     pub survivors: StepCounts,
     /// Bytes, or pages, of those.
     pub survivor_amount: StepCounts,
-    /// Lifetimes of lives that ended by a free in the window, including those allocated before it.
+    /// Lifetimes of those that ended by a free in the window.
     pub lifetimes: Histogram,
+    /// Those that ended by an implied free in the window.
     pub implied_frees: u64,
     /// Ages at the implied frees.
     pub implied_free_ages: RareHistogram,
@@ -148,7 +152,7 @@ impl Receiver for GrowthSums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
         let window = &self.window;
-        if window.is_late(closed.life.born) {
+        if !closed.is_born || window.is_late(closed.life.born) {
             return;
         }
         let is_live = closed.is_live_at(window.until);
@@ -158,12 +162,12 @@ impl Receiver for GrowthSums {
         }
         let born = window.step_of(closed.life.born);
         let survival = grown(&mut self.callers, closed.caller);
-        survival.births.add(born, u64::from(closed.is_born));
+        survival.births.add(born, 1);
         if is_implied {
             survival.implied_frees += 1;
             survival.implied_free_ages.add(closed.end.time().unwrap_or(0).saturating_sub(closed.life.born));
         }
-        if is_live && closed.is_born {
+        if is_live {
             *survival.sites.of(closed.life.site) += 1;
             survival.of_task(closed.born_at.pid).add(born, 1);
             survival.survivors.add(born, 1);
@@ -180,7 +184,7 @@ impl Receiver for GrowthSums {
             self.slab_pages += closed.sums.frames_live;
             return;
         }
-        if self.window.is_late(closed.born) {
+        if !closed.is_born || self.window.is_late(closed.born) {
             return;
         }
         let mut closed = *closed;
@@ -222,17 +226,16 @@ impl SurvivorSums {
 
     /// Adds frames allocated in step `born`.
     fn add_frames(&mut self, closed: &ClosedFrames, born: usize) {
-        let live = if closed.is_born { closed.sums.frames_live } else { 0 };
+        let live = closed.sums.frames_live;
         let survival = self;
-        survival.births.add(born, if closed.is_born { closed.frames } else { 0 });
+        survival.births.add(born, closed.frames);
         survival.implied_frees = survival.implied_frees.saturating_add(closed.sums.frames_freed_implied);
         survival.survivors.add(born, live);
         survival.survivor_amount.add(born, live);
         if live > 0 {
             survival.page_holders.of(closed.origin).add(born, live);
         }
-        let uncertain = if closed.is_born { closed.sums.frames_live_uncertain } else { 0 };
-        survival.uncertain = survival.uncertain.saturating_add(uncertain);
+        survival.uncertain = survival.uncertain.saturating_add(closed.sums.frames_live_uncertain);
         if let Some((end, _)) = closed.end.filter(|_| closed.sums.frames_freed > 0) {
             survival.lifetimes.add(end.saturating_sub(closed.born));
         }

@@ -37,6 +37,9 @@ pub struct LifeGroupSums {
 impl Receiver for LifeGroupSums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
+        if !closed.is_born {
+            return;
+        }
         let group = Group { site: closed.life.site, cache: closed.cache, origin: closed.life.origin };
         self.groups.entry(group).or_default().add(closed, &self.horizon);
     }

@@ -1,4 +1,7 @@
 //! Lifetimes of objects by call site, with the sites of their frees.
+//!
+//! All of them were allocated in the window: of older objects only those that lived into it are known, with lifetimes longer
+//! than it.
 
 use super::collector::{PassFacts, StateCollector};
 use super::histogram::Histogram;
@@ -42,9 +45,9 @@ pub struct LifetimeSums {
 /// Lives of the objects of one call site.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallerLives {
-    /// Lifetimes of objects freed in the window, in the clock's unit.
+    /// Lifetimes of objects allocated and freed in the window, in the clock's unit.
     pub freed: Histogram,
-    /// Objects still allocated at the end: censored, their lifetimes are at least their ages.
+    /// Objects still allocated at its end: censored, their lifetimes are at least their ages.
     pub censored: u64,
     /// Implied frees, at an unknown time.
     pub implied_frees: u64,
@@ -69,6 +72,9 @@ pub struct CallerLives {
 impl Receiver for LifetimeSums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
+        if !closed.is_born {
+            return;
+        }
         grown(&mut self.callers, closed.caller).count(closed, &self.horizon);
         let End::Freed { free, end, .. } = closed.end else { return };
         if closed.is_freed {

@@ -31,7 +31,7 @@ pub struct Survival {
     pub bytes: u64,
     /// Bytes of those that live longer than the first bound, the second bound, and the window: at least, at most.
     pub outlive: [[u64; 2]; 3],
-    /// Lifetimes of freed objects that are not exact, or of objects allocated before the window.
+    /// Lifetimes of freed objects that are not exact.
     pub inexact: RareHistogram,
     /// Ages at which objects with an unknown end were certainly alive.
     pub censored: Histogram,
@@ -42,16 +42,10 @@ pub struct Survival {
 sums!(Survival: bytes, outlive, inexact, censored, left_out);
 
 impl Survival {
-    /// Adds a life.
+    /// Adds a life that began in the window.
     pub fn add(&mut self, closed: &Closed, horizon: &Horizon) {
         let (born, bytes) = (closed.life.born, closed.bytes_alloc);
         let ended = closed.end.time().filter(|&end| closed.is_freed || end <= horizon.end);
-        if !closed.is_born {
-            if let Some(end) = ended.filter(|_| closed.is_freed) {
-                self.inexact.add(end.saturating_sub(born));
-            }
-            return;
-        }
         match (closed.end, ended) {
             (End::Freed { .. }, Some(end)) if closed.is_freed => {
                 self.freed(&closed.life, end, bytes, closed.lost_at, horizon);

@@ -149,7 +149,8 @@ impl<'s, 'd> ProfileBuilder<'s, 'd> {
 
     fn packed(mut self, session: &Session<'_>) -> Result<Vec<u8>> {
         if session.losses.any() {
-            let note = format!("{} events were lost: these are lower bounds", session.losses.lost_events());
+            let lost = session.losses.lost_since_first();
+            let note = format!("{lost} events were lost: these are lower bounds");
             self.profile.comment.push(number(&mut self.texts, &note));
         }
         let location = |((address, line), id)| Location { id, mapping_id: 1, address, line };

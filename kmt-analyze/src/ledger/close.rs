@@ -9,7 +9,7 @@ use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, PendingLife};
 use super::receiver::Receiver;
 use super::site_lives::SiteTotals;
 use super::table::{PAGE_SHIFT, Slot};
-use crate::ledger::totals::{EventCounts, RawSums};
+use crate::ledger::totals::{EventCounts, OlderSums, RawSums};
 use crate::stream::Interests;
 use crate::stream::{Api, NameId, Op};
 
@@ -30,6 +30,8 @@ pub struct Balance {
     pub callers: Vec<(Api, u64)>,
     /// Frees that name a cache, of lives outside of the window, by site: they name the caches of other objects of the site.
     pub named_outside: HashMap<(u32, NameId), u64>,
+    /// Sums of what is older than the window.
+    pub older: OlderSums,
 }
 
 impl<R: Receiver> Ledger<'_, R> {
@@ -218,6 +220,9 @@ impl<R: Receiver> Ledger<'_, R> {
             }
             return;
         }
+        if !is_born {
+            self.older.add_object(site.bytes_alloc, is_live);
+        }
         if let Some(lives) = self.sites.get_mut(life.site as usize) {
             let lives = lives.of(cache);
             lives.born += u64::from(is_born);
@@ -321,8 +326,8 @@ impl<R: Receiver> Ledger<'_, R> {
             failures.push(lives.failures);
         }
         let callers = self.tables.into_callers();
-        let (counts, raw, named_outside) = (self.counts, self.raw, self.named_outside);
-        let balance = Balance { sites, failures, counts, raw, frames, callers, named_outside };
+        let (counts, raw, named_outside, older) = (self.counts, self.raw, self.named_outside, self.older);
+        let balance = Balance { sites, failures, counts, raw, frames, callers, named_outside, older };
         (balance, self.receiver)
     }
 }

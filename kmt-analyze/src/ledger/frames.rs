@@ -246,6 +246,11 @@ impl<R: Receiver> Ledger<'_, R> {
             *totals += &sums;
         }
         let is_born = self.in_window(allocation.born);
+        if !is_born {
+            let ended = sums.frames_freed.saturating_add(sums.frames_freed_implied);
+            self.older.pages += ended.saturating_add(sums.frames_live);
+            self.older.pages_live += sums.frames_live;
+        }
         if self.interests.contains(Interests::FRAMES) {
             self.receiver.closed_frames(&ClosedFrames {
                 born: allocation.born,

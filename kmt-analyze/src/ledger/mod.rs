@@ -48,7 +48,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::int_hash::IntHash;
 use crate::ledger::direct_map::{DirectMap, Election};
-use crate::ledger::totals::{EventCounts, RawSums};
+use crate::ledger::totals::{EventCounts, OlderSums, RawSums};
 use crate::stream::op::{Kind, Op};
 use crate::stream::{Api, NameId, NewItems, PageSite, SideEventKind, SideNumbers, StackOf};
 use crate::trace::losses::{LossCursor, Losses};
@@ -136,6 +136,7 @@ pub struct Ledger<'l, R> {
     named_outside: HashMap<(u32, NameId), u64>,
     counts: [EventCounts; 2],
     raw: RawSums,
+    older: OlderSums,
     interests: Interests,
     receiver: R,
     /// True if the next operations only end lives, and name their caches: they are behind what is read for the window.
@@ -179,6 +180,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             counts: Default::default(),
             named_outside: HashMap::new(),
             raw: RawSums::default(),
+            older: OlderSums::default(),
             interests,
             receiver,
             is_decided: false,

@@ -76,6 +76,34 @@ added!(
     bytes_live_uncertain, implied_frees_uncertain
 );
 
+/// Objects and pages that were allocated in the trace before the window, and were live in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OlderSums {
+    /// Slab objects.
+    pub objects: u64,
+    /// Bytes of these objects.
+    pub bytes: u64,
+    /// Those of the objects that are live at the end of the window.
+    pub objects_live: u64,
+    /// Bytes of those that are live at the end of the window.
+    pub bytes_live: u64,
+    /// Pages.
+    pub pages: u64,
+    /// Those of the pages that are live at the end of the window.
+    pub pages_live: u64,
+}
+
+impl OlderSums {
+    /// Adds a slab object.
+    pub fn add_object(&mut self, bytes: u64, is_live: bool) {
+        let live = u64::from(is_live);
+        self.objects += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.objects_live += live;
+        self.bytes_live = self.bytes_live.saturating_add(bytes * live);
+    }
+}
+
 /// Counts of events without a life, of one interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EventCounts {

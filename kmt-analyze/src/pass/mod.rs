@@ -193,7 +193,7 @@ fn pass(
     let election =
         (has_pages(trace) && !is_recorded).then(|| Election::new(rules.page_size.trailing_zeros()));
     let (mut done, all, progress) = (0u64, loader.event_count_until(u64::MAX), Progress::new(&session.env));
-    let mut kept = (needs.contains(Needs::RANGES) && losses.any())
+    let mut kept = (needs.contains(Needs::RANGES) && losses.any_between(rules.window))
         .then(|| OpSample::new(loader.event_count_until(rules.last_read()), &rules));
     let mut select = |interner: &Interner, item: Item<'_>| selector.selects(interner, item);
     let decoder = decoder(session, request, interests, &mut select)

@@ -24,6 +24,9 @@ pub struct TraceHead<C> {
     pub events: u64,
     /// Events lost while recording, and those of `missing_in_input`.
     pub lost_events: u64,
+    /// Of `lost_events`, those lost before the first event of the file: they are before the recorded time, and make
+    /// nothing in it uncertain.
+    pub lost_events_before_first: u64,
     /// True if more events may be lost: also where the file lacks the kernel's counters of a CPU.
     pub lost_events_is_minimum: bool,
     /// Entries that a converted text lacks, by the count in its own header; their CPUs and times are unknown.
@@ -50,6 +53,8 @@ pub struct CpuHead {
     pub events: u64,
     /// Events lost while recording.
     pub lost_events: u64,
+    /// Of `lost_events`, those lost before the first event of the file.
+    pub lost_events_before_first: u64,
     /// True if more events may be lost: also where the file lacks the kernel's counters of this CPU.
     pub lost_events_is_minimum: bool,
     /// Where the recording ended unexpectedly: time until which all events of this CPU are in the file or counted as lost;
@@ -84,6 +89,7 @@ impl From<&CpuLosses> for CpuHead {
             cpu: losses.cpu,
             events: losses.events,
             lost_events: losses.lost_events(),
+            lost_events_before_first: losses.lost_before_first(),
             lost_events_is_minimum: is_minimum_of_cpu(losses),
             complete_until: losses.early_end().and_then(|place| place.after),
         }
@@ -99,6 +105,7 @@ impl<C: for<'l> From<&'l CpuLosses>> Head<C> {
             trace: TraceHead {
                 events: trace.event_count(),
                 lost_events: losses.lost_events(),
+                lost_events_before_first: losses.lost_before_first(),
                 lost_events_is_minimum: is_minimum(losses),
                 missing_in_input: losses.missing_in_input,
                 ended_unexpectedly: losses.ended_early,

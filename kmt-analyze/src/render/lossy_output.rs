@@ -14,7 +14,7 @@ pub fn warn_of_losses(session: &Session<'_>) {
         return;
     }
     let name = session.path.display();
-    let lost = match (losses.lost_events(), losses.is_minimum()) {
+    let lost = match (losses.lost_since_first(), losses.is_minimum()) {
         (0, _) => "parts of the recording are missing, uncounted".to_owned(),
         (lost, is_minimum) => {
             let least = if is_minimum { "at least " } else { "" };

@@ -1,4 +1,5 @@
-//! Lost events between two times: how many, their share, and the longest time in which none are missing.
+//! Lost events between two times: how many, their share, and the longest time in which none are missing; and those before
+//! the first event, which are in no recorded time.
 //!
 //! A report on a part of the recording is judged by the losses of that part. Places of losses are from the heads of
 //! chunks; events that the kernel refused without a mark have none, and count in each part by its length.
@@ -9,14 +10,30 @@ use super::losses::{CpuLosses, LossPlace, Losses};
 const ALWAYS: (u64, u64) = (0, u64::MAX);
 
 impl LossPlace {
-    /// True if its missing events may be between two times.
+    /// True if its missing events may be between two times: those before the first event are in no recorded time.
     pub fn reaches(&self, window: (u64, u64)) -> bool {
-        self.before.is_none_or(|before| before >= window.0)
+        !self.is_before_first
+            && self.before.is_none_or(|before| before >= window.0)
             && self.after.is_none_or(|after| after <= window.1)
     }
 }
 
 impl CpuLosses {
+    /// Of [`CpuLosses::lost_events`], those before the first event of all CPUs, as far as they are counted apart from
+    /// others: the counters have one number for all uncounted places.
+    pub fn lost_before_first(&self) -> u64 {
+        let is_alone = self.uncounted_places() == 1;
+        let before = self.sized_places().filter(|(place, _)| place.is_before_first);
+        let lost =
+            before.map(|(place, size)| if place.uncounted && !is_alone { place.counted } else { size });
+        lost.fold(0, u64::saturating_add).min(self.lost_events())
+    }
+
+    /// Events lost since the first event of all CPUs.
+    pub fn lost_since_first(&self) -> u64 {
+        self.lost_events().saturating_sub(self.lost_before_first())
+    }
+
     /// Events lost between two times, until an unexpected end; those without a position in proportion. `None`: not
     /// counted.
     pub fn lost_between(&self, window: (u64, u64)) -> Option<f64> {
@@ -26,7 +43,7 @@ impl CpuLosses {
             return None;
         }
         let missing: u64 = self.places.iter().map(|p| p.events_missing).fold(0, u64::saturating_add);
-        let all = self.lost_events().saturating_add(missing) as f64;
+        let all = self.lost_since_first().saturating_add(missing) as f64;
         if window == ALWAYS || all == 0.0 {
             return Some(all);
         }
@@ -41,6 +58,32 @@ impl CpuLosses {
 }
 
 impl Losses {
+    /// Marks what the kernel lost before the first event of all CPUs. What is missing from the file was recorded.
+    pub(super) fn mark_before_first(&mut self) {
+        let Some(first) = self.cpus.iter().flat_map(|cpu| &cpu.pieces).map(|piece| piece.span.0).min() else {
+            return;
+        };
+        for place in self.cpus.iter_mut().flat_map(|cpu| &mut cpu.places) {
+            let is_first = place.after.is_none() && place.before == Some(first);
+            place.is_before_first = is_first && place.events_missing == 0 && !place.damaged_input;
+        }
+    }
+
+    /// Of [`Losses::lost_events`], those before the first event: they are before the recorded time.
+    pub fn lost_before_first(&self) -> u64 {
+        self.cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.lost_before_first()))
+    }
+
+    /// Events lost since the first event, on all CPUs, and those that are missing in the input.
+    pub fn lost_since_first(&self) -> u64 {
+        self.lost_events().saturating_sub(self.lost_before_first())
+    }
+
+    /// True if events were lost before the first event.
+    pub fn any_before_first(&self) -> bool {
+        self.cpus.iter().flat_map(|cpu| &cpu.places).any(|place| place.is_before_first)
+    }
+
     /// True if events between two times may be missing.
     pub fn any_between(&self, window: (u64, u64)) -> bool {
         self.any() && (window == ALWAYS || self.overlaps(window.0, window.1))
@@ -88,6 +131,7 @@ impl Losses {
             .cpus
             .iter()
             .flat_map(|cpu| &cpu.places)
+            .filter(|place| !place.is_before_first)
             .map(|p| p.before.unwrap_or(to).min(to).saturating_sub(p.after.unwrap_or(from).max(from)))
             .fold(0, u64::saturating_add);
         Some(missing as f64 / length / self.cpus.len().max(1) as f64)
@@ -110,6 +154,7 @@ impl Losses {
 mod tests {
     use kmt_format::kernel::CpuStats;
 
+    use super::super::losses::Piece;
     use super::*;
 
     fn place(after: Option<u64>, before: Option<u64>) -> LossPlace {
@@ -122,6 +167,7 @@ mod tests {
             events_missing: 0,
             events_before: 0,
             is_early_end: false,
+            is_before_first: false,
         }
     }
 
@@ -187,6 +233,44 @@ mod tests {
         // With the kernel's counters, the uncounted place has what the others have not.
         losses.cpus[0].stats = CpuStats::parse("overrun: 100\ndropped events: 0\ncommit overrun: 0\n");
         assert_eq!(shares(&losses), [Some(100.0 / 130.0), Some(0.75), Some(0.25)]);
+    }
+
+    /// As of a flight recorder: both CPUs overwrote events, CPU 1 until the first event of all.
+    #[test]
+    fn losses_before_the_first_event_are_in_no_time() {
+        let mut losses = of_two(vec![place(None, Some(200))]);
+        losses.cpus[1].places = vec![place(None, Some(50)), place(Some(300), Some(320))];
+        for (cpu, span) in [(0, (200, 400)), (1, (50, 300))] {
+            losses.cpus[cpu].pieces = vec![Piece { span, events_before: 0, events: 4 }];
+        }
+        losses.mark_before_first();
+        losses.find_spans();
+        assert_eq!(
+            (losses.lost_events(), losses.lost_before_first(), losses.lost_since_first()),
+            (30, 10, 20)
+        );
+        assert!(losses.any() && losses.any_before_first());
+        assert_eq!(losses.lost_share(20, ALWAYS), Some(0.5));
+        assert_eq!(losses.lost_between((0, 290)), Some(10.0));
+        assert_eq!(losses.longest_whole((50, 400)), Some((201, 299)));
+        // Without the other losses, the recorded time is whole, and an object that is born with it is certain.
+        losses.cpus[0].places.clear();
+        losses.cpus[1].places.truncate(1);
+        losses.find_spans();
+        assert!(!losses.any() && !losses.has_gaps() && losses.first_between(50, 400).is_none());
+        assert_eq!((losses.lost_before_first(), losses.lost_share(20, ALWAYS)), (10, Some(0.0)));
+        // The counters have one number for all uncounted places: how many of them were before is unknown.
+        let uncounted = LossPlace { counted: 0, uncounted: true, ..place(Some(300), Some(320)) };
+        let first = LossPlace { is_before_first: true, after: None, before: Some(50), ..uncounted };
+        losses.cpus[1].places = vec![first, uncounted];
+        losses.cpus[1].stats = CpuStats::parse("overrun: 40\ndropped events: 0\ncommit overrun: 0\n");
+        assert_eq!((losses.lost_before_first(), losses.lost_since_first()), (0, 40));
+        losses.cpus[1].places.truncate(1);
+        assert_eq!((losses.lost_before_first(), losses.lost_since_first(), losses.any()), (40, 0, false));
+        // A chunk that is missing from the file was recorded.
+        losses.cpus[1].places = vec![LossPlace { events_missing: 7, ..place(None, Some(50)) }];
+        losses.mark_before_first();
+        assert!(losses.any() && !losses.any_before_first());
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub struct LossPlace {
     pub events_before: u64,
     /// True if the recording ended unexpectedly here: events that were still in the ring buffer are unknown.
     pub is_early_end: bool,
+    /// True if the kernel lost these events before the first event of all CPUs: they are before the recorded time, as
+    /// those that a flight recorder overwrote.
+    pub is_before_first: bool,
 }
 
 /// Losses of one CPU.
@@ -66,7 +69,7 @@ pub struct Piece {
 impl LossPlace {
     fn early_end(after: Option<u64>, events_before: u64) -> Self {
         let (counted, uncounted, damaged_input, events_missing) = (0, false, false, 0);
-        let is_early_end = true;
+        let (is_early_end, is_before_first) = (true, false);
         Self {
             after,
             before: None,
@@ -76,6 +79,7 @@ impl LossPlace {
             events_missing,
             events_before,
             is_early_end,
+            is_before_first,
         }
     }
 }
@@ -124,7 +128,8 @@ impl CpuLosses {
     }
 
     pub(super) fn is_minimum_before_end(&self) -> bool {
-        self.is_changed || !self.has_counters() && self.uncounted_places() > 0
+        let is_uncounted = |place: &LossPlace| place.uncounted && !place.is_before_first;
+        self.is_changed || !self.has_counters() && self.places.iter().any(is_uncounted)
     }
 
     /// True if the kernel's counters of lost events are known.
@@ -144,9 +149,11 @@ impl CpuLosses {
         (self.uncounted_places() > 0).then(|| overrun.saturating_sub(self.counted()))
     }
 
-    /// Counted gaps, and those of chunks missing from the file: number of events in the file before each, and its size.
+    /// Counted gaps in the recorded time, and those of chunks missing from the file: number of events in the file before
+    /// each, and its size.
     pub fn gaps(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.sized_places().map(|(place, size)| (place.events_before, size))
+        let inside = self.sized_places().filter(|(place, _)| !place.is_before_first);
+        inside.map(|(place, size)| (place.events_before, size))
     }
 
     /// Places with a number of lost events, which is a mean where the kernel counted them together.
@@ -242,6 +249,7 @@ impl Losses {
                         events_missing,
                         events_before: events_kept,
                         is_early_end: false,
+                        is_before_first: false,
                     });
                 }
                 if has_events {
@@ -267,6 +275,7 @@ impl Losses {
             }
             losses.cpus.push(one);
         }
+        losses.mark_before_first();
         if !losses.any() {
             losses.cpus.iter_mut().for_each(|cpu| cpu.pieces = Vec::new());
         }
@@ -279,7 +288,8 @@ impl Losses {
         // Behind the end of all CPUs nothing is known, and nothing is reported.
         let end = self.cpus.iter().filter_map(|cpu| cpu.early_end()?.after).max();
         for cpu in &self.cpus {
-            let places = cpu.places.iter().filter(|p| !p.is_early_end || p.after < end);
+            let places = cpu.places.iter().filter(|p| !p.is_before_first);
+            let places = places.filter(|p| !p.is_early_end || p.after < end);
             spans.extend(places.map(|p| (p.after.unwrap_or(0), p.before.unwrap_or(u64::MAX))));
             if cpu.unplaced() > 0 {
                 spans.push((0, u64::MAX));
@@ -342,20 +352,21 @@ impl Losses {
         self.cpus.iter().fold(self.missing_in_input, |sum, c| sum.saturating_add(c.lost_events()))
     }
 
-    /// True if more events may be lost.
+    /// True if more events may be lost since the first event.
     pub fn is_minimum(&self) -> bool {
         self.ended_early || self.cpus.iter().any(CpuLosses::is_minimum_before_end)
     }
 
-    /// True if any event is missing.
+    /// True if any event since the first one is missing.
     pub fn any(&self) -> bool {
-        self.is_minimum() || self.lost_events() > 0 || self.cpus.iter().any(|c| !c.places.is_empty())
+        let mut places = self.cpus.iter().flat_map(|cpu| &cpu.places);
+        self.is_minimum() || self.lost_since_first() > 0 || places.any(|place| !place.is_before_first)
     }
 
     /// True if events are missing before the end.
     pub fn has_gaps(&self) -> bool {
         let mut places = self.cpus.iter().flat_map(|cpu| &cpu.places);
-        self.missing_in_input > 0 || places.any(|place| !place.is_early_end)
+        self.missing_in_input > 0 || places.any(|place| !place.is_early_end && !place.is_before_first)
     }
 
     /// True if the file has the kernel's counters of every CPU.

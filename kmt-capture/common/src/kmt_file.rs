@@ -91,6 +91,13 @@ impl<O: ChunkOutput> KmtFile<O> {
         self.writer.add_loss(cpu, loss)
     }
 
+    /// Adds the loss of an event of a CPU that is in the input and cannot be read: unlike what the kernel lost before the
+    /// first event, it is of the recorded time.
+    pub fn lose_unreadable(&mut self, cpu: u32) -> kmt_format::Result<()> {
+        self.lost = self.lost.and(Loss::counted(1));
+        self.writer.add_loss(cpu, Loss::counted(1).and(Loss::damaged_input()))
+    }
+
     /// Writes all finished chunks.
     pub fn write(&mut self) -> Result<()> {
         if self.writer.pending_len() > 0 {

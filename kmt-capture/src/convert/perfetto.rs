@@ -6,7 +6,7 @@ use kmt_common::kmt_file::KmtFile;
 use kmt_common::tell;
 use kmt_common::text::count;
 use kmt_format::kernel::{ByteOrder, TraceClock, parse_kallsyms};
-use kmt_format::write::{Loss, Task};
+use kmt_format::write::Task;
 
 use super::description::{Description, NO_KMEM};
 use super::driver::{self, EventSource};
@@ -218,7 +218,7 @@ impl EventConversion {
             Item::Event { cpu, time, record } => {
                 if self.records.event(file, cpu, time, record).is_err() {
                     self.invalid += 1;
-                    return file.lose(cpu, Loss::counted(1));
+                    return file.lose_unreadable(cpu);
                 }
                 self.names.see(time, record);
                 self.names.write_if_many(file)

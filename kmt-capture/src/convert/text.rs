@@ -206,7 +206,7 @@ impl<'t> LineConversion<'t> {
             TextLine::Written(_) | TextLine::Comm(_) | TextLine::Remark => Ok(()),
             _ if could_be_event(line) => {
                 self.counts.add(|counts| &mut counts.torn);
-                file.lose(self.last.1, Loss::counted(1))
+                file.lose_unreadable(self.last.1)
             }
             _ => {
                 self.counts.add(|counts| &mut counts.other);
@@ -354,7 +354,7 @@ impl<'t> LineConversion<'t> {
                     added.and_then(|id| if system == "kmem" { file.writer.declare(id) } else { Ok(()) });
                 if declared.is_err() {
                     self.counts.add(|counts| &mut counts.kinds_left_out);
-                    return file.lose(event.cpu, Loss::counted(1));
+                    return file.lose_unreadable(event.cpu);
                 }
             }
             Err(reason) => {
@@ -363,12 +363,12 @@ impl<'t> LineConversion<'t> {
                     Unrecordable::TooManyKinds => &mut counts.layouts_left_out,
                     Unrecordable::Unreadable => &mut counts.unreadable,
                 });
-                return file.lose(event.cpu, Loss::counted(1));
+                return file.lose_unreadable(event.cpu);
             }
         }
         if self.records.event(file, event.cpu, time, &self.record).is_err() {
             self.counts.add(|counts| &mut counts.kinds_left_out);
-            return file.lose(event.cpu, Loss::counted(1));
+            return file.lose_unreadable(event.cpu);
         }
         self.stack_follows(event, time, true);
         Ok(())

@@ -47,9 +47,7 @@ const AT_ENDS_MAX: f64 = 0.15;
 fn is_even(losses: &Losses, window: (u64, u64), lost: f64) -> bool {
     let (mut squares, mut at_ends, mut placed) = (0.0, 0.0, 0.0);
     for (place, size) in losses.cpus.iter().flat_map(CpuLosses::sized_places) {
-        let is_inside =
-            place.before.is_none_or(|t| t >= window.0) && place.after.is_none_or(|t| t <= window.1);
-        if is_inside {
+        if place.reaches(window) {
             let size = size as f64;
             placed += size;
             squares += size * size;

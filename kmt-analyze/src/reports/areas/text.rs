@@ -133,7 +133,10 @@ fn notes<A: Allocator>(screen: &mut Screen, rows: &AreaTables, view: &View) {
     }
     if let Some(frees) = rows.frees_unmatched.filter(|&frees| frees > 0) {
         let frees = counted(frees, "free is", "frees are");
-        screen.note(format!("{frees} without a traced allocation: of areas allocated before the trace."));
+        let or_lost = if view.is_lossy { ", or in a loss" } else { "" };
+        screen.note(format!(
+            "{frees} without a traced allocation: of areas allocated before the trace{or_lost}."
+        ));
     }
     if let Some(unexplained) = rows.vmallocinfo.as_ref().and_then(|change| change.areas_unexplained) {
         screen.note(match unexplained {

@@ -11,6 +11,7 @@ pub mod early_end;
 pub mod labels;
 pub mod lead;
 pub mod live_bounds;
+pub mod lost_before;
 pub mod page_callers;
 pub mod page_sums;
 pub mod recorded_sums;

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::changes;
 use super::context::Context;
 use super::early_end;
+use super::lost_before::{lost_before_first, more_before_first};
 use super::rows::Address;
 use crate::ledger::totals::Totals;
 use crate::pass::caches::by_cache;
@@ -282,12 +283,28 @@ fn losses_of_window(context: &ReportContext<'_, '_>) -> TrustFact {
     TrustFact::warning(format!("{lost} were lost: event counts are minimums; live figures are uncertain."))
 }
 
+/// Events lost before the first event, where none was lost since: the recorded time is whole.
+fn losses_before_first(losses: &Losses) -> TrustFact {
+    let before = lost_before_first(losses).unwrap_or_default();
+    match losses.has_all_stats() {
+        true => TrustFact::normal(format!(
+            "No events were lost since the first event, by the kernel's own counters; {before}."
+        )),
+        false => TrustFact::warning(format!(
+            "No lost events are marked since the first event ({before}), but the kernel's counters are not recorded: dropped events would not show."
+        )),
+    }
+}
+
 /// Lost events.
 fn losses(context: &ReportContext<'_, '_>) -> TrustFact {
     let session = context.session;
     let losses = &session.losses;
     if losses.any() && context.selection.has_window() {
         return losses_of_window(context);
+    }
+    if !losses.any() && losses.any_before_first() {
+        return losses_before_first(losses);
     }
     let least = if is_minimum(losses) { "At least " } else { "" };
     let events = session.trace.event_count();
@@ -296,7 +313,7 @@ fn losses(context: &ReportContext<'_, '_>) -> TrustFact {
         (false, false) => TrustFact::warning(
             "No lost events are marked, but the kernel's counters are not recorded: dropped events would not show.",
         ),
-        (true, _) => match losses.lost_events() {
+        (true, _) => match losses.lost_since_first() {
             0 if !losses.has_gaps() => TrustFact::warning(format!(
                 "{}: event counts are minimums; live figures are uncertain.",
                 uncounted(losses)
@@ -311,9 +328,10 @@ fn losses(context: &ReportContext<'_, '_>) -> TrustFact {
                 count(losses.missing_in_input)
             )),
             lost => TrustFact::warning(format!(
-                "{least}{} events ({:.1} % of all) were lost: event counts are minimums; live figures are uncertain; `summary` has ranges.",
+                "{least}{} events ({:.1} % of all) were lost: event counts are minimums; live figures are uncertain; `summary` has ranges.{}",
                 count(lost),
-                100.0 * lost as f64 / (lost as f64 + events as f64).max(1.0)
+                100.0 * lost as f64 / (lost as f64 + events as f64).max(1.0),
+                more_before_first(losses)
             )),
         },
     }

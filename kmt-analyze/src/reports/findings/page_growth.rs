@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use crate::reports::analysis::leaks::page_flags::is_block_cache;
+use crate::reports::analysis::leaks::page_flags::use_of;
+use crate::reports::common::stated::OlderRow;
 use crate::reports::common::{ReportContext, View};
 use crate::reports::summary::SummaryRows;
-use crate::stream::GfpFlags;
 
 /// Uses in the sentence.
 const USES_SHOWN: usize = 4;
@@ -18,10 +18,14 @@ const USES_SHOWN: usize = 4;
 pub struct PageGrowthRow {
     /// Bytes of pages that were allocated in the recording and are still allocated.
     pub bytes_live: u64,
-    /// Bytes of pages that were allocated before it and freed in it.
+    /// Bytes of pages that were freed in it without an allocation in it: allocated before it or, where events were lost,
+    /// in a loss.
     pub bytes_older_freed: u64,
     /// Uses of the live ones, the largest first.
     pub uses: Vec<PageUseRow>,
+    /// Bytes of the live ones that are older than the selected time.
+    #[serde(skip)]
+    pub bytes_live_older: u64,
 }
 
 /// Live pages of one use.
@@ -33,29 +37,6 @@ pub struct PageUseRow {
     pub name: &'static str,
     /// Bytes of pages of this use.
     pub bytes: u64,
-}
-
-/// Use of pages with these flags, if they are known.
-fn use_of(flags: GfpFlags, order: u8) -> &'static str {
-    type F = GfpFlags;
-    // GFP_PGTABLE_USER (include/asm-generic/pgalloc.h, 4.7 to 7.2).
-    let table = F::IO | F::FS | F::ACCOUNT | F::ZERO;
-    let is_table = order == 0 && (flags == table || flags == table | F::COMP);
-    // readahead_gfp_mask (include/linux/pagemap.h); transparent huge pages have __GFP_NOMEMALLOC, too. Writes of files have
-    // __GFP_WRITE (mm/filemap.c); mappings of file systems have GFP_NOFS.
-    let is_read_ahead = flags.contains(F::NORETRY | F::NOWARN) && !flags.contains(F::NOMEMALLOC);
-    let is_of_file =
-        flags.contains(F::WRITE) || flags.contains(F::HARDWALL) && (is_read_ahead || !flags.contains(F::FS));
-    // Movable ones without __GFP_ZERO are copies of a process' memory.
-    let is_of_device = is_block_cache(flags, order) && !flags.contains(F::MOVABLE);
-    match () {
-        () if flags.is_empty() => "unknown use",
-        () if is_table => "page tables",
-        () if is_of_file || is_of_device => "page cache",
-        () if flags.contains(F::MOVABLE | F::HARDWALL) => "anonymous or tmpfs",
-        () if flags.contains(F::HARDWALL) => "other user memory",
-        () => "kernel",
-    }
 }
 
 /// Growth of pages; `None`: lives of pages were not recorded, or nothing happened.
@@ -77,7 +58,8 @@ pub fn compute(context: &ReportContext<'_, '_>, summary: &SummaryRows) -> Option
     uses.retain(|row| row.bytes > 0);
     uses.sort_by_key(|row| (Reverse(row.bytes), row.name));
     let has_any = bytes_live > 0 || bytes_older_freed > 0;
-    has_any.then_some(PageGrowthRow { bytes_live, bytes_older_freed, uses })
+    let older = OlderRow::of(context).map_or(0, |older| older.pages_live.saturating_mul(page_size));
+    has_any.then_some(PageGrowthRow { bytes_live, bytes_older_freed, uses, bytes_live_older: older })
 }
 
 impl PageGrowthRow {
@@ -87,42 +69,18 @@ impl PageGrowthRow {
         let uses = self.uses.iter().take(USES_SHOWN);
         let uses: Vec<String> = uses.map(|row| format!("{} {}", row.name, view.bytes(row.bytes))).collect();
         let uses = if uses.is_empty() { String::new() } else { format!(": {}", uses.join(", ")) };
-        let freed = match self.bytes_older_freed {
-            0 => String::new(),
-            _ => format!("; {older} of older ones were freed"),
+        // Where events were lost, the allocation may be among them.
+        let freed = match (self.bytes_older_freed, view.is_lossy) {
+            (0, _) => String::new(),
+            (_, false) => format!("; {older} of older ones were freed"),
+            (_, true) => format!("; {older} without a recorded allocation were freed"),
         };
-        // Where events were lost, a free may be among them.
+        let of_before = match self.bytes_live_older {
+            0 => String::new(),
+            bytes => format!("; {} of these are older than the selected time", view.bytes(bytes)),
+        };
+        // So may a free.
         let are = if view.is_lossy { "have no free event" } else { "are still allocated" };
-        format!("{live} of pages {are}{uses}{freed}.")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn uses_are_inferred_from_flags() {
-        type F = GfpFlags;
-        let kernel = F::IO | F::FS;
-        let user = kernel | F::HARDWALL | F::HIGHMEM | F::MOVABLE;
-        for (order, flags, of) in [
-            (0, kernel | F::ACCOUNT | F::ZERO | F::COMP, "page tables"),
-            (2, kernel | F::ACCOUNT | F::ZERO | F::COMP, "kernel"),
-            (0, (user - F::FS) | F::NOWARN | F::NORETRY | F::COMP, "page cache"),
-            (0, F::IO | F::HARDWALL | F::NOFAIL, "page cache"),
-            // Blocks of a device: GFP_NOWAIT as a folio.
-            (0, F::COMP | F::NOWARN, "page cache"),
-            (0, user | F::COMP, "anonymous or tmpfs"),
-            (0, user | F::WRITE, "page cache"),
-            (0, user | F::NOWARN | F::NORETRY, "page cache"),
-            (0, user | F::ZERO | F::COMP, "anonymous or tmpfs"),
-            (9, user | F::NOWARN | F::NORETRY | F::NOMEMALLOC | F::COMP, "anonymous or tmpfs"),
-            (0, kernel | F::HARDWALL | F::HIGHMEM, "other user memory"),
-            (2, kernel | F::NOWARN | F::NORETRY | F::COMP, "kernel"),
-            (0, F::empty(), "unknown use"),
-        ] {
-            assert_eq!(use_of(flags, order), of, "{order} {flags:?}");
-        }
+        format!("{live} of pages {are}{uses}{of_before}{freed}.")
     }
 }

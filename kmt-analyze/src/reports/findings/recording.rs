@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::render::head::is_minimum;
 use crate::render::text::{count, duration, escaped};
 use crate::render::words::{counted, share};
+use crate::reports::common::lost_before::{lost_before_first, more_before_first};
 use crate::trace::session::Session;
 
 /// The recording: losses, length, kernel.
@@ -47,9 +48,16 @@ fn events(session: &Session<'_>) -> String {
 fn losses(session: &Session<'_>) -> String {
     let losses = &session.losses;
     let events = session.trace.event_count();
-    match (losses.any(), losses.has_all_stats(), losses.lost_events()) {
-        (false, true, _) => "Nothing was lost.".to_owned(),
-        (false, false, _) => "No loss is marked, but the kernel's loss counters are not recorded.".to_owned(),
+    let before = lost_before_first(losses);
+    match (losses.any(), losses.has_all_stats(), losses.lost_since_first()) {
+        (false, true, _) => match before {
+            None => "Nothing was lost.".to_owned(),
+            Some(before) => format!("Nothing was lost since the first event; {before}."),
+        },
+        (false, false, _) => {
+            let since = before.map_or(String::new(), |before| format!(" since the first event ({before})"));
+            format!("No loss is marked{since}, but the kernel's loss counters are not recorded.")
+        }
         (true, _, 0) if !losses.has_gaps() => "No lost events were counted.".to_owned(),
         (true, _, 0) => "Events were lost, not counted.".to_owned(),
         (true, _, lost) if losses.missing_in_input > 0 => {
@@ -64,7 +72,8 @@ fn losses(session: &Session<'_>) -> String {
             let least = if is_minimum(losses) { "At least " } else { "" };
             let were = if lost == 1 { "event was" } else { "events were" };
             let all = lost.saturating_add(events);
-            format!("{least}{} {were} lost, {} of all.", count(lost), share(lost, all))
+            let more = more_before_first(losses);
+            format!("{least}{} {were} lost, {} of all.{more}", count(lost), share(lost, all))
         }
     }
 }

@@ -11,6 +11,7 @@ use super::{Sources, failures, growth, unseen, waits, waste};
 use crate::render::look::Look;
 use crate::reports::common::Context;
 use crate::reports::common::whole_time::WholeTime;
+use crate::reports::leaks::{ReclaimableGrowth, reclaimable_growth};
 use crate::reports::summary::SummaryRows;
 
 /// Findings on the first screen.
@@ -32,6 +33,9 @@ pub struct FindingRows {
     pub page_growth: Option<PageGrowthRow>,
     /// The verdict on growth, where no finding is of growth; `null`: one is.
     pub verdict: Option<String>,
+    /// Growth of what the kernel can reclaim, where no verdict has it.
+    #[serde(skip)]
+    pub reclaimable: Option<ReclaimableGrowth>,
     /// The longest time without losses, where there are some.
     #[serde(skip)]
     pub whole_time: Option<WholeTime>,
@@ -63,6 +67,8 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     findings.truncate(FINDINGS_MAX.saturating_sub(others.len()));
     findings.extend(others);
     let [allocated, still_allocated] = sources.top;
+    let verdict = sources.verdict.filter(|_| !has_growth);
+    let reclaimable = sources.leaks.as_ref().and_then(reclaimable_growth);
     FindingRows {
         findings,
         recording: recording(context.session),
@@ -70,7 +76,8 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
         still_allocated,
         page_growth: sources.page_growth,
         has_stacks: sources.has_stacks,
-        verdict: sources.verdict.filter(|_| !has_growth),
+        reclaimable: reclaimable.filter(|_| verdict.is_none()).cloned(),
+        verdict,
         whole_time: sources.whole_time,
         parts: sources.parts,
         totals: sources.summary,

@@ -22,6 +22,7 @@ pub fn screen(rows: &FindingRows, context: &ReportContext<'_, '_>, view: &View) 
         rows.findings.iter().partition(|finding| finding.finding == "waste");
     screen.leads(leads(&leading, view));
     screen.answer.extend(rows.verdict.clone());
+    screen.answer.extend(rows.reclaimable.as_ref().map(|growth| growth.sentence(view)));
     rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(view)));
     screen.answer(rows.recording.sentence.clone());
     screen.table(totals(&rows.totals, view));

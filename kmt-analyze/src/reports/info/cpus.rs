@@ -62,6 +62,8 @@ pub struct LossRow {
     pub events_missing: u64,
     /// True if the recording ended unexpectedly there.
     pub early_end: bool,
+    /// True if the kernel lost them before the first event of the file: before the recorded time.
+    pub before_first: bool,
 }
 
 /// A setting of tracefs that another process wrote while it was recorded.
@@ -123,6 +125,7 @@ impl From<&LossPlace> for LossRow {
             damaged_input: loss.damaged_input,
             events_missing: loss.events_missing,
             early_end: loss.is_early_end,
+            before_first: loss.is_before_first,
         }
     }
 }

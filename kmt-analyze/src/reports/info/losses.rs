@@ -104,6 +104,8 @@ fn remark(loss: &LossRow) -> &'static str {
         return "ended unexpectedly; unknown what was unread";
     }
     match (loss.uncounted, loss.damaged_input) {
+        (true, _) if loss.before_first => "before the recorded time, not counted",
+        (false, _) if loss.before_first => "before the recorded time",
         (true, true) => "not counted by the kernel; input damaged",
         (true, false) => "not counted by the kernel",
         (false, true) => "input damaged",

@@ -1,11 +1,13 @@
 //! The screen of a file.
 
+use super::cpus::{CpuRow, LossRow};
 use super::facts;
 use super::losses::{self, cpus};
 use super::rows::InfoRows;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::{count, escaped, shown};
 use crate::render::words::{counted, share};
+use crate::reports::common::lost_before::lost_before_first;
 use crate::reports::common::{View, changes, early_end};
 use crate::trace::session::Session;
 
@@ -13,6 +15,10 @@ use crate::trace::session::Session;
 pub fn screen(rows: &InfoRows, session: &Session<'_>, view: &View) -> Screen {
     let mut screen = Screen::new(contents(rows, view));
     screen.answer.extend((rows.head.trace.cpus > 0).then(|| losses(rows)));
+    screen.answer.extend(
+        lost_before_first(&session.losses)
+            .map(|before| format!("The recorded time begins with the first event: {before}.")),
+    );
     screen.answer.extend(silence(session, view));
     screen.answer.extend(early_end::sentence(session));
     screen.answer.extend(changes::sentence(session));
@@ -78,19 +84,25 @@ fn silence(session: &Session<'_>, view: &View) -> Option<String> {
 /// Lost events, and the CPU with most.
 fn losses(rows: &InfoRows) -> String {
     let trace = &rows.head.trace;
-    let lost = trace.lost_events;
-    let has_places = trace.per_cpu.iter().any(|cpu| cpu.losses.iter().any(|loss| !loss.early_end));
+    let lost = trace.lost_events.saturating_sub(trace.lost_events_before_first);
+    let is_inside = |loss: &LossRow| !loss.early_end && !loss.before_first;
+    let has_places = trace.per_cpu.iter().any(|cpu| cpu.losses.iter().any(is_inside));
     if lost == 0 {
         let is_cut_or_changed = trace.ended_unexpectedly || !rows.changes.is_empty();
         if trace.lost_events_is_minimum && is_cut_or_changed && !has_places {
             return nothing_counted(rows);
         }
+        let mut places = trace.per_cpu.iter().flat_map(|cpu| &cpu.losses);
+        let since = if places.any(|loss| loss.before_first) { " since the first event" } else { "" };
         return match (has_places, trace.per_cpu.iter().all(|cpu| cpu.stats.is_some())) {
-            (true, _) => "Parts of the recording are missing; the number of lost events is unknown.",
-            (false, true) => "No events were lost, by the kernel's counters.",
-            (false, false) => "Losses are unknown: the kernel's counters were not recorded.",
-        }
-        .to_owned();
+            (true, _) => {
+                "Parts of the recording are missing; the number of lost events is unknown.".to_owned()
+            }
+            (false, true) => format!("No events were lost{since}, by the kernel's counters."),
+            (false, false) => {
+                format!("Losses{since} are unknown: the kernel's counters were not recorded.")
+            }
+        };
     }
     let least = if trace.lost_events_is_minimum { "At least " } else { "" };
     let all = trace.events.saturating_add(lost);
@@ -102,9 +114,10 @@ fn losses(rows: &InfoRows) -> String {
             count(trace.missing_in_input)
         );
     }
-    let worst = trace.per_cpu.iter().max_by_key(|cpu| cpu.head.lost_events);
+    let lost_on = |cpu: &CpuRow| cpu.head.lost_events.saturating_sub(cpu.head.lost_events_before_first);
+    let worst = trace.per_cpu.iter().max_by_key(|cpu| lost_on(cpu));
     let worst = worst.filter(|_| trace.per_cpu.len() > 1).map_or(String::new(), |cpu| {
-        format!(", {} of them on CPU {}", share(cpu.head.lost_events, lost), cpu.head.cpu)
+        format!(", {} of them on CPU {}", share(lost_on(cpu), lost), cpu.head.cpu)
     });
     format!("{least}{} ({}) were lost{worst}.", counted(lost, "event", "events"), share(lost, all))
 }

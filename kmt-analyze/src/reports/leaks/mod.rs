@@ -2,6 +2,7 @@
 
 mod makers;
 mod page_growth;
+mod reclaimable;
 mod row;
 mod rows;
 mod sentence;
@@ -12,9 +13,10 @@ mod text_parts;
 mod text_tables;
 mod unseen;
 
+pub use reclaimable::ReclaimableGrowth;
 pub use rows::{LeakRows, LeakTables};
 pub use sentence::{growth_sentence, may_grow_sentence, page_growth_sentence, rate};
-pub use text::no_growth_sentence;
+pub use text::{no_growth_sentence, reclaimable_growth};
 pub use unseen::UnseenRow;
 
 use std::collections::BTreeMap;

@@ -64,9 +64,9 @@ pub struct LeakRow {
     pub first_half: u64,
     /// Old survivors allocated in the second half.
     pub second_half: u64,
-    /// Objects, or pages, freed in the window.
+    /// Objects, or pages, allocated and freed in the window.
     pub freed: u64,
-    /// Objects, or pages, with an implied free in the window.
+    /// Objects, or pages, allocated in the window and with an implied free in it.
     pub freed_unseen: u64,
     /// 99th percentile of the lifetimes of the freed ones, in the clock's unit; `null`: none was freed.
     pub lifetime_p99: Option<u64>,

@@ -4,7 +4,7 @@ use kmt_format::kernel::ClockUnit;
 use serde::Serialize;
 
 use super::makers::{self, FamilyRow};
-use super::row::{LeakRow, RowMaker};
+use super::row::{LeakRow, LeakSum, RowMaker};
 use super::text_parts::{TextParts, text_parts};
 use super::unseen::UnseenRow;
 use crate::pass::selection::recorder_threads;
@@ -120,6 +120,12 @@ pub fn compute(
         old_bytes_per_second: family.per_second,
     };
     let found: Vec<FamilyRow> = families.iter().map(family).collect();
+    let mut text =
+        text_parts(&maker, [&judged, &callers, &pages], &families, &found, task_events, context.limit);
+    if !basis.page_ends() {
+        // Without frees all pages seem to stay.
+        text.reclaimable.page_cache = LeakSum::default();
+    }
     let tables = LeakTables {
         window: length,
         command_exit: until,
@@ -139,7 +145,7 @@ pub fn compute(
             has_pages: basis.page_ends(),
             omits_recorder: !context.selection.without_recorder
                 && !recorder_threads(context.session).is_empty(),
-            ..text_parts(&maker, [&judged, &callers, &pages], &families, &found, task_events, context.limit)
+            ..text
         },
     };
     LeakRows { leaks: MaybeRefused::Found(Box::new(tables)) }

@@ -2,7 +2,7 @@
 
 use kmt_format::kernel::ClockUnit;
 
-use super::row::LeakRow;
+use super::reclaimable::ReclaimableGrowth;
 use super::rows::{LeakRows, LeakTables};
 use super::sentence::{growth_sentence, may_grow_sentence, page_growth_sentence, rate};
 use super::text_parts::FamilyPart;
@@ -80,9 +80,7 @@ fn answer(screen: &mut Screen, tables: &LeakTables, view: &View) {
     if let Some(row) = tables.unseen_growth.first() {
         screen.answer(row.sentence(view));
     }
-    if let Some(row) = parts.most_reclaimable.as_ref().filter(|_| matters(tables)) {
-        screen.answer(reclaimable(row, tables, view));
-    }
+    screen.answer.extend(matters(tables).map(|growth| growth.sentence(view)));
     if let Some(ignored) = tables.ignored.as_ref().filter(|ignored| ignored.rows > 0) {
         let findings = counted(ignored.findings as u64, "finding", "findings");
         screen.answer(format!("{findings} hidden by {}.", ignored.file));
@@ -96,8 +94,7 @@ pub fn no_growth_sentence(rows: &LeakRows, view: &View) -> Option<String> {
         MaybeRefused::Found(tables) => {
             let parts = &tables.text;
             let grows = !parts.families.is_empty() || !parts.page_growths.is_empty();
-            let caches = parts.most_reclaimable.as_ref().filter(|_| matters(tables));
-            let caches = caches.map(|row| format!(" {}", reclaimable(row, tables, view)));
+            let caches = matters(tables).map(|growth| format!(" {}", growth.sentence(view)));
             (!grows).then(|| {
                 let nothing = if caches.is_some() { "Nothing but caches" } else { "Nothing" };
                 let window = view.duration(tables.window);
@@ -112,11 +109,15 @@ pub fn no_growth_sentence(rows: &LeakRows, view: &View) -> Option<String> {
 fn no_growth(tables: &LeakTables, view: &View) -> String {
     let parts = &tables.text;
     let pages_grow = !parts.page_growths.is_empty();
-    let subject = match (parts.has_slab, parts.has_pages && !pages_grow) {
-        (true, true) => "Neither slab memory nor pages grew steadily",
-        (true, false) => "Slab memory did not grow steadily",
-        (false, _) if pages_grow => return "Slab memory was not recorded.".to_owned(),
-        (false, _) => "Pages did not grow steadily",
+    let do_caches_grow = matters(tables).is_some();
+    let subject = match (parts.has_slab, parts.has_pages && !pages_grow, do_caches_grow) {
+        (true, true, false) => "Neither slab memory nor pages grew steadily",
+        (true, true, true) => "Besides caches, neither slab memory nor pages grew steadily",
+        (true, false, false) => "Slab memory did not grow steadily",
+        (true, false, true) => "Besides caches, slab memory did not grow steadily",
+        (false, ..) if pages_grow => return "Slab memory was not recorded.".to_owned(),
+        (false, _, false) => "Pages did not grow steadily",
+        (false, _, true) => "Besides page cache, pages did not grow steadily",
     };
     let slab = format!("{} of slab objects", view.bytes(parts.slab.bytes));
     let pages = format!("{} of pages", view.bytes(parts.pages_live.bytes));
@@ -145,27 +146,19 @@ fn unjudged(tables: &LeakTables, of: &str, view: &View) -> String {
     }
 }
 
-/// True if reclaimable caches grow at least a tenth as fast as all that cannot be reclaimed.
-fn matters(tables: &LeakTables) -> bool {
+/// Growth of what the kernel can reclaim, where it is at least a tenth as fast as that of all that it cannot.
+fn matters(tables: &LeakTables) -> Option<&ReclaimableGrowth> {
     let parts = &tables.text;
     let first = parts.families.first().map_or(0, |family| family.bytes_per_second);
-    let growth = first.saturating_add(parts.other_families.bytes_per_second);
-    parts.reclaimable.bytes_per_second.saturating_mul(10) >= growth
+    let pages = parts.page_growths.iter().map(|growth| growth.sum.bytes_per_second);
+    let growth = pages.chain([first, parts.other_families.bytes_per_second]).fold(0, u64::saturating_add);
+    let is_much = parts.reclaimable.bytes_per_second().saturating_mul(10) >= growth;
+    Some(&parts.reclaimable).filter(|reclaimable| is_much && !reclaimable.is_none())
 }
 
-/// Growth of caches that the kernel can shrink.
-fn reclaimable(row: &LeakRow, tables: &LeakTables, view: &View) -> String {
-    let sum = tables.text.reclaimable;
-    let part = match sum.rows {
-        1 => String::new(),
-        _ => format!("{} of it ", share(row.old_bytes, sum.bytes)),
-    };
-    format!(
-        "Caches that the kernel can reclaim grew by {}, {part}in {} at {}.",
-        rate(sum.bytes_per_second, view),
-        row.cache,
-        function_of(&row.symbol)
-    )
+/// Growth of what the kernel can reclaim, where it matters beside other growth.
+pub fn reclaimable_growth(rows: &LeakRows) -> Option<&ReclaimableGrowth> {
+    rows.tables().and_then(matters)
 }
 
 /// The stack with most objects of a family's leader.

@@ -2,6 +2,7 @@
 
 use super::makers::{FamilyRow, MakersRow, TasksRow};
 use super::page_growth::{PageGrowth, page_growths};
+use super::reclaimable::ReclaimableGrowth;
 use super::row::{Growth, LeakRow, LeakSum, RowMaker};
 use super::shares::shares;
 use crate::collect::growth::StepCounts;
@@ -29,10 +30,8 @@ pub struct TextParts {
     pub page_growths: Vec<PageGrowth>,
     /// Call sites in no family, by verdict.
     pub others: LeakTable,
-    /// Growth of reclaimable caches, and of objects that are allocated with theirs.
-    pub reclaimable: LeakSum,
-    /// The largest call site of that growth.
-    pub most_reclaimable: Option<LeakRow>,
+    /// Growth of what the kernel can reclaim.
+    pub reclaimable: ReclaimableGrowth,
     /// The largest call site of which one task's objects may grow: no free of them has an event.
     pub may_grow: Option<LeakRow>,
     /// Slab objects that are still allocated.
@@ -139,11 +138,11 @@ pub(super) fn text_parts(
         family_rows_total: families.iter().map(|family| family.rows.len()).sum(),
         page_growths: page_growths(maker, &page_growth, task_events),
         others: others(maker, &VERDICTS.map(|verdict| of(&[verdict])), limit),
-        most_reclaimable: reclaimable
-            .iter()
-            .max_by_key(|row| row.evidence.old_amount)
-            .map(|row| maker.row(row)),
-        reclaimable: maker.old(reclaimable.iter().copied()),
+        reclaimable: ReclaimableGrowth {
+            slab: maker.old(reclaimable.iter().copied()),
+            most: reclaimable.iter().max_by_key(|row| row.evidence.old_amount).map(|row| maker.row(row)),
+            page_cache: maker.old(pages.iter().filter(|row| row.is_growth_of_page_cache())),
+        },
         may_grow: slab
             .iter()
             .filter(|row| row.may_grow())

@@ -18,7 +18,7 @@ pub fn table(slab: &BothTotals, is_bounded: bool, view: &View) -> Table {
     let mut table = Table::new("", columns);
     let mut all = allocations(slab);
     all.extend(shown::estimated(slab).iter().flat_map(|total| estimates(slab, total)));
-    all.extend(frees(slab));
+    all.extend(frees(slab, view.is_lossy));
     all.extend(lives(slab));
     if is_bounded {
         all.extend(live_at_most(slab));
@@ -91,12 +91,17 @@ fn estimates(slab: &BothTotals, total: &Estimated) -> [TextRow; 3] {
     ]
 }
 
-fn frees(slab: &BothTotals) -> Vec<TextRow> {
+/// Frees. Where events were lost, the allocation of an object that seems older may be among them.
+fn frees(slab: &BothTotals, is_lossy: bool) -> Vec<TextRow> {
+    let older = match is_lossy {
+        true => "  allocated before the trace, or lost",
+        false => "  allocated before the trace",
+    };
     vec![
         count(slab, "frees", |t| t.free_events),
         count(slab, "  of traced allocations", |t| t.frees_matched),
         bytes(slab, "  freed", |t| t.bytes_freed),
-        count(slab, "  allocated before the trace", |t| t.frees_allocated_before),
+        count(slab, older, |t| t.frees_allocated_before),
         count(slab, "  without a traced allocation", |t| t.frees_untraced_birth),
         count(slab, "  on another CPU", |t| t.cross_cpu_frees),
         count(slab, "  mixed API (kmalloc / kmem_cache_free)", |t| t.mixed_api_frees),

@@ -10,6 +10,7 @@ use crate::render::words::{counted, share};
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Estimated;
+use crate::reports::common::stated::OlderRow;
 use crate::reports::common::{ReportContext, View};
 use crate::trace::names::without_size;
 
@@ -24,8 +25,10 @@ pub fn screen(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) 
         objects(context, slab, most, view)
     }));
     let by_slabinfo = rows.slab.as_ref().and_then(|slab| slab.bytes_live_range).map(|[_, most]| most);
+    let older = OlderRow::of(context);
     screen.answer.extend(bound(shown_ranges.as_deref(), by_slabinfo, view));
-    screen.answer.extend(pages.map(|sums| self::pages(sums, view)));
+    screen.answer.extend(rows.slab.as_ref().and_then(|slab| doubt(slab, view)));
+    screen.answer.extend(pages.map(|sums| self::pages(sums, older, view)));
     screen.answer.extend(missing(rows).map(str::to_owned));
     if let Some(slab) = &rows.slab {
         screen.table(slab_text::table(slab, is_bounded, view));
@@ -36,6 +39,9 @@ pub fn screen(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) 
     screen.table(ranges(shown_ranges.as_deref(), by_slabinfo));
     if rows.slab.is_some() && pages.is_some_and(|sums| !sums.is_empty()) {
         screen.note("Slab objects lie in pages: do not add the two tables.");
+    }
+    if view.is_window {
+        screen.note("Live: at the end of the selected time, with what was allocated before it in the trace.");
     }
     screen.note("Memory that was allocated before the trace is not counted.");
     next(&mut screen, rows, view);
@@ -77,10 +83,15 @@ fn objects(context: &ReportContext<'_, '_>, slab: &BothTotals, most: Option<u64>
             let largest = largest.map_or(String::new(), |(name, part)| {
                 format!(", {} of it at {}", share(part, bytes), without_size(&name))
             });
+            let older = OlderRow::of(context);
+            let older = older
+                .map_or(String::new(), |older| with_older(older.objects_live, view.bytes(older.bytes_live)));
             match most {
-                None => format!(", {} still allocated ({}{largest})", count(live), view.bytes(bytes)),
+                None => {
+                    format!(", {} still allocated ({}{largest}){older}", count(live), view.bytes(bytes))
+                }
                 Some(most) => format!(
-                    ", {} seem still allocated ({}{largest}); at most {} are, since some frees have no event",
+                    ", {} seem still allocated ({}{largest}){older}; at most {} are, since some frees have no event",
                     count(live),
                     view.bytes(bytes),
                     view.bytes(most)
@@ -90,6 +101,28 @@ fn objects(context: &ReportContext<'_, '_>, slab: &BothTotals, most: Option<u64>
         _ => "; live objects are unknown".to_owned(),
     };
     format!("Slab: {allocated}{live}.")
+}
+
+/// The part of live memory that is older than the selected time; empty: none is.
+fn with_older(number: u64, bytes: String) -> String {
+    match number {
+        0 => String::new(),
+        _ => format!(", {} of them ({bytes}) older than the selected time", count(number)),
+    }
+}
+
+/// Live objects of a time without losses whose free may be among the events that were lost before it; `None`: there are
+/// none.
+fn doubt(slab: &BothTotals, view: &View) -> Option<String> {
+    let live = slab.totals.bytes_live.filter(|_| view.is_lossy && !view.is_window_lossy)?;
+    let uncertain = slab.totals.bytes_live_uncertain.filter(|&bytes| bytes > 0)?;
+    let [low, high] = [live.saturating_sub(uncertain), live].map(|bytes| view.bytes(bytes));
+    let is_known = low != high;
+    is_known.then(|| {
+        format!(
+            "Events were lost before this time, maybe frees of older objects: {low} to {high} of slab objects may be live."
+        )
+    })
 }
 
 /// Upper bound of live slab bytes, where it is below those without a free event.
@@ -102,30 +135,39 @@ fn at_most(slab: &BothTotals, is_bounded: bool) -> Option<u64> {
 fn bound(ranges: Option<&[ShownRange]>, by_slabinfo: Option<u64>, view: &View) -> Option<String> {
     let range = ranges?.iter().find(|range| range.title == shown::LIVE)?;
     let low = view.bytes(range.low);
-    Some(match (range.high, by_slabinfo) {
+    let older = if view.is_window { ", with older ones" } else { "" };
+    Some(match (range.high.map(|high| view.bytes(high)), by_slabinfo) {
+        (Some(high), _) if high == low => {
+            format!("The lost events do not change that: {low} of slab objects are live{older}.")
+        }
         (Some(high), _) => {
-            let high = view.bytes(high);
-            format!("Because events were lost, {low} to {high} of slab objects may be live.")
+            format!("Because events were lost, {low} to {high} of slab objects may be live{older}.")
         }
         (None, Some(most)) => format!(
             "Because events were lost, at least {low} of slab objects are live, and at most {}: all objects of their caches in /proc/slabinfo, also those allocated before the trace.",
             view.bytes(most)
         ),
         (None, None) => format!(
-            "Because events were lost, at least {low} of slab objects are live; the upper bound is unknown."
+            "Because events were lost, at least {low} of slab objects are live{older}; the upper bound is unknown."
         ),
     })
 }
 
 /// Pages in a sentence.
-fn pages(pages: &PageSums, view: &View) -> String {
+fn pages(pages: &PageSums, older: Option<OlderRow>, view: &View) -> String {
     let sums = &pages.sums;
     let allocated = match (sums.pages_alloc, sums.bytes_alloc) {
         (Some(pages), Some(bytes)) => format!("{} allocated ({})", count(pages), view.bytes(bytes)),
         _ => "allocations unknown".to_owned(),
     };
     let live = match (sums.pages_live, sums.bytes_live) {
-        (Some(pages), Some(bytes)) => format!(", {} still allocated ({})", count(pages), view.bytes(bytes)),
+        (Some(pages), Some(bytes)) => {
+            let page_size = bytes / pages.max(1);
+            let older = older.map_or(String::new(), |older| {
+                with_older(older.pages_live, view.bytes(older.pages_live.saturating_mul(page_size)))
+            });
+            format!(", {} still allocated ({}){older}", count(pages), view.bytes(bytes))
+        }
         _ => "; live pages are unknown".to_owned(),
     };
     format!("Pages: {allocated}{live}.")

@@ -192,6 +192,11 @@ impl Load {
         self.event(time, pid, 2, &[pfn, 0, gfp_flags, 0], &[]);
     }
 
+    /// A page of a file that is written: GFP_HIGHUSER_MOVABLE with __GFP_WRITE, movable.
+    pub fn page_of_file(&mut self, time: u64, pid: i32, pfn: u64) {
+        self.event(time, pid, 2, &[pfn, 0, 0x10_1cca, 1], &[]);
+    }
+
     pub fn page_free(&mut self, time: u64, pid: i32, pfn: u64) {
         self.event(time, pid, 3, &[pfn, 0], &[]);
     }

@@ -4,6 +4,7 @@
 mod findings;
 mod load;
 mod lost_part;
+mod part_of_time;
 
 use std::path::{Path, PathBuf};
 

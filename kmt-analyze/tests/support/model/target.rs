@@ -27,11 +27,11 @@ impl Target {
     }
 }
 
-/// Spans of time in which `info` says that something was lost.
+/// Spans of time in which `info` says that something was lost. What was lost before the first event is in none.
 fn spans(info: &Value) -> Vec<(u64, u64)> {
     let mut spans = Vec::new();
     for cpu in info["trace"]["per_cpu"].as_array().unwrap() {
-        for loss in cpu["losses"].as_array().unwrap() {
+        for loss in cpu["losses"].as_array().unwrap().iter().filter(|loss| loss["before_first"] == false) {
             spans.push((loss["after"].as_u64().unwrap_or(0), loss["before"].as_u64().unwrap_or(u64::MAX)));
         }
         if at(cpu, "/lost_events_unplaced").as_u64().unwrap_or(0) > 0 {

@@ -98,7 +98,7 @@ impl SampleConversion {
             _ if raw.len() < 8 => self.short += 1,
             _ => return Err(error.clone()),
         }
-        file.lose(cpu, Loss::counted(1))
+        file.lose_unreadable(cpu)
     }
 
     /// Adds the facts that are complete when all records of a file were read.

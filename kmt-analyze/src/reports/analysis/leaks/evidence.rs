@@ -32,7 +32,7 @@ pub struct Evidence {
     pub old_age: u64,
     /// Length of a window that can judge, in the clock's unit.
     pub window_needed: u64,
-    /// Frees with an event, and implied frees, in the window.
+    /// Frees with an event, and implied frees, of objects that were allocated in the window.
     pub freed: (u64, u64),
     /// Survivors that cross a loss.
     pub uncertain: u64,

@@ -38,6 +38,8 @@ pub struct Judged<'r> {
     pub leader: Option<usize>,
     /// Pages for the percpu allocator, which a kernel worker may allocate for others.
     pub is_percpu: bool,
+    /// Pages that hold data of files and devices.
+    pub is_page_cache: bool,
     /// Of pages: number of the family that they grow with.
     pub grows_with: Option<usize>,
 }
@@ -60,6 +62,11 @@ impl Judged<'_> {
             && most.saturating_mul(100) >= old.saturating_mul(ONE_TASK_PERCENT)
             && !is_bulk
             && !FREED_BY_RCU.contains(&self.function())
+    }
+
+    /// True for page cache that grows, and that the kernel can reclaim.
+    pub fn is_growth_of_page_cache(&self) -> bool {
+        self.is_page_cache && self.evidence.verdict == Verdict::Reclaimable
     }
 
     /// True for the kernel's structure of a task.

@@ -1,4 +1,5 @@
-//! Kinds of pages by their flags: those that look like cache and that nothing reclaims, block caches, slabs.
+//! Kinds of pages by their flags: those that look like cache and that nothing reclaims, block caches, slabs; and the use of
+//! pages, in words.
 //!
 //! Flags of this kernel decide, not their text, in which a composite name stands for several.
 
@@ -96,6 +97,32 @@ pub fn is_percpu(flags: GfpFlags, order: u8) -> bool {
     order == 0 && has && !flags.intersects(others)
 }
 
+/// Name of the use of pages that hold data of files and devices.
+pub const PAGE_CACHE_USE: &str = "page cache";
+
+/// Use of pages with these flags, if they are known.
+pub fn use_of(flags: GfpFlags, order: u8) -> &'static str {
+    type F = GfpFlags;
+    // GFP_PGTABLE_USER (include/asm-generic/pgalloc.h, 4.7 to 7.2).
+    let table = F::IO | F::FS | F::ACCOUNT | F::ZERO;
+    let is_table = order == 0 && (flags == table || flags == table | F::COMP);
+    // readahead_gfp_mask (include/linux/pagemap.h); transparent huge pages have __GFP_NOMEMALLOC, too. Writes of files have
+    // __GFP_WRITE (mm/filemap.c); mappings of file systems have GFP_NOFS.
+    let is_read_ahead = flags.contains(F::NORETRY | F::NOWARN) && !flags.contains(F::NOMEMALLOC);
+    let is_of_file =
+        flags.contains(F::WRITE) || flags.contains(F::HARDWALL) && (is_read_ahead || !flags.contains(F::FS));
+    // Movable ones without __GFP_ZERO are copies of a process' memory.
+    let is_of_device = is_block_cache(flags, order) && !flags.contains(F::MOVABLE);
+    match () {
+        () if flags.is_empty() => "unknown use",
+        () if is_table => "page tables",
+        () if is_of_file || is_of_device => PAGE_CACHE_USE,
+        () if flags.contains(F::MOVABLE | F::HARDWALL) => "anonymous or tmpfs",
+        () if flags.contains(F::HARDWALL) => "other user memory",
+        () => "kernel",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +165,31 @@ mod tests {
             (movable - F::HARDWALL, false),
         ] {
             assert_eq!(is_shared(flags), is_so, "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn uses_are_inferred_from_flags() {
+        type F = GfpFlags;
+        let kernel = F::IO | F::FS;
+        let user = kernel | F::HARDWALL | F::HIGHMEM | F::MOVABLE;
+        for (order, flags, of) in [
+            (0, kernel | F::ACCOUNT | F::ZERO | F::COMP, "page tables"),
+            (2, kernel | F::ACCOUNT | F::ZERO | F::COMP, "kernel"),
+            (0, (user - F::FS) | F::NOWARN | F::NORETRY | F::COMP, "page cache"),
+            (0, F::IO | F::HARDWALL | F::NOFAIL, "page cache"),
+            // Blocks of a device: GFP_NOWAIT as a folio.
+            (0, F::COMP | F::NOWARN, "page cache"),
+            (0, user | F::COMP, "anonymous or tmpfs"),
+            (0, user | F::WRITE, "page cache"),
+            (0, user | F::NOWARN | F::NORETRY, "page cache"),
+            (0, user | F::ZERO | F::COMP, "anonymous or tmpfs"),
+            (9, user | F::NOWARN | F::NORETRY | F::NOMEMALLOC | F::COMP, "anonymous or tmpfs"),
+            (0, kernel | F::HARDWALL | F::HIGHMEM, "other user memory"),
+            (2, kernel | F::NOWARN | F::NORETRY | F::COMP, "kernel"),
+            (0, F::empty(), "unknown use"),
+        ] {
+            assert_eq!(use_of(flags, order), of, "{order} {flags:?}");
         }
     }
 }

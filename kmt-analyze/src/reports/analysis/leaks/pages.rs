@@ -7,7 +7,7 @@ use super::families::Family;
 use super::judged::{Judged, growing, sort};
 use super::judged_part::JudgedPart;
 use super::kernel_names::{PAGE_CACHE, PAGE_TABLES, PERCPU_PAGES, SHARED_MEMORY};
-use super::page_flags::{UnreclaimedPages, is_block_cache, is_percpu, is_slab};
+use super::page_flags::{PAGE_CACHE_USE, UnreclaimedPages, is_block_cache, is_percpu, is_slab, use_of};
 use super::page_survivals::PageSurvivals;
 use super::rules::{Facts, judge, verdict};
 use crate::collect::growth::{StepCounts, SurvivorSums};
@@ -84,6 +84,7 @@ pub fn page_rows<'g>(
             let name = format!("order {}, {gfp}", site.order);
             Judged {
                 is_percpu: is_percpu(flags, site.order),
+                is_page_cache: use_of(flags, site.order) == PAGE_CACHE_USE,
                 ..row((0, name, migratetype), evidence, survival)
             }
         })
@@ -189,6 +190,7 @@ fn row(
         growing: growing(&evidence, survival),
         leader: None,
         is_percpu: false,
+        is_page_cache: false,
         grows_with: None,
     }
 }

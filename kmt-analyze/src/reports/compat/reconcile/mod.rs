@@ -11,8 +11,11 @@ use crate::collect::{Collectors, Reasons};
 use crate::failure::{Outcome, Result};
 use crate::pass::selection::Selection;
 use crate::pass::{self, Request};
+use crate::render::head::is_minimum;
 use crate::render::out::Schema;
 use crate::render::screen::Screen;
+use crate::render::text::count;
+use crate::render::words::share;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext};
 use crate::reports::document::{About, emit};
@@ -29,6 +32,20 @@ pub fn reconcile(session: &Session<'_>, output: &Output) -> Result<Outcome> {
     let context = ReportContext::new(&Context { session, selection: &selection, limit: 0 }, &result);
     let rows = rows::compute(&result, result.get(reasons), &others.legacy);
     let about = About { keys: Keys::All, schema: Schema::first("reconcile") };
-    let screens = || vec![(String::new(), Screen::verbatim(text::text(&rows)))];
+    let lost = lost_in_words(session);
+    let screens = || vec![(String::new(), Screen::verbatim(text::text(&rows, lost.as_deref())))];
     emit(&about, &context, output, || &rows, screens)
+}
+
+/// Lost events with their share of all; `None`: none is missing, so that exact sums are those of the recorded time.
+fn lost_in_words(session: &Session<'_>) -> Option<String> {
+    let losses = &session.losses;
+    losses.any().then(|| match losses.lost_since_first() {
+        0 => "Events were lost, not counted".to_owned(),
+        lost => {
+            let least = if is_minimum(losses) { "At least " } else { "" };
+            let part = share(lost, lost.saturating_add(session.trace.event_count()));
+            format!("{least}{} events ({part} of all) were lost", count(lost))
+        }
+    })
 }

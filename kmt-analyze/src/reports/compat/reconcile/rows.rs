@@ -28,7 +28,7 @@ pub struct BridgeRow {
     pub tool: &'static str,
     /// Name of the figure in `summary`, and its names in the output of the tool.
     pub figure: &'static str,
-    /// Exact figure, in bytes.
+    /// Exact figure, in bytes: of the recorded events, where events were lost.
     pub exact: i64,
     /// Terms between the two.
     pub terms: Vec<TermRow>,

@@ -3,11 +3,15 @@
 use super::rows::{BridgeRow, ReconcileRows};
 use crate::render::text::count;
 
-/// A table for each figure, and the totals.
-pub fn text(rows: &ReconcileRows) -> String {
-    let tables: Vec<String> = rows.reconcile.iter().map(bridge).collect();
+/// A table for each figure, and the totals; `lost` has the lost events in words.
+pub fn text(rows: &ReconcileRows, lost: Option<&str>) -> String {
+    let exact = if lost.is_some() { "exact, of the recorded events" } else { "exact" };
+    let tables: Vec<String> = rows.reconcile.iter().map(|row| bridge(row, exact)).collect();
+    let lost = lost.map_or(String::new(), |lost| {
+        format!("\n{lost}: all figures are of the recorded events. The memory of the system may differ from each of them.\n")
+    });
     format!(
-        "{}\nperf kmem on these events: net {} bytes (allocated - freed), {} ping-pongs; trace-cmd mem: waste {} bytes\n",
+        "{}{lost}\nperf kmem on these events: net {} bytes (allocated - freed), {} ping-pongs; trace-cmd mem: waste {} bytes\n",
         tables.join("\n"),
         rows.perf_kmem.net_bytes_allocated,
         count(rows.perf_kmem.ping_pong),
@@ -19,10 +23,10 @@ fn signed(n: i64) -> String {
     format!("{}{}", if n < 0 { "-" } else { "+" }, count(n.unsigned_abs()))
 }
 
-fn bridge(bridge: &BridgeRow) -> String {
+fn bridge(bridge: &BridgeRow, exact: &str) -> String {
     let line = |label: String, bytes: String| [label, String::new(), bytes];
     let mut lines = vec![["", "objects", "bytes"].map(str::to_owned)];
-    lines.push(line("exact".to_owned(), count(bridge.exact.max(0) as u64)));
+    lines.push(line(exact.to_owned(), count(bridge.exact.max(0) as u64)));
     for t in &bridge.terms {
         lines.push([format!("  {}", t.term), count(t.objects), signed(t.bytes)]);
     }
