@@ -117,6 +117,7 @@ impl CpuLosses {
             events_missing: 0,
             events_before: pieces.map(|piece| piece.events).sum(),
             is_early_end: false,
+            is_before_first: false,
         };
         let at = self.places.partition_point(|place| place.before.is_some_and(|time| time <= after));
         self.places.insert(at, place);
