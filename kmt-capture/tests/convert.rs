@@ -254,6 +254,41 @@ fn losses_end_with_exit_code_3() {
     assert!(stderr(&output).contains("17 counted in the kernel's stats"), "{}", stderr(&output));
 }
 
+/// Saved ring buffers that kept the newest events: only a mark that equals the kernel's `overrun`, in a buffer of which nothing
+/// was read before, is by design.
+#[test]
+fn events_that_a_ring_overwrote_are_not_lost() {
+    let scratch = Scratch::new();
+    let capture = scratch.capture("x86_64-6.1");
+    let cpu = capture.join("tracefs/per_cpu/cpu2");
+    let stats = fs::read_to_string(cpu.join("stats")).unwrap();
+    let mut raw = fs::read(cpu.join("trace_pipe_raw")).unwrap();
+    // A count behind the data of the first sub-buffer, which has room for it.
+    let len = u64::from_le_bytes(raw[8..16].try_into().unwrap());
+    assert!(len + 8 <= 4080);
+    raw[8..16].copy_from_slice(&(len | 3 << 30).to_le_bytes());
+    raw[16 + len as usize..][..8].copy_from_slice(&700_u64.to_le_bytes());
+    fs::write(cpu.join("trace_pipe_raw"), &raw).unwrap();
+    let options = capture.join("tracefs/trace_options");
+    let overwrites = fs::read_to_string(&options).unwrap();
+    let without = overwrites.replace("\noverwrite\n", "\nnooverwrite\n");
+    assert_ne!(without, overwrites);
+    for (overrun, read, options_text, code) in
+        [(700, 0, &overwrites, 0), (701, 0, &overwrites, 3), (700, 1, &overwrites, 3), (700, 0, &without, 3)]
+    {
+        let counters = stats
+            .replace("overrun: 0\ncommit", &format!("overrun: {overrun}\ncommit"))
+            .replace("read events: 0", &format!("read events: {read}"));
+        fs::write(cpu.join("stats"), counters).unwrap();
+        fs::write(&options, options_text).unwrap();
+        let output = run(&[&"convert", &"--force", &capture, &"-o", &scratch.path("out.kmt")]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{overrun} {read}: {said}");
+        assert_eq!(said.contains("events are missing"), code == 3, "{said}");
+        assert_eq!(said.contains("700 older events were overwritten"), code == 0, "{said}");
+    }
+}
+
 #[test]
 fn usage_errors_and_help() {
     assert_eq!(run(&[&"convert"]).status.code(), Some(2));

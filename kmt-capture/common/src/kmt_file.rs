@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kmt_format::kernel::HeaderPage;
+use kmt_format::kernel::{ByteOrder, CpuStats, HeaderPage, Missed, SubBuffer};
 use kmt_format::write::{Keep, Loss, SubBufferSummary, Writer, WriterStats};
 
 use crate::failure::Result;
@@ -43,12 +43,24 @@ pub struct KmtFile<O = Output> {
     pub lost: Loss,
     /// Events in the chunks that the output has.
     pub events_written: u64,
+    /// Events that were overwritten by design, before the first one of a CPU.
+    pub overwritten: u64,
+    /// True if the loss before the next sub-buffer is by design.
+    is_by_design: bool,
 }
 
 impl<O: ChunkOutput> KmtFile<O> {
     /// A file without events.
     pub fn new(writer: Writer, output: O) -> Self {
-        Self { writer, output, cpus: BTreeMap::new(), lost: Loss::default(), events_written: 0 }
+        Self {
+            writer,
+            output,
+            cpus: BTreeMap::new(),
+            lost: Loss::default(),
+            events_written: 0,
+            overwritten: 0,
+            is_by_design: false,
+        }
     }
 
     /// Counts of a CPU, which gets a row in the file.
@@ -81,8 +93,24 @@ impl<O: ChunkOutput> KmtFile<O> {
     ) -> kmt_format::Result<SubBufferSummary> {
         let found = self.writer.add_sub_buffer(cpu, bytes, layout, keep, see)?;
         self.stats(cpu).add(bytes.len(), &found);
-        self.lost = self.lost.and(found.loss);
+        let is_by_design = std::mem::take(&mut self.is_by_design);
+        let lost = match (is_by_design, found.loss.damaged_input) {
+            (false, _) => found.loss,
+            (true, true) => Loss::damaged_input(),
+            (true, false) => Loss::default(),
+        };
+        self.lost = self.lost.and(lost);
         Ok(found)
+    }
+
+    /// Marks that events before the next sub-buffer, the first of a CPU, were overwritten by design: [`overwritten`].
+    pub fn mark_overwritten(&mut self, cpu: u32, events: u64) -> kmt_format::Result<()> {
+        let mut mark = Loss::default();
+        mark.overwritten = true;
+        self.writer.add_loss(cpu, mark)?;
+        self.overwritten = self.overwritten.saturating_add(events);
+        self.is_by_design = true;
+        Ok(())
     }
 
     /// Adds a loss before the next event of a CPU, and counts it.
@@ -128,5 +156,56 @@ impl<O: ChunkOutput> KmtFile<O> {
     pub fn finish(mut self) -> Result<()> {
         self.output.write(&self.writer.finish()?)?;
         self.output.finish()
+    }
+}
+
+/// Events that were overwritten before the first sub-buffer of a CPU, whose counters are `counters`; `None`: none, or events
+/// were lost otherwise.
+///
+/// In a ring buffer that overwrites, and of which nothing was read before it was stopped, the kernel marks the first sub-buffer
+/// alone, and counts there what `overrun` counts (or has no room for the count).
+pub fn overwritten(
+    bytes: &[u8],
+    layout: &HeaderPage,
+    order: ByteOrder,
+    counters: Option<CpuStats>,
+) -> Option<u64> {
+    let overrun = counters?.overrun.filter(|&overrun| overrun > 0)?;
+    match SubBuffer::parse(bytes, layout, order).ok()?.missed() {
+        Missed::Count(count) if count == overrun => Some(overrun),
+        Missed::Unknown => Some(overrun),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
+
+    /// A sub-buffer without events, with these bits in its commit word and a count behind it.
+    fn sub_buffer(flags: u64, count: u64) -> Vec<u8> {
+        let mut bytes = vec![0; 4096];
+        bytes[8..16].copy_from_slice(&flags.to_ne_bytes());
+        bytes[16..24].copy_from_slice(&count.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn only_a_mark_that_equals_overrun_is_by_design() {
+        let layout = HeaderPage::parse(HEADER_PAGE).unwrap();
+        let stats =
+            |overrun: u64| CpuStats::parse(&format!("entries: 3\noverrun: {overrun}\ndropped events: 0\n"));
+        let (missed, stored) = (1 << 31, 1 << 30);
+        let of = |flags, count, counters| {
+            overwritten(&sub_buffer(flags, count), &layout, ByteOrder::NATIVE, counters)
+        };
+        assert_eq!(of(missed | stored, 700, stats(700)), Some(700));
+        assert_eq!(of(missed, 0, stats(700)), Some(700), "without room for the count");
+        assert_eq!(of(missed | stored, 699, stats(700)), None, "another number is a loss");
+        assert_eq!(of(0, 0, stats(700)), None, "no mark");
+        assert_eq!(of(missed | stored, 700, stats(0)), None);
+        assert_eq!(of(missed | stored, 700, None), None, "no counters");
     }
 }

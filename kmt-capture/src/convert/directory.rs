@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use kmt_common::kmt_file::{KmtFile, WRITE_LEN};
+use kmt_format::kernel::CpuStats;
 use kmt_format::{Error, ErrorKind};
 
 use super::description::{Description, format_id};
@@ -26,7 +27,10 @@ pub fn convert(options: &ConvertOptions, directory: &Directory, output: Output) 
     let uuid = identity(directory, &target, &cpus, target.header_page.sub_buffer_len())?;
     let names = EventNames::new(&description.formats, target.order, target.header_page.long_size());
     let sub_buffers = SubBufferConversion::new(target.header_page, options.verbatim, names);
-    let source = RingBuffers { sub_buffers, directory, cpus: &cpus, target: &target, raw_bytes: 0 };
+    let trace_options = directory.text("trace_options")?.unwrap_or_default();
+    let overwrites = trace_options.lines().any(|line| line.trim() == "overwrite");
+    let source =
+        RingBuffers { sub_buffers, directory, cpus: &cpus, target: &target, raw_bytes: 0, overwrites };
     driver::convert(options, description, uuid, source, output)
 }
 
@@ -115,6 +119,8 @@ struct RingBuffers<'d> {
     target: &'d Target,
     /// Bytes of all ring buffers that were read.
     raw_bytes: u64,
+    /// True if the ring buffers keep the newest events.
+    overwrites: bool,
 }
 
 impl EventSource for RingBuffers<'_> {
@@ -152,6 +158,10 @@ impl RingBuffers<'_> {
         let mut raw = self.directory.raw(files, sub_buffer_len)?;
         let mut buffer = vec![0; (WRITE_LEN / sub_buffer_len).max(1) * sub_buffer_len];
         self.sub_buffers.begin(file, files.cpu);
+        if self.overwrites {
+            let counters = files.stats.as_deref().and_then(CpuStats::parse);
+            self.sub_buffers.expect_ring(self.target.order, counters);
+        }
         loop {
             let (mut offset, len) =
                 raw.next(&mut buffer).map_err(|e| Failure::io("reading", &files.raw, &e))?;

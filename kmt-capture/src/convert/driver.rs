@@ -1,6 +1,7 @@
 //! The steps that conversions of all formats share: description, events, counts, end of the file.
 
 use kmt_common::kmt_file::KmtFile;
+use kmt_common::text::count;
 use kmt_format::write::Loss;
 
 use super::description::Description;
@@ -48,8 +49,16 @@ pub fn convert(
             return Err(failure);
         }
     }
-    let (summary, flagged) = (source.summary(events, &file), file.lost);
+    let (summary, flagged, overwritten) = (source.summary(events, &file), file.lost, file.overwritten);
     file.finish()?;
-    let (lost, missing) = (description.lost_events(), source.missing());
-    Ok(Converted { summary, lost, flagged, missing, notes: source.notes(description) })
+    let lost = description.lost_events().map(|lost| lost.saturating_sub(overwritten));
+    let missing = source.missing();
+    let mut notes = source.notes(description);
+    if overwritten > 0 {
+        notes.push(format!(
+            "the ring buffers kept the newest events: {} were overwritten before them",
+            count(overwritten, "older event")
+        ));
+    }
+    Ok(Converted { summary, lost, flagged, missing, notes })
 }

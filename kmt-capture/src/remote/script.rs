@@ -68,7 +68,7 @@ pub fn record(
         return Err(Failure::new("the script saved no files on the target"));
     }
     let converted = convert_received(&files.0, path, options)?;
-    if !options.quiet && converted == Outcome::Incomplete {
+    if !options.quiet {
         kept(path, length, size).into_iter().for_each(|note| tell!("{note}"));
     }
     Ok(if received == Received::Full { Outcome::Incomplete } else { converted })
@@ -85,6 +85,10 @@ fn buffer_size(facts: &RemoteFacts) -> u64 {
 fn kept(path: &Path, length: Duration, size: u64) -> Option<String> {
     let bytes = Mapping::of(path, &File::open(path).ok()?).ok()?;
     let trace = Trace::open(&bytes).ok()?;
+    let mut chunks = trace.streams().values().flat_map(|stream| &stream.chunks);
+    if chunks.all(|(_, info)| info.loss.is_none()) {
+        return None;
+    }
     let (mut first_of, mut last) = (BTreeMap::new(), 0);
     for event in trace.events().ok()? {
         first_of.entry(event.cpu()).or_insert(event.time());
