@@ -22,7 +22,9 @@ use crate::help;
 use crate::mistakes;
 #[cfg(feature = "docs")]
 use crate::output::print;
-use crate::record::{self, Baseline, LineOptions, Preset, RecordOptions, Symbols};
+use crate::record::{
+    self, Baseline, BlackBoxOptions, Condition, LineOptions, Preset, RecordOptions, SIZE_DEFAULT, Symbols,
+};
 #[cfg(feature = "convert")]
 use crate::remote::{self, args::RemoteArgs};
 use crate::tracefs::{EventSpec, guard};
@@ -56,6 +58,7 @@ enum Command {
   kmt-capture record -d 30s -o trace.kmt          this machine, 30 seconds
   kmt-capture record -o build.kmt -- make -j8     while a command runs
   kmt-capture record -p reclaim -o waits.kmt      tasks that wait for memory, until Ctrl-C
+  kmt-capture record --ring --stop-when oom       the last minutes before an OOM kill
   kmt-capture record -o - | ssh host 'cat > trace.kmt'")]
     Record(Box<RecordArgs>),
     /// Show if this system can record, with a remedy for each problem
@@ -216,6 +219,25 @@ struct RecordArgs {
     #[arg(long, value_name = "N", requires = "command", conflicts_with_all = ["line", "keep_running"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=REPEAT_MAX))]
     repeat: Option<u32>,
+    /// Keep the newest events in ring buffers of this size for all CPUs together, and do not read them until a condition of
+    /// --stop-when holds, SIGUSR1 comes, or the recording ends. Default: 64M
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, default_missing_value = SIZE_DEFAULT)]
+    #[arg(value_parser = quantity::size_above_zero)]
+    #[arg(conflicts_with_all = ["buffer_size", "snapshot_every", "pid", "repeat", "line"])]
+    ring: Option<u64>,
+    /// End the wait of --ring at: oom, alloc-failure, 'SYSTEM:EVENT if FILTER', 'MemAvailable<SIZE', 'slab>SIZE', or
+    /// psi:some:STALL/WINDOW. May be given several times
+    #[arg(long, value_name = "CONDITION", requires = "ring", value_parser = Condition::parse)]
+    stop_when: Vec<Condition>,
+    /// Record for this time after a condition of memory or pressure
+    #[arg(long, value_name = "TIME", requires = "stop_when", value_parser = quantity::seconds)]
+    after: Option<Duration>,
+    /// Wait again after each file: FILE-1.kmt, FILE-2.kmt and so on
+    #[arg(long, requires = "stop_when", conflicts_with = "command")]
+    rearm: bool,
+    /// With --rearm, keep at most this many files: the oldest are removed
+    #[arg(long, value_name = "N", requires = "rearm", value_parser = clap::value_parser!(u32).range(1..))]
+    max_files: Option<u32>,
     /// For `remote`: send frames on standard output, end with standard input, and remove this folder of the program
     #[arg(long, value_name = "DIR", hide = true)]
     line: Option<PathBuf>,
@@ -256,6 +278,14 @@ impl From<RecordArgs> for RecordOptions {
             exit_status: args.exit_status,
             keep_running: args.keep_running,
             command: args.command,
+            black_box: args.ring.map(|size| BlackBoxOptions {
+                size,
+                stop_when: args.stop_when,
+                after: args.after.unwrap_or_default(),
+                rearm: args.rearm,
+                max_files: args.max_files,
+                is_again: false,
+            }),
             line: args.line.map(|folder| LineOptions { folder, silence_max: args.line_timeout }),
         }
     }
@@ -311,10 +341,16 @@ pub fn run() -> Result<Outcome> {
         .and_then(|matches| Cli::from_arg_matches(&matches))
         .unwrap_or_else(|error| usage::end(&error));
     match cli.command {
-        Command::Record(args) => match args.repeat {
-            Some(times) => record::repeat(&(*args).into(), times),
-            None => record::record(&(*args).into()),
-        },
+        Command::Record(args) => {
+            let repeat = args.repeat;
+            let options = RecordOptions::from(*args);
+            check_after(&options);
+            match (repeat, &options.black_box) {
+                (Some(times), _) => record::repeat(&options, times),
+                (None, Some(black_box)) if black_box.rearm => record::rearm(&options, black_box),
+                (None, _) => record::record(&options),
+            }
+        }
         #[cfg(feature = "convert")]
         Command::Remote(args) => {
             if args.has_options_of_the_script_alone() {
@@ -372,6 +408,18 @@ pub fn run() -> Result<Outcome> {
     }
 }
 
+/// Ends the program if `--after` has no condition that it applies to: a trigger stops the buffer at its event.
+fn check_after(options: &RecordOptions) {
+    let Some(black_box) = options.black_box.as_ref().filter(|black_box| !black_box.after.is_zero()) else {
+        return;
+    };
+    if black_box.stop_when.iter().all(Condition::is_trigger) {
+        let message = "--after needs a condition of memory or pressure: the kernel stops at once at oom, alloc-failure and events";
+        let mut record = usage::asked(&whole(), &["".into(), "record".into()]);
+        usage::end(&record.error(clap::error::ErrorKind::ArgumentConflict, message));
+    }
+}
+
 /// `record` and its options, after `--` of `remote`: without the name, and parsed. Ends the program if they are wrong.
 #[cfg(feature = "convert")]
 fn record_line(words: &[OsString]) -> (Vec<OsString>, RecordOptions) {
@@ -391,6 +439,9 @@ fn record_line(words: &[OsString]) -> (Vec<OsString>, RecordOptions) {
     let Command::Record(record) = cli.command else { wrong("after -- must come `record` and its options") };
     if record.output.is_some() || record.force || record.line.is_some() {
         wrong("-o and --force are options of remote: give them before --");
+    }
+    if record.ring.is_some() {
+        wrong("--ring is not an option of remote: run kmt-capture on the target");
     }
     if record.repeat.is_some() {
         wrong("--repeat is not an option of remote: run remote several times");

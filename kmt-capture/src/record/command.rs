@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use kmt_common::early_end::is_ignored;
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use super::RecordOptions;
 use super::line::Line;
@@ -22,14 +22,16 @@ use crate::failure::{Failure, Result};
 pub struct Signals {
     stops: UnixStream,
     children: UnixStream,
+    /// SIGUSR1: the file of a ring is wanted now.
+    wanted: Option<UnixStream>,
     line: Option<Line>,
     asked: usize,
     ids: Vec<signal_hook::SigId>,
 }
 
 impl Signals {
-    /// Takes the signals over.
-    pub fn new() -> Result<Self> {
+    /// Takes the signals over; SIGUSR1 too if `is_ring`.
+    pub fn new(is_ring: bool) -> Result<Self> {
         let failed = |e: std::io::Error| Failure::os("cannot watch for signals", &e);
         let mut ids = Vec::new();
         let mut watch = |signals: &[i32]| -> std::io::Result<UnixStream> {
@@ -45,7 +47,8 @@ impl Signals {
             if is_ignored(SIGHUP) { watch(&[SIGINT, SIGTERM]) } else { watch(&[SIGINT, SIGTERM, SIGHUP]) };
         let stops = stops.map_err(failed)?;
         let children = watch(&[SIGCHLD]).map_err(failed)?;
-        Ok(Self { stops, children, line: None, asked: 0, ids })
+        let wanted = if is_ring { Some(watch(&[SIGUSR1]).map_err(failed)?) } else { None };
+        Ok(Self { stops, children, wanted, line: None, asked: 0, ids })
     }
 
     /// These signals, with a line that can ask for an end too.
@@ -63,10 +66,17 @@ impl Signals {
         self.asked
     }
 
+    /// True if SIGUSR1 came since the last call.
+    pub fn is_file_wanted(&mut self) -> bool {
+        let mut bytes = [0; 64];
+        self.wanted.as_mut().is_some_and(|stream| matches!(stream.read(&mut bytes), Ok(1..)))
+    }
+
     /// File descriptors to wait for.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [self.stops.as_fd(), self.children.as_fd()]
             .into_iter()
+            .chain(self.wanted.iter().map(|stream| stream.as_fd()))
             .chain(self.line.iter().map(|line| line.fd().as_fd()))
     }
 }

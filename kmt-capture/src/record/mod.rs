@@ -1,6 +1,7 @@
 //! `record`: a running system's ring buffers to a file, losing nothing silently.
 
 mod baseline;
+mod black_box;
 pub(crate) mod command;
 mod console;
 mod cost;
@@ -11,6 +12,7 @@ mod exits;
 mod graph;
 pub(crate) mod line;
 mod plan;
+mod rearm;
 mod recorder;
 mod repeat;
 mod ring;
@@ -30,11 +32,13 @@ use std::time::Duration;
 use kmt_format::Compression;
 
 pub use baseline::Baseline;
+pub use black_box::{BlackBoxOptions, Condition, SIZE_DEFAULT};
 pub use cost::Cost;
 #[cfg(feature = "convert")]
 pub(crate) use description::default_name;
 pub use line::LineOptions;
 pub use plan::Preset;
+pub(crate) use rearm::rearm;
 #[cfg(feature = "convert")]
 pub(crate) use recorder::room::{Bound, room};
 pub(crate) use repeat::repeat;
@@ -103,6 +107,8 @@ pub struct RecordOptions {
     pub keep_running: bool,
     /// Command to run meanwhile.
     pub command: Vec<OsString>,
+    /// The ring buffer keeps the newest events and is written when a condition holds; `None`: it is read all the time.
+    pub black_box: Option<BlackBoxOptions>,
     /// The recording is for `kmt-capture remote`: its output goes over a line, in frames.
     pub line: Option<LineOptions>,
 }

@@ -1,12 +1,14 @@
 //! Runs a recording from its begin to its end, and reports the result.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use kmt_common::shell;
 use kmt_common::text::{count, grouped};
 use kmt_format::kernel::CpuStats;
 use kmt_format::write::Loss;
 
+use super::black_box::Triggers;
 use super::console::{self, Console};
 use super::cpus::online;
 use super::recorder::room::{self, Bound, is_in_memory};
@@ -24,12 +26,30 @@ pub fn record(options: &RecordOptions) -> Result<Outcome> {
 
 /// Records as `options` say, and returns the cost too.
 pub fn measure(options: &RecordOptions) -> Result<(Outcome, Cost)> {
+    once(options).map(|ended| (ended.outcome, ended.cost))
+}
+
+/// A recording that ended.
+pub(super) struct Ended {
+    pub outcome: Outcome,
+    pub cost: Cost,
+    /// True if a ring ended its wait by a condition or by SIGUSR1: with `--rearm` it waits again.
+    pub is_by_condition: bool,
+}
+
+/// Makes one recording.
+pub(super) fn once(options: &RecordOptions) -> Result<Ended> {
     // Before the output: another user may not even create it, and root can.
     tracefs::check_user(options.tracefs.as_deref())?;
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from(description::own_default_name()));
     let mut console = Console::new(options.quiet, options.line.is_some());
     let (mut recorder, buffer_kb) = begin(&path, options, &mut console)?;
-    let stopped = recorder.describe(options).and_then(|()| {
+    // What a ring will hold is not known before its wait ends.
+    let described = match &options.black_box {
+        Some(black_box) => recorder.arm(black_box),
+        None => recorder.describe(options),
+    };
+    let stopped = described.and_then(|()| {
         recorder.open_rings();
         let announcement = recorder.announcement(&path, options, buffer_kb);
         take_notices(&mut recorder, &mut console);
@@ -39,11 +59,18 @@ pub fn measure(options: &RecordOptions) -> Result<(Outcome, Cost)> {
     console.clear();
     let (finished, reason) = recorder.finish(options, stopped);
     finished.notices.iter().for_each(|notice| console.print(format_args!("{notice}")));
-    let outcome = match (report(&mut console, &path, options, &finished, reason?), finished.status) {
+    let reason = reason?;
+    let is_by_condition = matches!(reason, StopReason::Condition | StopReason::Written);
+    if finished.is_unwanted {
+        console.say(format_args!("ended while waiting; no file was written"));
+        let outcome = if finished.changes > 0 { Outcome::Incomplete } else { Outcome::Done };
+        return Ok(Ended { outcome, cost: finished.cost, is_by_condition });
+    }
+    let outcome = match (report(&mut console, &path, options, &finished, reason), finished.status) {
         (Outcome::Done, Some(status)) => Outcome::Command(status),
         (outcome, _) => outcome,
     };
-    Ok((outcome, finished.cost))
+    Ok(Ended { outcome, cost: finished.cost, is_by_condition })
 }
 
 /// A recorder whose events are enabled, and the size of its buffers in KiB.
@@ -53,8 +80,15 @@ fn begin(path: &Path, options: &RecordOptions, console: &mut Console) -> Result<
     options.line.iter().for_each(|line| line::remove(&line.folder));
     sink.check_line()?;
     warn_of_tmpfs(path, console);
+    if let Some(black_box) = &options.black_box {
+        for event in Triggers::new(&black_box.stop_when, &setup.top)?.events() {
+            plan.events.entry(event.clone()).or_default();
+        }
+    }
     let cpus = online(&setup);
-    let buffer_kb = match options.buffer_size {
+    let of_ring = options.black_box.as_ref().map(|black_box| black_box.of_cpu(cpus.len()));
+    let buffer_size = of_ring.or(options.buffer_size);
+    let buffer_kb = match buffer_size {
         Some(bytes) => (bytes >> 10).max(1),
         None => {
             setup.enable(&mut plan)?;
@@ -62,7 +96,7 @@ fn begin(path: &Path, options: &RecordOptions, console: &mut Console) -> Result<
         }
     };
     setup.buffer_size_kb(buffer_kb)?;
-    if options.buffer_size.is_some() {
+    if buffer_size.is_some() {
         setup.enable(&mut plan)?;
     }
     sink.check_line()?;
@@ -73,7 +107,10 @@ fn begin(path: &Path, options: &RecordOptions, console: &mut Console) -> Result<
 fn run(recorder: &mut Recorder, console: &mut Console, options: &RecordOptions) -> Result<StopReason> {
     recorder.start(options)?;
     loop {
-        let turn = recorder.turn(options)?;
+        let turn = match options.black_box.is_some() {
+            true => recorder.watch_turn(options)?,
+            false => recorder.turn(options)?,
+        };
         take_notices(recorder, console);
         if let Some(reason) = turn.stop_reason {
             return Ok(reason);
@@ -132,6 +169,14 @@ fn report(
                 room::reason(bound, *left, options)
             ));
         }
+    }
+    if let Some(window) = &finished.window {
+        finished.cause.iter().for_each(|cause| console.say(format_args!("stopped by: {cause}")));
+        console.say(format_args!(
+            "the file has the last {:.2} s of all CPUs; {} were overwritten before, as a ring does",
+            Duration::from_nanos(window.length).as_secs_f64(),
+            count(window.overwritten, "older event"),
+        ));
     }
     if !options.quiet {
         console.print(format_args!(

@@ -151,7 +151,8 @@ impl Setup {
         Ok(())
     }
 
-    fn is_top(&self) -> bool {
+    /// True if the top level of tracefs records, not an instance.
+    pub fn is_top(&self) -> bool {
         self.dir == self.top
     }
 

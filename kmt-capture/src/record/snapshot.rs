@@ -66,16 +66,19 @@ impl When {
 pub fn write(writer: &mut Writer, when: When) -> kmt_format::Result<Vec<String>> {
     let mut missing = Vec::new();
     for name in STATE {
-        match fs::read(format!("/proc/{name}")) {
-            Ok(bytes) if bytes.len() as u64 <= LEN_MAX => {
-                let bytes = if name == "vmallocinfo" { without_unpurged(&bytes) } else { bytes };
-                writer.add_file(&format!("{name}.{}", when.suffix()), &bytes)?;
-            }
-            _ if name == "vmallocinfo" => {}
-            _ => missing.push(name.to_owned()),
+        match read(name) {
+            Some(bytes) => writer.add_file(&format!("{name}.{}", when.suffix()), &bytes)?,
+            None if name == "vmallocinfo" => {}
+            None => missing.push(name.to_owned()),
         }
     }
     Ok(missing)
+}
+
+/// A file of /proc as it is stored; `None`: it cannot be read, or is too large.
+pub fn read(name: &str) -> Option<Vec<u8>> {
+    let bytes = fs::read(format!("/proc/{name}")).ok().filter(|bytes| bytes.len() as u64 <= LEN_MAX)?;
+    Some(if name == "vmallocinfo" { without_unpurged(&bytes) } else { bytes })
 }
 
 /// Writes the configuration of the running kernel into the file.

@@ -58,7 +58,7 @@ impl Connection {
     /// Starts the command. No shell of this machine sees its words.
     pub fn open(words: &[String], quiet: bool) -> Result<Self> {
         let (program, args) = words.split_first().ok_or_else(|| Failure::new("no command"))?;
-        let signals = Signals::new()?;
+        let signals = Signals::new(false)?;
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         ignore_ctrl_c(&mut command);

@@ -25,7 +25,9 @@ impl Recorder {
         writer.add_clock(&TraceClock::named(&self.setup.clock))?;
         description::write(writer, &self.setup, &self.plan, options, sub_buffer_len)?;
         let before = writer.finished_len();
-        let missing = snapshot::write(writer, When::Before)?;
+        // What the ring holds begins at an unknown time after this program did.
+        let is_ring = options.black_box.is_some();
+        let missing = if is_ring { Vec::new() } else { snapshot::write(writer, When::Before)? };
         snapshot::write_cgroups(writer, 0)?;
         self.room.keep_for_end(writer.finished_len().saturating_sub(before));
         if !missing.is_empty() {
@@ -55,7 +57,8 @@ impl Recorder {
             self.names.running();
         }
         let before = self.file.writer.finished_len();
-        let missing = baseline::read(&options.baseline).write(&mut self.file.writer, When::Before)?;
+        let accounts = if is_ring { &[][..] } else { options.baseline.as_slice() };
+        let missing = baseline::read(accounts).write(&mut self.file.writer, When::Before)?;
         self.room.keep_for_end(self.file.writer.finished_len().saturating_sub(before));
         if !missing.is_empty() {
             self.plan.notes.push(format!("this kernel has no {}", missing.join(", ")));
@@ -153,6 +156,14 @@ impl Recorder {
                 format!("while {} runs; Ctrl-C stops earlier", command.to_string_lossy())
             }
             (None, None) => "until Ctrl-C".to_owned(),
+        };
+        let until = match options.black_box.as_ref().map(|options| options.stop_when.as_slice()) {
+            None => until,
+            Some([]) => format!("the newest events, {until}"),
+            Some(conditions) => {
+                let conditions: Vec<String> = conditions.iter().map(ToString::to_string).collect();
+                format!("waiting for {}, {until}", conditions.join(", "))
+            }
         };
         lines.push(format!(
             "recording {} on {} to {}: {} of buffer per CPU, clock {}, {until}",

@@ -62,18 +62,33 @@ pub(super) struct Cpu {
     pub taken: u64,
     /// Bytes read since all buffers were empty.
     pub drained: u64,
+    /// Events that were overwritten by design, before the first sub-buffer of a ring.
+    pub overwritten: u64,
+    /// Time at the start of the first sub-buffer.
+    pub first_time: Option<u64>,
+    /// Time of the last event.
+    pub last_time: u64,
 }
 
 impl Cpu {
     /// Nothing is read yet.
     pub fn new(ring: Ring) -> Self {
-        Self { ring, counters: Counts::default(), page_time: 0, taken: 0, drained: 0 }
+        Self {
+            ring,
+            counters: Counts::default(),
+            page_time: 0,
+            taken: 0,
+            drained: 0,
+            overwritten: 0,
+            first_time: None,
+            last_time: 0,
+        }
     }
 
     /// Events lost, by the kernel's counters, and those that another process has read.
     pub fn lost(&self) -> u64 {
         let counted = self.counters.sums.and_then(|counters| counters.lost_events()).unwrap_or(0);
-        counted.saturating_add(self.taken)
+        counted.saturating_sub(self.overwritten).saturating_add(self.taken)
     }
 
     /// Events that another process has read from the buffer: by the kernel's count of those that were read, and ours.

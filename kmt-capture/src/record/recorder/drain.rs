@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use kmt_common::kmt_file::overwritten;
 use kmt_format::kernel::{ByteOrder, HeaderPage};
 use kmt_format::write::Keep;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -111,6 +112,7 @@ impl Recorder {
     fn drain_ring(&mut self, index: usize) -> Result<usize> {
         let Self { cpus, file, layout, names, exits, tasks, buffer, room, notices, .. } = self;
         let (settings, changes) = (&mut self.settings, &mut self.changes);
+        let is_ring = self.black_box.is_some();
         // What comes now has times of another clock.
         let Some(cpu) = cpus.get_mut(index).filter(|_| !changes.of_clock) else { return Ok(0) };
         let number = cpu.number();
@@ -136,6 +138,13 @@ impl Recorder {
                 }
                 changes.trust(time);
             }
+            let is_first = cpu.first_time.is_none();
+            cpu.first_time.get_or_insert(time);
+            let counters = cpu.counters.sums.filter(|_| is_ring && is_first);
+            if let Some(events) = overwritten(bytes, layout, ByteOrder::NATIVE, counters) {
+                file.mark_overwritten(number, events)?;
+                cpu.overwritten = events;
+            }
             cpu.page_time = time;
             cpu.drained += bytes.len() as u64;
             let is_begun = is_begun(bytes, layout);
@@ -154,6 +163,7 @@ impl Recorder {
                 tasks.keeps(number, record)
             };
             let found = file.sub_buffer(number, bytes, layout, self.keep, see)?;
+            cpu.last_time = cpu.last_time.max(last);
             if let Some(damage) = found.damage.filter(|_| file.stats(number).sub_buffers_damaged == 1) {
                 notices.push(format!(
                     "warning: a sub-buffer of CPU {number} cannot be decoded completely: {damage}"

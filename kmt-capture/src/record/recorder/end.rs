@@ -17,6 +17,7 @@ const SLAB_STATE_LEN: u64 = 128 << 10;
 impl Recorder {
     /// Writes the chunks after the last event.
     pub(super) fn close(&mut self, options: &RecordOptions, reason: StopReason) -> Result<()> {
+        self.close_wait(options)?;
         if let Some(settings) = &mut self.settings {
             let changes = settings.read_all();
             self.changed(changes)?;
@@ -47,14 +48,19 @@ impl Recorder {
         if let Some(used) = &mut self.used {
             used.finish(&mut self.file.writer)?;
         }
-        let is_lossy = self.totals().lost > 0 || self.file.lost != Loss::default();
+        let is_lossy = self.totals().lost > 0
+            || self.file.lost != Loss::default()
+            || self.cpus.iter().any(|cpu| cpu.overwritten > 0);
         let now = self.cpus.iter().filter_map(|cpu| cpu.counters.sums?.now_time).max();
         let now = now.filter(|_| !self.changes.of_clock);
         self.names.saved(&self.setup.top, now.filter(|_| is_lossy));
         self.flush()?;
         self.write_counters(StatsTaken::After)?;
         self.file.add_totals()?;
-        snapshot::write(&mut self.file.writer, When::After)?;
+        match &mut self.black_box {
+            Some(black_box) => std::mem::take(&mut black_box.state).write(&mut self.file.writer)?,
+            None => drop(snapshot::write(&mut self.file.writer, When::After)?),
+        }
         baseline.write(&mut self.file.writer, When::After)?;
         if let Some(now) = now {
             snapshot::write_cgroups(&mut self.file.writer, now)?;

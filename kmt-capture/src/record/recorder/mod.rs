@@ -7,6 +7,7 @@ mod drain;
 mod end;
 pub(super) mod room;
 pub(super) mod sink;
+mod watch;
 
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use self::changed::Changes;
 use self::cpu::Cpu;
 use self::room::{Bound, Room};
 use self::sink::Sink;
+use self::watch::{BlackBox, Window};
 use super::command::Running;
 use super::console::Totals;
 use super::cpus::online;
@@ -52,6 +54,10 @@ const CONFIG_AFTER: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StopReason {
     Asked,
+    /// By SIGUSR1: the file of a ring is to be written.
+    Written,
+    /// A condition of `--stop-when` held.
+    Condition,
     Command,
     Time,
     Size(Bound),
@@ -119,6 +125,8 @@ pub(super) struct Recorder {
     changes: Changes,
     /// True if the kernel's configuration is in the file.
     has_config: bool,
+    /// The wait of a ring buffer that is not read until a condition holds.
+    black_box: Option<BlackBox>,
     /// The file being written. Its losses are those that sub-buffers are marked with, damage, and events that others switched off.
     pub(super) file: KmtFile<Sink>,
     /// Messages that are not taken yet.
@@ -175,6 +183,7 @@ impl Recorder {
             settings: None,
             changes: Changes::default(),
             has_config: false,
+            black_box: None,
             notices: Vec::new(),
             file: KmtFile::new(writer, sink),
             layout: header_page,
@@ -239,6 +248,9 @@ impl Recorder {
         }
         if self.file.output.signals.asked() > 0 {
             return Some(StopReason::Asked);
+        }
+        if self.file.output.signals.is_file_wanted() {
+            return Some(StopReason::Written);
         }
         if self.command.as_mut().is_some_and(Running::has_ended) {
             return Some(StopReason::Command);
@@ -335,14 +347,23 @@ impl Recorder {
         options: &RecordOptions,
         stopped: Result<StopReason>,
     ) -> (Finished, Result<StopReason>) {
-        let closed = stopped.and_then(|reason| self.close(options, reason).map(|()| reason));
+        let is_unwanted = stopped.as_ref().is_ok_and(|reason| reason.is_unwanted(options));
+        let closed = match stopped {
+            Ok(reason) if is_unwanted => Ok(reason),
+            stopped => stopped.and_then(|reason| self.close(options, reason).map(|()| reason)),
+        };
+        let (window, cause) = (self.window(), self.cause());
         let command = self.command.as_ref().filter(|command| !command.is_signalled());
         let status = command.and_then(Running::code).filter(|_| options.exit_status);
         let totals = self.totals();
         let counters = self.counters();
-        let Self { setup, file, cpus, left, command, cost, notices, changes, settings, .. } = self;
+        let Self { setup, file, cpus, left, command, cost, notices, changes, settings, black_box, .. } = self;
         let (part, events_written, lost) = (file.output.out.part_name(), file.events_written, file.lost);
         let named = match closed {
+            Ok(reason) if is_unwanted => {
+                file.output.out.discard();
+                Ok(reason)
+            }
             Ok(reason) => file.finish().map(|()| reason),
             Err(failure) => {
                 // A file without events is worth nothing.
@@ -352,7 +373,7 @@ impl Recorder {
                 Err(failure)
             }
         };
-        drop((cpus, settings));
+        drop((cpus, settings, black_box));
         drop(setup);
         if let (Err(_), Some(mut command)) = (&named, command.filter(|_| !options.keep_running)) {
             command.end();
@@ -368,7 +389,20 @@ impl Recorder {
             None => failure,
         });
         let changes = changes.count;
-        (Finished { totals, cost, counters, lost, left, status, notices, changes }, reason)
+        let finished = Finished {
+            totals,
+            cost,
+            counters,
+            lost,
+            left,
+            status,
+            notices,
+            changes,
+            window,
+            cause,
+            is_unwanted,
+        };
+        (finished, reason)
     }
 }
 
@@ -386,6 +420,20 @@ pub(super) struct Finished {
     pub notices: Vec<String>,
     /// Changes of the recording by other processes.
     pub changes: u64,
+    /// The time that a ring holds.
+    pub window: Option<Window>,
+    /// Why the wait of a ring ended.
+    pub cause: Option<String>,
+    /// True if there is no file: nothing happened while a ring waited again and again.
+    pub is_unwanted: bool,
+}
+
+impl StopReason {
+    /// True if no file is to be written: a wait that begins again after each file was ended from outside.
+    fn is_unwanted(self, options: &RecordOptions) -> bool {
+        let is_rearmed = options.black_box.as_ref().is_some_and(|options| options.rearm);
+        is_rearmed && !matches!(self, Self::Condition | Self::Written)
+    }
 }
 
 fn identity() -> [u8; 16] {

@@ -25,13 +25,14 @@ impl Sink {
     /// Opens the output, and takes the signals over that end a recording.
     pub fn open(path: &Path, options: &RecordOptions) -> Result<Self> {
         // Opening a pipe without a reader blocks: until it is open, signals end the process.
-        let early = if is_pipe(path) { None } else { Some(Signals::new()?) };
+        let is_ring = options.black_box.is_some();
+        let early = if is_pipe(path) { None } else { Some(Signals::new(is_ring)?) };
         let out = match options.output {
             Some(_) => Output::record(path, options.force)?,
             None => Output::record_new(path)?,
         };
         let line = options.line.as_ref().map(Line::new);
-        let signals = early.map_or_else(Signals::new, Ok)?.with_line(line);
+        let signals = early.map_or_else(|| Signals::new(is_ring), Ok)?.with_line(line);
         Ok(Self { out, signals, is_line: options.line.is_some(), is_warned: false })
     }
 

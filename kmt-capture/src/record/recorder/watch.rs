@@ -1,0 +1,211 @@
+//! The black box: waits for a condition without reading the ring buffer, and then stores the state of the machine.
+//!
+//! A trigger that stops the buffer wakes no process, so `tracing_on` is read ten times a second.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+
+use super::{Recorder, StopReason, TurnResult};
+use crate::failure::{Failure, Result};
+use crate::record::RecordOptions;
+use crate::record::black_box::{BlackBoxOptions, KernelLog, Polls, State, Triggers};
+
+/// How often `tracing_on` and /proc/meminfo are read.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often the output and the CPUs are looked at.
+const CHECK: Duration = Duration::from_secs(1);
+
+/// A wait for conditions.
+#[derive(Debug)]
+pub(super) struct BlackBox {
+    /// `tracing_on`, kept open: opening it takes twenty times as long as reading it.
+    tracing_on: File,
+    triggers: Triggers,
+    polls: Polls,
+    log: Option<KernelLog>,
+    /// A condition that held, and when the buffer is to be stopped.
+    pending: Option<(String, Instant)>,
+    /// Why the wait ended.
+    pub cause: Option<String>,
+    /// The state at the end of the wait.
+    pub state: State,
+    checked: Instant,
+}
+
+/// The part of the recording that the ring buffers hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::record) struct Window {
+    /// Events that were overwritten by design.
+    pub overwritten: u64,
+    /// Length of the time of which all CPUs have their events, in nanoseconds.
+    pub length: u64,
+}
+
+impl Recorder {
+    /// Sets the conditions, before the ring buffer records: triggers would be used up at once.
+    pub(in crate::record) fn arm(&mut self, options: &BlackBoxOptions) -> Result<()> {
+        if self.setup.is_top() {
+            return Err(Failure::new("--ring needs an instance of tracefs, and this kernel has the function graph tracer at the top level only")
+                .hint("omit --function and -p reclaim"));
+        }
+        let triggers = Triggers::new(&options.stop_when, &self.setup.top)?;
+        let dir = &self.setup.dir;
+        let polls = Polls::new(&options.stop_when, options.is_again)?;
+        let tracing_on = dir
+            .open("tracing_on", OFlags::RDONLY)
+            .map_err(|e| Failure::io("opening", &dir.file("tracing_on"), &e))?;
+        triggers.set(dir)?;
+        self.black_box = Some(BlackBox {
+            tracing_on,
+            triggers,
+            polls,
+            log: KernelLog::from_now(),
+            pending: None,
+            cause: None,
+            state: State::default(),
+            checked: Instant::now(),
+        });
+        Ok(())
+    }
+
+    /// Waits for a tenth of a second or until something happens, and looks at the conditions.
+    pub(in crate::record) fn watch_turn(&mut self, options: &RecordOptions) -> Result<TurnResult> {
+        let stop = |reason| Ok(TurnResult { stop_reason: Some(reason), is_heartbeat: false });
+        let left = options.duration.map(|d| d.saturating_sub(self.times.start.elapsed()));
+        let pressed = self.wait_for_condition(left.map_or(LOOK, |left| left.min(LOOK)));
+        // A process that stops the buffer is a change by others, not a condition.
+        self.notice_writes()?;
+        let is_over = left.is_some_and(|left| left.is_zero());
+        let reason = self.stop_reason(is_over);
+        let Some(black_box) = &mut self.black_box else { return stop(StopReason::Asked) };
+        let mut cause = None;
+        if black_box.is_stopped() {
+            let fired = black_box.triggers.fired(&self.setup.dir);
+            cause = Some(match fired.is_empty() {
+                true => "the ring buffer was stopped by another process or by the kernel".to_owned(),
+                false => fired.join(" and "),
+            });
+        } else if let Some((text, _)) = black_box.pending.take_if(|(_, until)| Instant::now() >= *until) {
+            cause = Some(text);
+        } else if black_box.pending.is_none() {
+            let found = pressed.or_else(|| black_box.polls.memory());
+            let after = options.black_box.as_ref().map_or(Duration::ZERO, |options| options.after);
+            match found {
+                Some(text) if after.is_zero() => cause = Some(text),
+                Some(text) => black_box.pending = Some((text, Instant::now() + after)),
+                None => {}
+            }
+        }
+        // Before a signal that came at the same time: the condition is the reason that the file names.
+        if cause.is_some() {
+            black_box.cause = cause;
+            return stop(StopReason::Condition);
+        }
+        if let Some(reason) = reason {
+            let pending = black_box.pending.take().map(|(text, _)| text);
+            let is_condition = pending.is_some();
+            black_box.cause = pending.or_else(|| Some(words(reason).to_owned()));
+            return stop(if is_condition { StopReason::Condition } else { reason });
+        }
+        if black_box.checked.elapsed() >= CHECK {
+            black_box.checked = Instant::now();
+            self.file.output.out.check_name()?;
+        }
+        Ok(TurnResult::default())
+    }
+
+    /// Waits; returns a condition on pressure that holds.
+    fn wait_for_condition(&mut self, timeout: Duration) -> Option<String> {
+        let Self { black_box, file, settings, notices, .. } = self;
+        let black_box = black_box.as_mut()?;
+        let left =
+            black_box.pending.as_ref().map(|(_, until)| until.saturating_duration_since(Instant::now()));
+        let timeout = left.map_or(timeout, |left| left.min(timeout));
+        let mut fds: Vec<PollFd<'_>> = black_box.polls.fds().collect();
+        let pressures = fds.len();
+        fds.extend(file.output.signals.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let watch = settings.as_ref().and_then(|settings| settings.fd());
+        fds.extend(watch.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+        // An interruption is as good as a timeout: everything is looked at afterwards.
+        let _ = poll(&mut fds, Some(&timeout));
+        let results: Vec<PollFlags> = fds.iter().take(pressures).map(PollFd::revents).collect();
+        drop(fds);
+        let (mut holds, gone) = black_box.polls.pressed(&results);
+        if !gone.is_empty() {
+            black_box.polls.leave_out(&gone);
+            let gone = gone.join(", ");
+            notices.push(format!(
+                "warning: the cgroup of {gone} was removed; the condition is no longer watched"
+            ));
+        }
+        (!holds.is_empty()).then(|| holds.swap_remove(0))
+    }
+
+    /// After the wait: stops the buffer, reads the state of the machine, then writes what a recording has at its begin.
+    pub(super) fn close_wait(&mut self, options: &RecordOptions) -> Result<()> {
+        let Some(mut black_box) = self.black_box.take() else { return Ok(()) };
+        let seen = self.trace_now();
+        self.setup.stop()?;
+        let state = State::read(|| self.trace_now(), black_box.log.as_mut());
+        let files = black_box.triggers.files();
+        let ours = files.iter().map(String::as_str).chain(["tracing_on"]);
+        self.settings.iter_mut().for_each(|settings| settings.set_by_us(ours.clone()));
+        self.open_rings();
+        self.describe(options)?;
+        self.notices.extend(self.plan.notes.drain(..).map(|note| format!("note: {note}")));
+        let size = options.black_box.as_ref().map_or(0, |options| options.size).to_string();
+        let seen = seen.map_or_else(String::new, |time| time.to_string());
+        let conditions = options.black_box.iter().flat_map(|options| &options.stop_when);
+        let conditions: Vec<String> = conditions.map(ToString::to_string).collect();
+        let mut pairs: Vec<(&str, &[u8])> = vec![("record.ring", size.as_bytes())];
+        pairs.extend(conditions.iter().map(|text| ("record.stop_when", text.as_bytes())));
+        pairs.extend(black_box.cause.iter().map(|text| ("record.stopped_by", text.as_bytes())));
+        pairs.push(("record.stop_seen", seen.as_bytes()));
+        pairs.retain(|(_, value)| !value.is_empty());
+        self.file.writer.add_metadata(&pairs)?;
+        black_box.state = state;
+        self.black_box = Some(black_box);
+        Ok(())
+    }
+
+    /// The time of which all CPUs have their events; `None`: the recording is not one of a ring.
+    pub(super) fn window(&self) -> Option<Window> {
+        self.black_box.as_ref()?;
+        let overwritten = self.cpus.iter().map(|cpu| cpu.overwritten).fold(0, u64::saturating_add);
+        let begins =
+            self.cpus.iter().filter(|cpu| cpu.overwritten > 0).filter_map(|cpu| cpu.first_time).max();
+        let first = begins.or_else(|| self.cpus.iter().filter_map(|cpu| cpu.first_time).min());
+        let last = self.cpus.iter().map(|cpu| cpu.last_time).max().unwrap_or(0);
+        Some(Window { overwritten, length: last.saturating_sub(first.unwrap_or(last)) })
+    }
+
+    /// Why the wait ended; `None`: the recording is not one of a ring.
+    pub(super) fn cause(&self) -> Option<String> {
+        self.black_box.as_ref()?.cause.clone()
+    }
+}
+
+impl BlackBox {
+    fn is_stopped(&self) -> bool {
+        let mut text = [0; 4];
+        matches!(self.tracing_on.read_at(&mut text, 0), Ok(1..)) && text.first() == Some(&b'0')
+    }
+}
+
+/// Why a wait ended without a condition.
+fn words(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::Asked => "the recorder was asked to end",
+        StopReason::Written => "SIGUSR1",
+        StopReason::Command => "the command ended",
+        StopReason::Time => "--duration",
+        StopReason::Condition => "a condition",
+        StopReason::Size(_) => "the limit of the file",
+        StopReason::Clock => "another process changed the trace clock",
+    }
+}
