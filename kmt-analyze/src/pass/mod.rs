@@ -44,7 +44,7 @@ use crate::trace::faults::Faults;
 use crate::trace::names::SizeClasses;
 use crate::trace::session::Session;
 
-use operations::{decoder, selector};
+use operations::{decoder, first_whole, selector, since};
 
 pub use crate::trace::time_range::TimeRange;
 pub use condition::Condition;
@@ -189,6 +189,7 @@ fn pass(
     let last = if reads_on { u64::MAX } else { rules.last_read() };
     let loader = Loader::new(trace, last);
     let threads = selection.threads.unwrap_or_else(cores);
+    let begin = first_whole(session, rules.window);
     let is_recorded = direct_map.is_some_and(|map| map.is_recorded());
     let election =
         (has_pages(trace) && !is_recorded).then(|| Election::new(rules.page_size.trailing_zeros()));
@@ -205,11 +206,12 @@ fn pass(
         let mut ledger = Ledger::new(rules, losses, choice, interests, receiver, election);
         let decoded = pipe::run(&loader, decoder, threads, last, |ops, new_items| {
             ledger.learn(&new_items);
+            done += ops.len() as u64;
+            let ops = since(ops, begin);
             ops.chunks(BATCH).for_each(|ops| ledger.enter(ops));
             if let Some(kept) = &mut kept {
                 kept.add(ops, &new_items);
             }
-            done += ops.len() as u64;
             progress.print(done, all);
         });
         let elected = ledger.elected();

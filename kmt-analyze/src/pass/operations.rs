@@ -56,14 +56,28 @@ fn nowait_is_silent(session: &Session<'_>) -> bool {
     is_text && session.version().is_none_or(|version| version >= KernelVersion::new(6, 8))
 }
 
+/// First time whose events are looked at. Before it a ring buffer has those of some CPUs only: an object whose free was
+/// overwritten would seem to live on. A window that begins there is looked at as a whole.
+pub(super) fn first_whole(session: &Session<'_>, window: (u64, u64)) -> u64 {
+    session.losses.window_begin().filter(|begin| window.0 >= *begin).unwrap_or(0)
+}
+
+/// Operations without the first ones, as far as they are before a time.
+pub(super) fn since(ops: &[Op], begin: u64) -> &[Op] {
+    let before = ops.iter().take_while(|op| op.time < begin).count();
+    ops.get(before..).unwrap_or_default()
+}
+
 /// Calls `enter` with the operations of slab and pages until the end of the selected time, in the kernel's order, and
 /// with the items that they number first: for accounts by other rules than the ledger's. Where a clock steps back, later
 /// ones come too. Returns the faults of the file.
 pub fn operations(
     session: &Session<'_>,
     selection: &Selection,
-    enter: impl FnMut(&[Op], NewItems),
+    mut enter: impl FnMut(&[Op], NewItems),
 ) -> Faults {
+    let begin = first_whole(session, selection.bounds(session));
+    let enter = |ops: &[Op], new_items: NewItems| enter(since(ops, begin), new_items);
     let mut selector = selector(session, selection);
     let mut select = |interner: &Interner, item: Item<'_>| selector.selects(interner, item);
     let collectors = Collectors::default();

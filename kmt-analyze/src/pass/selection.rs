@@ -105,9 +105,11 @@ impl Selection {
         self.time.is_some() && self.at.is_none()
     }
 
-    /// First and last selected time, in the clock's unit. Times that [`Selection::check`] refuses select nothing.
+    /// First and last selected time, in the clock's unit. Times that [`Selection::check`] refuses select nothing. Where none
+    /// are given, the time of which a ring buffer has the events of all CPUs; `--time ..` selects the whole file.
     pub fn bounds(&self, session: &Session<'_>) -> (u64, u64) {
-        self.window(session).unwrap_or(Some(NOTHING)).unwrap_or((0, u64::MAX))
+        let all = (session.losses.window_begin().unwrap_or(0), u64::MAX);
+        self.window(session).unwrap_or(Some(NOTHING)).unwrap_or(all)
     }
 
     /// First and last time of the window, in the clock's unit. Refused as `Clock::units` is.
@@ -151,7 +153,8 @@ pub fn recorder_threads(session: &Session<'_>) -> Vec<i32> {
 /// live memory is judged at the end of the window.
 pub fn command_exit(session: &Session<'_>, selection: &Selection) -> Option<u64> {
     let exit = session.trace.metadata().text("record.command_exit")?.parse().ok()?;
-    let span = (session.first_time()?, session.last_time()?);
+    let first = session.first_time()?.max(session.losses.window_begin().unwrap_or(0));
+    let span = (first, session.last_time()?);
     // A selected window is judged at its own end.
     (selection.span(session) == span && span.0 < exit && exit < span.1).then_some(exit)
 }

@@ -29,6 +29,11 @@ pub struct TraceHead<C> {
     pub lost_events_before_first: u64,
     /// True if more events may be lost: also where the file lacks the kernel's counters of a CPU.
     pub lost_events_is_minimum: bool,
+    /// Events that were overwritten by design before `window_begin`: a ring buffer kept the newest. They are not lost.
+    pub overwritten_events: u64,
+    /// Time from which on the events of all CPUs are in the file, where older ones were overwritten by design: what reports
+    /// select if no time is given. `null`: none were.
+    pub window_begin: Option<u64>,
     /// Entries that a converted text lacks, by the count in its own header; their CPUs and times are unknown.
     pub missing_in_input: u64,
     /// True if the recording ended unexpectedly: events that were still in the ring buffers are unknown.
@@ -107,6 +112,8 @@ impl<C: for<'l> From<&'l CpuLosses>> Head<C> {
                 lost_events: losses.lost_events(),
                 lost_events_before_first: losses.lost_before_first(),
                 lost_events_is_minimum: is_minimum(losses),
+                overwritten_events: losses.overwritten_events(),
+                window_begin: losses.window_begin(),
                 missing_in_input: losses.missing_in_input,
                 ended_unexpectedly: losses.ended_early,
                 cpus: losses.cpus.len(),

@@ -1,5 +1,6 @@
 //! Lost events: their numbers, CPUs and positions.
 
+use kmt_format::Loss;
 use kmt_format::kernel::CpuStats;
 use kmt_format::read::Trace;
 
@@ -53,6 +54,10 @@ pub struct CpuLosses {
     pub is_changed: bool,
     /// True if entries are missing in the input, which may be of this CPU.
     pub lacks_entries: bool,
+    /// Events that were overwritten by design before the first one: the ring buffer kept the newest.
+    pub overwritten: u64,
+    /// Time of the first event behind them; `None`: no event was overwritten by design.
+    pub window_begin: Option<u64>,
 }
 
 /// Events of a CPU that are contiguous in the file.
@@ -102,7 +107,13 @@ impl CpuLosses {
         let Some((stats, lost)) = self.stats.and_then(|s| Some((s, s.lost_events()?))) else {
             return counted;
         };
-        lost.saturating_add(counted.saturating_sub(stats.overrun.unwrap_or(0)))
+        let lost = lost.saturating_sub(self.overwritten);
+        lost.saturating_add(counted.saturating_sub(self.overrun(&stats).unwrap_or(0)))
+    }
+
+    /// Events that were overwritten, without those by design.
+    fn overrun(&self, stats: &CpuStats) -> Option<u64> {
+        Some(stats.overrun?.saturating_sub(self.overwritten))
     }
 
     /// Adds the hole of a text that lacks entries: no event of any CPU is between these two times.
@@ -146,7 +157,7 @@ impl CpuLosses {
     /// Overwritten events by the counters beyond those counted in place: lost at the uncounted places together. `None`:
     /// no counters, or no such place.
     pub fn lost_at_uncounted_places(&self) -> Option<u64> {
-        let overrun = self.stats?.overrun?;
+        let overrun = self.overrun(&self.stats?)?;
         (self.uncounted_places() > 0).then(|| overrun.saturating_sub(self.counted()))
     }
 
@@ -170,7 +181,7 @@ impl CpuLosses {
     pub fn unplaced(&self) -> u64 {
         let Some(stats) = self.stats else { return 0 };
         let refused = stats.dropped.unwrap_or(0).saturating_add(stats.commit_overrun.unwrap_or(0));
-        let overrun_rest = stats.overrun.unwrap_or(0).saturating_sub(self.counted());
+        let overrun_rest = self.overrun(&stats).unwrap_or(0).saturating_sub(self.counted());
         refused.saturating_add(if self.uncounted_places() == 0 { overrun_rest } else { 0 })
     }
 }
@@ -232,10 +243,16 @@ impl Losses {
             let mut one = CpuLosses { cpu, events, stats, is_changed, lacks_entries, ..CpuLosses::default() };
             let mut after = None;
             let (mut events_seen, mut events_kept) = (0, 0);
-            for (_, info) in stream.iter().flat_map(|s| &s.chunks) {
+            let mut by_design = None;
+            for (index, (_, info)) in stream.iter().flat_map(|s| &s.chunks).enumerate() {
                 let events_missing = info.first_event.saturating_sub(events_seen);
                 let has_events = info.event_count > 0;
                 let mut loss = info.loss;
+                if index == 0 && loss.overwritten {
+                    // A ring buffer that is to keep the newest events: the recording begins here.
+                    by_design = Some(loss.counted);
+                    loss = if loss.damaged_input { Loss::damaged_input() } else { Loss::default() };
+                }
                 if lacks_entries && !has_events && loss.uncounted && loss.damaged_input {
                     // The mark of entries that are missing somewhere in the input has neither a place nor a time.
                     (loss.uncounted, loss.damaged_input) = (false, false);
@@ -254,6 +271,9 @@ impl Losses {
                     });
                 }
                 if has_events {
+                    if by_design.is_some() {
+                        one.window_begin.get_or_insert(info.t_first);
+                    }
                     let events = info.event_count.into();
                     one.pieces.push(Piece {
                         span: (info.t_first, info.t_last),
@@ -269,6 +289,11 @@ impl Losses {
             }
             if let Some(hole) = silence {
                 one.add_hole(hole);
+            }
+            if let Some(counted) = by_design {
+                // The kernel may have had no room for the count.
+                let overrun = one.stats.and_then(|stats| stats.overrun).unwrap_or(0);
+                one.overwritten = counted.max(overrun.saturating_sub(one.counted()));
             }
             if let Some(ends) = ends {
                 let until = ends.get(&cpu).copied().flatten().max(after);
@@ -299,6 +324,8 @@ impl Losses {
         if self.missing_in_input > 0 && self.silence.is_none() {
             spans.push((0, u64::MAX));
         }
+        // Before it, events of some CPUs were overwritten: only a selection of those times reaches it.
+        spans.extend(self.window_begin().and_then(|begin| Some((0, begin.checked_sub(1)?))));
         spans.sort_unstable();
         let mut latest = 0;
         for span in &mut spans {
@@ -306,6 +333,16 @@ impl Losses {
             span.1 = latest;
         }
         self.spans = spans;
+    }
+
+    /// Events that were overwritten by design, on all CPUs.
+    pub fn overwritten_events(&self) -> u64 {
+        self.cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.overwritten))
+    }
+
+    /// Time from which on no event of any CPU was overwritten by design; `None`: none was.
+    pub fn window_begin(&self) -> Option<u64> {
+        self.cpus.iter().filter_map(|cpu| cpu.window_begin).max()
     }
 
     /// True if events are missing in a known time span.
@@ -400,6 +437,46 @@ mod tests {
         ] {
             assert_eq!(losses.overlaps(from, to), expected, "{from}..{to}");
         }
+    }
+
+    /// A ring buffer of two CPUs whose oldest events were overwritten, one of them without a count in its sub-buffer; the second
+    /// lost events later too.
+    #[test]
+    fn overwritten_by_design_is_not_lost() {
+        let stats = |overrun: u64| {
+            CpuStats::parse(&format!("overrun: {overrun}\ndropped events: 0\ncommit overrun: 0\n"))
+        };
+        let mut one =
+            CpuLosses { stats: stats(700), overwritten: 700, window_begin: Some(50), ..CpuLosses::default() };
+        assert_eq!((one.lost_events(), one.unplaced(), one.is_minimum()), (0, 0, false));
+        one.stats = CpuStats::parse("overrun: 700\ndropped events: 2\ncommit overrun: 1\n");
+        assert_eq!((one.lost_events(), one.unplaced()), (3, 3), "refused, not overwritten");
+        let place = LossPlace { is_early_end: false, counted: 30, ..LossPlace::early_end(Some(60), 9) };
+        let two = CpuLosses {
+            cpu: 1,
+            stats: stats(40),
+            overwritten: 10,
+            window_begin: Some(80),
+            places: vec![place],
+            ..CpuLosses::default()
+        };
+        assert_eq!((two.lost_events(), two.unplaced()), (30, 0));
+        let losses = Losses { cpus: vec![one, two], ..Losses::default() };
+        assert_eq!(
+            (losses.overwritten_events(), losses.window_begin(), losses.lost_events()),
+            (710, Some(80), 33)
+        );
+        let mut ring = Losses {
+            cpus: vec![CpuLosses {
+                stats: stats(5),
+                overwritten: 5,
+                window_begin: Some(80),
+                ..CpuLosses::default()
+            }],
+            ..Losses::default()
+        };
+        ring.find_spans();
+        assert!(!ring.any() && !ring.overlaps(80, 90) && ring.overlaps(79, 90));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! - the figures of one report, against loops over the dump: `areas`, `stalls`, `latency_*`, `waste`, `page_frames`,
 //!   `passed_over`, `views`, `baseline`, `allocinfo`, `cgroups`, `diff_modules`, `unseen`, `freed_again`
 //! - growth and its words: `findings`, `leaks`, `old_survivors`, `generated`; the ledger itself: `model`
-//! - losses and cut recordings: `lossy`, `ranges`, `early_end`, `generated::lost_part`, `generated::part_of_time`
+//! - losses and cut recordings: `lossy`, `ranges`, `ring`, `early_end`, `generated::lost_part`, `generated::part_of_time`
 //! - what is read, and written again: `import`, `edit`, `anonymize`, `attack`, `symbols`, `stored`, `export`, `charts`,
 //!   `page`
 //! - source and code sizes: `source`, `real_kernels`, `debug_information`, `footprint`
@@ -72,6 +72,7 @@ mod ranges;
 mod real_kernels;
 mod registry;
 mod reports;
+mod ring;
 mod screens;
 mod selections;
 mod sorting;

@@ -7,13 +7,16 @@ use crate::render::head::is_minimum;
 use crate::render::text::{count, duration, escaped};
 use crate::render::words::{counted, share};
 use crate::reports::common::lost_before::{lost_before_first, more_before_first};
+use crate::reports::common::ring;
 use crate::trace::session::Session;
 
 /// The recording: losses, length, kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Recording {
-    /// Two sentences.
+    /// What ended the wait of a ring buffer, when, and which processes were killed; `null`: the recording did not wait.
+    pub stopped: Option<String>,
+    /// Two sentences, and one on the window of a ring buffer.
     pub sentence: String,
     /// Length, in the clock's unit.
     pub length: u64,
@@ -23,17 +26,19 @@ pub struct Recording {
 
 /// The recording of a trace.
 pub fn recording(session: &Session<'_>) -> Recording {
-    let length = session.first_time().zip(session.last_time()).map_or(0, |(a, b)| b.saturating_sub(a));
+    let first = session.losses.window_begin().or_else(|| session.first_time());
+    let length = first.zip(session.last_time()).map_or(0, |(a, b)| b.saturating_sub(a));
     let release = session.trace.metadata().text("kernel.release").map(|release| escaped(release.as_bytes()));
     let kernel = release.as_deref().map_or("kernel version unknown".to_owned(), |r| format!("Linux {r}"));
+    let window = ring::window(session).map_or(String::new(), |window| format!(" {window}"));
     let sentence = format!(
-        "{} {} in {} from {}, {kernel}.",
+        "{} {} in {} from {}, {kernel}.{window}",
         losses(session),
         events(session),
         duration(length, session.unit()),
         counted(session.losses.cpus.len() as u64, "CPU", "CPUs"),
     );
-    Recording { sentence, length, kernel_release: release }
+    Recording { stopped: ring::stopped(session), sentence, length, kernel_release: release }
 }
 
 /// A stack is an event of its own.

@@ -18,6 +18,9 @@ const SMALL: u64 = 100;
 /// Findings, who allocates and who holds memory, the recording, and short totals.
 pub fn screen(rows: &FindingRows, context: &ReportContext<'_, '_>, view: &View) -> Screen {
     let mut screen = Screen::default();
+    // What happened comes first, before its possible reasons.
+    let stopped = rows.recording.stopped.iter();
+    screen.leads(stopped.map(|text| Lead { sentence: text.clone(), command: "info".to_owned() }).collect());
     let (waste, leading): (Vec<&Finding>, Vec<&Finding>) =
         rows.findings.iter().partition(|finding| finding.finding == "waste");
     screen.leads(leads(&leading, view));

@@ -4,11 +4,11 @@ use kmt_format::kernel::ClockUnit;
 use kmt_format::read::Metadata;
 
 use super::chunks::StorageRow;
-use super::date::utc;
 use super::rows::{InfoRows, IntegrityRow};
 use crate::render::text::{count, duration, escaped, shown};
 use crate::render::words::counted;
 use crate::reports::common::View;
+use crate::reports::common::date::utc;
 use crate::trace::session::Session;
 
 /// All facts.

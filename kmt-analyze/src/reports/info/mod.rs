@@ -4,7 +4,6 @@ mod changes;
 mod changes_text;
 mod chunks;
 mod cpus;
-mod date;
 mod facts;
 mod losses;
 mod rows;

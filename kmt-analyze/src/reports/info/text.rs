@@ -8,13 +8,15 @@ use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::{count, escaped, shown};
 use crate::render::words::{counted, share};
 use crate::reports::common::lost_before::lost_before_first;
-use crate::reports::common::{View, changes, early_end};
+use crate::reports::common::{View, changes, early_end, ring};
 use crate::trace::session::Session;
 
 /// Contents and losses, the facts of the file, and tables of CPUs, losses and events.
 pub fn screen(rows: &InfoRows, session: &Session<'_>, view: &View) -> Screen {
     let mut screen = Screen::new(contents(rows, view));
     screen.answer.extend((rows.head.trace.cpus > 0).then(|| losses(rows)));
+    screen.answer.extend(ring::stopped(session));
+    screen.answer.extend(ring::window(session));
     screen.answer.extend(
         lost_before_first(&session.losses)
             .map(|before| format!("The recorded time begins with the first event: {before}.")),
