@@ -13,11 +13,12 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 use crate::render::out::{Schema, print, print_rows};
 use crate::render::screen::page;
+use crate::reports::common::sorting::{SortKey, sort_keys};
 use crate::reports::output::{Output, Show};
 use crate::trace::allocinfo::{self, AllocinfoLine};
+use rows::AllocinfoKey;
 #[cfg(test)]
 pub use rows::AllocinfoRows;
-use rows::{AllocinfoKey, AllocinfoOrder};
 
 /// Largest copy in bytes: a kernel has some thousand call sites of about 100 bytes each.
 const FILE_LEN_MAX: u64 = 256 << 20;
@@ -28,9 +29,9 @@ pub struct AllocinfoArgs {
     /// Key of the rows
     #[arg(long, value_enum, default_value = "call-site")]
     by: AllocinfoKey,
-    /// Order of the rows [default: change; bytes, if there is one copy]
-    #[arg(short, long, value_enum)]
-    sort: Option<AllocinfoOrder>,
+    /// Order of the rows [default: change; live, if there is one copy]
+    #[arg(short, long, value_parser = sort_keys(rows::ORDERS), value_name = "KEY")]
+    sort: Option<SortKey>,
     /// Show at most N rows; 0: all [default: 20, all with --json and --csv]
     #[arg(short, long = "lines", value_name = "N", value_parser = limits::lines)]
     lines: Option<usize>,
@@ -54,8 +55,7 @@ pub fn run(args: &AllocinfoArgs, env: &Env, show: &Show) -> Result<Outcome> {
         Some(second) => (Some(first.as_slice()), second.as_slice()),
         None => (None, first.as_slice()),
     };
-    let order =
-        args.sort.unwrap_or(if before.is_some() { AllocinfoOrder::Change } else { AllocinfoOrder::Bytes });
+    let order = args.sort.unwrap_or(if before.is_some() { SortKey::Change } else { SortKey::Live });
     let output = Output { limit: args.lines, json: args.json || args.csv, show: *show };
     let rows = rows::compute(before, after, args.by, order, output.rows())?;
     if args.csv {

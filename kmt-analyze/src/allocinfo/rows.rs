@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use kmt_common::failure::{Failure, Result};
 use serde::Serialize;
 
+use crate::reports::common::sorting::SortKey;
 use crate::trace::allocinfo::AllocinfoLine;
 
 /// Key of the rows.
@@ -26,23 +27,9 @@ pub enum AllocinfoKey {
     Module,
 }
 
-/// Order of the rows, the largest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum AllocinfoOrder {
-    /// Change in bytes, in either direction
-    Change,
-    /// Growth in bytes
-    Growth,
-    /// Growth in allocations
-    CallsGrowth,
-    /// Bytes, of the second copy if there are two
-    Bytes,
-    /// Allocations, of the second copy if there are two
-    Calls,
-    /// Name
-    Name,
-}
+/// Names that sort the rows, the largest first.
+pub const ORDERS: &[SortKey] =
+    &[SortKey::Change, SortKey::Growth, SortKey::CallsGrowth, SortKey::Live, SortKey::Calls, SortKey::Name];
 
 /// Rows of `allocinfo`.
 #[derive(Debug, Serialize)]
@@ -159,7 +146,7 @@ pub fn compute(
     before: Option<&[AllocinfoLine]>,
     after: &[AllocinfoLine],
     by: AllocinfoKey,
-    order: AllocinfoOrder,
+    order: SortKey,
     limit: usize,
 ) -> Result<AllocinfoRows> {
     let is_compared = before.is_some();
@@ -217,13 +204,13 @@ fn name(line: &AllocinfoLine, by: AllocinfoKey) -> Name {
     (name, None, None)
 }
 
-fn key(figures: &Figures, order: AllocinfoOrder) -> i64 {
+fn key(figures: &Figures, order: SortKey) -> i64 {
     match order {
-        AllocinfoOrder::Change => figures.bytes_change.unwrap_or(figures.bytes).abs(),
-        AllocinfoOrder::Growth => figures.bytes_change.unwrap_or(figures.bytes),
-        AllocinfoOrder::CallsGrowth => figures.calls_change.unwrap_or(figures.calls),
-        AllocinfoOrder::Bytes => figures.bytes,
-        AllocinfoOrder::Calls => figures.calls,
-        AllocinfoOrder::Name => 0,
+        SortKey::Change => figures.bytes_change.unwrap_or(figures.bytes).abs(),
+        SortKey::Growth => figures.bytes_change.unwrap_or(figures.bytes),
+        SortKey::CallsGrowth => figures.calls_change.unwrap_or(figures.calls),
+        SortKey::Live => figures.bytes,
+        SortKey::Calls => figures.calls,
+        _ => 0,
     }
 }

@@ -33,7 +33,7 @@ pub fn screen(rows: &AllocinfoRows) -> Screen {
             });
     } else {
         table = table
-            .column(Column::number("bytes"), |row| bytes(Some(row.figures.bytes)))
+            .column(Column::number("live"), |row| bytes(Some(row.figures.bytes)))
             .column(Column::number("calls"), |row| calls(Some(row.figures.calls)));
     }
     screen.table(table);

@@ -1,4 +1,4 @@
-//! Words of other tools on the command line: the line that was meant, as a hint.
+//! Words of other tools and of other reports on the command line: the line that was meant, as a hint.
 //!
 //! A word is replaced only if the whole line then is one that the parser accepts, and names a file that exists.
 
@@ -7,6 +7,8 @@ use std::path::Path;
 
 use clap::Command;
 use kmt_common::programs::line;
+
+use super::other_report;
 
 /// Commands of other tools (perf kmem, trace-cmd mem), and the same tables here.
 const COMMANDS: [(&str, [&str; 3]); 2] =
@@ -17,11 +19,15 @@ const SUBCOMMANDS: [&str; 2] = ["stat", "report"];
 
 /// The hint for a line that the parser refused: a line that it accepts. Empty: no word of it is known.
 pub fn hint(cli: &Command, args: &[OsString]) -> String {
-    let meant = replaced(args).filter(|meant| meant.as_slice() != args);
-    let meant = meant.filter(|meant| {
+    let is_accepted = |meant: &Vec<OsString>| {
         let names_file = meant.iter().skip(1).any(|word| Path::new(word).is_file());
-        names_file && cli.clone().try_get_matches_from(meant).is_ok()
-    });
+        names_file && meant.as_slice() != args && cli.clone().try_get_matches_from(meant).is_ok()
+    };
+    let replaced = replaced(args);
+    let others =
+        replaced.iter().map(Vec::as_slice).chain([args]).flat_map(|line| other_report::lines(cli, line));
+    let others: Vec<Vec<OsString>> = others.collect();
+    let meant = replaced.into_iter().chain(others).find(is_accepted);
     meant.map_or(String::new(), |meant| format!("\nhint: {}", line("kmt-analyze", meant.into_iter().skip(1))))
 }
 
@@ -84,10 +90,16 @@ fn replaced(args: &[OsString]) -> Option<Vec<OsString>> {
     if is_first_screen && meant.iter().any(|word| word == "--csv") {
         meant.insert(0, "callers".into());
     }
-    // `summary` has several tables: `export` writes them.
-    if meant.first().is_some_and(|word| word == "summary") && meant.iter().any(|word| word == "--csv") {
-        meant.retain(|word| word != "--csv" && word != "summary");
-        meant.splice(0..0, ["export", "csv", "--of", "summary"].map(OsString::from));
+    // `summary` has several tables, and `dump` is the events: `export` writes them.
+    let export: &[&str] = match meant.first().and_then(|word| word.to_str()) {
+        Some("summary") => &["export", "csv", "--of", "summary"],
+        Some("dump") => &["export", "csv"],
+        _ => &[],
+    };
+    if !export.is_empty() && meant.iter().any(|word| word == "--csv") {
+        meant.remove(0);
+        meant.retain(|word| word != "--csv");
+        meant.splice(0..0, export.iter().map(OsString::from));
     }
     let program = args.first().cloned();
     Some(program.into_iter().chain(meant).chain(files).collect())

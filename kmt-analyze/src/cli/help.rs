@@ -36,8 +36,8 @@ const COMMON: &str = "Sizes are in bytes, or end in K, M, G, KiB, MiB or GiB: po
 of time end in ns, us, ms, s, min or h; a plain number counts in the unit of the
 trace's clock.
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 done, but events were lost or input was
-damaged";
+Exit codes: 0 done, 1 failed, or a report has no answer for this file, 2 usage,
+3 done, but events were lost or input was damaged";
 
 /// Layout of the help of the program.
 const TEMPLATE: &str = "{about-with-newline}

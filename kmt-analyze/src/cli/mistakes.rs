@@ -53,6 +53,10 @@ pub fn explained(error: clap::Error, cli: &Command, args: &[OsString]) -> clap::
     match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (ErrorKind::MissingRequiredArgument, _) => without_command(error, cli, args),
         (ErrorKind::ArgumentConflict, Some(ContextValue::String(word))) => second_word(cli, word, args),
+        (ErrorKind::InvalidValue, _) if is_of_sort(&error) => match hint(cli, args) {
+            hint if hint.is_empty() => error,
+            hint => with_names_and_hint(&error, &hint, cli, args),
+        },
         (kind, _) => {
             let error = without_false_tips(error, cli, args);
             match hint(cli, args) {
@@ -83,6 +87,25 @@ fn with_hint(error: &clap::Error, hint: &str, cli: &Command, args: &[OsString]) 
     };
     let message = format!("unexpected argument '{}' found{hint}", escaped(word.as_bytes()));
     asked(cli, args).error(ErrorKind::UnknownArgument, message)
+}
+
+/// True if the value of `--sort` is wrong.
+fn is_of_sort(error: &clap::Error) -> bool {
+    matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(name)) if name.starts_with("--sort "))
+}
+
+/// The error of a name of a column that the report lacks: the names that it has, and a report with that column.
+fn with_names_and_hint(error: &clap::Error, hint: &str, cli: &Command, args: &[OsString]) -> clap::Error {
+    let value = match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) => escaped(value.as_bytes()),
+        _ => String::new(),
+    };
+    let names = match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(names)) => names.join(", "),
+        _ => String::new(),
+    };
+    let message = format!("invalid value '{value}' for '--sort'\n  [possible values: {names}]{hint}");
+    asked(cli, args).error(ErrorKind::InvalidValue, message)
 }
 
 /// The error for a word behind the file, where the parser expects a command.

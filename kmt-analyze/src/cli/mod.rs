@@ -6,6 +6,7 @@ mod examples;
 mod foreign_words;
 mod help;
 mod mistakes;
+mod other_report;
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -403,7 +404,7 @@ mod tests {
         whole().debug_assert();
     }
 
-    /// `AllocinfoOrder of the rows`, as after a type was renamed in all of the text.
+    /// `AllocinfoKey of the rows`, as after a type was renamed in all of the text.
     #[test]
     fn no_help_begins_with_the_name_of_a_type() {
         for command in whole().get_subcommands() {

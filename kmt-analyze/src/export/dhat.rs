@@ -6,10 +6,10 @@ use kmt_common::text::json_safe;
 use kmt_format::kernel::ClockUnit;
 use serde_json::{Value, json};
 
-use super::ExportOptions;
 use super::objects::{ObjectLives, Resolver, lives};
 use super::output::Export;
 use super::points::{PointKey, Points, frames};
+use super::{ExportOptions, report_trust};
 use crate::failure::{Outcome, Result};
 use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
@@ -29,6 +29,7 @@ struct PeakSizes {
 pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     let mut out = Export::open(&options.target(), &session.env)?;
     let mut lives = lives(session, &options.selection, &options.target(), Input::SlabLives)?;
+    report_trust(session, &options.selection, &lives.result);
     let names = Resolver::new(session, &lives.result);
     let (first, last) = options.selection.span(session);
     let points = Points::of(&mut lives, &names, last, true)?;

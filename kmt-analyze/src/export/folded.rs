@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::objects::{Resolver, lives};
 use super::output::{Export, Target};
 use super::points::{Point, Points, frames};
-use super::{ExportOptions, Weight, page_points};
+use super::{ExportOptions, Weight, page_points, report_trust};
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
@@ -27,6 +27,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     let mut out = Export::open(&options.target(), &session.env)?;
     let Stacks { lines, result } =
         stacks(session, &options.selection, &options.target(), options.by, options.pages)?;
+    report_trust(session, &options.selection, &result);
     write(&mut out, &lines)?;
     out.finish()?;
     Ok(outcome(session, &result.faults))

@@ -31,9 +31,10 @@ use kmt_common::shell;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
+use crate::pass::Analysis;
 use crate::pass::selection::Selection;
-use crate::render::lossy_output::warn_of_losses;
 use crate::reports::common::stated::Keys;
+use crate::reports::common::{Context, ReportContext, trust};
 use crate::reports::report::AnyReport;
 use crate::trace::session::Session;
 
@@ -191,7 +192,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
         )
         .hint("select allocations with --where, or give -l to the program that shows the profile"));
     }
-    let done = match options.format {
+    match options.format {
         Format::Csv | Format::Ndjson => tables::run(session, options, of),
         Format::Folded => folded::run(session, options),
         Format::Pprof => pprof::run(session, options),
@@ -204,6 +205,10 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
         #[allow(unreachable_patterns)]
         _ => Err(Failure::new("this kmt-analyze was built without that format")
             .hint("build it with --features sqlite,parquet")),
-    };
-    done.inspect(|_| warn_of_losses(session))
+    }
+}
+
+/// Reports on standard error how far the numbers of a pass can be trusted: an export has no place for it.
+fn report_trust(session: &Session<'_>, selection: &Selection, result: &Analysis) {
+    trust::report(&ReportContext::new(&Context { session, selection, limit: 0 }, result));
 }

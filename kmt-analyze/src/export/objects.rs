@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-use kmt_common::tell;
 use kmt_format::schema::Role;
 
 use super::output::Target;
@@ -64,8 +63,6 @@ pub fn lives(
             false => failure,
         });
     }
-    // Missing events are reported on standard error, since rows cannot contain them.
-    basis.missing_line().into_iter().for_each(|line| tell!("note: {line}"));
     Stated::of(&context).iter().for_each(Stated::report_nothing);
     let objects =
         result.get(lives).read().map_err(|e| Failure::io("keeping lives beside", &target.path, &e))?;

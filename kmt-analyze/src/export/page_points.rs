@@ -49,7 +49,6 @@ pub fn compute(session: &Session<'_>, selection: &Selection) -> Result<PagePoint
     if let Some(reason) = basis.lacks(Input::Pages) {
         return Err(Failure::new(format!("{}: no export: {reason}", session.path.display())));
     }
-    basis.missing_line().into_iter().for_each(|line| tell!("note: {line}"));
     if result.get(groups).0.keys().all(|group| group.stack == NO_STACK) {
         tell!("note: pages have no stacks: record with --stack kmem:mm_page_alloc");
     }

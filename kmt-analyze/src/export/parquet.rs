@@ -15,7 +15,7 @@ use parquet::schema::types::Type;
 
 use super::objects::{Resolver, lives, next};
 use super::rows::{CALL_SITE, ColumnKind, ExportCell, OBJECT, RowsLeft, call_sites, object};
-use super::{ExportOptions, events};
+use super::{ExportOptions, events, report_trust};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::head::is_minimum;
 use crate::render::text::escaped;
@@ -55,6 +55,7 @@ fn write(
         &super::Target { path: table.path.clone(), force: true },
         Input::SlabAllocs,
     )?;
+    report_trust(session, &options.selection, &lives.result);
     let names = Resolver::new(session, &lives.result);
     let rows_max = options.rows_max();
     let mut left = RowsLeft(rows_max);

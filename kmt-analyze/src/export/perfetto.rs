@@ -12,7 +12,7 @@ use super::proto::perfetto::{
     ProcessDescriptor, ProcessTree, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent, TreeThread,
 };
 use super::rows::ExportCell;
-use super::{ExportOptions, events};
+use super::{ExportOptions, events, report_trust};
 use crate::collect::stalls::{Interval, Stall, StallSums};
 use crate::collect::{Collectors, Stalls};
 use crate::failure::{Outcome, Result};
@@ -64,6 +64,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
         trace.counters(&rows.timeline, uuid)?;
     }
     trace.stalls(session, &options.selection, result.get(stalls))?;
+    report_trust(session, &options.selection, &result);
     let mut faults = std::mem::take(&mut result.faults);
     if options.events {
         faults.join(trace.events(session, options)?);

@@ -11,7 +11,7 @@ use super::objects::{Resolver, lives};
 use super::output::Export;
 use super::points::{Point, Points, frames};
 use super::proto::pprof::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use super::{ExportOptions, page_points};
+use super::{ExportOptions, page_points, report_trust};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::text::escaped;
 use crate::reports::common::basis::Input;
@@ -42,6 +42,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
 
 fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Result<Faults> {
     let mut lives = lives(session, &options.selection, &options.target(), Input::SlabAllocs)?;
+    report_trust(session, &options.selection, &lives.result);
     let names = Resolver::new(session, &lives.result);
     let (_, last) = options.selection.span(session);
     let points = Points::of(&mut lives, &names, last, false)?;
@@ -60,6 +61,7 @@ fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Res
 /// Objects are pages.
 fn pages(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Result<Faults> {
     let pages = page_points::compute(session, &options.selection)?;
+    report_trust(session, &options.selection, &pages.result);
     let symbols = session.symbolizer();
     let mut builder = ProfileBuilder::new(session, options, pages.ends_known);
     for page in &pages.points {

@@ -15,11 +15,10 @@ use crate::env::Env;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 use crate::pass::selection::Selection;
-use crate::render::lossy_output::warn_of_losses;
 use crate::render::out::cut;
 use crate::reports::column_order::ColumnOrder;
 use crate::reports::common::stated::Stated;
-use crate::reports::common::{Context, ReportContext};
+use crate::reports::common::{Context, ReportContext, trust};
 use crate::reports::report::AnyReport;
 use crate::reports::run::rows_of;
 use crate::trace::open::outcome;
@@ -51,8 +50,7 @@ pub struct ReportTable<'r> {
 pub fn csv(session: &Session<'_>, selection: &Selection, table: &ReportTable<'_>) -> Result<Outcome> {
     selection.check(session, table.report.title(), table.report.keys())?;
     let out = Export::open(&Target { path: "-".into(), force: false }, &session.env)?;
-    let done = table.write(session, selection, Writer::new(out, Format::Csv));
-    done.inspect(|_| warn_of_losses(session))
+    table.write(session, selection, Writer::new(out, Format::Csv))
 }
 
 /// Prints the table `name` of rows without a trace as CSV; `empty`: columns of a table without rows.
@@ -86,8 +84,16 @@ impl ReportTable<'_> {
         let context = Context { session, selection, limit };
         self.report.check(&context)?;
         let (analysis, rows) = rows_of(&context, self.report);
-        let mut document =
-            rows.map_err(|reason| Failure::new(format!("{}: no {title}: {reason}", session.path.display())))?;
+        let analysed = ReportContext::new(&context, &analysis);
+        trust::report(&analysed);
+        let mut document = match rows {
+            Ok(document) => document,
+            Err(reason) => {
+                self.write_head(&mut writer)?;
+                writer.out.finish()?;
+                return Err(Failure::new(format!("{}: no {title}: {reason}", session.path.display())));
+            }
+        };
         if !self.order.is_empty() {
             let whole = document.clone();
             self.order.sort_document(&mut document, whole)?;
@@ -102,10 +108,30 @@ impl ReportTable<'_> {
         let known = table_columns::of_report(self.report.name());
         write(&mut writer, (title, self.report.name()), &document, (self.name, &known))?;
         writer.out.finish()?;
-        let context = ReportContext::new(&context, &analysis);
-        Stated::of(&context).iter().for_each(Stated::report_nothing);
+        Stated::of(&analysed).iter().for_each(Stated::report_nothing);
         let outcome = outcome(session, &analysis.faults);
         Ok(if is_cut { Outcome::Incomplete } else { outcome })
+    }
+}
+
+impl ReportTable<'_> {
+    /// Writes the columns alone, as CSV, of a report that has no answer: its readers expect them.
+    fn write_head(&self, writer: &mut Writer) -> Result<()> {
+        let report = self.report.name();
+        // Groups are there with `--by` only.
+        let names = table_columns::names(report);
+        let names =
+            names.into_iter().filter(|name| self.name.is_some() || name.rsplit('.').next() != Some(GROUPS));
+        let tables: Vec<FoundTable> = names.map(|name| (name.to_owned(), Vec::new())).collect();
+        let found = match self.name {
+            Some(name) => named_table(&tables, name),
+            None => main_table(&tables, report),
+        };
+        let known = table_columns::of_report(report);
+        match found.and_then(|(name, _)| known.get(name.as_str())).filter(|_| writer.format == Format::Csv) {
+            Some(columns) => writer.head(&columns.with(&[], &[])).map(|_| ()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -164,13 +190,19 @@ fn named_table<'t>(tables: &'t [FoundTable], name: &str) -> Option<&'t FoundTabl
     tables.iter().find(|table| table.0 == name).or_else(|| tables.iter().find(is_last))
 }
 
-/// The table without `--table`: that of `--by`, that with the report's name, or the largest; if none has rows, the first.
+/// Tables of reports that have none of their name, and several: one of them has columns that do not depend on the file.
+const MAIN: [(&str, &str); 2] = [("leaks", "leaks.callers"), ("waste", "waste.places")];
+
+/// The table without `--table`: that of `--by`, that with the report's name, that of [`MAIN`], or the largest; if none has
+/// rows, the first.
 fn main_table<'t>(tables: &'t [FoundTable], report: &str) -> Option<&'t FoundTable> {
     let grouped = tables.iter().find(|(name, _)| name.rsplit('.').next() == Some(GROUPS));
+    let main = MAIN.iter().find(|(of, _)| *of == report).map(|(_, name)| *name);
     let others = || tables.iter().filter(|(name, _)| name != TOTALS);
     let largest = || others().filter(|(_, rows)| !rows.is_empty()).max_by_key(|(_, rows)| rows.len());
     grouped
         .or_else(|| tables.iter().find(|table| table.0 == report))
+        .or_else(|| tables.iter().find(|table| Some(table.0.as_str()) == main))
         .or_else(largest)
         .or_else(|| others().next())
         .or(tables.first())
@@ -261,6 +293,8 @@ mod tests {
         let most = [("uses".to_owned(), vec![Map::new()]), ("findings".to_owned(), Vec::new())];
         assert_eq!(main_table(&most, "findings").unwrap().0, "findings");
         assert_eq!(main_table(&most, "other").unwrap().0, "uses");
+        let leaks = [("leaks.pages".to_owned(), vec![Map::new()]), ("leaks.callers".to_owned(), Vec::new())];
+        assert_eq!(main_table(&leaks, "leaks").unwrap().0, "leaks.callers");
     }
 
     #[test]

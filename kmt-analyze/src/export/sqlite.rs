@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags, ToSql, params};
 
 use super::objects::{ObjectLives, Resolver, lives, next};
 use super::rows::{CALL_SITE, ExportCell, RowsLeft, call_sites, full_address};
-use super::{ExportOptions, events};
+use super::{ExportOptions, events, report_trust};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::head::is_minimum;
 use crate::render::text::escaped;
@@ -50,6 +50,7 @@ fn real_path(path: &Path) -> Result<PathBuf> {
 
 fn write(session: &Session<'_>, options: &ExportOptions, path: &Path) -> Result<Faults> {
     let mut lives = lives(session, &options.selection, &options.target(), Input::SlabAllocs)?;
+    report_trust(session, &options.selection, &lives.result);
     let names = Resolver::new(session, &lives.result);
     let failed = |e: rusqlite::Error| Failure::new(format!("writing {}: {e}", options.output.display()));
     // A symbolic link that replaces the file in the meantime is not followed.

@@ -32,6 +32,15 @@ pub fn of_report(report: &str) -> HashMap<&'static str, TableColumns> {
     TABLES.lines().filter_map(line).collect()
 }
 
+/// Paths of the tables of a report, in their order.
+pub fn names(report: &str) -> Vec<&'static str> {
+    let name = |line: &'static str| {
+        let mut words = line.split_ascii_whitespace();
+        (words.next() == Some(report)).then(|| words.next())?
+    };
+    TABLES.lines().filter_map(name).collect()
+}
+
 impl TableColumns {
     /// All columns: those with text first, then numbers. In each the keys of `--by` are the first, and keys that the types do
     /// not have the last.

@@ -4,12 +4,13 @@ use super::objects::{Resolver, lives, next};
 use super::output::Export;
 use super::rows::{CALL_SITE, ColumnKind, ExportCell, OBJECT, RowsLeft, call_sites, object};
 use super::table_writer::Writer;
-use super::{ExportOf, ExportOptions, ReportTable, events};
+use super::{ExportOf, ExportOptions, ReportTable, events, report_trust};
 use crate::collect::Collectors;
 use crate::failure::{Outcome, Result};
 use crate::pass::{self, Needs, Request};
 use crate::reports::column_order::ColumnOrder;
 use crate::reports::common::basis::Input;
+use crate::reports::common::trust;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -20,6 +21,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
     let mut left = RowsLeft(options.rows_max());
     let faults = match of {
         ExportOf::Events => {
+            trust::report_of_recording(session, &options.selection);
             writer.head(&names(&events::EVENT))?;
             let mut write =
                 |row: Vec<ExportCell>| Ok(left.take() && writer.row(&events::EVENT, &row)? && left.0 > 0);
@@ -27,6 +29,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
         }
         ExportOf::Objects => {
             let mut lives = lives(session, &options.selection, &options.target(), Input::SlabAllocs)?;
+            report_trust(session, &options.selection, &lives.result);
             let resolver = Resolver::new(session, &lives.result);
             writer.head(&names(&OBJECT))?;
             while let Some(life) = next(&mut lives.objects)? {
@@ -40,6 +43,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
             let collectors = Collectors::default();
             let request = Request::new(&options.selection, &collectors).with(Needs::CACHE_NAMES);
             let result = pass::run(session, &request);
+            report_trust(session, &options.selection, &result);
             let resolver = Resolver::new(session, &result);
             writer.head(&names(&CALL_SITE))?;
             for row in call_sites(&result, &resolver, session.losses.any()).into_iter().take(left.0) {

@@ -137,7 +137,7 @@ impl PageDocument<'_, '_, '_> {
         *out += "<section id=findings aria-labelledby=findings-h><h2 id=findings-h>Findings</h2>\n";
         let Some((_, Ok(screen))) = self.screens.first() else { return };
         let lead = |lead: &Lead| {
-            let name = lead.command.split(' ').next().unwrap_or_default();
+            let name = lead.command.name();
             let anchor = if PARTS.iter().any(|(part, _)| *part == name) {
                 format!("part-{name}")
             } else {
@@ -146,7 +146,7 @@ impl PageDocument<'_, '_, '_> {
             format!(
                 "<li><p>{}</p><p class=more><a href=\"#{anchor}\">Evidence</a> <code>kmt-analyze {} {}</code></p></li>\n",
                 screen::sentence(&lead.sentence),
-                screen::sentence(&lead.command),
+                screen::sentence(&lead.command.shown()),
                 html_text(file)
             )
         };

@@ -1,4 +1,5 @@
-//! `--sort` of the reports that have no keys of their own: a column by its heading, or a key of JSON.
+//! `--sort` of the reports that have no keys of their own: a column by its heading, or a key of JSON. Names of
+//! [`SortKey`] are those of its columns in every report, on screens and in documents.
 //!
 //! A report makes its rows twice: as it always does, and all of them. Tables that have the column get the first rows by it,
 //! as many as before; sentences and other tables stay.
@@ -9,12 +10,13 @@ use serde_json::{Map, Value};
 
 use crate::failure::{Failure, Result};
 use crate::render::screen::{Cell, Screen, ScreenPart, Table};
+use crate::reports::common::sorting::SortKey;
 
 /// Columns that sort, the most important first; none: the report's own order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub struct ColumnOrder {
-    /// Sort tables by these columns: headings, with _ for blanks; with --json and --csv keys, as in docs/json.md. The
-    /// largest number is the first, names are in alphabetical order
+    /// Sort tables by these columns: headings, with _ for blanks, or keys of docs/json.md. The largest number is the
+    /// first, names are in alphabetical order
     #[arg(id = "sort", short, long = "sort", value_name = "COLUMN", value_delimiter = ',')]
     columns: Vec<String>,
 }
@@ -58,7 +60,7 @@ impl ColumnOrder {
     pub fn sort_document(&self, document: &mut Map<String, Value>, whole: Map<String, Value>) -> Result<()> {
         let (mut keys, mut is_found) = (Vec::new(), false);
         self.sort_tables(document, whole, &mut |row| {
-            let has_all = self.columns.iter().all(|key| value_at(row, key).is_some());
+            let has_all = self.columns.iter().all(|key| column_at(row, key).is_some());
             is_found |= has_all;
             names(row, "", &mut keys);
             has_all
@@ -91,7 +93,7 @@ impl ColumnOrder {
     }
 
     fn by_values(&self, a: &Value, b: &Value) -> Ordering {
-        let value = |row: &Value, key: &str| row.as_object().and_then(|row| value_at(row, key).cloned());
+        let value = |row: &Value, key: &str| row.as_object().and_then(|row| column_at(row, key).cloned());
         let orders = self.columns.iter().map(|key| by_value(value(a, key), value(b, key)));
         orders.reduce(Ordering::then).unwrap_or(Ordering::Equal)
     }
@@ -126,7 +128,8 @@ fn key_of(heading: &str) -> String {
 
 fn place(table: &Table, key: &str) -> Option<usize> {
     let key = key_of(key);
-    table.columns.iter().position(|column| key_of(column.heading) == key)
+    let named = |name: &str| table.columns.iter().position(|column| key_of(column.heading) == name);
+    named(&key).or_else(|| named(&SortKey::named(&key)?.name()))
 }
 
 /// The largest number first, then texts by the alphabet, then what is unknown.
@@ -151,6 +154,13 @@ fn by_value(a: Option<Value>, b: Option<Value>) -> Ordering {
             a.is_none().cmp(&b.is_none()).then(a.cmp(&b))
         }
     }
+}
+
+/// The value of a column: of a name that all reports have, else under a key.
+fn column_at<'v>(row: &'v Map<String, Value>, column: &str) -> Option<&'v Value> {
+    let named = SortKey::named(column).filter(|key| key.name() == column);
+    let keys = named.map_or(Vec::new(), SortKey::json_keys);
+    keys.iter().find_map(|key| value_at(row, key)).or_else(|| value_at(row, column))
 }
 
 /// The value under a key; those of values in values have dots.
@@ -225,6 +235,22 @@ mod tests {
             "{told}"
         );
         assert!(order(&["freed"]).sort_screen(&mut Screen::default(), Screen::default()).is_ok());
+    }
+
+    /// `live` is of bytes, on screens and in documents.
+    #[test]
+    fn names_of_all_reports_are_those_of_their_columns() {
+        let rows = json!([{"live": 9, "bytes_live": 1}, {"live": 2, "bytes_live": 3}]);
+        let Value::Object(all) = json!({ "rows": rows }) else { unreachable!() };
+        for (name, first) in [("live", 2), ("bytes_live", 2), ("live_objects", 9)] {
+            let mut part = all.clone();
+            order(&[name]).sort_document(&mut part, all.clone()).unwrap();
+            assert_eq!(part["rows"][0]["live"], first, "{name}");
+        }
+        let all = [("a", Cell::Percent(1.0)), ("b", Cell::Percent(9.0))];
+        let mut part = screen(&all);
+        order(&["internal_fragmentation_percent"]).sort_screen(&mut part, screen(&all)).unwrap();
+        assert_eq!(names_of(&part), ["b", "a"]);
     }
 
     #[test]

@@ -82,24 +82,19 @@ pub fn one(
 
 /// The screen whose suggested reports have the selection, where they heed it, without those that refuse.
 fn suggested(screen: Screen, context: &ReportContext<'_, '_>) -> Screen {
-    let options = context.selection.shell_options();
+    let options = context.selection.given();
     let mut screen = without_refused(screen, context);
     let commands = screen.leads.iter_mut().map(|lead| &mut lead.command);
     for command in commands.chain(screen.next.iter_mut().map(|next| &mut next.command)) {
-        let name = command.split(' ').next().unwrap_or_default();
-        let report = named(name).and_then(|entry| (entry.with_defaults)());
+        let report = named(command.name()).and_then(|entry| (entry.with_defaults)());
         let is_heeded = report.is_some_and(|report| {
             context.selection.check(context.session, report.title(), report.keys()).is_ok()
         });
-        // A command of its own time, or of other tasks, has that option already.
-        let given: Vec<String> = command.split(' ').map(str::to_owned).collect();
-        let is_new = |option: &&String| {
-            let name = option.split([' ', '=']).next().unwrap_or_default();
-            // A moment is of the table that is shown.
-            name != "--at" && !given.iter().any(|word| word == name)
-        };
-        for option in options.iter().filter(|option| is_heeded && is_new(option)) {
-            command.push_str(&format!(" {option}"));
+        // A command of its own time, or of other tasks, has that option already. A moment is of the table that is shown.
+        let own = command.clone();
+        let is_new = |name: &str| name != "--at" && !own.has_option(name);
+        for (name, value) in options.iter().filter(|(name, _)| is_heeded && is_new(name)) {
+            command.add(name, value.as_deref());
         }
     }
     screen
@@ -109,9 +104,8 @@ fn suggested(screen: Screen, context: &ReportContext<'_, '_>) -> Screen {
 /// Those of a part of its time are suggested where they answer.
 fn without_refused(mut screen: Screen, context: &ReportContext<'_, '_>) -> Screen {
     screen.next.retain(|next| {
-        let name = next.command.split(' ').next().unwrap_or_default();
-        let report = named(name).and_then(|entry| (entry.with_defaults)());
-        let is_of_part = next.command.contains(" --time ");
+        let report = named(next.command.name()).and_then(|entry| (entry.with_defaults)());
+        let is_of_part = next.command.has_option("--time");
         is_of_part || report.is_none_or(|report| report.refuses(context).is_none())
     });
     screen

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::model::{BASE, Crafted};
-use crate::support::files::{Scratch, convert, json, run, stdout};
+use crate::support::files::{Scratch, at, convert, json, run, stdout};
 use crate::support::findings::check;
 use crate::support::model::{Event, What};
 
@@ -178,6 +178,35 @@ fn slab_growth_is_found_where_it_is_large() {
         let file = crafted(&scratch, Crafted::new(), leak(size, ballast));
         let found = kinds(&file);
         assert_eq!(found.contains(&"slab_growth".to_owned()), is_found, "{size} {ballast}: {found:?}");
+    }
+}
+
+/// The fields of growth are those of the rows of `leaks`.
+#[test]
+fn growth_has_fields_of_the_rows_of_leaks() {
+    let scratch = Scratch::new();
+    let file = crafted(&scratch, Crafted::new(), leak(256, 64));
+    let (found, leaks) = (json(&["findings", "--json"], &file), json(&["leaks", "--json"], &file));
+    let found = found["findings"].as_array().unwrap().iter().find(|found| found["finding"] == "slab_growth");
+    let (found, family) = (found.unwrap(), at(&leaks, "/leaks/families/0"));
+    let callers = at(&leaks, "/leaks/callers").as_array().unwrap();
+    let leader = callers.iter().find(|row| row["symbol"] == family["leader"]).unwrap();
+    let growing = &found["growing"];
+    for key in ["verdict", "symbol", "call_site", "cache"] {
+        assert!(growing[key].is_string() && growing[key] == leader[key], "{key}: {growing} {leader}");
+    }
+    assert_eq!(
+        (&found["bytes"], &found["bytes_per_second"]),
+        (&family["old_bytes"], &family["old_bytes_per_second"])
+    );
+    assert_eq!((&growing["call_sites"], &growing["family"]), (&family["call_sites"], &leader["family"]));
+    assert_eq!(at(growing, "/tasks/0/task"), at(leader, "/holders/0/task"));
+    assert_eq!(at(growing, "/tasks/0/percent"), 100.0);
+    let function = growing["function"].as_str().unwrap();
+    assert!(found["sentence"].as_str().unwrap().contains(&format!("at {function}")), "{found}");
+    let csv = stdout(&run(&["findings", "--csv"], &file));
+    for column in ["growing.verdict", "growing.function", "growing.cache", "growing.page_kind"] {
+        assert!(csv.lines().next().unwrap().contains(column), "{csv}");
     }
 }
 
@@ -393,7 +422,15 @@ fn pages_of_several_orders_by_one_task_are_one_finding() {
     std::fs::write(&file, trace.writer.finish().unwrap()).unwrap();
     let document = json(&["findings", "--json"], &file);
     let found = document["findings"].as_array().unwrap().iter();
-    let found = found.filter(|found| found["finding"] == "page_growth");
+    let found: Vec<_> = found.filter(|found| found["finding"] == "page_growth").collect();
+    for found in &found {
+        let (growing, sentence) = (&found["growing"], found["sentence"].as_str().unwrap());
+        let kind = growing["page_kind"].as_str().unwrap();
+        assert!(sentence.contains(&format!("as {kind}")), "{found}");
+        assert!(growing["cache"].is_null() && growing["function"].is_null(), "{found}");
+        assert!(sentence.contains(at(growing, "/tasks/0/task").as_str().unwrap()), "{found}");
+    }
+    let found = found.into_iter();
     let found: Vec<(u64, &str)> =
         found.map(|f| (f["bytes"].as_u64().unwrap(), f["sentence"].as_str().unwrap())).collect();
     assert_eq!(found.len(), 2, "{document:#}");

@@ -50,6 +50,22 @@ fn the_first_screen_names_allocator_holder_and_growth() {
     let (found, totals) = (json(&["findings", "--json"], &file), json(&["summary", "--json"], &file));
     assert_eq!(at(&found, "/allocated/bytes"), at(&totals, "/slab/bytes_alloc"));
     assert_eq!(at(&found, "/still_allocated/bytes"), at(&totals, "/slab/bytes_live"));
+    // Pages have the same table.
+    let (allocated, live) = (at(&found, "/allocated_pages"), at(&found, "/still_allocated_pages"));
+    assert_eq!(at(allocated, "/bytes"), at(&totals, "/pages/bytes_alloc"));
+    assert_eq!(at(live, "/bytes"), at(&totals, "/pages/bytes_live"));
+    assert_eq!(row(&screen, "pages  ").join(" "), heading);
+    let tasks = json(&["tasks", "--json", "--sort", "live_pages"], &file);
+    let first = at(&tasks, "/tasks/0");
+    assert_eq!(at(live, "/task/bytes"), at(first, "/pages/bytes_live"));
+    let stacks = json(&["pages", "--json", "--by", "function", "--sort", "pages"], &file);
+    let first =
+        at(&stacks, "/pages/groups").as_array().unwrap().iter().find(|row| row["function"] != "(no stack)");
+    assert_eq!(at(allocated, "/function/name"), at(first.unwrap(), "/function"));
+    assert_eq!(at(allocated, "/function/bytes"), at(first.unwrap(), "/bytes_alloc"));
+    let of_use = at(live, "/use/name").as_str().unwrap();
+    assert!(row(&screen, "most by use ").join(" ").contains(of_use), "{screen}");
+    assert!(screen.contains("  kmt-analyze tasks --sort live_pages trace.kmt "), "{screen}");
     let uses = at(&found, "/page_growth/uses").as_array().unwrap();
     let sum: u64 = uses.iter().map(|row| row["bytes"].as_u64().unwrap()).sum();
     assert_eq!(Some(sum), at(&totals, "/pages/bytes_live").as_u64());

@@ -118,6 +118,17 @@ fn hints_for_words_of_other_tools_run_as_they_are_printed() {
         ("callers --group task 'a b.kmt'", "callers --by task 'a b.kmt'"),
         ("pages 'a b.kmt' --group-by=order", "pages 'a b.kmt' --by order"),
         ("summary --csv 'a b.kmt'", "export csv --of summary 'a b.kmt'"),
+        ("info --csv 'a b.kmt'", "events --csv 'a b.kmt'"),
+        ("waste --by task 'a b.kmt'", "callers --sort wasted --by task 'a b.kmt'"),
+        ("waste --by task --sort live 'a b.kmt'", "callers --by task --sort live 'a b.kmt'"),
+        ("leaks --group=task 'a b.kmt'", "callers --sort live --by task 'a b.kmt'"),
+        ("dump --csv 'a b.kmt'", "export csv 'a b.kmt'"),
+        ("summary --sort live 'a b.kmt'", "callers --sort live 'a b.kmt'"),
+        ("callers --sort max 'a b.kmt'", "lifetimes --sort max 'a b.kmt'"),
+        ("findings --sort max 'a b.kmt'", "lifetimes --sort max 'a b.kmt'"),
+        ("--by task 'a b.kmt'", "callers --by task 'a b.kmt'"),
+        ("diff --csv 'a b.kmt' 'a b.kmt'", "diff --json 'a b.kmt' 'a b.kmt'"),
+        ("verify --csv 'a b.kmt'", "verify --json 'a b.kmt'"),
     ] {
         let output = run_in_shell(&format!("kmt-analyze {typed}"), &scratch.0);
         let said = stderr(&output);
@@ -129,6 +140,45 @@ fn hints_for_words_of_other_tools_run_as_they_are_printed() {
     }
     let none = run_in_shell("kmt-analyze kmem missing.kmt", &scratch.0);
     assert!(!stderr(&none).contains("hint:"), "{}", stderr(&none));
+}
+
+/// Words that some reports have: each command that reads a file accepts them, or names a line that is accepted.
+#[test]
+fn words_of_other_reports_have_a_hint_in_every_command() {
+    let scratch = Scratch::new();
+    std::fs::copy(&captures()[2].1, scratch.0.join("a b.kmt")).unwrap();
+    let commands = crate::support::files::reports();
+    let others = ["info", "dump", "all", "reconcile", ""];
+    let mut hints = 0;
+    for command in commands.iter().copied().chain(others) {
+        // The recording lacks the events of some reports: their own lines are refused too.
+        if run_in_shell(&format!("kmt-analyze {command} 'a b.kmt'"), &scratch.0).status.code() == Some(1) {
+            continue;
+        }
+        for words in ["--by task", "--group task", "--sort allocs", "--csv", "--sort live --csv"] {
+            let output = run_in_shell(&format!("kmt-analyze {command} {words} 'a b.kmt'"), &scratch.0);
+            // Accepted, or a name of a column that the report lacks, which is answered with its own names.
+            if output.status.code() != Some(2) || stderr(&output).contains("possible values") {
+                continue;
+            }
+            // It needs more than a file.
+            if ["who", "temporary"].contains(&command) && !stderr(&output).contains("unexpected argument") {
+                continue;
+            }
+            let said = stderr(&output);
+            let hint = said.lines().find_map(|line| line.strip_prefix("hint: "));
+            let hint = hint.unwrap_or_else(|| panic!("{command} {words}: {said}"));
+            let done = run_in_shell(hint, &scratch.0);
+            let code = done.status.code();
+            assert!(
+                code == Some(0) && hint.ends_with("'a b.kmt'"),
+                "{command} {words}: {hint}: {}",
+                stderr(&done)
+            );
+            hints += 1;
+        }
+    }
+    assert!(hints > 40, "{hints}");
 }
 
 #[test]

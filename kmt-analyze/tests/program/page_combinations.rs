@@ -27,7 +27,7 @@ type Combinations = BTreeMap<[String; 4], [u64; 2]>;
 
 /// Those of `pages --by`; each of them has one row.
 fn combinations(file: &Path) -> Combinations {
-    let args = ["pages", "--json", "--by", "order,migratetype,cpu,task", "--sort", "hits,bytes"];
+    let args = ["pages", "--json", "--by", "order,migratetype,cpu,task", "--sort", "allocs,allocated"];
     let pages = json(&args, file)["pages"].take();
     let types = at(&pages, "/by_order_and_migratetype").as_array().unwrap();
     let number = |name: &Value| {

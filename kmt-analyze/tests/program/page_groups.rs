@@ -113,9 +113,10 @@ fn pages_are_sorted_by_headings() {
         ("live_pages", "pages_live"),
         ("failed", "alloc_failures"),
         ("freed", "pages_freed"),
-        ("bytes", "bytes_alloc"),
-        ("hits", "alloc_events"),
-        ("hit", "alloc_events"),
+        ("allocated", "bytes_alloc"),
+        ("live", "bytes_live"),
+        ("allocs", "alloc_events"),
+        ("alloc_events", "alloc_events"),
     ] {
         let pages = &json(&["pages", "--json", "--by", "task", "--sort", key], &file)["pages"];
         for table in ["groups", "by_order_and_migratetype", "by_gfp_flags"] {

@@ -24,6 +24,10 @@ fn sortable(value: &Value, path: &str) -> Option<(String, String)> {
         let Some(rows) = value.as_array() else { return sortable(value, &path) };
         let first = rows.first()?.as_object()?;
         let differs = |key: &&String| {
+            // As a name, it is of bytes.
+            if *key == "live" {
+                return false;
+            }
             let numbers: Vec<u64> = rows.iter().filter_map(|row| row[key.as_str()].as_u64()).collect();
             numbers.len() == rows.len() && numbers.iter().any(|number| *number != numbers[0])
         };
@@ -111,21 +115,24 @@ fn parts_of_rows_and_differences_are_sorted() {
 fn screens_and_csv_are_sorted_too() {
     let scratch = Scratch::new();
     let file = scratch.convert(&capture());
-    let csv = stdout(&run(&["peak", "--csv", "--table", "peak.callers", "--sort", "live", "-l", "3"], &file));
+    let table = ["peak", "--csv", "--table", "peak.callers", "-l", "3", "--sort"];
+    let csv = stdout(&run(&[&table[..], &["live_objects"]].concat(), &file));
     let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().unwrap();
     let column = |name: &str| head.iter().position(|column| *column == name).unwrap();
     let rows: Vec<_> = lines.collect();
     let largest: Vec<u64> = rows.iter().map(|row| row[column("live")].parse().unwrap()).collect();
     assert!(largest.len() == 3 && largest.is_sorted_by(|a, b| a >= b) && largest[0] > 5, "{csv}");
-    let text = stdout(&run(&["peak", "--sort", "live", "--wide", "-l", "3"], &file));
+    let by_bytes = stdout(&run(&[&table[..], &["live"]].concat(), &file));
+    assert!(by_bytes != csv && by_bytes == stdout(&run(&[&table[..], &["bytes_live"]].concat(), &file)));
+    let text = stdout(&run(&["peak", "--sort", "live_objects", "--wide", "-l", "3"], &file));
     let shown: Vec<&str> =
         text.lines().skip_while(|line| !line.starts_with("call site")).skip(1).take(3).collect();
     for (line, row) in shown.iter().zip(&rows) {
         assert!(line.starts_with(row[column("symbol")]), "{text}");
     }
     let wrong = run(&["peak", "--sort", "callers"], &file);
-    assert!(wrong.status.code() == Some(1) && stderr(&wrong).contains("live_bytes"), "{}", stderr(&wrong));
+    assert!(wrong.status.code() == Some(1) && stderr(&wrong).contains("live_objects"), "{}", stderr(&wrong));
 }
 
 #[test]
@@ -145,5 +152,34 @@ fn tasks_are_sorted_by_pages() {
     for args in [&["callers", "--sort", "pages"][..], &["tasks", "--by", "cpu", "--sort", "live_pages"]] {
         let output = run(args, &file);
         assert!(output.status.code() == Some(1) && stderr(&output).contains("pages --by"), "{args:?}");
+    }
+}
+
+/// One list of names: `live` is of bytes in every report that has them, on screens, in JSON and as CSV.
+#[test]
+fn a_name_is_of_the_same_column_in_every_report() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&capture());
+    for report in ["callers", "caches", "sizes", "tasks", "pages", "peak"] {
+        let of = |name: &str, form: &[&str]| {
+            let output = run(&[&[report, "--sort", name][..], form].concat(), &file);
+            assert_eq!(output.status.code(), Some(0), "{report} {name}: {}", stderr(&output));
+            stdout(&output)
+        };
+        for form in [&[][..], &["--json"], &["--csv"]] {
+            assert_eq!(of("live", form), of("bytes_live", form), "{report} {form:?}");
+        }
+    }
+    for (report, former) in [
+        ("callers", "count"),
+        ("lifetimes", "bytes"),
+        ("lifetimes", "still_allocated"),
+        ("waste", "churn"),
+        ("waste", "live"),
+        ("pages", "hits"),
+        ("vmalloc", "bytes"),
+    ] {
+        let output = run(&[report, "--sort", former], &file);
+        assert_eq!(output.status.code(), Some(2), "{report} {former}");
     }
 }

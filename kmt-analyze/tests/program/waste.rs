@@ -244,10 +244,15 @@ fn each_kind_has_its_numbers_and_its_change() {
         json!(["cache alignment", null]),
         json!(["class rounding", "0x6"]),
     ];
-    assert_eq!(names(&[]), order);
-    let by_churn = [0, 1, 4, 3, 2].map(|at: usize| order[at].clone());
-    assert_eq!(names(&["--sort", "churn,name"]), by_churn);
-    let report = waste(&[], &file);
+    let in_order = |numbers: [usize; 5]| numbers.map(|at| order[at].clone());
+    assert_eq!(names(&["--sort", "live_waste"]), order);
+    assert_eq!(names(&["--sort", "wasted,name"]), in_order([0, 1, 4, 3, 2]));
+    // The largest number of each row: 488 bytes of all allocations are before a tail of 256.
+    assert_eq!(names(&[]), in_order([0, 1, 4, 2, 3]));
+    let screen = stdout(&run(&["waste", "--bytes"], &file));
+    let begin = "Largest waste by all allocations: 24,536 bytes in ";
+    assert!(screen.starts_with(begin) && screen.contains(" By all allocations: order rounding"), "{screen}");
+    let report = waste(&["--sort", "live_waste"], &file);
     let numbers = |row: &Value| {
         ["bytes_wasted_live", "bytes_wasted", "objects", "alloc_events", "bytes_req"]
             .map(|key| row[key].clone())

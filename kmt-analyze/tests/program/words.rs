@@ -98,7 +98,7 @@ fn the_explanation_of_live_memory_follows_its_heading() {
 fn losses_are_reported_beside_data() {
     let scratch = Scratch::new();
     let file = lossy(&scratch);
-    let line = "9,999 events were lost (91 %): counts are minimums; see kmt-analyze info";
+    let line = "9,999 events (90.8 % of all) were lost: event counts are minimums; live figures are uncertain; `summary` has ranges.";
     for args in [
         &["dump"][..],
         &["callers", "--csv"],
@@ -113,6 +113,55 @@ fn losses_are_reported_beside_data() {
     for args in [&["callers"][..], &["callers", "--json"], &["verify", "--json"]] {
         assert!(!stderr(&run(args, &file)).contains("were lost"), "{args:?}");
     }
+    // All that reduces trust: each sentence of the JSON document, but those about what is normal.
+    let document = json(&["callers", "--json"], &file);
+    let notes = document["trust"]["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
+    let is_normal =
+        |note: &&str| note.starts_with("Direct map base") || note.starts_with("The direct map base");
+    let notes: Vec<&str> = notes.filter(|note| !is_normal(note)).collect();
+    assert!(notes.len() > 1, "{document}");
+    for args in [
+        &["callers", "--csv"][..],
+        &["export", "csv", "--of", "callers"],
+        &["export", "ndjson", "--of", "callers"],
+        &["export", "csv", "--of", "objects"],
+        &["export", "folded"],
+    ] {
+        let output = run(args, &file);
+        let said = stderr(&output);
+        for note in &notes {
+            assert!(
+                said.contains(&format!("warning: {}: {note}\n", file.display())),
+                "{args:?}: {note}: {said}"
+            );
+        }
+        assert!(!stdout(&output).contains("were lost"), "{args:?}");
+    }
+}
+
+/// A report without an answer: as CSV its columns, and the reason on standard error with exit code 1.
+#[test]
+fn a_refused_report_has_its_columns_as_csv() {
+    let scratch = Scratch::new();
+    let file = lossy(&scratch);
+    let whole = Scratch::new();
+    let short = whole.convert(&data("x86_64-6.1"));
+    for (table, columns) in [
+        (&[][..], "verdict,api,call_site,symbol,cache,survivors,bytes,"),
+        (&["--table", "pages"], "verdict,api,call_site,symbol,cache,survivors,bytes,"),
+        (&["--table", "leaks.families"], "makers.name,"),
+    ] {
+        for (file, why) in [(&file, "90.8 % of all events were lost"), (&short, "18.1 ms is too short")] {
+            let args = [&["leaks", "--csv"][..], table].concat();
+            let output = run(&args, file);
+            let (text, said) = (stdout(&output), stderr(&output));
+            assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
+            assert!(said.contains(": no leak report: ") && said.contains(why), "{args:?}: {said}");
+            assert!(text.starts_with(columns) && text.lines().count() == 1, "{args:?}: {text}");
+        }
+    }
+    let output = run(&["export", "ndjson", "--of", "leaks"], &file);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(1), String::new()));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! computed by the layout.
 
 mod cell;
+mod command;
 mod layout;
 mod names;
 mod page;
@@ -13,6 +14,7 @@ mod width;
 mod wrap;
 
 pub use cell::Cell;
+pub use command::CommandLine;
 pub use layout::{Column, Table};
 pub use page::page;
 pub use row_table::RowTable;
@@ -54,15 +56,15 @@ pub enum ScreenPart {
 pub struct Lead {
     /// One or two sentences.
     pub sentence: String,
-    /// Command and options, without the name of the program and the file.
-    pub command: String,
+    /// The command.
+    pub command: CommandLine,
 }
 
 /// A command that shows more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Next {
-    /// Command and options, without the name of the program and the file: `callers --sort wasted`.
-    pub command: String,
+    /// The command: `callers --sort wasted`.
+    pub command: CommandLine,
     /// The reader's reason to run it: `who wastes it`.
     pub reason: String,
 }
@@ -119,7 +121,7 @@ impl Screen {
     }
 
     /// Adds a command that shows more.
-    pub fn next(&mut self, command: impl Into<String>, reason: impl Into<String>) {
+    pub fn next(&mut self, command: impl Into<CommandLine>, reason: impl Into<String>) {
         self.next.push(Next { command: command.into(), reason: reason.into() });
     }
 }

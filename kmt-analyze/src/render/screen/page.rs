@@ -8,7 +8,7 @@ use super::layout::{Fitted, Table};
 use super::style::{Ink, paint};
 use super::width::width_of;
 use super::wrap::wrap;
-use super::{Lead, Next, Screen, ScreenPart};
+use super::{CommandLine, Lead, Next, Screen, ScreenPart};
 use crate::render::look::Look;
 use crate::render::words::counted;
 
@@ -204,14 +204,14 @@ fn layout(all: &[Next], arguments: &[String]) -> Vec<String> {
 }
 
 /// A command on the file, in one line.
-fn command(words: &str, arguments: &[String]) -> String {
-    broken(words, arguments, 0, usize::MAX).concat()
+fn command(line: &CommandLine, arguments: &[String]) -> String {
+    broken(line, arguments, 0, usize::MAX).concat()
 }
 
 /// A command on the file. A line that is too long is continued behind a backslash, so that a shell reads all of it.
-fn broken(words: &str, arguments: &[String], indent: usize, width: usize) -> Vec<String> {
+fn broken(command: &CommandLine, arguments: &[String], indent: usize, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut line = format!("{:indent$}{}", "", harmless(&format!("kmt-analyze {words}")));
+    let mut line = format!("{:indent$}{}", "", harmless(&format!("kmt-analyze {}", command.shown())));
     for (at, argument) in arguments.iter().enumerate() {
         let argument = harmless(argument);
         let end = if at + 1 == arguments.len() { 0 } else { CONTINUED.len() };
@@ -237,11 +237,11 @@ mod tests {
     fn every_part_shows_the_beginning_of_a_long_text() {
         let long = "x".repeat(1 << 20);
         let mut screen = Screen::new(long.clone());
-        screen.leads(vec![Lead { sentence: long.clone(), command: long.clone() }]);
+        screen.leads(vec![Lead { sentence: long.clone(), command: CommandLine::default().flag(&long) }]);
         screen.facts(vec![("kernel", long.clone())]);
         screen.lines(long.clone(), vec![long.clone()]);
         screen.note(format!("A note: {long}"));
-        screen.next(long.clone(), long.clone());
+        screen.next(CommandLine::default().flag(&long), long.clone());
         let columns = [Column::name("a"), Column::text("b"), Column::whole("c")];
         let mut table = Table::new(long.clone(), columns);
         table.row([Cell::symbol(&long), Cell::text(&long), Cell::text(&long)]);
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn commands_are_whole_at_any_width() {
         let mut screen = Screen::new("An answer.");
-        screen.leads(vec![Lead { sentence: "It grows.".to_owned(), command: "leaks".to_owned() }]);
+        screen.leads(vec![Lead { sentence: "It grows.".to_owned(), command: "leaks".into() }]);
         screen.next("callers --sort live", "who holds it");
         let arguments = ["--vmlinux 'a b/vmlinux'".to_owned(), "'a b/trace.kmt'".to_owned()];
         let at = |width| page(&screen, &[], &arguments, &Look { width, ..Look::default() });

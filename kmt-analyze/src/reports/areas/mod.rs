@@ -13,7 +13,7 @@ pub use rows::AreaRows;
 use std::marker::PhantomData;
 
 use self::allocators::Allocator;
-use self::sorting::AreaKey;
+use self::sorting::AREA_SUMS;
 use crate::collect::{AreaGroups, Collectors, Handle};
 use crate::failure::Result;
 use crate::pass::Needs;
@@ -21,6 +21,7 @@ use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
+use crate::reports::common::sorting::{SortKey, sort_keys};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::grouped::GroupKey;
@@ -35,8 +36,8 @@ pub struct AreaReport<A: Allocator> {
     #[arg(default_value = "call_site")]
     by: Vec<&'static GroupKey>,
     /// Sort by these columns, the most important first [default: allocated; with --at: live]
-    #[arg(short, long, value_enum, value_name = "KEY", value_delimiter = ',')]
-    sort: Vec<AreaKey>,
+    #[arg(short, long, value_parser = sort_keys(AREA_SUMS), value_name = "KEY", value_delimiter = ',')]
+    sort: Vec<SortKey>,
     #[arg(skip)]
     allocator: PhantomData<A>,
 }
@@ -53,7 +54,7 @@ impl<A: Allocator> Report for AreaReport<A> {
 
     fn for_selection(mut self, selection: &Selection) -> Self {
         if self.sort.is_empty() {
-            self.sort.push(if selection.at.is_some() { AreaKey::Live } else { AreaKey::Allocated });
+            self.sort.push(if selection.at.is_some() { SortKey::Live } else { SortKey::Alloc });
         }
         self
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::allocators::Allocator;
 use super::percpu::{self, PercpuLine};
-use super::sorting::AreaKey;
+use super::sorting::number;
 use super::vmallocinfo::{self, VmallocInfoChange};
 use crate::collect::AreaKind;
 use crate::collect::area_groups::{AreaGroupSums, AreaTotals};
@@ -12,6 +12,7 @@ use crate::collect::sums::Sums;
 use crate::ledger::frames::NO_STACK;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::common::sorting::SortKey;
 use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
 use crate::trace::cpu_nodes;
 
@@ -105,7 +106,7 @@ pub fn compute<A: Allocator>(
     context: &ReportContext<'_, '_>,
     sums: &AreaGroupSums,
     by: &[&'static GroupKey],
-    order: &[AreaKey],
+    order: &[SortKey],
 ) -> AreaRows {
     let recorded = RecordedSums::areas(context.basis(), A::KIND);
     let values = Values::new(context);
@@ -121,7 +122,7 @@ pub fn compute<A: Allocator>(
     let areas = AreaTables {
         total: AreaSums::of(&total, recorded),
         frees_unmatched: recorded.frees.then_some(sums.frees_unmatched),
-        groups: groups.table(order, |totals, key: AreaKey| key.number(totals), context.limit, row),
+        groups: groups.table(order, |totals, key: SortKey| number(key, totals), context.limit, row),
         vmallocinfo: if is_percpu { None } else { vmallocinfo::compute(context, sums) },
         percpu: if is_percpu { percpu::compute(context) } else { None },
         are_bytes_of_events: is_percpu && cpu_nodes::possible(context.session.trace.metadata()).is_none(),

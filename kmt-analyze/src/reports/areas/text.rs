@@ -5,7 +5,7 @@ use super::percpu::PercpuLine;
 use super::rows::{AreaSums, AreaTables};
 use super::vmallocinfo::VmallocInfoChange;
 use crate::collect::AreaKind;
-use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::text::count;
 use crate::render::words::counted;
 use crate::reports::common::View;
@@ -42,7 +42,9 @@ pub fn screen<A: Allocator>(rows: &AreaTables, view: &View) -> Screen {
     notes::<A>(&mut screen, rows, view);
     let by_call_site = rows.groups.by.iter().any(|key| key.name == "call_site");
     match by_call_site {
-        true => screen.next(format!("{} --by module", A::NAME), "modules that allocate them"),
+        true => {
+            screen.next(CommandLine::from(A::NAME).option("--by", "module"), "modules that allocate them");
+        }
         false => screen.next(A::NAME, "call sites"),
     }
     screen.next("leaks", "pages and objects that stay");

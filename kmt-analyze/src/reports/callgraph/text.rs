@@ -2,7 +2,7 @@
 
 use super::rows::{CallGraphRows, CallNode, CallTree};
 use super::tree::TreeWeight;
-use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
 use crate::trace::names::function_of;
@@ -25,12 +25,12 @@ pub fn screen(rows: &CallGraphRows, pages: bool, view: &View) -> Screen {
             counted(without, "allocation", "allocations")
         ));
     }
-    let pages = if graph.pages { " --pages" } else { "" };
+    let callgraph = CommandLine::from(if graph.pages { "callgraph --pages" } else { "callgraph" });
     if !graph.top_down {
-        screen.next(format!("callgraph{pages} --top-down"), "the same from system calls and threads");
+        screen.next(callgraph.clone().flag("--top-down"), "the same from system calls and threads");
     }
     if graph.weight != TreeWeight::Live {
-        screen.next(format!("callgraph{pages} --by live"), "stacks of memory that is still allocated");
+        screen.next(callgraph.option("--by", "live"), "stacks of memory that is still allocated");
     }
     screen
 }

@@ -59,6 +59,20 @@ pub struct View {
 }
 
 impl View {
+    /// A whole recording without losses from time 0, as tables of 20 rows: what differs is set.
+    pub fn plain() -> Self {
+        Self {
+            unit: ClockUnit::Nanoseconds,
+            start: 0,
+            start_of_day: None,
+            is_lossy: false,
+            is_window: false,
+            is_window_lossy: false,
+            limit: 20,
+            look: Look::default(),
+        }
+    }
+
     /// A time of the trace: seconds from the start as `--time` accepts them (`+2.937`), or the time of day
     /// (`05:53:57.123Z`).
     pub fn time(&self, time: u64) -> String {
@@ -109,16 +123,7 @@ mod tests {
 
     #[test]
     fn times_are_from_the_start_or_of_the_day() {
-        let view = View {
-            unit: ClockUnit::Nanoseconds,
-            start: 5_000_000_000,
-            start_of_day: None,
-            is_lossy: false,
-            is_window: false,
-            is_window_lossy: false,
-            limit: 20,
-            look: Look::default(),
-        };
+        let view = View { start: 5_000_000_000, ..View::plain() };
         assert_eq!((view.time(7_937_415_000), view.time(4_000_000_000)), ("+2.937".into(), "-1.000".into()));
         let day = View { start_of_day: Some(86_400_000_000_000 * 3 + 3_723_000_000_000), ..view };
         assert_eq!(day.time(5_500_000_000), "01:02:03.500Z");

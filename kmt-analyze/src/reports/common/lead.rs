@@ -48,7 +48,7 @@ pub fn lead(
         SortKey::Freed => |sums| sums.bytes_freed,
         SortKey::Count => |sums| sums.alloc_events,
         SortKey::Req => |sums| sums.bytes_req,
-        SortKey::Alloc | SortKey::Pages | SortKey::LivePages | SortKey::Name => |sums| sums.bytes_alloc,
+        _ => |sums| sums.bytes_alloc,
     };
     let Some(number) = part(all) else { return format!("{who}.") };
     let (bytes, objects) = (view.bytes(number), counted(number, "object", "objects"));
@@ -62,7 +62,7 @@ pub fn lead(
         SortKey::Freed => format!("{bytes} of {who} were freed"),
         SortKey::Count => format!("{who} allocated {objects}"),
         SortKey::Req => format!("{who} requested {bytes}"),
-        SortKey::Alloc | SortKey::Pages | SortKey::LivePages | SortKey::Name => {
+        _ => {
             format!("{who} allocated {bytes}")
         }
     };

@@ -120,16 +120,25 @@ impl Selection {
 
     /// As it would be given on the command line, one option each, for people and machines.
     pub fn options(&self) -> Vec<String> {
-        self.options_with(|name, value| format!("{name} {}", escaped(value.as_bytes())))
+        let option = |(name, value): (&str, Option<String>)| match value {
+            Some(value) => format!("{name} {}", escaped(value.as_bytes())),
+            None => name.to_owned(),
+        };
+        self.given().into_iter().map(option).collect()
     }
 
     /// One option each, quoted for a shell.
     pub fn shell_options(&self) -> Vec<String> {
-        self.options_with(shell::option)
+        let option = |(name, value): (&str, Option<String>)| match value {
+            Some(value) => shell::option(name, &value),
+            None => name.to_owned(),
+        };
+        self.given().into_iter().map(option).collect()
     }
 
-    fn options_with(&self, option: impl Fn(&str, &str) -> String) -> Vec<String> {
-        let option = |name: &str, value: &dyn ToString| option(name, &value.to_string());
+    /// Options that are given, with their values.
+    pub fn given(&self) -> Vec<(&'static str, Option<String>)> {
+        let option = |name: &'static str, value: &dyn ToString| (name, Some(value.to_string()));
         let mut out = Vec::new();
         out.extend(self.time.iter().map(|t| option("--time", t)));
         out.extend(
@@ -137,10 +146,10 @@ impl Selection {
         );
         out.extend(self.pids.iter().map(|p| option("--pid", p)));
         out.extend(self.comms.iter().map(|c| option("--comm", c)));
-        out.extend(self.children.then(|| "--children".to_owned()));
+        out.extend(self.children.then_some(("--children", None)));
         out.extend(self.cpus.iter().map(|c| option("--cpu", c)));
         out.extend(self.conditions().map(|t| option("--where", &t)));
-        out.extend(self.without_recorder.then(|| "--without-recorder".to_owned()));
+        out.extend(self.without_recorder.then_some(("--without-recorder", None)));
         out
     }
 }

@@ -4,14 +4,15 @@ use kmt_format::{Error, ErrorKind};
 use serde::Serialize;
 
 use super::changes;
-use super::context::Context;
 use super::early_end;
 use super::lost_before::{lost_before_first, more_before_first};
 use super::rows::Address;
 use crate::ledger::totals::Totals;
 use crate::pass::caches::by_cache;
 use crate::pass::coverage::{Coverage, FreeEvents};
-use crate::render::head::is_minimum;
+use crate::pass::selection::Selection;
+use crate::pass::sum_of;
+use crate::render::lossy_output;
 use crate::render::text::{count, escaped, shown};
 use crate::render::words::{counted, size};
 use crate::reports::common::ReportContext;
@@ -70,15 +71,21 @@ struct TrustFact {
     sentence: String,
     /// It reduces trust: shown next to every report.
     is_warning: bool,
+    /// Standard error has it among the faults of the file.
+    is_fault: bool,
 }
 
 impl TrustFact {
     fn warning(sentence: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), is_warning: true }
+        Self { sentence: sentence.into(), is_warning: true, is_fault: false }
+    }
+
+    fn fault(sentence: impl Into<String>) -> Self {
+        Self { is_fault: true, ..Self::warning(sentence) }
     }
 
     fn normal(sentence: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), is_warning: false }
+        Self { sentence: sentence.into(), is_warning: false, is_fault: false }
     }
 }
 
@@ -96,27 +103,15 @@ pub fn warnings(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<String> {
 /// All facts; `text` escapes texts of the file, and may cut them.
 fn facts(context: &ReportContext<'_, '_>, all: &Totals, text: fn(&[u8]) -> String) -> Vec<TrustFact> {
     let (session, result) = (context.session, context.analysis);
-    let mut facts = vec![losses(context)];
-    facts.extend(early_end::sentence(session).map(TrustFact::warning));
-    facts.extend(changes::sentence(session).map(TrustFact::warning));
+    let mut facts = of_recording(session, context.selection, text);
     let damaged = result.faults.damaged_places(session.trace);
     if damaged > 0 {
-        facts.push(TrustFact::warning(format!(
+        facts.push(TrustFact::fault(format!(
             "The file is incomplete ({}): all totals are minimums.",
             counted(damaged, "damaged place", "damaged places")
         )));
     }
     facts.extend(result.faults.limits.iter().filter_map(exceeded));
-    facts.extend(filters(session, text).into_iter().map(TrustFact::warning));
-    facts.extend(session.sampled().into_iter().map(|(event, samples, events)| {
-        TrustFact::warning(format!(
-            "{} was sampled: {} of about {} events. ~ marks estimates for all events (each sample stands for {:.1} on average); other numbers count samples only.",
-            text(event.as_bytes()),
-            count(samples),
-            count(events),
-            events as f64 / samples.max(1) as f64
-        ))
-    }));
     facts.extend(context.basis().missing_line().map(TrustFact::warning));
     if all.uncertain > 0 {
         facts.push(TrustFact::warning(format!(
@@ -150,10 +145,45 @@ fn facts(context: &ReportContext<'_, '_>, all: &Totals, text: fn(&[u8]) -> Strin
     facts
 }
 
+/// Facts about the recording, that need no pass.
+fn of_recording(session: &Session<'_>, selection: &Selection, text: fn(&[u8]) -> String) -> Vec<TrustFact> {
+    let mut facts = vec![losses(session, selection)];
+    facts.extend(early_end::sentence(session).map(TrustFact::fault));
+    facts.extend(changes::sentence(session).map(TrustFact::warning));
+    facts.extend(filters(session, text).into_iter().map(TrustFact::warning));
+    facts.extend(session.sampled().into_iter().map(|(event, samples, events)| {
+        TrustFact::warning(format!(
+            "{} was sampled: {} of about {} events. ~ marks estimates for all events (each sample stands for {:.1} on average); other numbers count samples only.",
+            text(event.as_bytes()),
+            count(samples),
+            count(events),
+            events as f64 / samples.max(1) as f64
+        ))
+    }));
+    facts
+}
+
+/// Reports facts that reduce trust on standard error, beside data that has no place for them: the same as on screens and in
+/// JSON. Faults of the file are reported there by every command.
+pub fn report(context: &ReportContext<'_, '_>) {
+    let all = sum_of(context.analysis, None);
+    report_facts(context.session, facts(context, &all, shown));
+}
+
+/// The same of data that needs no pass.
+pub fn report_of_recording(session: &Session<'_>, selection: &Selection) {
+    report_facts(session, of_recording(session, selection, shown));
+}
+
+fn report_facts(session: &Session<'_>, facts: Vec<TrustFact>) {
+    let beside = facts.iter().filter(|fact| fact.is_warning && !fact.is_fault);
+    beside.for_each(|fact| lossy_output::warn(session, &fact.sentence));
+}
+
 /// A limit that was exceeded.
 fn exceeded(error: &Error) -> Option<TrustFact> {
     let ErrorKind::LimitExceeded { name, what, found, limit } = error.kind() else { return None };
-    Some(TrustFact::warning(format!(
+    Some(TrustFact::fault(format!(
         "The limit `{name}` is exceeded: {what} is {}, and the limit is {}.",
         count(*found),
         count(*limit)
@@ -248,22 +278,8 @@ fn filters(session: &Session<'_>, text: fn(&[u8]) -> String) -> Vec<String> {
         .collect()
 }
 
-/// Events that may be missing although no lost event is counted or marked.
-fn uncounted(losses: &Losses) -> String {
-    let none = match losses.has_all_stats() {
-        true => "The kernel counted no lost events",
-        false => "No lost events are marked",
-    };
-    let but = match losses.ended_early {
-        true => "the recording was cut, and events that were still in the ring buffers are unknown",
-        false => "another process changed the recording",
-    };
-    format!("{none}, but {but}")
-}
-
 /// Lost events of a part of the recording.
-fn losses_of_window(context: &ReportContext<'_, '_>) -> TrustFact {
-    let Context { session, selection, .. } = **context;
+fn losses_of_window(session: &Session<'_>, selection: &Selection) -> TrustFact {
     let (losses, window) = (&session.losses, selection.bounds(session));
     if !losses.any_between(window) {
         return TrustFact::warning("No events are missing in this time; others of the file were lost.");
@@ -297,42 +313,19 @@ fn losses_before_first(losses: &Losses) -> TrustFact {
 }
 
 /// Lost events.
-fn losses(context: &ReportContext<'_, '_>) -> TrustFact {
-    let session = context.session;
+fn losses(session: &Session<'_>, selection: &Selection) -> TrustFact {
     let losses = &session.losses;
-    if losses.any() && context.selection.has_window() {
-        return losses_of_window(context);
+    if losses.any() && selection.has_window() {
+        return losses_of_window(session, selection);
     }
     if !losses.any() && losses.any_before_first() {
         return losses_before_first(losses);
     }
-    let least = if is_minimum(losses) { "At least " } else { "" };
-    let events = session.trace.event_count();
-    match (losses.any(), losses.has_all_stats()) {
-        (false, true) => TrustFact::normal("No events were lost, by the kernel's own counters."),
-        (false, false) => TrustFact::warning(
+    match (lossy_output::losses(session), losses.has_all_stats()) {
+        (Some(sentence), _) => TrustFact::warning(format!("{sentence}{}", more_before_first(losses))),
+        (None, true) => TrustFact::normal("No events were lost, by the kernel's own counters."),
+        (None, false) => TrustFact::warning(
             "No lost events are marked, but the kernel's counters are not recorded: dropped events would not show.",
         ),
-        (true, _) => match losses.lost_since_first() {
-            0 if !losses.has_gaps() => TrustFact::warning(format!(
-                "{}: event counts are minimums; live figures are uncertain.",
-                uncounted(losses)
-            )),
-            0 => TrustFact::warning(
-                "Parts of the recording are missing, not counted: event counts are minimums; live figures are uncertain.",
-            ),
-            lost if losses.missing_in_input > 0 => TrustFact::warning(format!(
-                "{least}{} events ({:.1} % of all) are missing: the converted text has not all that its header counts, and CPUs and times of {} are unknown. Event counts are minimums; live figures are uncertain.",
-                count(lost),
-                100.0 * lost as f64 / (lost as f64 + events as f64).max(1.0),
-                count(losses.missing_in_input)
-            )),
-            lost => TrustFact::warning(format!(
-                "{least}{} events ({:.1} % of all) were lost: event counts are minimums; live figures are uncertain; `summary` has ranges.{}",
-                count(lost),
-                100.0 * lost as f64 / (lost as f64 + events as f64).max(1.0),
-                more_before_first(losses)
-            )),
-        },
     }
 }

@@ -19,7 +19,12 @@ pub struct WholeTime {
 impl WholeTime {
     /// The option that selects it.
     pub fn option(&self) -> String {
-        format!("--time {}..{}", self.from, self.to)
+        format!("--time {}", self.range())
+    }
+
+    /// Value of `--time` that selects it.
+    pub fn range(&self) -> String {
+        format!("{}..{}", self.from, self.to)
     }
 }
 

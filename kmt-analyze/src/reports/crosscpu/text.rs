@@ -162,23 +162,11 @@ fn callers(frees: &FreesByCpu, view: &View) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use kmt_format::kernel::ClockUnit;
-
     use super::*;
-    use crate::render::look::Look;
 
     #[test]
     fn answers_name_the_largest_flow_or_the_reason() {
-        let view = View {
-            unit: ClockUnit::Nanoseconds,
-            start: 0,
-            start_of_day: None,
-            is_lossy: false,
-            is_window: false,
-            is_window_lossy: false,
-            limit: 20,
-            look: Look::default(),
-        };
+        let view = View::plain();
         let pair =
             |allocated_on, freed_on, frees| PairRow { allocated_on, freed_on, frees, bytes: frees * 64 };
         let mut frees = FreesByCpu {

@@ -4,7 +4,7 @@ use super::changes::Changes;
 use super::figures::NameRow;
 use super::rows::{DiffRow, DiffRows, SideRow};
 use super::{DiffKey, DiffOptions};
-use crate::render::screen::{Cell, Column, Ink, Screen, ScreenPart, Table};
+use crate::render::screen::{Cell, Column, CommandLine, Ink, Screen, ScreenPart, Table};
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::diff::difference::Difference;
@@ -33,7 +33,8 @@ pub fn screen(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {
         );
     }
     let by = if options.by == DiffKey::Cache { "call-site" } else { "cache" };
-    screen.next(format!("diff --by {by}"), format!("the same by {}", by.replace('-', " ")));
+    screen
+        .next(CommandLine::from("diff").option("--by", by), format!("the same by {}", by.replace('-', " ")));
     if !options.all {
         screen.next("diff --all", "rows within noise too");
     }

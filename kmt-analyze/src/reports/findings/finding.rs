@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::growing::Growing;
 use crate::reports::common::View;
 
 /// A fact that matters: who, where, how much, how sure, and the command that shows more.
@@ -26,6 +27,8 @@ pub struct Finding {
     pub time: Option<u64>,
     /// Events at stake.
     pub events: Option<u64>,
+    /// Of growth: who allocates it, and where; `null`: the finding is not of growth.
+    pub growing: Option<Growing>,
     /// Rule that makes it a finding.
     pub threshold: &'static str,
     /// Command that shows more, without the file.
@@ -56,6 +59,7 @@ impl Finding {
             bytes_per_second: None,
             time: None,
             events: None,
+            growing: None,
             threshold,
             command,
             exact_sentence: sentence(&exact),
@@ -82,23 +86,10 @@ impl Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::look::Look;
-    use kmt_format::kernel::ClockUnit;
 
     #[test]
     fn growth_counts_at_its_rate_over_the_recording() {
-        let (unit, look) = (ClockUnit::Nanoseconds, Look::default());
-        let view = View {
-            unit,
-            start: 0,
-            start_of_day: None,
-            is_lossy: false,
-            is_window: false,
-            is_window_lossy: false,
-            limit: 20,
-            look,
-        };
-        let found = Finding::new("slab_growth", "", "leaks", &view, |_| String::new());
+        let found = Finding::new("slab_growth", "", "leaks", &View::plain(), |_| String::new());
         // 2 MiB of 10 MiB, grown in 4 s of 16 s.
         let found = Finding { bytes: Some(2 << 20), bytes_per_second: Some(1 << 19), ..found };
         let found = found.share(2 << 20, 10 << 20, "slab bytes").over(16_000_000_000);

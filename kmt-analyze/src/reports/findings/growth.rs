@@ -2,6 +2,7 @@
 
 use super::Sources;
 use super::finding::Finding;
+use super::growing::Growing;
 use crate::reports::common::View;
 use crate::reports::leaks::{LeakTables, growth_sentence, may_grow_sentence, page_growth_sentence};
 
@@ -28,13 +29,16 @@ fn is_large(bytes: u64, live: u64) -> bool {
 pub fn compute(sources: &Sources, length: u64, view: &View) -> Vec<Finding> {
     let Some(tables) = sources.leaks.as_ref().and_then(|rows| rows.tables()) else { return Vec::new() };
     let live = slab_live(sources);
-    let families = tables.text.families.iter().filter(|family| is_large(family.bytes, live));
-    let slab = families.map(|family| {
+    let families = tables.text.families.iter().enumerate();
+    let families = families.filter(|(_, family)| is_large(family.bytes, live));
+    let slab = families.map(|(number, family)| {
         let finding = Finding::new("slab_growth", THRESHOLD, "leaks", view, |view| {
             growth_sentence(family, tables.window, view)
         });
-        Finding { bytes: Some(family.bytes), bytes_per_second: Some(family.bytes_per_second), ..finding }
-            .share(family.bytes, live, "slab bytes still allocated")
+        let growing = Growing::of_family(tables, number);
+        let (bytes, bytes_per_second) = (Some(family.bytes), Some(family.bytes_per_second));
+        let finding = Finding { bytes, bytes_per_second, growing, ..finding };
+        finding.share(family.bytes, live, "slab bytes still allocated")
     });
     slab.chain(pages(sources, tables, view)).map(|found| found.over(length)).collect()
 }
@@ -55,7 +59,8 @@ pub fn possible(sources: &Sources, length: u64, view: &View) -> Option<Finding> 
         may_grow_sentence(row, tables.window, view)
     });
     let bytes_per_second = Some(row.old_bytes_per_second);
-    let finding = Finding { bytes: Some(row.old_bytes), bytes_per_second, ..finding };
+    let growing = Some(Growing::possible(row));
+    let finding = Finding { bytes: Some(row.old_bytes), bytes_per_second, growing, ..finding };
     Some(finding.share(row.old_bytes, live, "slab bytes still allocated").over(length))
 }
 
@@ -66,13 +71,14 @@ fn pages<'s>(
     view: &'s View,
 ) -> impl Iterator<Item = Finding> + 's {
     let live = sources.summary.pages.as_ref().and_then(|pages| pages.sums.sums.bytes_live).unwrap_or(0);
-    let growths = tables.text.page_growths.iter();
-    growths.filter(move |growth| is_large(growth.sum.bytes, live)).map(move |growth| {
+    let growths = tables.text.page_growths.iter().enumerate();
+    growths.filter(move |(_, growth)| is_large(growth.sum.bytes, live)).map(move |(number, growth)| {
         let finding = Finding::new("page_growth", THRESHOLD, "leaks", view, |view| {
             page_growth_sentence(growth, tables.window, view)
         });
         let (bytes, bytes_per_second) = (Some(growth.sum.bytes), Some(growth.sum.bytes_per_second));
-        Finding { bytes, bytes_per_second, ..finding }.share(
+        let growing = Growing::of_pages(tables, number);
+        Finding { bytes, bytes_per_second, growing, ..finding }.share(
             growth.sum.bytes,
             live,
             "bytes of pages still allocated",

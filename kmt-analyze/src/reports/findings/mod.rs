@@ -2,6 +2,7 @@
 
 mod failures;
 mod finding;
+mod growing;
 mod growth;
 mod page_growth;
 mod parts;
@@ -9,6 +10,8 @@ mod recording;
 mod rows;
 mod text;
 mod top;
+mod top_pages;
+mod top_table;
 mod unseen;
 mod waits;
 mod waste;
@@ -17,6 +20,7 @@ use page_growth::PageGrowthRow;
 use parts::Parts;
 pub use rows::FindingRows;
 use top::TopRow;
+use top_pages::TopPagesRow;
 
 use std::collections::HashMap;
 
@@ -72,6 +76,8 @@ struct Sources {
     pages: Option<PageRows>,
     /// Who allocated most slab memory, and who holds most.
     top: [Option<TopRow>; 2],
+    /// The same of pages.
+    top_pages: [Option<TopPagesRow>; 2],
     /// Growth of pages.
     page_growth: Option<PageGrowthRow>,
     /// The verdict of `leaks`, where it finds no growth or refuses to judge.
@@ -123,6 +129,9 @@ impl Report for Findings {
         let sources = Sources {
             parts: parts::compute(context, &summary),
             top: [top::allocated, top::live].map(|top| top(context, analysis.get(handles.tasks), &summary)),
+            top_pages: [top_pages::allocated, top_pages::live].map(|top| {
+                top(context, (analysis.get(handles.tasks), analysis.get(handles.pages.0)), &summary)
+            }),
             page_growth: page_growth::compute(context, &summary),
             verdict: match answered(&self.leaks, context, &handles.leaks) {
                 Some(rows) => leaks::no_growth_sentence(&rows, &context.view(Look::default())),

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
+use crate::ledger::page_totals::FrameTotals;
+use crate::pass::Analysis;
 use crate::reports::analysis::leaks::page_flags::use_of;
 use crate::reports::common::stated::OlderRow;
 use crate::reports::common::{ReportContext, View};
@@ -28,7 +30,7 @@ pub struct PageGrowthRow {
     pub bytes_live_older: u64,
 }
 
-/// Live pages of one use.
+/// Pages of one use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageUseRow {
@@ -44,12 +46,20 @@ pub fn compute(context: &ReportContext<'_, '_>, summary: &SummaryRows) -> Option
     let sums = &summary.pages.as_ref()?.sums;
     let bytes_live = sums.sums.bytes_live?;
     let analysis = context.analysis;
-    let page_size = analysis.page_size.0;
-    let bytes_older_freed = sums.pages_free_only.unwrap_or(0).saturating_mul(page_size);
+    let bytes_older_freed = sums.pages_free_only.unwrap_or(0).saturating_mul(analysis.page_size.0);
+    let uses = by_use(analysis, |totals| totals.frames_live);
+    let has_any = bytes_live > 0 || bytes_older_freed > 0;
+    let older = OlderRow::of(context);
+    let bytes_live_older = older.map_or(0, |older| older.pages_live.saturating_mul(analysis.page_size.0));
+    has_any.then_some(PageGrowthRow { bytes_live, bytes_older_freed, uses, bytes_live_older })
+}
+
+/// Bytes of pages by use, the largest first; `of` are the pages of a sum that count.
+pub fn by_use(analysis: &Analysis, of: fn(&FrameTotals) -> u64) -> Vec<PageUseRow> {
     let mut uses: Vec<PageUseRow> = Vec::new();
     for (site, totals) in analysis.interner.pages.items().iter().zip(&analysis.balance.frames.sites) {
         let name = use_of(analysis.interner.gfp(site.gfp_flags), site.order);
-        let bytes = totals.frames_live.saturating_mul(page_size);
+        let bytes = of(totals).saturating_mul(analysis.page_size.0);
         match uses.iter_mut().find(|row| row.name == name) {
             Some(row) => row.bytes = row.bytes.saturating_add(bytes),
             None => uses.push(PageUseRow { name, bytes }),
@@ -57,9 +67,7 @@ pub fn compute(context: &ReportContext<'_, '_>, summary: &SummaryRows) -> Option
     }
     uses.retain(|row| row.bytes > 0);
     uses.sort_by_key(|row| (Reverse(row.bytes), row.name));
-    let has_any = bytes_live > 0 || bytes_older_freed > 0;
-    let older = OlderRow::of(context).map_or(0, |older| older.pages_live.saturating_mul(page_size));
-    has_any.then_some(PageGrowthRow { bytes_live, bytes_older_freed, uses, bytes_live_older: older })
+    uses
 }
 
 impl PageGrowthRow {

@@ -4,6 +4,7 @@ use kmt_format::schema::Meaning;
 use serde::Serialize;
 
 use crate::render::head::is_minimum;
+use crate::render::lossy_output::missing_in_input;
 use crate::render::text::{count, duration, escaped};
 use crate::render::words::{counted, share};
 use crate::reports::common::lost_before::{lost_before_first, more_before_first};
@@ -65,14 +66,7 @@ fn losses(session: &Session<'_>) -> String {
         }
         (true, _, 0) if !losses.has_gaps() => "No lost events were counted.".to_owned(),
         (true, _, 0) => "Events were lost, not counted.".to_owned(),
-        (true, _, lost) if losses.missing_in_input > 0 => {
-            let are = if lost == 1 { "event is" } else { "events are" };
-            let share = share(lost, lost.saturating_add(events));
-            format!(
-                "{} {are} missing, {share} of all: the converted text has not all that its header counts.",
-                count(lost)
-            )
-        }
+        (true, _, _) if losses.missing_in_input > 0 => missing_in_input(losses, events),
         (true, _, lost) => {
             let least = if is_minimum(losses) { "At least " } else { "" };
             let were = if lost == 1 { "event was" } else { "events were" };

@@ -7,6 +7,7 @@ use super::page_growth::PageGrowthRow;
 use super::parts::Parts;
 use super::recording::{Recording, recording};
 use super::top::TopRow;
+use super::top_pages::TopPagesRow;
 use super::{Sources, failures, growth, unseen, waits, waste};
 use crate::render::look::Look;
 use crate::reports::common::Context;
@@ -29,6 +30,10 @@ pub struct FindingRows {
     pub allocated: Option<TopRow>,
     /// Those that hold most of what is still allocated; `null`: nothing, or that is unknown.
     pub still_allocated: Option<TopRow>,
+    /// Function, task and use that allocated most pages; `null`: none was allocated, or that is unknown.
+    pub allocated_pages: Option<TopPagesRow>,
+    /// Those that hold most pages that are still allocated; `null`: none is, or that is unknown.
+    pub still_allocated_pages: Option<TopPagesRow>,
     /// Growth of pages; `null`: no page was allocated or freed, or that is unknown.
     pub page_growth: Option<PageGrowthRow>,
     /// The verdict on growth, where no finding is of growth; `null`: one is.
@@ -67,6 +72,7 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     findings.truncate(FINDINGS_MAX.saturating_sub(others.len()));
     findings.extend(others);
     let [allocated, still_allocated] = sources.top;
+    let [allocated_pages, still_allocated_pages] = sources.top_pages;
     let verdict = sources.verdict.filter(|_| !has_growth);
     let reclaimable = sources.leaks.as_ref().and_then(reclaimable_growth);
     FindingRows {
@@ -74,6 +80,8 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
         recording: recording(context.session),
         allocated,
         still_allocated,
+        allocated_pages,
+        still_allocated_pages,
         page_growth: sources.page_growth,
         has_stacks: sources.has_stacks,
         reclaimable: reclaimable.filter(|_| verdict.is_none()).cloned(),

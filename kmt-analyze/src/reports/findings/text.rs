@@ -3,8 +3,8 @@
 use super::finding::Finding;
 use super::parts::{Part, Parts};
 use super::rows::FindingRows;
-use super::top;
-use crate::render::screen::{Cell, Column, Lead, Screen, Table};
+use super::top_table;
+use crate::render::screen::{Cell, Column, CommandLine, Lead, Screen, Table};
 use crate::render::text::count;
 use crate::render::words::share;
 use crate::reports::common::basis::Input;
@@ -20,7 +20,7 @@ pub fn screen(rows: &FindingRows, context: &ReportContext<'_, '_>, view: &View) 
     let mut screen = Screen::default();
     // What happened comes first, before its possible reasons.
     let stopped = rows.recording.stopped.iter();
-    screen.leads(stopped.map(|text| Lead { sentence: text.clone(), command: "info".to_owned() }).collect());
+    screen.leads(stopped.map(|text| Lead { sentence: text.clone(), command: "info".into() }).collect());
     let (waste, leading): (Vec<&Finding>, Vec<&Finding>) =
         rows.findings.iter().partition(|finding| finding.finding == "waste");
     screen.leads(leads(&leading, view));
@@ -29,7 +29,9 @@ pub fn screen(rows: &FindingRows, context: &ReportContext<'_, '_>, view: &View) 
     rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(view)));
     screen.answer(rows.recording.sentence.clone());
     screen.table(totals(&rows.totals, view));
-    screen.table(top::table(rows.allocated.as_ref(), rows.still_allocated.as_ref(), view));
+    screen.table(top_table::slab(rows.allocated.as_ref(), rows.still_allocated.as_ref(), view));
+    let [allocated, live] = [&rows.allocated_pages, &rows.still_allocated_pages].map(Option::as_ref);
+    screen.table(top_table::pages(allocated, live, view));
     rows.parts.iter().for_each(|parts| screen.note(by_part(parts)));
     // Of what was handed out, not of what is held: it explains the table.
     waste.iter().for_each(|finding| screen.note(sentence(finding, view)));
@@ -54,9 +56,9 @@ fn leads(findings: &[&Finding], view: &View) -> Vec<Lead> {
     let (small, large): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().copied().partition(|finding| rate_of(finding).is_some());
     let mut leads: Vec<Lead> = Vec::new();
-    let mut add = |sentence: &str, command: &str| {
+    let mut add = |sentence: &str, command: &'static str| {
         let also = if leads.is_empty() { "" } else { "Also: " };
-        leads.push(Lead { sentence: format!("{also}{sentence}"), command: command.to_owned() });
+        leads.push(Lead { sentence: format!("{also}{sentence}"), command: command.into() });
     };
     let (growth, others): (Vec<&Finding>, Vec<&Finding>) =
         large.into_iter().partition(|finding| finding.bytes_per_second.is_some());
@@ -86,9 +88,15 @@ fn next(screen: &mut Screen, rows: &FindingRows, context: &ReportContext<'_, '_>
     if rows.page_growth.is_some() {
         screen.next("pages", "pages by order and use");
     }
+    if rows.still_allocated_pages.is_some() {
+        screen.next("tasks --sort live_pages", "who holds pages");
+    }
     match &rows.whole_time {
         Some(whole) if basis.lacks(Input::Lives).is_none() => {
-            screen.next(format!("leaks {}", whole.option()), "what grows where nothing is missing");
+            screen.next(
+                CommandLine::from("leaks").option("--time", whole.range()),
+                "what grows where nothing is missing",
+            );
         }
         _ if rows.verdict.is_some() => screen.next("leaks", "what grows, or why that is unknown"),
         _ => {}
@@ -126,7 +134,7 @@ fn freed(seen: Option<u64>, unseen: Option<u64>) -> Option<u64> {
 
 /// Totals of kmalloc, caches and pages.
 fn totals(rows: &SummaryRows, view: &View) -> Table {
-    let live = top::live_heading(view);
+    let live = top_table::live_heading(view);
     let columns = [
         Column::whole("memory"),
         Column::number("allocs"),

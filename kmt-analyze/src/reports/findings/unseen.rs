@@ -2,6 +2,7 @@
 
 use super::Sources;
 use super::finding::Finding;
+use super::growing::Growing;
 use super::growth::slab_live;
 use crate::reports::common::View;
 use crate::reports::leaks::UnseenRow;
@@ -20,7 +21,8 @@ pub fn compute(sources: &Sources, length: u64, view: &View) -> Vec<Finding> {
         let finding = Finding::new("unseen_growth", THRESHOLD, "slabinfo", view, |view| row.sentence(view));
         let rate = u128::from(bytes) * 1_000_000_000 / u128::from(length.max(1));
         let bytes_per_second = Some(u64::try_from(rate).unwrap_or(u64::MAX));
-        Finding { bytes: Some(bytes), bytes_per_second, ..finding }.share(
+        let growing = Some(Growing::unseen(row));
+        Finding { bytes: Some(bytes), bytes_per_second, growing, ..finding }.share(
             bytes,
             slab_live(sources).saturating_add(bytes),
             "slab bytes still allocated",

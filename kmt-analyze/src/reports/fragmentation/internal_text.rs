@@ -48,6 +48,6 @@ fn with_waste<R>(table: RowTable<R>, length: u64, of: impl Fn(&R) -> Option<&Was
             Cell::bytes(of(r).and_then(|w| w.bytes_wasted_live))
         })
         .column(Column::number("live %").leaves(2), |r| Cell::percent(of(r).and_then(|w| w.percent_of_live)))
-        .column(Column::number("total waste").leaves(3), |r| Cell::bytes(of(r).map(|w| w.bytes_wasted)))
-        .column(Column::number("total %").leaves(4), |r| Cell::percent(of(r).map(|w| w.percent_of_alloc)))
+        .column(Column::number("wasted").leaves(3), |r| Cell::bytes(of(r).map(|w| w.bytes_wasted)))
+        .column(Column::number("waste %").leaves(4), |r| Cell::percent(of(r).map(|w| w.percent_of_alloc)))
 }

@@ -24,7 +24,7 @@ use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
-use crate::reports::common::sorting::SortKey;
+use crate::reports::common::sorting::{SLAB_SUMS, SortKey, sort_keys};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
@@ -45,7 +45,7 @@ pub struct RowOptions {
     #[command(flatten)]
     pub groups: GroupOptions,
     /// Sort by these columns, the most important first [default: allocated; with --at: live]
-    #[arg(short, long, value_enum, value_name = "KEY", value_delimiter = ',')]
+    #[arg(short, long, value_parser = sort_keys(SLAB_SUMS), value_name = "KEY", value_delimiter = ',')]
     pub sort: Vec<SortKey>,
 }
 

@@ -1,14 +1,14 @@
 //! The screen of groups.
 
 use super::rows::GroupRows;
-use crate::render::screen::Screen;
+use crate::render::screen::{CommandLine, Screen};
 use crate::reports::common::View;
 use crate::reports::common::cells::{slab_cells, slab_columns};
 use crate::reports::common::lead::lead;
 use crate::reports::common::sorting::SortKey;
 
 /// The largest groups, and the share of the first.
-pub fn screen(report: &str, rows: &GroupRows, sort: Option<SortKey>, view: &View) -> Screen {
+pub fn screen(report: &'static str, rows: &GroupRows, sort: Option<SortKey>, view: &View) -> Screen {
     let GroupRows { table, all } = rows;
     let first = table.first();
     let first = first.as_ref().map(|(name, row)| (name.as_str(), &row.sums));
@@ -21,7 +21,8 @@ pub fn screen(report: &str, rows: &GroupRows, sort: Option<SortKey>, view: &View
         screen.next("lifetimes", "how long objects live, and where they are freed");
     } else {
         let keys: String = table.by.iter().map(|key| format!("{},", key.name)).collect();
-        screen.next(format!("{report} --by {keys}call_site"), "call sites of each");
+        screen
+            .next(CommandLine::from(report).option("--by", format!("{keys}call_site")), "call sites of each");
     }
     screen
 }

@@ -4,8 +4,9 @@ use super::cpus::{CpuRow, LossRow};
 use super::facts;
 use super::losses::{self, cpus};
 use super::rows::InfoRows;
+use crate::render::lossy_output::missing_in_input;
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::{count, escaped, shown};
+use crate::render::text::{escaped, shown};
 use crate::render::words::{counted, share};
 use crate::reports::common::lost_before::lost_before_first;
 use crate::reports::common::{View, changes, early_end, ring};
@@ -14,7 +15,7 @@ use crate::trace::session::Session;
 /// Contents and losses, the facts of the file, and tables of CPUs, losses and events.
 pub fn screen(rows: &InfoRows, session: &Session<'_>, view: &View) -> Screen {
     let mut screen = Screen::new(contents(rows, view));
-    screen.answer.extend((rows.head.trace.cpus > 0).then(|| losses(rows)));
+    screen.answer.extend((rows.head.trace.cpus > 0).then(|| losses(rows, session)));
     screen.answer.extend(ring::stopped(session));
     screen.answer.extend(ring::window(session));
     screen.answer.extend(
@@ -84,7 +85,7 @@ fn silence(session: &Session<'_>, view: &View) -> Option<String> {
 }
 
 /// Lost events, and the CPU with most.
-fn losses(rows: &InfoRows) -> String {
+fn losses(rows: &InfoRows, session: &Session<'_>) -> String {
     let trace = &rows.head.trace;
     let lost = trace.lost_events.saturating_sub(trace.lost_events_before_first);
     let is_inside = |loss: &LossRow| !loss.early_end && !loss.before_first;
@@ -109,12 +110,7 @@ fn losses(rows: &InfoRows) -> String {
     let least = if trace.lost_events_is_minimum { "At least " } else { "" };
     let all = trace.events.saturating_add(lost);
     if trace.missing_in_input > 0 {
-        return format!(
-            "{least}{} ({}) are missing: the converted text has not all that its header counts, and CPUs and times of {} are unknown.",
-            counted(lost, "event", "events"),
-            share(lost, all),
-            count(trace.missing_in_input)
-        );
+        return missing_in_input(&session.losses, trace.events);
     }
     let lost_on = |cpu: &CpuRow| cpu.head.lost_events.saturating_sub(cpu.head.lost_events_before_first);
     let worst = trace.per_cpu.iter().max_by_key(|cpu| lost_on(cpu));

@@ -17,7 +17,6 @@ use crate::env::Env;
 use crate::failure::{Outcome, Result};
 use crate::ledger::SideEvent;
 use crate::render::kernel_line::LineStart;
-use crate::render::look::Look;
 use crate::render::out::Out;
 use crate::render::text::shown;
 use crate::render::words::counted;
@@ -141,16 +140,7 @@ struct LiveNames<'r> {
 impl<'r> LiveNames<'r> {
     fn of(source: &Source<'r>, start: u64) -> Self {
         let tasks = LineStart::new(source.metadata, source.metadata.kernel_version());
-        let view = View {
-            unit: clock_unit(source.metadata),
-            start,
-            start_of_day: None,
-            is_lossy: false,
-            is_window: false,
-            is_window_lossy: false,
-            limit: 0,
-            look: Look::default(),
-        };
+        let view = View { unit: clock_unit(source.metadata), start, ..View::plain() };
         Self { symbols: Symbolizer::new(source.print_env()), tasks, view, printer: None }
     }
 

@@ -3,7 +3,7 @@
 use super::intervals::{IntervalLine, LongInterval, LongIntervals};
 use super::lead::rounded;
 use super::rows::LatencyTables;
-use crate::render::screen::{Screen, ScreenPart};
+use crate::render::screen::{CommandLine, Screen, ScreenPart};
 use crate::render::text::count;
 use crate::render::words::counted;
 use crate::reports::common::View;
@@ -38,7 +38,10 @@ pub fn screen(latency: &LatencyTables, intervals: &LongIntervals, view: &View) -
     }
     let ends = [longest.begin, longest.begin.saturating_add(longest.length)];
     if let [Some(begin), Some(end)] = ends.map(|time| view.time_option(time)) {
-        screen.next(format!("dump --time {begin}..{end}"), "all events during the longest stall");
+        screen.next(
+            CommandLine::from("dump").option("--time", format!("{begin}..{end}")),
+            "all events during the longest stall",
+        );
     }
     screen
 }

@@ -4,7 +4,7 @@ use super::kinds::StallKind;
 use super::lead::{WaitSums, rounded};
 use super::rows::{LatencyRows, LatencyTables};
 use super::{delayed_text, long_text, tasks_text};
-use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::text::count;
 use crate::render::words::counted;
 use crate::reports::common::View;
@@ -28,7 +28,10 @@ pub fn screen(LatencyRows { latency }: &LatencyRows, view: &View) -> Screen {
     screen.table(tasks_text::table(latency, view));
     notes(&mut screen, latency);
     if let Some(threshold) = threshold(latency, view) {
-        screen.next(format!("latency --threshold {threshold}"), "the longest stalls with their events");
+        screen.next(
+            CommandLine::from("latency").option("--threshold", threshold),
+            "the longest stalls with their events",
+        );
     }
     screen.next("fragmentation", "free memory by order");
     screen

@@ -14,6 +14,7 @@ mod text_tables;
 mod unseen;
 
 pub use reclaimable::ReclaimableGrowth;
+pub use row::LeakRow;
 pub use rows::{LeakRows, LeakTables};
 pub use sentence::{growth_sentence, may_grow_sentence, page_growth_sentence, rate};
 pub use text::{no_growth_sentence, reclaimable_growth};
@@ -115,6 +116,13 @@ impl Report for Leaks {
             tables.unseen_growth.truncate(context.limit);
         }
         rows
+    }
+
+    fn lacks_table(&self, rows: &LeakRows) -> Option<String> {
+        match &rows.leaks {
+            MaybeRefused::Refused { refused } => Some(refused.clone()),
+            MaybeRefused::Found(_) => None,
+        }
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &LeakRows, view: &View) -> Screen {

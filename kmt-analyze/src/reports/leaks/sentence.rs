@@ -186,21 +186,13 @@ fn through(row: &LeakRow) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::look::Look;
     use crate::reports::leaks::makers::{MakersRow, ThreadsRow};
     use crate::reports::leaks::row::{LeakSum, StackRow};
     use crate::reports::leaks::text_parts::LeakTable;
 
-    const VIEW: View = View {
-        unit: ClockUnit::Nanoseconds,
-        start: 1_000_000_000,
-        start_of_day: None,
-        is_lossy: false,
-        is_window: false,
-        is_window_lossy: false,
-        limit: 20,
-        look: Look { width: 80, wide: false, exact_bytes: false, colour: false, wall_clock: false },
-    };
+    fn view() -> View {
+        View { start: 1_000_000_000, ..View::plain() }
+    }
 
     fn family(change: impl Fn(&mut FamilyPart, &mut LeakRow)) -> String {
         let frames = ["alloc_pipe_info+0xd7/0x230", "do_pipe2+0x1/0x2", "__x64_sys_pipe2+0x14/0x20"];
@@ -222,7 +214,7 @@ mod tests {
         };
         change(&mut family, &mut leader);
         family.table = LeakTable { rows: vec![leader], total: 1 };
-        growth_sentence(&family, 34_000_000_000, &VIEW)
+        growth_sentence(&family, 34_000_000_000, &view())
     }
 
     #[test]
@@ -231,7 +223,7 @@ mod tests {
             family(|_, _| ()),
             "Slab memory grew by 536 KiB/s: 15.7 MiB in 30.00 s, 99 % of it by python3-21782, at alloc_pipe_info through pipe2()."
         );
-        assert_eq!(growth_sentence(&FamilyPart::default(), 1, &VIEW), "");
+        assert_eq!(growth_sentence(&FamilyPart::default(), 1, &view()), "");
     }
 
     #[test]
@@ -335,14 +327,14 @@ mod tests {
         let holders = vec![("dd-7".into(), 6 << 20)];
         let mut growth = PageGrowth { most: row, sum, growth: whole, holders, tasks: 3 };
         assert_eq!(
-            page_growth_sentence(&growth, 9_000_000_000, &VIEW),
+            page_growth_sentence(&growth, 9_000_000_000, &view()),
             "Pages grew by 2.00 MiB/s: 10.0 MiB in 5.00 s, 60 % of it by dd-7, as order 0, GFP_KERNEL (Unmovable)."
         );
         growth.most.call_site = Some(crate::reports::common::rows::Address(1));
         growth.most.symbol = "leak_pages+0x1/0x2 [m]".into();
-        assert!(page_growth_sentence(&growth, 1, &VIEW).ends_with("at leak_pages [m]."));
+        assert!(page_growth_sentence(&growth, 1, &view()).ends_with("at leak_pages [m]."));
         growth.sum.rows = 3;
-        let said = page_growth_sentence(&growth, 1, &VIEW);
+        let said = page_growth_sentence(&growth, 1, &view());
         assert!(said.ends_with("at leak_pages [m] and 2 other call sites."), "{said}");
     }
 }

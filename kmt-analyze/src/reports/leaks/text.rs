@@ -7,7 +7,7 @@ use super::rows::{LeakRows, LeakTables};
 use super::sentence::{growth_sentence, may_grow_sentence, page_growth_sentence, rate};
 use super::text_parts::FamilyPart;
 use super::text_tables::{growing, others, pages};
-use crate::render::screen::Screen;
+use crate::render::screen::{CommandLine, Screen};
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
@@ -263,9 +263,10 @@ fn next(screen: &mut Screen, tables: &LeakTables) {
         None => screen.next("callers --sort live", "call sites with most live memory"),
     }
     match leader.and_then(|leader| leader.holders.first()) {
-        Some(holder) => {
-            screen.next(format!("lifetimes --pid {}", holder.pid), "where its other objects are freed")
-        }
+        Some(holder) => screen.next(
+            CommandLine::from("lifetimes").option("--pid", holder.pid),
+            "where its other objects are freed",
+        ),
         None => screen.next("timeline", "live memory over time"),
     }
 }

@@ -61,8 +61,8 @@ pub fn growing(parts: &TextParts, view: &View) -> Table {
         .column(Column::name("task").leaves(if several { 2 } else { 6 }), |(_, row)| task_of(row))
         .column(OVER_TIME.leaves(3), |(_, row)| sparkline(row))
         .column(Column::text("since").leaves(4), |(_, row)| since(row.since))
-        .column(Column::number("live").leaves(7), |(_, row)| Cell::Count(row.survivors))
-        .column(Column::number("live bytes").leaves(8), |(_, row)| Cell::Bytes(row.bytes));
+        .column(Column::number("live objects").leaves(7), |(_, row)| Cell::Count(row.survivors))
+        .column(Column::number("live").leaves(8), |(_, row)| Cell::Bytes(row.bytes));
     for sentence in aliases(parts) {
         table = table.explain("cache", sentence);
     }
@@ -96,8 +96,8 @@ pub fn others(parts: &TextParts, view: &View) -> Table {
         .column(Column::whole("verdict"), |row| verdict(row))
         .column(Column::name("call site"), |row| Cell::from(&row.symbol))
         .column(Column::text("cache").leaves(1), |row| Cell::text(&row.cache))
-        .column(Column::number("live bytes"), |row| Cell::Bytes(row.bytes))
-        .column(Column::number("live").leaves(2), |row| Cell::Count(row.survivors))
+        .column(Column::number("live"), |row| Cell::Bytes(row.bytes))
+        .column(Column::number("live objects").leaves(2), |row| Cell::Count(row.survivors))
         .column(OVER_TIME.leaves(3), |row| sparkline(row))
         .column(Column::number("old bytes").leaves(8), |row| Cell::Bytes(row.old_bytes))
         .column(growth_column(view).leaves(8), |row| growth(row, view));
@@ -125,7 +125,7 @@ pub fn pages(
         .column(Column::whole("verdict"), |row| verdict(row))
         .column(Column::name(noun.0), |row| kind(row, view))
         .column(Column::text("type").leaves(1), |row| Cell::text(&row.cache))
-        .column(Column::number("live bytes"), |row| Cell::Bytes(row.bytes))
+        .column(Column::number("live"), |row| Cell::Bytes(row.bytes))
         .column(growth_column(view).leaves(2), |row| growth(row, view))
         .column(OVER_TIME.leaves(3), |row| sparkline(row))
         .column(Column::number("old bytes").leaves(8), |row| Cell::Bytes(row.old_bytes));

@@ -1,12 +1,13 @@
 //! Lifetimes by the keys of `--by`.
 
 use super::life::LifeRow;
-use super::sorting::LifetimeKey;
+use super::sorting::number;
 use crate::collect::life_groups::LifeGroupSums;
 use crate::collect::lifetimes::CallerLives;
 use crate::collect::sums::Sums;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
+use crate::reports::common::sorting::SortKey;
 use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
 
 /// Groups by keys `by`, sorted by keys `order`.
@@ -14,7 +15,7 @@ pub fn compute(
     context: &ReportContext<'_, '_>,
     sums: &LifeGroupSums,
     by: &[&'static GroupKey],
-    order: &[LifetimeKey],
+    order: &[SortKey],
     is_timed: bool,
 ) -> GroupTable<LifeRow> {
     let analysis = context.analysis;
@@ -27,5 +28,5 @@ pub fn compute(
     }
     let labels = Labels::new(context.session);
     let row = |lives: &CallerLives| LifeRow::of(lives, analysis, &labels, is_timed);
-    groups.table(order, |lives, key: LifetimeKey| key.number(lives), context.limit, row)
+    groups.table(order, |lives, key: SortKey| number(key, lives), context.limit, row)
 }

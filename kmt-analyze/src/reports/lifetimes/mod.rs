@@ -20,17 +20,18 @@ use crate::pass::Needs;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
+use crate::reports::common::sorting::{SortKey, sort_keys};
 use crate::reports::common::{Context, View};
 use crate::reports::grouped::{GroupKey, GroupOptions};
 use crate::reports::report::Report;
-use sorting::LifetimeKey;
+use sorting::LIFETIMES;
 
 /// Lifetimes by call site.
 #[derive(Debug, clap::Args)]
 pub struct Lifetimes {
     /// Sort by these keys, the most important first; keys of temporary objects need the report `temporary`
-    #[arg(short, long, value_enum, value_delimiter = ',', default_value = "frees")]
-    sort: Vec<LifetimeKey>,
+    #[arg(short, long, value_parser = sort_keys(LIFETIMES), value_name = "KEY", value_delimiter = ',', default_value = "frees")]
+    sort: Vec<SortKey>,
     #[command(flatten)]
     groups: GroupOptions,
 }
@@ -44,7 +45,7 @@ impl Lifetimes {
     /// Grouped by bytes allocated.
     pub fn by_size() -> Self {
         let by = GroupKey::parse_slab("size").into_iter().collect();
-        Self { groups: GroupOptions { by }, sort: vec![LifetimeKey::Count] }
+        Self { groups: GroupOptions { by }, sort: vec![SortKey::Frees] }
     }
 }
 

@@ -4,14 +4,14 @@ use serde::Serialize;
 
 use super::life::{Distribution, LifeRow};
 use super::sites::{AllocSite, all_freed, all_survival, with_lives};
-use super::sorting::LifetimeKey;
+use super::sorting::number;
 use super::survival::SurvivalRow;
 use crate::collect::lifetimes::LifetimeSums;
 use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
-use crate::reports::common::sorting::sort_rows;
+use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::common::symbol::Symbol;
 use crate::reports::grouped::GroupTable;
 
@@ -66,13 +66,13 @@ impl LifetimeRow {
 pub fn compute(
     context: &ReportContext<'_, '_>,
     sums: &LifetimeSums,
-    keys: &[LifetimeKey],
+    keys: &[SortKey],
     is_timed: bool,
 ) -> LifetimeRows {
     let analysis = context.analysis;
     let labels = Labels::new(context.session);
     let mut sites = with_lives(analysis, sums, &labels);
-    sort_rows(&mut sites, keys, |site, key| key.number(site.lives), AllocSite::by_name);
+    sort_rows(&mut sites, keys, |site, key| number(key, site.lives), AllocSite::by_name);
     LifetimeRows {
         lifetimes_total: sites.len(),
         all: Distribution::from(&all_freed(&sites)),

@@ -3,19 +3,19 @@
 use super::freed_at;
 use super::life::LifeRow;
 use super::rows::LifetimeRows;
-use super::sorting::LifetimeKey;
 use super::survival;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
 use crate::reports::common::lead::CALL_SITES;
+use crate::reports::common::sorting::SortKey;
 use crate::trace::names::function_of;
 
 /// Share of objects without a lifetime, as 1/N, from which percentiles are too short to be silent about it.
 const CENSORED: u64 = 20;
 
 /// Lifetimes by call site, or by other keys.
-pub fn screen(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Screen {
+pub fn screen(rows: &LifetimeRows, sort: Option<SortKey>, view: &View) -> Screen {
     let answer = match rows.survival.sentence(view) {
         Some(sentence) => format!("{} {sentence}", answer(rows, sort, view)),
         None => answer(rows, sort, view),
@@ -41,7 +41,7 @@ pub fn screen(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Sc
 }
 
 /// One sentence: the median and 99th percentile of all, and the first call site.
-fn answer(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> String {
+fn answer(rows: &LifetimeRows, sort: Option<SortKey>, view: &View) -> String {
     let (number, nouns) = match &rows.groups {
         Some(groups) => (groups.groups_total, groups.nouns()),
         None => (rows.lifetimes_total, CALL_SITES),
@@ -69,34 +69,32 @@ fn answer(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> String
 }
 
 /// The first row, and the number that sorts it there.
-fn first(all: u64, sort: Option<LifetimeKey>, (name, row): (&str, &LifeRow), view: &View) -> String {
+fn first(all: u64, sort: Option<SortKey>, (name, row): (&str, &LifeRow), view: &View) -> String {
     let time = |time: Option<u64>| view.duration(time.unwrap_or(0));
     let lifetime = &row.lifetime;
     match sort {
-        Some(LifetimeKey::P50) => format!("; {name} has the longest median, {}", time(lifetime.p50)),
-        Some(LifetimeKey::P90) => format!("; {name} has the longest p90, {}", time(lifetime.p90)),
-        Some(LifetimeKey::P99) => format!("; {name} has the longest p99, {}", time(lifetime.p99)),
-        Some(LifetimeKey::Max) => format!("; the longest, {}, is from {name}", time(lifetime.max)),
-        Some(LifetimeKey::Live) => {
+        Some(SortKey::P50) => format!("; {name} has the longest median, {}", time(lifetime.p50)),
+        Some(SortKey::P90) => format!("; {name} has the longest p90, {}", time(lifetime.p90)),
+        Some(SortKey::P99) => format!("; {name} has the longest p99, {}", time(lifetime.p99)),
+        Some(SortKey::Max) => format!("; the longest, {}, is from {name}", time(lifetime.max)),
+        Some(SortKey::LiveCount) => {
             format!(
                 "; {name} has most that are still allocated, {}",
                 counted(row.censored, "object", "objects")
             )
         }
-        Some(LifetimeKey::Unseen) => {
+        Some(SortKey::ImpliedFrees) => {
             format!("; {name} has most implied frees, {}", counted(row.freed_unseen, "object", "objects"))
         }
-        Some(LifetimeKey::Bytes) => format!("; {name} has most bytes, {}", view.bytes(row.bytes_freed)),
-        None | Some(LifetimeKey::Count) => {
+        Some(SortKey::Freed) => format!("; {name} has most bytes, {}", view.bytes(row.bytes_freed)),
+        None | Some(SortKey::Frees) => {
             format!("; most are from {name} ({}, median {})", share(lifetime.n, all), time(lifetime.p50))
         }
-        Some(
-            LifetimeKey::ByteTime | LifetimeKey::Temporary | LifetimeKey::TemporaryBytes | LifetimeKey::Name,
-        ) => String::new(),
+        Some(_) => String::new(),
     }
 }
 
-fn table(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Table {
+fn table(rows: &LifetimeRows, sort: Option<SortKey>, view: &View) -> Table {
     Table::of_rows("", &rows.lifetimes)
         .of(CALL_SITES.one, CALL_SITES.several, rows.lifetimes_total)
         .column(Column::name("call site"), |row| Cell::from(&row.symbol))
@@ -109,7 +107,7 @@ fn table(rows: &LifetimeRows, sort: Option<LifetimeKey>, view: &View) -> Table {
 }
 
 /// Columns of lifetimes.
-fn life_columns(sort: Option<LifetimeKey>, view: &View) -> Vec<Column> {
+fn life_columns(sort: Option<SortKey>, view: &View) -> Vec<Column> {
     let leaves = |heading, key, order| {
         let column = Column::number(heading);
         if sort == Some(key) { column } else { column.leaves(order) }
@@ -117,12 +115,12 @@ fn life_columns(sort: Option<LifetimeKey>, view: &View) -> Vec<Column> {
     let mut columns = vec![
         Column::number("frees"),
         Column::number("p50"),
-        leaves("p90", LifetimeKey::P90, 7),
+        leaves("p90", SortKey::P90, 7),
         Column::number("p99"),
-        leaves("max", LifetimeKey::Max, 4),
+        leaves("max", SortKey::Max, 4),
         Column::whole("1 ns to max").leaves(6),
-        leaves("still allocated", LifetimeKey::Live, 3),
-        leaves("implied frees", LifetimeKey::Unseen, 3),
+        leaves("live objects", SortKey::LiveCount, 3),
+        leaves("implied frees", SortKey::ImpliedFrees, 3),
     ];
     columns.extend(survival::columns());
     columns.extend(view.is_lossy.then_some(Column::number("uncertain").leaves(1)));

@@ -1,7 +1,7 @@
 //! The screen of all kinds of memory.
 
 use super::rows::{KindSums, MemoryRow, MemoryRows};
-use crate::render::screen::{Cell, Column, Screen};
+use crate::render::screen::{Cell, Column, CommandLine, Screen};
 use crate::render::words::counted;
 use crate::reports::common::View;
 
@@ -57,7 +57,10 @@ pub fn screen(rows: &MemoryRows, view: &View) -> Screen {
     screen.next("summary", "totals of all memory");
     if table.by.iter().all(|key| key.name != "call_site") {
         let keys: String = table.by.iter().map(|key| format!("{},", key.name)).collect();
-        screen.next(format!("memory --by {keys}call_site"), "call sites of each");
+        screen.next(
+            CommandLine::from("memory").option("--by", format!("{keys}call_site")),
+            "call sites of each",
+        );
     }
     screen
 }

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 
 use super::rows::PageTables;
-use super::sorting::PageKey;
 use crate::render::text::count;
 use crate::render::words::{counted, share};
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::rows::FrameSums;
+use crate::reports::common::sorting::SortKey;
 use crate::reports::common::{ReportContext, View};
 use crate::reports::grouped::GroupTable;
 use crate::trace::names::function_of;
@@ -16,7 +16,7 @@ use crate::trace::names::function_of;
 pub fn sentences(
     context: &ReportContext<'_, '_>,
     tables: &PageTables,
-    sort: Option<PageKey>,
+    sort: Option<SortKey>,
     view: &View,
 ) -> Vec<String> {
     [Some(amounts(context, tables, view)), largest(tables, sort), failures(tables)]
@@ -64,19 +64,23 @@ fn amounts(context: &ReportContext<'_, '_>, tables: &PageTables, view: &View) ->
 fn largest_group(
     groups: &GroupTable<FrameSums>,
     tables: &PageTables,
-    sort: Option<PageKey>,
+    sort: Option<SortKey>,
 ) -> Option<String> {
     let (phrase, sums) = groups.first().filter(|_| groups.groups_total > 1)?;
     let (what, part, all) = match sort {
-        None | Some(PageKey::Pages) => ("pages are", sums.pages_alloc?, tables.all.sums.pages_alloc?),
-        Some(PageKey::Live) => ("live pages are", sums.pages_live?, tables.all.sums.pages_live?),
+        None | Some(SortKey::Pages | SortKey::Alloc) => {
+            ("pages are", sums.pages_alloc?, tables.all.sums.pages_alloc?)
+        }
+        Some(SortKey::LivePages | SortKey::Live) => {
+            ("live pages are", sums.pages_live?, tables.all.sums.pages_live?)
+        }
         Some(_) => return None,
     };
     (part > 0).then(|| format!("Most {what} of {phrase}: {} ({}).", count(part), share(part, all)))
 }
 
 /// The largest call site, or the largest group of equal order and migrate type.
-fn largest(tables: &PageTables, sort: Option<PageKey>) -> Option<String> {
+fn largest(tables: &PageTables, sort: Option<SortKey>) -> Option<String> {
     if let Some(groups) = &tables.groups {
         return largest_group(groups, tables, sort);
     }

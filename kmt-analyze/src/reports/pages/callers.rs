@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::passed_over::{PassedOver, PassedOverRow};
-use super::sorting::PageKey;
+use super::sorting::number;
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Address, FrameSums, PageAmounts};
-use crate::reports::common::sorting::sort_rows;
+use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::common::symbol::Symbol;
 
 /// Sums of one call site.
@@ -44,7 +44,7 @@ pub fn compute(
     context: &ReportContext<'_, '_>,
     stacks: &HashMap<u32, FrameTotals, IntHash>,
     recorded: RecordedSums,
-    keys: &[PageKey],
+    keys: &[SortKey],
 ) -> Vec<PageCallerRow> {
     let (symbols, analysis) = (context.symbols(), context.analysis);
     let mut by_caller: BTreeMap<Option<u64>, OfCaller> = BTreeMap::new();
@@ -59,7 +59,7 @@ pub fn compute(
     }
     let named = |(address, sums)| (address, context.labels().of_pages(address), sums);
     let mut rows: Vec<(Option<u64>, Symbol, OfCaller)> = by_caller.into_iter().map(named).collect();
-    sort_rows(&mut rows, keys, |row, key| key.number(&row.2.totals), |a, b| a.1.cmp(&b.1));
+    sort_rows(&mut rows, keys, |row, key| number(key, &row.2.totals), |a, b| a.1.cmp(&b.1));
     rows.into_iter().map(|row| caller_row(row, analysis.page_size.0, recorded)).collect()
 }
 

@@ -1,11 +1,12 @@
 //! Sums of pages by the keys of `--by`.
 
-use super::sorting::PageKey;
+use super::sorting::number;
 use crate::collect::page_groups::PageGroupSums;
 use crate::ledger::page_totals::FrameTotals;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::FrameSums;
+use crate::reports::common::sorting::SortKey;
 use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
 
 /// Groups by keys `by`, sorted by keys `order`.
@@ -13,7 +14,7 @@ pub fn compute(
     context: &ReportContext<'_, '_>,
     sums: &PageGroupSums,
     by: &[&'static GroupKey],
-    order: &[PageKey],
+    order: &[SortKey],
 ) -> GroupTable<FrameSums> {
     let analysis = context.analysis;
     let values = Values::new(context);
@@ -25,5 +26,5 @@ pub fn compute(
     }
     let recorded = RecordedSums::pages(context.basis());
     let row = |totals: &FrameTotals| FrameSums::of(totals, analysis.page_size.0, recorded);
-    groups.table(order, |totals, key: PageKey| key.number(totals), context.limit, row)
+    groups.table(order, |totals, key: SortKey| number(key, totals), context.limit, row)
 }

@@ -11,7 +11,7 @@ mod text;
 pub use rows::{PageFlagsRow, PageRows, PageTables};
 
 use kmt_format::schema::Meaning;
-use sorting::PageKey;
+use sorting::PAGE_SUMS;
 
 use crate::collect::{Collectors, Handle, PageGroups, PageStacks};
 use crate::failure::Result;
@@ -20,6 +20,7 @@ use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
+use crate::reports::common::sorting::{SortKey, sort_keys};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, View};
 use crate::reports::grouped::GroupKey;
@@ -33,8 +34,8 @@ pub struct Pages {
     #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = GroupKey::parse_pages)]
     by: Vec<&'static GroupKey>,
     /// Sort by these columns, the most important first [default: pages; with --at: live_pages]
-    #[arg(short, long, value_enum, value_name = "KEY", value_delimiter = ',')]
-    sort: Vec<PageKey>,
+    #[arg(short, long, value_parser = sort_keys(PAGE_SUMS), value_name = "KEY", value_delimiter = ',')]
+    sort: Vec<SortKey>,
     /// Below each call site show the functions of the allocator that it called
     #[arg(short, long, conflicts_with = "by")]
     verbose: bool,
@@ -51,7 +52,7 @@ impl Report for Pages {
 
     fn for_selection(mut self, selection: &Selection) -> Self {
         if self.sort.is_empty() && selection.at.is_some() {
-            self.sort.push(PageKey::Live);
+            self.sort.push(SortKey::LivePages);
         }
         self
     }

@@ -6,7 +6,7 @@ use kmt_format::schema::Meaning;
 use serde::Serialize;
 
 use super::callers::{self, PageCallerRow};
-use super::sorting::PageKey;
+use super::sorting::number;
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::pass::Analysis;
@@ -15,7 +15,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::FrameSums;
-use crate::reports::common::sorting::sort_rows;
+use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::grouped::GroupTable;
 use crate::stream::{GfpFlags, NO_GFP, known_gfp};
 
@@ -84,7 +84,7 @@ const EXPECTED: GfpFlags = GfpFlags::NOWARN.union(GfpFlags::NORETRY);
 pub fn compute(
     context: &ReportContext<'_, '_>,
     stacks: &HashMap<u32, FrameTotals, IntHash>,
-    keys: &[PageKey],
+    keys: &[SortKey],
 ) -> PageRows {
     let analysis = context.analysis;
     let is_recorded = context.recorded(Meaning::PAGE_ALLOC) == Some(true)
@@ -105,11 +105,11 @@ pub fn compute(
 }
 
 /// The order of tables without one of their own: by pages, unless keys are given.
-pub fn unless_given(keys: &[PageKey]) -> &[PageKey] {
-    if keys.is_empty() { &[PageKey::Pages] } else { keys }
+pub fn unless_given(keys: &[SortKey]) -> &[SortKey] {
+    if keys.is_empty() { &[SortKey::Pages] } else { keys }
 }
 
-fn by_type(analysis: &Analysis, recorded: RecordedSums, keys: &[PageKey]) -> Vec<PageTypeRow> {
+fn by_type(analysis: &Analysis, recorded: RecordedSums, keys: &[SortKey]) -> Vec<PageTypeRow> {
     let mut sums: BTreeMap<(u8, i32), FrameTotals> = BTreeMap::new();
     for (site, totals) in analysis.interner.pages.items().iter().zip(&analysis.balance.frames.sites) {
         *sums.entry((site.order, site.migratetype)).or_default() += totals;
@@ -122,11 +122,11 @@ fn by_type(analysis: &Analysis, recorded: RecordedSums, keys: &[PageKey]) -> Vec
         migratetype_text: analysis.migratetypes.name(migratetype),
     };
     let mut sums: Vec<_> = sums.into_iter().collect();
-    sort_rows(&mut sums, keys, |(_, totals), key| key.number(totals), |a, b| a.0.cmp(&b.0));
+    sort_rows(&mut sums, keys, |(_, totals), key| number(key, totals), |a, b| a.0.cmp(&b.0));
     sums.into_iter().map(row).collect()
 }
 
-fn by_flags(analysis: &Analysis, recorded: RecordedSums, keys: &[PageKey]) -> Vec<PageFlagsRow> {
+fn by_flags(analysis: &Analysis, recorded: RecordedSums, keys: &[SortKey]) -> Vec<PageFlagsRow> {
     let mut sums: BTreeMap<u64, FrameTotals> = BTreeMap::new();
     for (site, totals) in analysis.interner.pages.items().iter().zip(&analysis.balance.frames.sites) {
         *sums.entry(site.gfp_flags).or_default() += totals;
@@ -139,7 +139,7 @@ fn by_flags(analysis: &Analysis, recorded: RecordedSums, keys: &[PageKey]) -> Ve
         expects_failures: gfp_flags == NO_GFP || analysis.interner.gfp(gfp_flags).intersects(EXPECTED),
     };
     let mut sums: Vec<_> = sums.into_iter().collect();
-    sort_rows(&mut sums, keys, |(_, totals), key| key.number(totals), |a, b| a.0.cmp(&b.0));
+    sort_rows(&mut sums, keys, |(_, totals), key| number(key, totals), |a, b| a.0.cmp(&b.0));
     sums.into_iter().map(row).collect()
 }
 

@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 
 use super::passed_over::PassedOverRow;
 use super::rows::{PageFlagsRow, PageRows, PageTables, PageTypeRow};
-use super::sorting::PageKey;
 use super::{Pages, answer};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::count;
 use crate::reports::common::rows::{FrameSums, PageAmounts};
 use crate::reports::common::shown::part;
+use crate::reports::common::sorting::SortKey;
 use crate::reports::common::{ReportContext, View};
 
 /// Rows of the tables after the first one, unless more are allowed.
@@ -23,7 +23,7 @@ pub const PAGES: [Column; 7] = [
     Column::number("freed pages").leaves(5),
     Column::number("implied frees").leaves(6),
     Column::number("live pages"),
-    Column::number("live bytes").leaves(2),
+    Column::number("live").leaves(2),
 ];
 
 /// Column of pages of allocations that cross a loss.
@@ -80,7 +80,7 @@ fn call_sites_unknown(screen: &mut Screen, tables: &PageTables) {
 }
 
 /// Pages by call site, in the order of the keys; with `verbose` its functions of the allocator below it.
-fn callers(tables: &PageTables, sort: &[PageKey], verbose: bool, view: &View) -> Table {
+fn callers(tables: &PageTables, sort: &[SortKey], verbose: bool, view: &View) -> Table {
     let shown = tables.callers.iter().take(view.limit);
     let hidden = tables.callers.len() - shown.len();
     let rows = shown.flat_map(|row| {
@@ -93,7 +93,7 @@ fn callers(tables: &PageTables, sort: &[PageKey], verbose: bool, view: &View) ->
             Some(passed) => Cell::text(format!("  > {}", passed.function)),
             None => Cell::from(&row.symbol),
         })
-        .column_if(sort.contains(&PageKey::Failed), FAILED, |(row, passed)| match passed {
+        .column_if(sort.contains(&SortKey::Failed), FAILED, |(row, passed)| match passed {
             Some(_) => Cell::Empty,
             None => Cell::count(row.alloc_failures),
         })
@@ -150,7 +150,7 @@ const EVENTS: [Column; 2] = [Column::number("allocs").leaves(7), Column::number(
 const FAILED: Column = Column::number("failed");
 
 /// Pages by order and migrate type, the largest first.
-fn by_type(tables: &PageTables, sort: &[PageKey], view: &View) -> Table {
+fn by_type(tables: &PageTables, sort: &[SortKey], view: &View) -> Table {
     let mut rows: Vec<&PageTypeRow> = tables.by_order_and_migratetype.iter().collect();
     if sort.is_empty() {
         rows.sort_by_key(|row| (Reverse(row.sums.pages_alloc), row.order, row.migratetype));
@@ -171,7 +171,7 @@ fn sums_cells(sums: &FrameSums, tables: &PageTables, view: &View) -> Vec<Cell> {
 }
 
 /// Pages by flags, the largest first. Flags need the room of other columns.
-fn by_flags(tables: &PageTables, sort: &[PageKey], view: &View) -> Table {
+fn by_flags(tables: &PageTables, sort: &[SortKey], view: &View) -> Table {
     let mut rows: Vec<&PageFlagsRow> = tables.by_gfp_flags.iter().collect();
     if sort.is_empty() {
         rows.sort_by_key(|row| (Reverse(row.sums.pages_alloc), row.gfp_flags));

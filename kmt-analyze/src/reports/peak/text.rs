@@ -1,7 +1,7 @@
 //! The screen of the peak.
 
 use super::rows::{PeakRow, PeakRows};
-use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::words::{counted, share};
 use crate::reports::common::View;
 use crate::trace::names::function_of;
@@ -29,7 +29,7 @@ pub fn screen(PeakRows { peak }: &PeakRows, view: &View) -> Screen {
     screen.table(callers(peak, bytes, least.is_some()));
     screen.note("Objects allocated before the trace are not counted.");
     if let Some(at) = view.time_option(at) {
-        screen.next(format!("caches --at {at}"), "caches that held the memory then");
+        screen.next(CommandLine::from("caches").option("--at", at), "caches that held the memory then");
     }
     screen.next("timeline", "live memory over time");
     screen
@@ -55,8 +55,8 @@ fn callers(peak: &PeakRow, all_bytes: u64, has_least: bool) -> Table {
         .of("call site", "call sites", peak.callers_total)
         .column(Column::name("call site"), |row| Cell::from(&row.symbol))
         .column(Column::whole("api").leaves(4), |row| Cell::text(row.api))
-        .column(Column::number("live"), |row| Cell::Count(row.live))
-        .column(Column::number("live bytes"), |row| Cell::Bytes(row.bytes_live))
+        .column(Column::number("live objects"), |row| Cell::Count(row.live))
+        .column(Column::number("live"), |row| Cell::Bytes(row.bytes_live))
         .column(Column::number("share"), |row| Cell::share(row.bytes_live, all_bytes))
         .column(Column::whole("").leaves(2), |row| Cell::bar(row.bytes_live, all_bytes))
         .column_if(has_least, Column::number("live at least").leaves(3), |row| Cell::Count(row.live_least))

@@ -19,7 +19,7 @@ pub fn screen(rows: &SlabInfoRows, view: &View) -> Screen {
     let mut table = Table::of_rows("", &rows.caches)
         .of("cache", "caches", rows.caches_total)
         .column(Column::name("cache"), |cache| Cell::text(name(cache)))
-        .column(Column::number("live"), |cache| Cell::Count(cache.live.last().copied().unwrap_or(0)))
+        .column(Column::number("live objects"), |cache| Cell::Count(cache.live.last().copied().unwrap_or(0)))
         .column(Column::number("at least").leaves(2), |cache| Cell::Count(live_range(cache).0))
         .column(Column::number("at most").leaves(1), |cache| known(live_range(cache).1))
         .column(Column::number("active"), |cache| active(cache))

@@ -2,7 +2,7 @@
 
 use super::page_allocator;
 use super::rows::{TaskRow, TaskRows};
-use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::words::{counted, share};
 use crate::reports::common::cells::{slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
@@ -30,7 +30,10 @@ pub fn screen(
         screen.note("Objects and pages count for the task that allocated them, in interrupts for the interrupted task. Slab objects lie in pages: do not add the two.");
     }
     if let Some(first) = rows.tasks.first() {
-        screen.next(format!("callers --pid {}", first.pid), format!("call sites of {}", first.name()));
+        screen.next(
+            CommandLine::from("callers").option("--pid", first.pid),
+            format!("call sites of {}", first.name()),
+        );
         screen.next("crosscpu", "objects that another CPU freed");
     }
     screen

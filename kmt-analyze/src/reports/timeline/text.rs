@@ -70,7 +70,7 @@ fn steps(timeline: &TimelineRow, slab: Option<&SlabSteps>, view: &View) -> Table
         let (live, least) = (&slab.bytes_live, slab.bytes_live_least.as_deref());
         let most = positive(live.iter().max());
         table = table
-            .column(Column::number("live bytes"), |&step| bytes(live, step))
+            .column(Column::number("live"), |&step| bytes(live, step))
             .column(Column::whole("").leaves(4), |&step| Cell::bar(positive(live.get(step)), most))
             .column_if(least.is_some(), Column::number("at least").leaves(3), |&step| {
                 bytes(least.unwrap_or_default(), step)

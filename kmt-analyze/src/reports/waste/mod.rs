@@ -13,12 +13,13 @@ mod wasted;
 
 pub use rows::WasteRows;
 
-use self::sorting::WasteKey;
+use self::sorting::WASTES;
 use crate::collect::{Collectors, Handle, Occupancy};
 use crate::pass::Needs;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
+use crate::reports::common::sorting::{SortKey, sort_keys};
 use crate::reports::common::{Context, View};
 use crate::reports::fragmentation::occupancy_of;
 use crate::reports::report::Report;
@@ -26,9 +27,9 @@ use crate::reports::report::Report;
 /// Places where memory is wasted.
 #[derive(Debug, clap::Args)]
 pub struct WasteReport {
-    /// Sort by these keys, the most important first
-    #[arg(short, long, value_enum, value_delimiter = ',', default_value = "live")]
-    sort: Vec<WasteKey>,
+    /// Sort by these columns, the most important first [default: the largest number of each row]
+    #[arg(short, long, value_parser = sort_keys(WASTES), value_name = "KEY", value_delimiter = ',')]
+    sort: Vec<SortKey>,
 }
 
 impl Report for WasteReport {

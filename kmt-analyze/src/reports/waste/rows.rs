@@ -8,13 +8,14 @@ use super::kinds::KindRow;
 use super::place::{PlaceSource, WastePlace};
 use super::requests::{Rounded, worst};
 use super::saves::Target;
-use super::sorting::{WasteKey, sort};
+use super::sorting::sort;
 use super::wasted::Wasted;
 use super::{rounding, slabs};
 use crate::collect::occupancy::OccupancySums;
 use crate::pass::caches::CacheNames;
 use crate::reports::common::ReportContext;
 use crate::reports::common::rows::Address;
+use crate::reports::common::sorting::SortKey;
 use crate::reports::common::symbol::SourceRow;
 use crate::reports::fragmentation::traced::Traced;
 
@@ -34,7 +35,7 @@ pub struct WasteTable {
     pub kinds: Vec<KindRow>,
     /// Number of places; `null`: there are none, and no allocation of slab objects was recorded.
     pub places_total: Option<usize>,
-    /// Places, by default those that waste most at the end first.
+    /// Places, by default in the order of the largest of their bytes.
     pub places: Vec<PlaceRow>,
 }
 
@@ -65,7 +66,7 @@ pub struct PlaceRow {
 }
 
 /// Rows of a trace.
-pub fn compute(context: &ReportContext<'_, '_>, occupancy: &OccupancySums, keys: &[WasteKey]) -> WasteRows {
+pub fn compute(context: &ReportContext<'_, '_>, occupancy: &OccupancySums, keys: &[SortKey]) -> WasteRows {
     let caches = CacheNames::of(context.analysis).of_sites();
     let traced = Traced::of(context, &caches);
     let (mut places, kinds) = rounding::compute(&traced, occupancy);

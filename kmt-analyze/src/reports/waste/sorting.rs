@@ -3,47 +3,41 @@
 use std::cmp::Ordering;
 
 use super::place::WastePlace;
+use crate::reports::common::sorting::SortKey;
 
-/// Key of the order of rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum WasteKey {
-    /// Bytes wasted at the end
-    #[value(name = "live", aliases = ["live_waste", "bytes_wasted_live"])]
-    Live,
-    /// Bytes wasted on average over the window
-    #[value(name = "mean", aliases = ["mean_waste", "bytes_wasted_on_average"])]
-    Mean,
-    /// Bytes wasted by all allocations
-    #[value(name = "churn", alias = "bytes_wasted")]
-    Churn,
-    /// Name
-    #[value(name = "name")]
-    Name,
-}
+/// Names that sort places.
+pub const WASTES: &[SortKey] = &[SortKey::Waste, SortKey::LiveWaste, SortKey::MeanWaste, SortKey::Name];
 
-/// Sorts by these keys, the largest numbers first and unknown ones last; then by live bytes, churn, name and kind.
+/// Sorts by these keys, the largest numbers first and unknown ones last; then by the largest number of each place, live
+/// bytes, name and kind. Without keys the largest numbers decide: slabs waste at the end, rounding over all allocations,
+/// and one table has both.
 ///
 /// Keys are compared where they are: there may be a place for each call site.
-pub fn sort(places: &mut [WastePlace<'_>], keys: &[WasteKey]) {
+pub fn sort(places: &mut [WastePlace<'_>], keys: &[SortKey]) {
     // After `name`, numbers do not count.
-    let end = keys.iter().position(|&key| key == WasteKey::Name);
-    let more = if end.is_some() { &[][..] } else { &[WasteKey::Live, WasteKey::Churn] };
+    let end = keys.iter().position(|&key| key == SortKey::Name);
+    let has_numbers = end.is_none();
     let keys = &keys[..end.unwrap_or(keys.len())];
     places.sort_unstable_by(|one, other| {
-        let numbers = keys.iter().chain(more).map(|&key| number(other, key).cmp(&number(one, key)));
+        let numbers = keys.iter().map(|&key| number(other, key).cmp(&number(one, key)));
+        let more = || {
+            let largest = other.wasted.largest().cmp(&one.wasted.largest());
+            largest.then(other.wasted.bytes_wasted_live.cmp(&one.wasted.bytes_wasted_live))
+        };
         numbers
             .fold(Ordering::Equal, Ordering::then)
+            .then_with(|| if has_numbers { more() } else { Ordering::Equal })
             .then_with(|| one.name.cmp(&other.name))
             .then_with(|| one.kind.cmp(&other.kind))
             .then_with(|| one.call_site.cmp(&other.call_site))
     });
 }
 
-fn number(place: &WastePlace<'_>, key: WasteKey) -> Option<u64> {
+fn number(place: &WastePlace<'_>, key: SortKey) -> Option<u64> {
     match key {
-        WasteKey::Live => place.wasted.bytes_wasted_live,
-        WasteKey::Mean => place.wasted.bytes_wasted_on_average,
-        WasteKey::Churn => place.wasted.bytes_wasted,
-        WasteKey::Name => None,
+        SortKey::Waste => place.wasted.bytes_wasted,
+        SortKey::LiveWaste => place.wasted.bytes_wasted_live,
+        SortKey::MeanWaste => place.wasted.bytes_wasted_on_average,
+        _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::frame_rows::{FrameLifeRow, FrameRows};
 use super::life_end::LifeEnd;
-use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::words::counted;
 use crate::reports::common::View;
 use crate::trace::names::function_of;
@@ -26,7 +26,10 @@ pub fn screen(rows: &FrameRows, view: &View) -> Screen {
             "{frees} of the page without a traced allocation: it is older than the trace, or has no event."
         ));
     }
-    screen.next(format!("dump --where pfn={:#x}", rows.pfn), "the events of this page");
+    screen.next(
+        CommandLine::from("dump").option("--where", format!("pfn={:#x}", rows.pfn)),
+        "the events of this page",
+    );
     if rows.allocations.last().is_some_and(|life| life.call_site.is_some()) {
         screen.next("pages --by call_site", "all pages of each call site");
     }

@@ -2,7 +2,7 @@
 
 use super::life_end::LifeEnd;
 use super::rows::{WhoFreeRow, WhoLifeRow, WhoRows};
-use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::text::escaped;
 use crate::render::words::counted;
 use crate::reports::common::View;
@@ -25,7 +25,10 @@ pub fn screen(labels: &Labels<'_, '_>, rows: &WhoRows, view: &View) -> Screen {
         screen.note("Late free event: it was recorded after the address had been allocated again.");
     }
     if let Some(function) = rows.lives.last().and_then(|life| plain_function(&life.symbol)) {
-        screen.next(format!("callers --call-site {function}"), "all objects of this call site");
+        screen.next(
+            CommandLine::from("callers").option("--call-site", function),
+            "all objects of this call site",
+        );
     }
     screen.next("lifetimes", "lifetimes of all call sites");
     screen

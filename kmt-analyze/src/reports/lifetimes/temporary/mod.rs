@@ -7,13 +7,14 @@ pub use rows::TemporaryRows;
 
 use kmt_common::quantity::Span;
 
-use super::sorting::LifetimeKey;
+use super::sorting::LIFETIMES;
 use super::survival::bounds;
 use crate::collect::{self, Collectors, Handle};
 use crate::failure::{Failure, Result};
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
+use crate::reports::common::sorting::{SortKey, sort_keys};
 use crate::reports::common::{Context, View};
 use crate::reports::report::Report;
 
@@ -24,8 +25,8 @@ pub struct Temporary {
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "100us")]
     within: Span,
     /// Sort by these keys, the most important first
-    #[arg(short, long, value_enum, value_delimiter = ',', default_value = "temporary")]
-    sort: Vec<LifetimeKey>,
+    #[arg(short, long, value_parser = sort_keys(LIFETIMES), value_name = "KEY", value_delimiter = ',', default_value = "temporary")]
+    sort: Vec<SortKey>,
 }
 
 impl Report for Temporary {

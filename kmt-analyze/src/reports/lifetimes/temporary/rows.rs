@@ -5,11 +5,11 @@ use serde::Serialize;
 use crate::collect::lifetimes::LifetimeSums;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
-use crate::reports::common::sorting::sort_rows;
+use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::lifetimes::life::Distribution;
 use crate::reports::lifetimes::rows::LifetimeRow;
 use crate::reports::lifetimes::sites::{AllocSite, all_freed, with_lives};
-use crate::reports::lifetimes::sorting::LifetimeKey;
+use crate::reports::lifetimes::sorting::number;
 
 /// Rows of `temporary`.
 #[derive(Debug, Serialize)]
@@ -50,14 +50,14 @@ pub struct TemporaryRow {
 pub fn compute(
     context: &ReportContext<'_, '_>,
     sums: &LifetimeSums,
-    keys: &[LifetimeKey],
+    keys: &[SortKey],
     (bound, is_timed): (u64, bool),
 ) -> TemporaryRows {
     let analysis = context.analysis;
     let labels = Labels::new(context.session);
     let mut sites = with_lives(analysis, sums, &labels);
     sites.retain(|site| site.lives.temporary > 0);
-    sort_rows(&mut sites, keys, |site, key| key.number(site.lives), AllocSite::by_name);
+    sort_rows(&mut sites, keys, |site, key| number(key, site.lives), AllocSite::by_name);
     let row = |site| TemporaryRow {
         lifetimes: LifetimeRow::of(site, analysis, &labels, is_timed),
         temporary: site.lives.temporary,

@@ -48,8 +48,8 @@ fn table(rows: &TemporaryRows, view: &View) -> Table {
         .of("call site", "call sites", rows.temporary_total)
         .column(Column::name("call site"), |row| Cell::from(&row.lifetimes.symbol))
         .column(Column::whole("api").leaves(8), |row| Cell::text(row.lifetimes.api))
-        .column(Column::number("objects"), |row| Cell::Count(row.temporary))
-        .column(Column::number("bytes"), |row| Cell::Bytes(row.bytes_temporary))
+        .column(Column::number("temporary"), |row| Cell::Count(row.temporary))
+        .column(Column::number("temporary bytes"), |row| Cell::Bytes(row.bytes_temporary))
         .column(Column::number("of frees"), |row| Cell::share(row.temporary, n(row)))
         .column(Column::number("p50").leaves(6), |row| view.duration_cell(row.lifetimes.lives.lifetime.p50))
         .column(Column::number("freed elsewhere").leaves(4), |row| {

@@ -1,0 +1,73 @@
+//! A command of this program on a screen: its words as the program gets them. They are quoted for a shell where they are shown.
+
+use kmt_common::shell;
+
+/// Command and options, without the name of the program and the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandLine(Vec<String>);
+
+impl CommandLine {
+    /// This command with an option and its value.
+    #[must_use]
+    pub fn option(mut self, name: &str, value: impl ToString) -> Self {
+        self.add(name, Some(&value.to_string()));
+        self
+    }
+
+    /// This command with an option that has no value.
+    #[must_use]
+    pub fn flag(mut self, name: &str) -> Self {
+        self.add(name, None);
+        self
+    }
+
+    /// Adds an option.
+    pub fn add(&mut self, name: &str, value: Option<&str>) {
+        match value {
+            // It would be an option of its own.
+            Some(value) if value.starts_with('-') => self.0.push(format!("{name}={value}")),
+            Some(value) => self.0.extend([name.to_owned(), value.to_owned()]),
+            None => self.0.push(name.to_owned()),
+        }
+    }
+
+    /// The command without its options.
+    pub fn name(&self) -> &str {
+        self.0.first().map_or("", String::as_str)
+    }
+
+    /// True if an option of that name is among its words.
+    pub fn has_option(&self, name: &str) -> bool {
+        let is_it = |word: &String| word.split_once('=').map_or(word.as_str(), |(name, _)| name) == name;
+        self.0.iter().any(is_it)
+    }
+
+    /// As a shell reads it.
+    pub fn shown(&self) -> String {
+        self.0.iter().map(shell::word).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Words of a text of the program's own, which are between blanks.
+impl From<&'static str> for CommandLine {
+    fn from(words: &'static str) -> Self {
+        Self(words.split_ascii_whitespace().map(str::to_owned).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_one_word_each() {
+        let line =
+            CommandLine::from("callers --sort live").option("--comm", "it's a task").flag("--children");
+        assert_eq!(line.name(), "callers");
+        assert_eq!(line.shown(), r"callers --sort live --comm 'it'\''s a task' --children");
+        assert!(line.has_option("--comm") && !line.has_option("--com") && !line.has_option("a"));
+        let line = CommandLine::from("callers").option("--comm", "--sort");
+        assert_eq!(line.shown(), "callers --comm=--sort");
+        assert!(line.has_option("--comm") && !line.has_option("--sort"));
+    }
+}
