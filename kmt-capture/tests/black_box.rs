@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -47,7 +48,11 @@ impl Bench {
     }
 
     fn ends(&self, child: &mut Child) -> Option<i32> {
-        assert!(until(|| child.try_wait().unwrap().is_some()), "still waiting: {}", self.messages());
+        if !until(|| child.try_wait().unwrap().is_some()) {
+            signal("INT", child.id());
+            child.wait().unwrap();
+            panic!("still waiting: {}", self.messages());
+        }
         assert!(!is_recording(child.id()), "its instance is left");
         child.wait().unwrap().code()
     }
@@ -179,20 +184,20 @@ fn a_trigger_stops_the_ring_and_its_event_is_the_last() {
 fn conditions_on_memory_stop_after_a_time() {
     let Some(bench) = Bench::new("memory") else { return };
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap();
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:")).unwrap();
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("Shmem:")).unwrap();
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
-    let condition = format!("MemAvailable<{}K", kib - (192 << 10));
+    let condition = format!("Shmem>{}K", kib + (64 << 10));
     let mut child = bench.start(&["--stop-when", &condition, "--after", "400ms"]);
-    let held: Vec<u8> = (0..320_usize << 20).map(|at| (at >> 12) as u8).collect();
+    let held = rustix::fs::memfd_create("kmt-test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    let mut held = File::from(held);
+    let start = Instant::now();
+    (0..160).for_each(|_| held.write_all(&[1; 1 << 20]).unwrap());
     assert_eq!(bench.ends(&mut child), Some(0), "{}", bench.messages());
+    assert!(start.elapsed() > Duration::from_millis(400));
     drop(held);
     let bytes = fs::read(bench.path("out.kmt")).unwrap();
     let trace = Trace::open(&bytes).unwrap();
-    assert!(
-        text(&trace, "record.stopped_by").starts_with("MemAvailable<"),
-        "{}",
-        text(&trace, "record.stopped_by")
-    );
+    assert!(text(&trace, "record.stopped_by").starts_with("Shmem>"), "{}", text(&trace, "record.stopped_by"));
     assert_only_overwritten(&trace);
 }
 

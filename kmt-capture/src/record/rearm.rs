@@ -56,6 +56,8 @@ pub fn rearm(options: &RecordOptions, black_box: &BlackBoxOptions) -> Result<Out
 
 /// Files `STEM-N.EXTENSION` in a folder.
 struct Series {
+    /// The name that was given, to which numbers are added.
+    output: PathBuf,
     folder: PathBuf,
     stem: String,
     extension: String,
@@ -71,6 +73,7 @@ impl Series {
         let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
         let extension = output.extension().and_then(|extension| extension.to_str());
         Ok(Self {
+            output: output.to_owned(),
             folder: folder.unwrap_or(Path::new(".")).to_owned(),
             stem: stem.to_owned(),
             extension: extension.map_or_else(String::new, |extension| format!(".{extension}")),
@@ -85,7 +88,7 @@ impl Series {
     }
 
     fn path(&self, number: u64) -> PathBuf {
-        self.folder.join(format!("{}-{number}{}", self.stem, self.extension))
+        self.output.with_file_name(format!("{}-{number}{}", self.stem, self.extension))
     }
 
     /// Numbers of the files that exist, the oldest first. Files of earlier runs are among them.
@@ -168,6 +171,6 @@ mod tests {
     fn standard_output_cannot_have_several_files() {
         assert!(Series::new(Path::new("-")).is_err() && Series::new(Path::new("/")).is_err());
         let here = Series::new(Path::new("trace")).unwrap();
-        assert_eq!(here.path(3), Path::new("./trace-3"));
+        assert_eq!(here.path(3), Path::new("trace-3"));
     }
 }

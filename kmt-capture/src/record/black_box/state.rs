@@ -13,10 +13,19 @@ use crate::record::tasks::numbered;
 /// Bytes of the list of processes; each has about 30.
 const PROCESSES_LEN: usize = 1 << 20;
 
-/// Files as they were read, with the times before and after.
+/// A file as it was read.
+#[derive(Debug)]
+struct StateFile {
+    name: String,
+    contents: Vec<u8>,
+    /// Times before and after it was read.
+    times: Option<(u64, u64)>,
+}
+
+/// Files as they were read.
 #[derive(Debug, Default)]
 pub struct State {
-    files: Vec<(String, Vec<u8>, Option<(u64, u64)>)>,
+    files: Vec<StateFile>,
 }
 
 impl State {
@@ -27,7 +36,7 @@ impl State {
         let mut add = |name: String, contents: Option<Vec<u8>>| {
             let after = now();
             if let Some(contents) = contents.filter(|contents| !contents.is_empty()) {
-                state.files.push((name, contents, before.zip(after)));
+                state.files.push(StateFile { name, contents, times: before.zip(after) });
             }
             before = after;
         };
@@ -46,7 +55,8 @@ impl State {
 
     /// Writes it into the file.
     pub fn write(self, writer: &mut Writer) -> kmt_format::Result<()> {
-        self.files.iter().try_for_each(|(name, contents, times)| writer.add_file_at(name, contents, *times))
+        let mut files = self.files.iter();
+        files.try_for_each(|file| writer.add_file_at(&file.name, &file.contents, file.times))
     }
 }
 
@@ -106,10 +116,10 @@ mod tests {
             Some(clock.get())
         };
         let state = State::read(now, None);
-        let (name, contents, times) = &state.files[0];
-        assert_eq!((name.as_str(), *times), ("meminfo.after", Some((10, 20))));
-        assert!(contents.starts_with(b"MemTotal:"));
-        assert!(state.files.iter().all(|(_, _, times)| times.is_some_and(|(from, to)| to == from + 10)));
-        assert!(state.files.iter().any(|(name, ..)| name == "processes.after"));
+        let first = &state.files[0];
+        assert_eq!((first.name.as_str(), first.times), ("meminfo.after", Some((10, 20))));
+        assert!(first.contents.starts_with(b"MemTotal:"));
+        assert!(state.files.iter().all(|file| file.times.is_some_and(|(from, to)| to == from + 10)));
+        assert!(state.files.iter().any(|file| file.name == "processes.after"));
     }
 }
