@@ -118,7 +118,7 @@ fn assert_only_overwritten(trace: &Trace<'_>) -> u64 {
             assert!(is_first || info.loss.is_none(), "CPU {cpu}, chunk {at}: {:?}", info.loss);
         }
         if overrun > 0 {
-            let first = stream.chunks.iter().next().unwrap().1.loss;
+            let first = stream.chunks.first().unwrap().1.loss;
             assert!(first.counted == overrun || first.uncounted, "CPU {cpu}: {first:?}, overrun {overrun}");
             assert!(!first.damaged_input);
         }

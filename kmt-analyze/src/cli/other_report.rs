@@ -60,7 +60,7 @@ pub fn lines(cli: &Command, args: &[OsString]) -> Vec<Vec<OsString>> {
     let near = near.map(|words| if is_sorted { words.get(..1).unwrap_or_default() } else { words });
     let fits = |report: &&str| !is_sorted || has_own_names(cli, report);
     let near = near.filter(|words| words.first().is_some_and(fits)).map(line);
-    let others = OTHERS.iter().filter(|other| has_tables && **other != name && fits(*other));
+    let others = OTHERS.iter().filter(|other| has_tables && **other != name && fits(other));
     let others = others.map(|other| line(&[*other]));
     // Commands that are not reports have JSON in place of tables.
     let words = rest.iter().map(|word| if word == "--csv" { "--json".into() } else { word.clone() });
