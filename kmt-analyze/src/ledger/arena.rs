@@ -48,12 +48,6 @@ impl<T: Copy> Arena<T> {
         self.items.get_mut(number as usize)
     }
 
-    /// The item of that number, or the last item.
-    #[inline]
-    pub fn get_or_last(&self, number: u32) -> Option<&T> {
-        self.items.get((number as usize).min(self.items.len().wrapping_sub(1)))
-    }
-
     /// All items, including removed ones.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.items.iter_mut()
@@ -75,6 +69,6 @@ mod tests {
         let (a, b) = (arena.put('a'), arena.put('b'));
         assert_eq!((arena.take(a), arena.get(b)), (Some('a'), Some(&'b')));
         assert_eq!(arena.put('c'), a);
-        assert_eq!((arena.get(a), arena.get(7), arena.get_or_last(7)), (Some(&'c'), None, Some(&'b')));
+        assert_eq!((arena.get(a), arena.get(7)), (Some(&'c'), None));
     }
 }

@@ -273,7 +273,7 @@ impl<R: Receiver> Ledger<'_, R> {
         for (address, number) in waiting {
             let at = self.table.locate(address);
             self.table.take_pending(at);
-            self.only_one_free(address, at, number);
+            self.only_one_free(address, number);
         }
         self.mark_slab_frames();
         self.is_decided = true;

@@ -54,7 +54,7 @@ use crate::stream::{Api, NameId, NewItems, PageSite, SideEventKind, SideNumbers,
 use crate::trace::losses::{LossCursor, Losses};
 use areas::Areas;
 use frames::Frames;
-use lives::{ADDRESS_BITS, Free, Life, ZERO_SIZE_PTR};
+use lives::{ADDRESS_BITS, Free, Life};
 use site_lives::SiteLives;
 use slab_stacks::SlabStacks;
 use table::{LifeTable, SlotLocation};
@@ -123,8 +123,8 @@ pub struct Ledger<'l, R> {
     loss_cursor: LossCursor,
     table: LifeTable,
     slots: Vec<SlotLocation>,
-    /// Lives that ended in this batch, to be added up.
-    ended: Vec<(Life, Free)>,
+    /// Lives that ended in this batch, to be added up, and the positions of their frees in it.
+    ended: Vec<(Life, u32)>,
     ended_count: usize,
     frames: Frames,
     areas: Areas,
@@ -230,26 +230,24 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         self.locate(ops);
         let generation = self.table.generation();
         if self.ended.len() < ops.len() {
-            let none = Life { born: 0, site: 0, origin: 0 };
-            let free = Free { time: 0, api: Api::Kmalloc, site: 0, origin: 0, is_deferred: false };
-            self.ended.resize(ops.len(), (none, free));
+            self.ended.resize(ops.len(), (Life { born: 0, site: 0, origin: 0 }, 0));
         }
         let wants_allocs = self.interests.intersects(Interests::SLAB_ALLOCS | Interests::SLAB_STACKS);
-        for (index, op) in ops.iter().enumerate() {
-            let kind = op.code.kind();
-            let mut slot = self.slots.get(index).copied().unwrap_or(SlotLocation::NONE);
-            if op.code.is_slab() {
-                if self.table.generation() != generation {
-                    slot = self.table.locate(op.value);
-                }
-                if self.is_plain && self.exchange(op, slot) {
-                    continue;
-                }
+        let mut index = 0;
+        loop {
+            if self.is_plain {
+                index += self.exchange(ops, index, generation);
             }
-            if wants_allocs && kind == Kind::Alloc {
+            let Some(op) = ops.get(index) else { break };
+            let mut slot = self.slots.get(index).copied().unwrap_or(SlotLocation::NONE);
+            let is_stale = slot == SlotLocation::NONE || self.table.generation() != generation;
+            if op.code.is_slab() && is_stale {
+                slot = self.table.locate(op.value);
+            }
+            if wants_allocs && op.code.kind() == Kind::Alloc {
                 self.hand_alloc(op);
             }
-            match kind {
+            match op.code.kind() {
                 Kind::Alloc => self.alloc(op, slot),
                 Kind::Kfree => self.free(op, Api::Kmalloc, slot),
                 Kind::CacheFree => self.free(op, Api::Cache, slot),
@@ -260,35 +258,33 @@ impl<'l, R: Receiver> Ledger<'l, R> {
                 Kind::FreeRcu => self.free_rcu(op),
                 Kind::Other => {}
             }
+            index += 1;
         }
-        self.close_ended();
+        self.close_ended(ops);
     }
 
     /// Fast path for the common case: see [`LifeTable::exchange`].
     #[inline]
-    fn exchange(&mut self, op: &Op, slot: SlotLocation) -> bool {
-        let is_free = op.code.is_slab_free();
-        let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
-        if op.value & ADDRESS_BITS <= ZERO_SIZE_PTR {
-            return false;
+    fn exchange(&mut self, ops: &[Op], from: usize, generation: u32) -> usize {
+        let Self { table, slots, ended, ended_count, .. } = self;
+        if table.generation() == generation {
+            table.exchange::<false>(ops, slots, from, (ended, ended_count))
+        } else {
+            table.exchange::<true>(ops, slots, from, (ended, ended_count))
         }
-        let Some(old) = self.table.exchange(slot, is_free, new) else { return false };
-        let api = if op.code.is_cache_free() { Api::Cache } else { Api::Kmalloc };
-        let free = Free { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: false };
-        if let Some(slot) = self.ended.get_mut(self.ended_count) {
-            *slot = (old, free);
-        }
-        self.ended_count += usize::from(is_free);
-        true
     }
 
     /// Adds up the lives that [`Ledger::exchange`] ended.
-    fn close_ended(&mut self) {
+    fn close_ended(&mut self, ops: &[Op]) {
         let ended = std::mem::take(&mut self.ended);
         let count = std::mem::take(&mut self.ended_count);
         self.raw.free_events += count as u64;
         for (life, free) in ended.iter().take(count) {
-            self.close_plain(life, free);
+            let Some(op) = ops.get(*free as usize) else { continue };
+            let api = if op.code.is_cache_free() { Api::Cache } else { Api::Kmalloc };
+            let free =
+                Free { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: false };
+            self.close_plain(life, &free);
         }
         self.ended = ended;
     }
@@ -298,14 +294,9 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         if self.slots.len() < ops.len() {
             self.slots.resize(ops.len(), SlotLocation::NONE);
         }
-        let mut touched = 0;
-        for (slot, op) in self.slots.iter_mut().zip(ops) {
-            if op.code.is_slab() {
-                *slot = self.table.locate(op.value);
-                touched ^= self.table.touch_pending(*slot);
-            } else if op.code.is_page() {
-                touched ^= self.frames.touch(op.value);
-            }
+        let mut touched = self.table.locate_all(ops, &mut self.slots);
+        for op in ops.iter().filter(|op| op.code.is_page()) {
+            touched ^= self.frames.touch(op.value);
         }
         std::hint::black_box(touched);
     }

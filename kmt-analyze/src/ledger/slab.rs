@@ -26,7 +26,7 @@ impl<R: Receiver> Ledger<'_, R> {
         }
         slot.life = new;
         slot.is_live = true;
-        self.table.count_live(at, true);
+        self.table.note_birth(at);
         if !self.is_plain {
             self.born(address, &new);
         }
@@ -55,7 +55,7 @@ impl<R: Receiver> Ledger<'_, R> {
             self.gone(address, &life, op.time);
             self.table.set_pending(at, PendingLife::Replaced { old: life, last_report: op.time });
         } else {
-            self.table.count_live(at, true);
+            self.table.note_birth(at);
         }
         self.born(address, &new);
     }
@@ -121,7 +121,6 @@ impl<R: Receiver> Ledger<'_, R> {
         if was_live {
             // The free, as in [`LifeTable::exchange`](super::table::LifeTable::exchange).
             slot.life = Life { born: op.time, site: op.code.number(), origin: op.origin };
-            self.table.count_live(at, false);
         }
         if self.is_plain && is_settled && was_live {
             return self.close_plain(&life, &free);
@@ -201,7 +200,7 @@ impl<R: Receiver> Ledger<'_, R> {
             }
             Some(PendingLife::FreedOnce(number)) => {
                 // Two frees after two allocations: the first free belongs to the old life, logged late (R6).
-                let Some(once) = self.table.take_freed_once(at, number) else { return };
+                let Some(once) = self.table.take_freed_once(number) else { return };
                 let late = Some(Replacement::Object);
                 self.close(address, &once.old, End::Freed { free: once.free, end: once.second.born, late });
                 match once.page_gone {
@@ -253,7 +252,6 @@ impl<R: Receiver> Ledger<'_, R> {
         if let Some(slot) = self.table.slot_mut(at) {
             slot.is_live = false;
         }
-        self.table.count_live(at, false);
         self.given_up(address, &slot.life, op.time);
         self.close_given_up(op, address, at, &slot.life);
     }
@@ -263,7 +261,7 @@ impl<R: Receiver> Ledger<'_, R> {
         let pending = self.table.slot_mut(at).copied().and_then(|slot| self.table.pending(&slot));
         let Some(PendingLife::FreedOnce(number)) = pending else { return };
         self.table.take_pending(at);
-        let Some(once) = self.table.take_freed_once(at, number) else { return };
+        let Some(once) = self.table.take_freed_once(number) else { return };
         let late = Some(Replacement::Object);
         self.close(address, &once.old, End::Freed { free: once.free, end: once.second.born, late });
         match once.page_gone {
@@ -295,10 +293,7 @@ impl<R: Receiver> Ledger<'_, R> {
             Some(PendingLife::PageGone { old, end }) => {
                 self.close_implied(address, &old, end, Replacement::Page)
             }
-            Some(PendingLife::FreedOnce(number)) => {
-                let at = self.table.locate(address);
-                self.only_one_free(address, at, number);
-            }
+            Some(PendingLife::FreedOnce(number)) => self.only_one_free(address, number),
         }
     }
 
@@ -307,8 +302,8 @@ impl<R: Receiver> Ledger<'_, R> {
     }
 
     /// One free after two allocations belongs to the second; the first is an implied free, and uncertain.
-    pub(super) fn only_one_free(&mut self, address: u64, at: SlotLocation, number: u32) {
-        let Some(FreedOnce { old, second, free, .. }) = self.table.take_freed_once(at, number) else {
+    pub(super) fn only_one_free(&mut self, address: u64, number: u32) {
+        let Some(FreedOnce { old, second, free, .. }) = self.table.take_freed_once(number) else {
             return;
         };
         self.close(
@@ -330,7 +325,6 @@ impl<R: Receiver> Ledger<'_, R> {
         let Some(slot) = self.table.slot_mut(at).filter(|s| s.is_live) else { return };
         slot.is_live = false;
         let life = slot.life;
-        self.table.count_live(at, false);
         self.gone(address, &life, time);
         if let Some(PendingLife::Replaced { old, .. }) = self.table.take_pending(at) {
             self.close_implied(address, &old, life.born, Replacement::Object);

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use super::arena::Arena;
-use super::lives::{ADDRESS_BITS, FreedOnce, Life, NEW_PAGE, NO_SITE, PendingLife};
+use super::lives::{ADDRESS_BITS, FreedOnce, Life, NEW_PAGE, NO_SITE, PendingLife, ZERO_SIZE_PTR};
 use crate::int_hash::{IntHash, Seed};
 use crate::stream::Op;
 
@@ -52,12 +52,13 @@ const NOTHING: u32 = u32::MAX;
 const EMPTY: Slot =
     Slot { life: Life { born: 0, site: 0, origin: 0 }, offset: UNUSED, is_live: false, pending: NOTHING };
 
-/// One page: its number, its slots, and the number of live objects.
+/// One page: its number and its slots.
 #[derive(Debug, Clone, Copy)]
 struct SlotHead {
     page: u64,
     first_slot: u32,
-    live: u16,
+    /// True if objects were born since the last look for live ones.
+    may_live: bool,
     /// log2 of the number of slots, and the zero bits of offsets.
     slots_log2: u8,
     offset_shift: u8,
@@ -71,7 +72,7 @@ const SPARSE: usize = 8;
 /// log2 of the slots of a new page.
 const FIRST_LOG2: u8 = 1;
 
-/// Position of a page's head and of a slot; valid until an address is added.
+/// Position of a page's head and of a slot; valid until slots move ([`LifeTable::generation`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotLocation {
     head: u32,
@@ -94,7 +95,7 @@ pub struct LifeTable {
     spare: [Vec<u32>; 16],
     pending: Arena<PendingLife>,
     freed_once: Arena<FreedOnce>,
-    /// Incremented when an address is added.
+    /// Incremented when slots move.
     generation: u32,
     seed: Seed,
     /// Last scan of each region that has pages.
@@ -124,7 +125,7 @@ impl Default for LifeTable {
 }
 
 impl LifeTable {
-    /// Incremented when an address is added: locations found before may be invalid.
+    /// Incremented when slots move: locations found before may be invalid.
     #[inline]
     pub fn generation(&self) -> u32 {
         self.generation
@@ -133,46 +134,36 @@ impl LifeTable {
     /// Number of a page's head, and its position in the index.
     #[inline]
     fn find(&self, page: u64) -> (u32, usize) {
-        let mask = self.index.len() - 1;
-        let mut at = self.seed.spread(page) as usize & mask;
-        loop {
-            let number = self.index.get(at).copied().unwrap_or(NONE);
-            if self.heads.get(number as usize).is_none_or(|h| h.page == page) {
-                return (number, at);
-            }
-            at = (at + 1) & mask;
-        }
+        find(&self.index, &self.heads, self.seed, page)
     }
 
     /// Location of `address`; [`SlotLocation::NONE`] if it had no event.
     #[inline]
     pub fn locate(&self, address: u64) -> SlotLocation {
-        let (number, _) = self.find(page_of(address));
-        let offset = offset_of(address);
-        let Some(head) = self.heads.get(number as usize) else { return SlotLocation::NONE };
-        let first = head.first_slot as usize;
-        let Some(slots) = self.slots.get(first..first + (1usize << head.slots_log2)) else {
-            return SlotLocation::NONE;
-        };
-        let mask = slots.len() - 1;
-        let mut slot = (usize::from(offset) >> head.offset_shift) & mask;
-        for _ in 0..slots.len() {
-            let Some(found) = slots.get(slot) else { break };
-            if found.offset == offset {
-                return SlotLocation { head: number, slot: (first + slot) as u32 };
+        locate((&self.index, &self.heads, &self.slots), self.seed, address)
+    }
+
+    /// Locations of the addresses of operations on slab objects. Loads their slots, and pending decisions, so that cache
+    /// misses overlap; returned is what keeps the loads alive.
+    pub fn locate_all(&self, ops: &[Op], found: &mut [SlotLocation]) -> u64 {
+        let parts = (self.index.as_slice(), self.heads.as_slice(), self.slots.as_slice());
+        let (seed, mut touched) = (self.seed, 0);
+        for (found, op) in found.iter_mut().zip(ops) {
+            if op.code.is_slab() {
+                *found = locate(parts, seed, op.value);
+                let slot = parts.2.get(found.slot as usize);
+                if let Some(slot) = slot.filter(|slot| slot.pending != NOTHING) {
+                    let pending = self.pending.get(slot.pending);
+                    touched ^= pending.map_or(0, |p| u64::from(matches!(p, PendingLife::Folded(_))));
+                }
             }
-            if found.offset == UNUSED {
-                break;
-            }
-            slot = (slot + 1) & mask;
         }
-        SlotLocation::NONE
+        touched
     }
 
     /// Adds an address without earlier events.
     #[cold]
     pub fn add(&mut self, address: u64) -> SlotLocation {
-        self.generation = self.generation.wrapping_add(1);
         let (page, offset) = (page_of(address), offset_of(address));
         let zeros = offset.trailing_zeros().min(11) as u8;
         let (mut number, at) = self.find(page);
@@ -183,7 +174,7 @@ impl LifeTable {
             self.heads.push(SlotHead {
                 page,
                 first_slot,
-                live: 0,
+                may_live: false,
                 slots_log2: FIRST_LOG2,
                 offset_shift: zeros,
             });
@@ -241,6 +232,7 @@ impl LifeTable {
     /// Rebuilds a page with another number of slots, or another shift.
     fn rebuild(&mut self, number: u32, log2: u8, offset_shift: u8) {
         let Some(old) = self.heads.get(number as usize).copied() else { return };
+        self.generation = self.generation.wrapping_add(1);
         let first_slot = self.block(log2);
         let new = SlotHead { first_slot, slots_log2: log2, offset_shift, ..old };
         for slot in old.first_slot as usize..(old.first_slot as usize + (1 << old.slots_log2)) {
@@ -288,11 +280,11 @@ impl LifeTable {
         }
     }
 
-    /// Increments or decrements the live objects of a page.
+    /// Notes a birth.
     #[inline]
-    pub fn count_live(&mut self, at: SlotLocation, born: bool) {
+    pub fn note_birth(&mut self, at: SlotLocation) {
         if let Some(head) = self.heads.get_mut(at.head as usize) {
-            head.live = if born { head.live.saturating_add(1) } else { head.live.saturating_sub(1) };
+            head.may_live = true;
             self.births[mark_of(head.page)] = self.scans;
         }
     }
@@ -309,13 +301,16 @@ impl LifeTable {
         may_live
     }
 
-    /// Addresses with live objects, or possibly live ones, in the page of `address`.
-    pub fn living_in_page(&self, address: u64) -> Vec<u64> {
+    /// Addresses with live objects, or possibly live ones, in the page of `address`; the caller ends them.
+    pub fn living_in_page(&mut self, address: u64) -> Vec<u64> {
         let page = page_of(address);
-        let head = self.heads.get(self.find(page).0 as usize).filter(|h| h.live > 0);
-        let slots = head.map_or(&[][..], |h| self.page_slots(h));
+        let number = self.find(page).0 as usize;
+        let Some(head) = self.heads.get_mut(number).filter(|head| head.may_live) else { return Vec::new() };
+        head.may_live = false;
+        let head = *head;
         let lives = |s: &&Slot| s.is_live || matches!(self.pending(s), Some(PendingLife::FreedOnce(_)));
-        slots.iter().filter(lives).map(|s| page << PAGE_SHIFT | u64::from(s.offset)).collect()
+        let living = self.page_slots(&head).iter().filter(lives);
+        living.map(|s| page << PAGE_SHIFT | u64::from(s.offset)).collect()
     }
 
     /// Pages with births, and the time of the last birth, by page.
@@ -339,23 +334,47 @@ impl LifeTable {
         })
     }
 
-    /// Fast path of most events: a birth at an address without a life, or a free of a live object, and no pending
-    /// decision. Returns the previous life, with the new state stored; `None`: another kind of event.
+    /// Fast path of most events: births at addresses without a life, and frees of live objects, without pending decisions.
+    /// Enters operations from the first on until one is of another kind; returns their number. `ended` gets the lives that
+    /// ended, each with the position of its free: `count` is their number. `slots` are those of the operations; with
+    /// `LOCATE` they are looked up again.
     ///
     /// No branch depends on the kind of event, since it is unpredictable.
     #[inline]
-    pub fn exchange(&mut self, at: SlotLocation, is_free: bool, new: Life) -> Option<Life> {
-        let slot = self.slots.get_mut(at.slot as usize)?;
-        if (slot.pending != NOTHING) | (slot.is_live != is_free) {
-            return None;
+    pub fn exchange<const LOCATE: bool>(
+        &mut self,
+        ops: &[Op],
+        slots: &[SlotLocation],
+        from: usize,
+        (ended, count): (&mut [(Life, u32)], &mut usize),
+    ) -> usize {
+        let (mut at, mut ended_count) = (from, *count);
+        let (ops, slots) = (ops.get(from..).unwrap_or_default(), slots.get(from..).unwrap_or_default());
+        for (op, slot) in ops.iter().zip(slots) {
+            let is_free = op.code.is_slab_free();
+            let is_object = op.code.is_slab() & (op.value & ADDRESS_BITS > ZERO_SIZE_PTR);
+            // An address may have got its slot since the batch was located.
+            let is_stale = LOCATE || *slot == SlotLocation::NONE;
+            let location = if is_stale && is_object { self.locate(op.value) } else { *slot };
+            let Some(slot) = self.slots.get_mut(location.slot as usize).filter(|_| is_object) else { break };
+            if (slot.pending != NOTHING) | (slot.is_live != is_free) {
+                break;
+            }
+            let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
+            let old = std::mem::replace(&mut slot.life, new);
+            slot.is_live = !is_free;
+            if let Some(head) = self.heads.get_mut(location.head as usize) {
+                head.may_live |= !is_free;
+            }
+            self.births[mark_of(page_of(op.value))] = self.scans;
+            if let Some(ended) = ended.get_mut(ended_count) {
+                *ended = (old, at as u32);
+            }
+            ended_count += usize::from(is_free);
+            at += 1;
         }
-        let old = std::mem::replace(&mut slot.life, new);
-        slot.is_live = !is_free;
-        if let Some(head) = self.heads.get_mut(at.head as usize) {
-            head.live = head.live.wrapping_add(1).wrapping_sub(2 * u16::from(is_free));
-            self.births[mark_of(head.page)] = self.scans;
-        }
-        Some(old)
+        *count = ended_count;
+        at - from
     }
 
     /// Fast path for a birth at a live address whose life had replaced another one (R5), without other pending
@@ -379,21 +398,11 @@ impl LifeTable {
         self.pending.take(std::mem::replace(&mut slot.pending, NOTHING))
     }
 
-    /// Starts to load the pending decision of a location; the result keeps the load alive.
-    #[inline]
-    pub fn touch_pending(&self, at: SlotLocation) -> u64 {
-        let number = self.slots.get(at.slot as usize).map_or(NOTHING, |s| s.pending);
-        // Most have none and read the last one, which is near. The kind is read, whichever it is: no branch.
-        self.pending
-            .get_or_last(number)
-            .map_or(0, |pending| u64::from(matches!(pending, PendingLife::Folded(_))))
-    }
-
     /// Stores the pending decision after two allocations and a free.
     pub fn set_freed_once(&mut self, at: SlotLocation, freed_once: FreedOnce) {
         let number = self.freed_once.put(freed_once);
         self.set_pending(at, PendingLife::FreedOnce(number));
-        self.count_live(at, true);
+        self.note_birth(at);
     }
 
     /// Records a page event for an object that may have been freed already.
@@ -404,8 +413,7 @@ impl LifeTable {
     }
 
     /// Removes and returns a [`FreedOnce`].
-    pub fn take_freed_once(&mut self, at: SlotLocation, number: u32) -> Option<FreedOnce> {
-        self.count_live(at, false);
+    pub fn take_freed_once(&mut self, number: u32) -> Option<FreedOnce> {
         self.freed_once.take(number)
     }
 
@@ -421,6 +429,41 @@ impl LifeTable {
             slot.pending = number;
         }
     }
+}
+
+/// See [`LifeTable::find`].
+#[inline(always)]
+fn find(index: &[u32], heads: &[SlotHead], seed: Seed, page: u64) -> (u32, usize) {
+    let mask = index.len().wrapping_sub(1);
+    let mut at = seed.spread(page) as usize & mask;
+    loop {
+        let number = index.get(at).copied().unwrap_or(NONE);
+        if heads.get(number as usize).is_none_or(|h| h.page == page) {
+            return (number, at);
+        }
+        at = (at + 1) & mask;
+    }
+}
+
+/// See [`LifeTable::locate`].
+#[inline(always)]
+fn locate((index, heads, slots): (&[u32], &[SlotHead], &[Slot]), seed: Seed, address: u64) -> SlotLocation {
+    let (number, _) = find(index, heads, seed, page_of(address));
+    let offset = offset_of(address);
+    let Some(head) = heads.get(number as usize) else { return SlotLocation::NONE };
+    let (first, mask) = (head.first_slot as usize, (1usize << head.slots_log2) - 1);
+    let mut at = (usize::from(offset) >> head.offset_shift) & mask;
+    for _ in 0..=mask {
+        let Some(found) = slots.get(first + at) else { break };
+        if found.offset == offset {
+            return SlotLocation { head: number, slot: (first + at) as u32 };
+        }
+        if found.offset == UNUSED {
+            break;
+        }
+        at = (at + 1) & mask;
+    }
+    SlotLocation::NONE
 }
 
 /// Index of the birth mark of a page's region.

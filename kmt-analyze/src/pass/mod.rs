@@ -192,7 +192,7 @@ fn pass(
     let begin = first_whole(session, rules.window);
     let is_recorded = direct_map.is_some_and(|map| map.is_recorded());
     let election =
-        (has_pages(trace) && !is_recorded).then(|| Election::new(rules.page_size.trailing_zeros()));
+        (has_page_allocs(trace) && !is_recorded).then(|| Election::new(rules.page_size.trailing_zeros()));
     let (mut done, all, progress) = (0u64, loader.event_count_until(u64::MAX), Progress::new(&session.env));
     let mut kept = (needs.contains(Needs::RANGES) && losses.any_between(rules.window))
         .then(|| OpSample::new(loader.event_count_until(rules.last_read()), &rules));
@@ -257,6 +257,13 @@ fn has_pages(trace: &Trace<'_>) -> bool {
     trace.schema().classes().any(|(_, c)| c.meaning == Meaning::PAGE_ALLOC)
 }
 
+/// True if there may be events that vote for a direct map, by the heads of chunks.
+fn has_page_allocs(trace: &Trace<'_>) -> bool {
+    let classes = trace.schema().classes().filter(|(_, c)| c.meaning == Meaning::PAGE_ALLOC);
+    let bits = classes.fold(0u64, |bits, (index, _)| bits | 1 << (index % 64));
+    trace.streams().values().flat_map(|stream| &stream.chunks).any(|(_, info)| info.classes & bits != 0)
+}
+
 fn has_stacks(trace: &Trace<'_>) -> bool {
     trace.schema().classes().any(|(_, c)| c.meaning == Meaning::KERNEL_STACK)
 }
@@ -293,6 +300,7 @@ fn sample(trace: &Trace<'_>) -> (Option<DirectMap>, Vec<bool>) {
     let page_size = trace.header().page_size.filter(|s| s.is_power_of_two()).unwrap_or(4096);
     let mut election = Election::new(page_size.trailing_zeros());
     let mut ops = Vec::new();
+    let has_page_allocs = has_page_allocs(trace);
     for number in 0..SAMPLE_CHUNKS {
         for stream in trace.streams().values() {
             // Bits of the number reversed: the first few are already far apart.
@@ -315,7 +323,7 @@ fn sample(trace: &Trace<'_>) -> (Option<DirectMap>, Vec<bool>) {
                 |number| interner.pages.get(number).copied().unwrap_or_default(),
             );
         }
-        if election.votes() >= SAMPLE_VOTES || number > 0 && !has_pages(trace) {
+        if election.votes() >= SAMPLE_VOTES || number > 0 && !has_page_allocs {
             break;
         }
     }

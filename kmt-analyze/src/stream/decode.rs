@@ -1,6 +1,7 @@
 //! Decodes records of chunks to operations.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use kmt_format::print::{EventText, PrintEnv};
 use kmt_format::read::{Event, EventChunk, Schema, Trace};
@@ -42,7 +43,7 @@ pub struct Decoder<'t> {
     /// By class index, whether there are events of it.
     pub classes_seen: Vec<bool>,
     /// Number of events by class and origin, if needed.
-    pub event_counts: HashMap<(u32, u32), u64, IntHash>,
+    pub event_counts: EventCounts,
     /// Joins stacks to allocations, if stacks are needed.
     join: Option<StackJoin>,
 }
@@ -100,6 +101,81 @@ struct DescriptorCount {
     class: u32,
     origin: u32,
     events: u64,
+}
+
+type EventCounts = HashMap<(u32, u32), u64, IntHash>;
+
+impl DescriptorCount {
+    /// Counts an event.
+    #[inline]
+    fn count(&mut self, origin: u32, sums: &mut EventCounts) {
+        if self.origin != origin {
+            self.add_to(sums);
+            self.origin = origin;
+        }
+        self.events += 1;
+    }
+
+    /// Adds its events to the sums.
+    fn add_to(&mut self, sums: &mut EventCounts) {
+        if self.events > 0 {
+            *sums.entry((self.class, self.origin)).or_default() += self.events;
+            self.events = 0;
+        }
+    }
+}
+
+/// The parts of a decoder that take an operation.
+struct Rest<'r> {
+    join: &'r mut Option<StackJoin>,
+    interner: &'r Interner,
+    counted: (u64, u64),
+    counts: &'r mut [DescriptorCount],
+    event_counts: &'r mut EventCounts,
+    keeps_marks: bool,
+}
+
+impl Rest<'_> {
+    /// Stores the operation of an event at `len`; returns the number of operations then.
+    #[inline]
+    fn put<const JOIN: bool, const COUNT: bool>(
+        &mut self,
+        op: Op,
+        descriptor: u16,
+        (ops, mut len): (&mut [Op], usize),
+    ) -> usize {
+        if COUNT && (self.counted.0..=self.counted.1).contains(&op.time) && op.origin != UNKNOWN {
+            if let Some(count) = self.counts.get_mut(usize::from(descriptor)) {
+                count.count(op.origin, self.event_counts);
+            }
+        }
+        // Always stored, and kept if it is an operation: avoids an unpredictable branch.
+        if let Some(slot) = ops.get_mut(len) {
+            *slot = op;
+        }
+        len += usize::from(!op.code.is_mark() | self.keeps_marks);
+        if JOIN {
+            let slot = ops.get_mut(len.wrapping_sub(1));
+            len -= usize::from(!self.join_stack(op, slot) && !self.keeps_marks);
+        }
+        len
+    }
+
+    /// Joins stacks to allocations; `slot` has the operation of the event. False for stacks of other events, which are
+    /// dropped.
+    fn join_stack(&mut self, op: Op, slot: Option<&mut Op>) -> bool {
+        let task = self.interner.origins.get(op.origin).copied();
+        let of = self.join.as_mut().zip(task).and_then(|(join, task)| join.see(op.code, task));
+        let is_kept = op.code.kind() != Kind::Stack || of.is_some();
+        if let Some(slot) = slot {
+            match of {
+                Some(of) => slot.value = of.value(),
+                None if !is_kept => slot.code = OpCode::OTHER,
+                None => {}
+            }
+        }
+        is_kept
+    }
 }
 
 const UNKNOWN: u32 = u32::MAX;
@@ -195,59 +271,95 @@ impl<'t> Decoder<'t> {
 
     /// Decodes at most `ops.len()` records; returns the number of operations.
     pub fn decode(&mut self, open: &mut Open<'_>, ops: &mut [Op]) -> usize {
-        if self.join.is_some() {
-            self.decode_as::<true>(open, ops)
-        } else {
-            self.decode_as::<false>(open, ops)
+        match (self.join.is_some(), self.counted.is_some()) {
+            (false, false) => self.decode_as::<false, false>(open, ops),
+            (false, true) => self.decode_as::<false, true>(open, ops),
+            (true, false) => self.decode_as::<true, false>(open, ops),
+            (true, true) => self.decode_as::<true, true>(open, ops),
         }
     }
 
-    /// The loop, compiled with and without stacks, so that stacks cost nothing if they are not needed.
-    fn decode_as<const JOIN: bool>(&mut self, open: &mut Open<'_>, ops: &mut [Op]) -> usize {
-        let Open { chunk, behind_gap, next, codes, origins, counts } = open;
-        let range = *next..chunk.records().len().min(*next + ops.len());
-        *next = range.end;
-        let counted = self.counted;
-        if counted.is_some() && counts.is_empty() {
-            *counts = self.descriptors_of(chunk);
+    /// The loop, compiled with and without stacks and counts, so that they cost nothing if they are not needed.
+    fn decode_as<const JOIN: bool, const COUNT: bool>(
+        &mut self,
+        open: &mut Open<'_>,
+        ops: &mut [Op],
+    ) -> usize {
+        let range = open.next..open.chunk.records().len().min(open.next + ops.len());
+        open.next = range.end;
+        if COUNT && open.counts.is_empty() {
+            open.counts = self.descriptors_of(&open.chunk);
         }
-        if let Some(join) = self.join.as_mut().filter(|_| std::mem::take(behind_gap)) {
-            join.gap(chunk.cpu());
+        if let Some(join) = self.join.as_mut().filter(|_| std::mem::take(&mut open.behind_gap)) {
+            join.gap(open.chunk.cpu());
         }
         let (mut index, mut len) = (range.start, 0);
-        let keeps_marks = self.keeps_marks;
-        chunk.for_each_in(range, |time, record| {
-            let mut code = codes.get(usize::from(record.descriptor)).copied().unwrap_or(OpCode::OTHER);
-            let mut origin = origins.get(usize::from(record.context)).copied().unwrap_or(UNKNOWN);
-            let mut value = record.value;
-            if code.needs_event() || origin == UNKNOWN {
-                if let Some(resolved) = self.resolve(chunk, index, codes, origins) {
-                    (code, value, origin) = resolved;
-                }
+        while index < range.end {
+            index += self.known::<JOIN, COUNT>(open, index..range.end, (ops, &mut len));
+            if index < range.end {
+                self.unknown::<JOIN, COUNT>(open, index, (ops, &mut len));
+                index += 1;
             }
-            if counted.is_some_and(|(first, last)| (first..=last).contains(&time)) && origin != UNKNOWN {
-                if let Some(count) = counts.get_mut(usize::from(record.descriptor)) {
-                    if count.origin != origin {
-                        self.add_count(count);
-                        count.origin = origin;
-                    }
-                    count.events += 1;
-                }
-            }
-            // Always stored, and kept if it is an operation: avoids an unpredictable branch.
-            if let Some(op) = ops.get_mut(len) {
-                *op = Op { time, value, code, origin };
-            }
-            len += usize::from(!code.is_mark() | keeps_marks);
-            if JOIN {
-                let op = ops.get_mut(len.wrapping_sub(1));
-                len -= usize::from(!self.join_stack(code, origin, op) && !keeps_marks);
-            }
-            index += 1;
-        });
+        }
         // The rest of the chunk may never be decoded.
-        counts.iter_mut().for_each(|count| self.add_count(count));
+        open.counts.iter_mut().for_each(|count| count.add_to(&mut self.event_counts));
         len
+    }
+
+    /// Decodes records until one whose code or origin must be found; returns their number.
+    #[inline]
+    fn known<const JOIN: bool, const COUNT: bool>(
+        &mut self,
+        open: &mut Open<'_>,
+        range: Range<usize>,
+        (ops, len): (&mut [Op], &mut usize),
+    ) -> usize {
+        let Open { chunk, codes, origins, counts, .. } = open;
+        let (codes, origins) = (codes.as_slice(), origins.as_slice());
+        let mut rest = self.rest(counts);
+        let mut at = *len;
+        let done = chunk.for_each_while(range, |time, record| {
+            let code = codes.get(usize::from(record.descriptor)).copied().unwrap_or(OpCode::UNKNOWN);
+            let origin = origins.get(usize::from(record.context)).copied().unwrap_or(UNKNOWN);
+            if code.needs_event() | (origin == UNKNOWN) {
+                return false;
+            }
+            let op = Op { time, value: record.value, code, origin };
+            at = rest.put::<JOIN, COUNT>(op, record.descriptor, (ops, at));
+            true
+        });
+        *len = at;
+        done
+    }
+
+    /// Decodes one record, whatever it needs.
+    fn unknown<const JOIN: bool, const COUNT: bool>(
+        &mut self,
+        open: &mut Open<'_>,
+        index: usize,
+        (ops, len): (&mut [Op], &mut usize),
+    ) {
+        let Open { chunk, codes, origins, counts, .. } = open;
+        let (Some(record), Some(time)) = (chunk.records().get(index), chunk.time(index)) else { return };
+        let (code, value, origin) = self.resolve(chunk, index, codes, origins).unwrap_or_else(|| {
+            let code = codes.get(usize::from(record.descriptor)).copied().unwrap_or(OpCode::OTHER);
+            let origin = origins.get(usize::from(record.context)).copied().unwrap_or(UNKNOWN);
+            (code, record.value, origin)
+        });
+        let op = Op { time, value, code, origin };
+        *len = self.rest(counts).put::<JOIN, COUNT>(op, record.descriptor, (ops, *len));
+    }
+
+    /// What follows when code and origin of a record are known.
+    fn rest<'r>(&'r mut self, counts: &'r mut [DescriptorCount]) -> Rest<'r> {
+        Rest {
+            join: &mut self.join,
+            interner: &self.interner,
+            counted: self.counted.unwrap_or((u64::MAX, 0)),
+            counts,
+            event_counts: &mut self.event_counts,
+            keeps_marks: self.keeps_marks,
+        }
     }
 
     /// Empty counts of each descriptor.
@@ -256,30 +368,6 @@ impl<'t> Decoder<'t> {
         let class = |descriptor| class(descriptor).unwrap_or(UNKNOWN);
         let count = |descriptor| DescriptorCount { class: class(descriptor), origin: UNKNOWN, events: 0 };
         (0..chunk.descriptor_count()).map(count).collect()
-    }
-
-    /// Adds up the events of a descriptor.
-    fn add_count(&mut self, count: &mut DescriptorCount) {
-        if count.events > 0 {
-            *self.event_counts.entry((count.class, count.origin)).or_default() += count.events;
-            count.events = 0;
-        }
-    }
-
-    /// Joins stacks to allocations; `op` is the operation of the event. False for stacks of other events, which are
-    /// dropped.
-    fn join_stack(&mut self, code: OpCode, origin: u32, op: Option<&mut Op>) -> bool {
-        let task = self.interner.origins.get(origin).copied();
-        let of = self.join.as_mut().zip(task).and_then(|(join, task)| join.see(code, task));
-        let is_kept = code.kind() != Kind::Stack || of.is_some();
-        if let Some(op) = op {
-            match of {
-                Some(of) => op.value = of.value(),
-                None if !is_kept => op.code = OpCode::OTHER,
-                None => {}
-            }
-        }
-        is_kept
     }
 
     /// Slow path: decodes the event, and caches the result where it holds for other events.

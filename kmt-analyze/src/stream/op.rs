@@ -18,13 +18,15 @@ impl Op {
     #[inline]
     pub fn or(&self, other: &Self, is_other: bool) -> Self {
         let mask = u64::from(is_other).wrapping_neg();
-        let long = |a: u64, b: u64| a ^ ((a ^ b) & mask);
-        let short = |a: u32, b: u32| a ^ ((a ^ b) & mask as u32);
+        let pick = |a: u64, b: u64| a ^ ((a ^ b) & mask);
+        // Loaded and stored as one number.
+        let both = |op: &Self| u64::from(op.code.0) | u64::from(op.origin) << 32;
+        let picked = pick(both(self), both(other));
         Self {
-            time: long(self.time, other.time),
-            value: long(self.value, other.value),
-            code: OpCode(short(self.code.0, other.code.0)),
-            origin: short(self.origin, other.origin),
+            time: pick(self.time, other.time),
+            value: pick(self.value, other.value),
+            code: OpCode(picked as u32),
+            origin: (picked >> 32) as u32,
         }
     }
 }

@@ -187,6 +187,27 @@ impl<'d> EventChunk<'d> {
         });
     }
 
+    /// Calls `visit` as [`Self::for_each_in`] does, until it returns false. Returns the number of records for which it
+    /// returned true.
+    #[inline]
+    pub fn for_each_while(&self, range: Range<usize>, mut visit: impl FnMut(u64, Record) -> bool) -> usize {
+        let start = range.start;
+        let all = range.len();
+        let ended = if self.epochs.len() == 1 {
+            let base = self.info.t_first;
+            with_records!(self.records(), r => r.get(range).unwrap_or_default().iter().position(|record| {
+                !visit(base.wrapping_add(record.time_offset().into()), record.native())
+            }))
+        } else {
+            with_records!(self.records(), r => {
+                r.get(range).unwrap_or_default().iter().enumerate().position(|(i, record)| {
+                    !visit(self.time_of(start.saturating_add(i), record.time_offset()), record.native())
+                })
+            })
+        };
+        ended.unwrap_or(all)
+    }
+
     /// Index of the first record at `time` or later.
     pub fn first_at_or_after(&self, time: u64) -> usize {
         let (mut low, mut high) = (0, self.records().len());

@@ -6,6 +6,7 @@ use super::EventChunk;
 use crate::kernel::{ByteOrder, FieldKind};
 use crate::pack::class_bit;
 use crate::read::missing_schema::UNKNOWN_SHAPE;
+use crate::read::records::{RawRecord, Slices, with_records};
 use crate::read::{Record, Schema};
 use crate::schema::{Place, Shape};
 
@@ -127,22 +128,37 @@ impl EventChunk<'_> {
         special: &[Option<&Shape>],
     ) -> core::result::Result<u64, &'static str> {
         let count = self.info.event_count as usize;
-        let (mut last, mut falls) = (self.info.t_first, false);
-        let (mut descriptors, mut contexts) = (0usize, 0usize);
+        let mut falls = false;
+        let (mut descriptors, mut contexts) = (0u16, 0u16);
+        let mut last = self.info.t_first;
         for start in (0..count).step_by(BLOCK) {
             let block = start..count.min(start.saturating_add(BLOCK));
             self.fetch(block.clone());
-            self.for_each_in(block, |time, record| {
+            if self.epochs.len() == 1 {
                 // Offsets from the first event, since the clock may wrap.
+                let mut offset = last.wrapping_sub(self.info.t_first) as u32;
+                with_records!(self.records(), r => for record in r.get(block).unwrap_or_default() {
+                    let record = record.native();
+                    falls |= record.time_offset < offset;
+                    offset = record.time_offset;
+                    descriptors = descriptors.max(record.descriptor);
+                    contexts = contexts.max(record.context);
+                });
+                last = self.info.t_first.wrapping_add(offset.into());
+                continue;
+            }
+            self.for_each_in(block, |time, record| {
                 falls |= time.wrapping_sub(self.info.t_first) < last.wrapping_sub(self.info.t_first);
                 last = time;
-                descriptors = descriptors.max(usize::from(record.descriptor) + 1);
-                contexts = contexts.max(usize::from(record.context) + 1);
+                descriptors = descriptors.max(record.descriptor);
+                contexts = contexts.max(record.context);
             });
         }
         if falls {
             return Err("the times of a chunk are not in ascending order");
         }
+        let end = |highest: u16| if count > 0 { usize::from(highest) + 1 } else { 0 };
+        let (descriptors, contexts) = (end(descriptors), end(contexts));
         if contexts > self.contexts.len().checked_div(self.context_stride).unwrap_or(0) {
             return Err("a record has a context that does not exist");
         }
