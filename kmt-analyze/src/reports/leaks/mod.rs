@@ -13,10 +13,10 @@ mod text_parts;
 mod text_tables;
 mod unseen;
 
-pub use reclaimable::ReclaimableGrowth;
+pub use reclaimable::{ReclaimableGrowth, rate};
 pub use row::LeakRow;
 pub use rows::{LeakRows, LeakTables};
-pub use sentence::{growth_sentence, may_grow_sentence, page_growth_sentence, rate};
+pub use sentence::{growth_sentence, may_grow_sentence, page_growth_sentence};
 pub use text::{no_growth_sentence, reclaimable_growth};
 pub use unseen::UnseenRow;
 

@@ -1,7 +1,8 @@
 //! Growth of what the kernel can reclaim: caches of slab objects, and the page cache.
 
+use kmt_format::kernel::ClockUnit;
+
 use super::row::{LeakRow, LeakSum};
-use super::sentence::rate;
 use crate::render::words::share;
 use crate::reports::common::View;
 use crate::trace::names::function_of;
@@ -54,6 +55,12 @@ impl ReclaimableGrowth {
         };
         format!("{part}in {} at {}", most.cache, function_of(&most.symbol))
     }
+}
+
+/// A rate of growth.
+pub fn rate(bytes_per_second: u64, view: &View) -> String {
+    let per = if view.unit == ClockUnit::Ticks { " per 10^9 ticks" } else { "/s" };
+    format!("{}{per}", view.bytes(bytes_per_second))
 }
 
 #[cfg(test)]

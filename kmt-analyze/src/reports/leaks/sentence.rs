@@ -3,10 +3,9 @@
 //! Its rows may be judged over different times. Then their bytes were allocated in no one time, and only the rate is
 //! reported. All shares of a sentence are shares of the rate, so that they can be compared.
 
-use kmt_format::kernel::ClockUnit;
-
 use super::makers::TasksRow;
 use super::page_growth::PageGrowth;
+use super::reclaimable::rate;
 use super::row::{Growth, LeakRow};
 use super::syscall;
 use super::text_parts::FamilyPart;
@@ -118,12 +117,6 @@ pub fn may_grow_sentence(row: &LeakRow, window: u64, view: &View) -> String {
         by(&held, row.old_survivors, 1),
         function_of(&row.symbol),
     )
-}
-
-/// A rate of growth.
-pub fn rate(bytes_per_second: u64, view: &View) -> String {
-    let per = if view.unit == ClockUnit::Ticks { " per 10^9 ticks" } else { "/s" };
-    format!("{}{per}", view.bytes(bytes_per_second))
 }
 
 /// Rate and, where all rows grew in the same time, amount; of batches with their number, else with that time: the part of

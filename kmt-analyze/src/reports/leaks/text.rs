@@ -2,9 +2,9 @@
 
 use kmt_format::kernel::ClockUnit;
 
-use super::reclaimable::ReclaimableGrowth;
+use super::reclaimable::{ReclaimableGrowth, rate};
 use super::rows::{LeakRows, LeakTables};
-use super::sentence::{growth_sentence, may_grow_sentence, page_growth_sentence, rate};
+use super::sentence::{growth_sentence, may_grow_sentence, page_growth_sentence};
 use super::text_parts::FamilyPart;
 use super::text_tables::{growing, others, pages};
 use crate::render::screen::{CommandLine, Screen};
