@@ -250,6 +250,7 @@ fn each_kind_has_its_numbers_and_its_change() {
     // The largest number of each row: 488 bytes of all allocations are before a tail of 256.
     assert_eq!(names(&[]), in_order([0, 1, 4, 2, 3]));
     let screen = stdout(&run(&["waste", "--bytes"], &file));
+    let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     let begin = "Largest waste by all allocations: 24,536 bytes in ";
     assert!(screen.starts_with(begin) && screen.contains(" By all allocations: order rounding"), "{screen}");
     let report = waste(&["--sort", "live_waste"], &file);
