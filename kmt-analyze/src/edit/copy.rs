@@ -10,7 +10,7 @@ use kmt_format::read::Gap;
 use kmt_format::tables::SourceLine;
 use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions};
 
-use super::output_args::OutputArgs;
+use super::OutputArgs;
 use crate::export::output::Export;
 use crate::failure::{Failure, Result};
 use crate::trace::session::Session;

@@ -5,8 +5,8 @@ use kmt_common::text::{count, grouped};
 use kmt_format::read::{EarlyEnd, StackJoiner};
 use kmt_format::schema::Meaning;
 
+use super::OutputArgs;
 use super::copy::{self, failed};
-use super::output_args::OutputArgs;
 use crate::failure::{Outcome, Result};
 use crate::render::nothing;
 use crate::trace::event_args::EventArgs;

@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use kmt_format::kernel::KernelSymbols;
 use kmt_format::read::SymbolTable;
 
-use super::keys::{Purpose, SecretKeys};
-use super::texts::Texts;
+use super::keys::{Purpose, SecretKeys, Texts};
 use crate::edit::copy::symbol_table;
 
 /// Parts of a module farther apart than this were placed separately by the kernel.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use kmt_format::kernel::{KernelVersion, TraceClock};
 use kmt_format::read::{EarlyEnd, Metadata};
 
-use super::mainline;
+use super::allowed;
 use super::record::Masks;
 
 /// Machines that Linux runs on, by their names in uname.
@@ -159,7 +159,7 @@ fn words(text: &str, is_allowed: impl Fn(&str) -> bool) -> String {
 /// True for a name of the kernel with its number.
 fn is_constant(pair: &str) -> bool {
     pair.split_once('=')
-        .is_some_and(|(name, value)| mainline::has_format_word(name) && value.parse::<i64>().is_ok())
+        .is_some_and(|(name, value)| allowed::has_format_word(name) && value.parse::<i64>().is_ok())
 }
 
 fn lines(text: &str, change: impl Fn(&str) -> Option<String>) -> String {
@@ -171,7 +171,7 @@ fn sampled(line: &str, masks: Option<&Masks>) -> Option<String> {
     let mut words = line.split(' ');
     let event = words.next()?;
     let (system, name) = event.split_once(':')?;
-    let mut out = mainline::has_event(system, name).then(|| event.to_owned())?;
+    let mut out = allowed::has_event(system, name).then(|| event.to_owned())?;
     if let Some(masks) = masks {
         let site = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
         write!(out, " {:#x}", masks.site(site)).ok()?;

@@ -3,9 +3,9 @@
 
 use kmt_format::read::Attachment;
 
-use super::mainline;
+use super::allowed;
+use super::keys::Texts;
 use super::record::Masks;
-use super::texts::Texts;
 use crate::trace::slabinfo::sysfs_line;
 
 /// The file under its new name; `None`: it is removed.
@@ -33,7 +33,7 @@ fn is_plain(line: &str) -> bool {
         let digits = word.trim_start_matches(['(', '>', '-']).trim_end_matches([')', ',', ':']);
         digits.is_empty() || digits.len() <= 20 && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.')
     };
-    let word = |word: &str| is_count(word) || mainline::has_word(word.trim_matches([':', ',']).as_bytes());
+    let word = |word: &str| is_count(word) || allowed::has_word(word.trim_matches([':', ',']).as_bytes());
     !line.contains("start_pfn") && line.split_ascii_whitespace().all(word)
 }
 
@@ -103,7 +103,7 @@ fn conditions(text: &str) -> String {
         else {
             continue;
         };
-        if !event.split_once(':').is_some_and(|(system, name)| mainline::has_event(system, name)) {
+        if !event.split_once(':').is_some_and(|(system, name)| allowed::has_event(system, name)) {
             continue;
         }
         let value = match (what, value.trim()) {
@@ -119,8 +119,7 @@ fn conditions(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::keys::SecretKeys;
-    use super::super::texts::CacheTexts;
+    use super::super::keys::{CacheTexts, SecretKeys};
     use super::*;
 
     #[test]

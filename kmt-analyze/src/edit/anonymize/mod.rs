@@ -6,18 +6,14 @@
 
 mod allowed;
 mod code;
-mod description;
 mod facts;
 mod fields;
 mod files;
 mod keys;
-mod mainline;
 mod manifest;
 mod memory;
 mod record;
 mod survey;
-mod texts;
-mod treatment;
 
 #[cfg(test)]
 pub use manifest::AnonymizeRows;
@@ -36,9 +32,8 @@ use self::manifest::ManifestRow;
 use self::memory::{Memory, Shape};
 use self::record::Masks;
 use self::survey::Survey;
-use self::texts::{CacheTexts, Texts};
+use super::OutputArgs;
 use super::copy::{self, failed};
-use super::output_args::OutputArgs;
 use crate::collect::Collectors;
 use crate::export::output::Export;
 use crate::failure::{Failure, Outcome, Result};
@@ -46,6 +41,7 @@ use crate::pass::selection::Selection;
 use crate::pass::{self, Request};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
+use keys::{CacheTexts, Texts};
 
 /// Readers of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -141,7 +137,7 @@ fn masks(
     };
     let mut texts = Texts::new(keys, caches);
     let hides_owner = |owner: Option<&[u8]>| {
-        options.hide_symbols || is_public && owner.is_some_and(|o| !mainline::has_module(o))
+        options.hide_symbols || is_public && owner.is_some_and(|o| !allowed::has_module(o))
     };
     let hiding = Hiding { owner: &hides_owner, nameless: options.hide_symbols };
     let no_room = |what: &str| {

@@ -5,13 +5,12 @@ use std::collections::HashMap;
 use kmt_format::kernel::FieldKind;
 use kmt_format::read::Event;
 
+use super::allowed::Treatment;
 use super::code::Code;
 use super::fields::ClassMask;
-use super::keys::{Purpose, SecretKeys};
+use super::keys::{Purpose, SecretKeys, Texts};
 use super::memory::Memory;
 use super::survey::words;
-use super::texts::Texts;
-use super::treatment::Treatment;
 
 /// Replacements.
 #[derive(Debug)]

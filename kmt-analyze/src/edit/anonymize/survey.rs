@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use kmt_format::kernel::ByteOrder;
 use kmt_format::read::Event;
 
+use super::allowed::Treatment;
 use super::fields::ClassMask;
 use super::memory::{DataAddresses, Shape, all_ones};
-use super::treatment::Treatment;
 use crate::trace::session::Session;
 
 /// Values in a trace.

@@ -1,14 +1,39 @@
-//! Results of all checks of a file.
+//! `verify`: damage of a file, chunk by chunk and event by event.
+//!
+//! The checks read the whole file: framing, checksums, tables, and each event. Their results are rows, printed as a screen or as
+//! JSON.
 
 use std::collections::BTreeMap;
 
-use kmt_format::Fault;
 use kmt_format::read::{Damage, Trace};
+use kmt_format::{Fault, Limits};
 use serde::Serialize;
 
+use crate::failure::{Outcome, Result};
+use crate::render::lossy_output::warn_of_losses;
+use crate::render::out::{Schema, print_json};
+use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::text::escaped;
+use crate::render::words::counted;
+use crate::reports::document::print_screen;
+use crate::reports::output::Output;
+use crate::trace::session::Session;
 use crate::trace::unknown;
-use kmt_format::Limits;
+
+/// Checks everything and prints the result.
+pub fn run(session: &Session<'_>, bytes: &[u8], output: &Output) -> Result<Outcome> {
+    let rows = compute(session.trace, bytes, session.env.limits.file);
+    if output.json {
+        print_json(&session.env, Schema::first("verify"), &rows)?;
+    } else {
+        let file = escaped(session.path.as_os_str().as_encoded_bytes());
+        print_screen(session, screen(&file, &rows.verify), &output.show)?;
+        warn_of_losses(session);
+    }
+    // An unfinished file is sound as far as it goes, and may lack events.
+    let is_whole = rows.verify.sound && rows.verify.finished;
+    Ok(if is_whole { Outcome::Done } else { Outcome::Incomplete })
+}
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -92,7 +117,7 @@ impl From<&Damage> for VerifyDamageRow {
 }
 
 /// Rows of a file.
-pub fn compute(trace: &Trace<'_>, bytes: &[u8], limits: Limits) -> VerifyRows {
+fn compute(trace: &Trace<'_>, bytes: &[u8], limits: Limits) -> VerifyRows {
     let mut chunks = BTreeMap::new();
     for chunk in trace.chunks() {
         *chunks.entry(escaped(&chunk.kind.0)).or_default() += 1;
@@ -162,4 +187,75 @@ fn index(trace: &Trace<'_>, bytes: &[u8], limits: Limits, is_damaged: bool) -> O
         Ok(Some(_)) => "tells another number of events than the chunks",
         Ok(None) | Err(_) => "cannot be used",
     })
+}
+
+/// Damaged places that are listed.
+const PLACES_SHOWN: usize = 20;
+
+/// The screen of a file: sound, unfinished or damaged, and the damage.
+fn screen(file: &str, row: &VerifyRow) -> Screen {
+    let mut screen = Screen::new(answer(file, row));
+    screen.facts(facts(row));
+    let shown = row.damages.len().min(PLACES_SHOWN);
+    screen.table(
+        Table::of_rows("", row.damages.iter().take(shown))
+            .column(Column::number("damage at"), |damage| Cell::text(format!("{:#x}", damage.offset)))
+            .column(Column::number("length"), |damage| Cell::Bytes(damage.len))
+            .column(Column::text("error"), |damage| Cell::text(&damage.error)),
+    );
+    let left = row.damages_total.saturating_sub(shown as u64);
+    if left > 0 {
+        screen.note(format!("Not shown: {}.", counted(left, "damaged place", "damaged places")));
+    }
+    if row.sound && row.finished {
+        screen.next("summary", "slab and page memory");
+    } else {
+        screen.next("recover -o WHOLE.kmt", "a sound file of all that can be read");
+    }
+    screen
+}
+
+fn answer(file: &str, row: &VerifyRow) -> String {
+    let events = counted(row.events, "event", "events");
+    match (row.sound, row.finished) {
+        (true, true) => format!("{file} is sound: all checksums match, and all {events} can be read."),
+        (true, false) => format!(
+            "{file} is unfinished: {events} can be read, and the end is missing. The writer was interrupted, or the copy was cut."
+        ),
+        (false, _) => {
+            let places = match row.damages_total {
+                0 => String::new(),
+                places => format!(" in {}", counted(places, "place", "places")),
+            };
+            let end = if row.finished { "" } else { ", and its end is missing" };
+            format!("{file} is damaged{places}{end}: {events} can be read.")
+        }
+    }
+}
+
+fn facts(row: &VerifyRow) -> Vec<(&'static str, String)> {
+    let kinds: Vec<String> = row.chunks.iter().map(|(kind, n)| format!("{kind}={n}")).collect();
+    let mut facts = vec![("chunks", kinds.join(", "))];
+    facts.extend(row.index.map(|index| ("index", index_text(index).to_owned())));
+    if row.events_unreadable > 0 {
+        let events = counted(row.events_unreadable, "event", "events");
+        facts.push(("unreadable", format!("fields of {events}")));
+    }
+    for unknown in &row.unknown_fields {
+        let fields = unknown.fields.join(", ");
+        facts.push(("unknown", format!("{fields} of {}: of a later version of the format", unknown.class)));
+    }
+    facts
+}
+
+/// The state of the index; its JSON keeps the words that it always had.
+fn index_text(index: &str) -> &str {
+    match index {
+        "agrees" => "matches the chunks",
+        "tells another number of events than the chunks" => {
+            "wrong: its number of events is not that of the chunks"
+        }
+        "cannot be used" => "unusable",
+        other => other,
+    }
 }
