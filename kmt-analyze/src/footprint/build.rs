@@ -1,13 +1,16 @@
 //! Objects of a kernel's build folder: the members of its archives, and its modules.
+//!
+//! Code and data of each object are summed up by its symbols. The symbol tables also have the object of each function, so that
+//! allocations of a trace get an object without debug information.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use kmt_common::folder::Folder;
 use kmt_common::input::InputBytes;
 use object::read::archive::ArchiveFile;
+use object::{Object, ObjectSymbol, SymbolKind};
 
-use super::functions::FunctionObjects;
 use super::sizes::Sizes;
 use crate::failure::{Failure, Result};
 use crate::source::image::{self, Image};
@@ -213,6 +216,44 @@ fn clean(path: &str) -> Option<String> {
         }
     }
     Some(parts.join("/"))
+}
+
+/// Longest name of a function: that of the kernel's own table (KSYM_NAME_LEN, include/linux/kallsyms.h of Linux 6.12).
+const NAME_MAX: usize = 512;
+
+/// Objects that define functions, by module ("": the kernel itself) and name.
+#[derive(Debug, Default)]
+pub struct FunctionObjects {
+    /// Paths of objects.
+    objects: Vec<String>,
+    /// Number of the object; `None`: several define a function of that name.
+    by_module: HashMap<String, HashMap<String, Option<usize>>>,
+}
+
+impl FunctionObjects {
+    /// Adds the functions that an object defines.
+    pub fn add(&mut self, module: &str, path: &str, elf: &object::File<'_>) {
+        let number = self.objects.len();
+        self.objects.push(path.to_owned());
+        let of_module = self.by_module.entry(module.to_owned()).or_default();
+        let defined = elf.symbols().filter(|s| s.kind() == SymbolKind::Text && s.is_definition());
+        for name in defined.filter_map(|symbol| symbol.name().ok()).filter(|name| name.len() < NAME_MAX) {
+            let object = of_module.entry(name.to_owned()).or_insert(Some(number));
+            if *object != Some(number) {
+                *object = None;
+            }
+        }
+    }
+
+    /// Path of the object that defines a function, which is named with its module: `veth_open [veth]`.
+    pub fn of(&self, function: &str) -> Option<&str> {
+        let (name, module) = match function.split_once(" [") {
+            Some((name, module)) => (name, module.strip_suffix(']')?),
+            None => (function, ""),
+        };
+        let number = (*self.by_module.get(module)?.get(name)?)?;
+        self.objects.get(number).map(String::as_str)
+    }
 }
 
 #[cfg(test)]
