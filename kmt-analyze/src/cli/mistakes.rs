@@ -1,4 +1,7 @@
-//! Command lines with the words in another order, or with a mistyped command.
+//! Command lines with a mistake: words in another order, a mistyped command, words of other tools or of other reports.
+//!
+//! The line that was meant is run or shown as a hint. A foreign word is replaced only if the parser accepts the whole
+//! line then, and if the line names a file that exists.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,7 +12,7 @@ use kmt_common::programs::{OF_CAPTURE, line};
 use kmt_common::text::escaped;
 use kmt_common::usage::{asked, nearest, without_false_tips};
 
-use super::foreign_words::hint;
+use super::other_report;
 
 /// Puts a command that comes after options or after the file before them; reports a first word that is neither a command nor
 /// a file.
@@ -40,7 +43,7 @@ pub fn corrected(cli: &Command, args: Vec<OsString>) -> Result<Vec<OsString>, cl
     match first.to_str().filter(|_| !is_file).and_then(|word| nearest(word, &names)) {
         Some(name) => {
             let first = escaped(first.as_encoded_bytes());
-            let other = hint(cli, &args);
+            let other = foreign_hint(cli, &args);
             let message = format!("'{first}' is neither a command nor a file; did you mean '{name}'?{other}");
             Err(cli.clone().error(ErrorKind::InvalidSubcommand, message))
         }
@@ -53,13 +56,13 @@ pub fn explained(error: clap::Error, cli: &Command, args: &[OsString]) -> clap::
     match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (ErrorKind::MissingRequiredArgument, _) => without_command(error, cli, args),
         (ErrorKind::ArgumentConflict, Some(ContextValue::String(word))) => second_word(cli, word, args),
-        (ErrorKind::InvalidValue, _) if is_of_sort(&error) => match hint(cli, args) {
+        (ErrorKind::InvalidValue, _) if is_of_sort(&error) => match foreign_hint(cli, args) {
             hint if hint.is_empty() => error,
             hint => with_names_and_hint(&error, &hint, cli, args),
         },
         (kind, _) => {
             let error = without_false_tips(error, cli, args);
-            match hint(cli, args) {
+            match foreign_hint(cli, args) {
                 hint if hint.is_empty() || kind != ErrorKind::UnknownArgument => error,
                 hint => with_hint(&error, &hint, cli, args),
             }
@@ -118,7 +121,7 @@ fn second_word(cli: &Command, word: &str, args: &[OsString]) -> clap::Error {
     }
     let message = match nearest(word, &names).filter(|_| !Path::new(word).exists()) {
         Some(near) => format!("'{name}' is neither a command nor a file; did you mean '{near}'?"),
-        None => match (hint(cli, args), args.get(1)) {
+        None => match (foreign_hint(cli, args), args.get(1)) {
             (hint, Some(first)) if !hint.is_empty() && !Path::new(first).exists() => {
                 let first = escaped(first.as_encoded_bytes());
                 format!("'{first}' is neither a command nor a file{hint}")
@@ -190,6 +193,101 @@ fn options_end(cli: &Command, command: &Command, args: &[OsString]) -> Option<us
         at += if arg.get_action().takes_values() && !is_joined { 2 } else { 1 };
     }
     Some(at)
+}
+
+/// Commands of other tools (perf kmem, trace-cmd mem), and the same tables here.
+const COMMANDS: [(&str, [&str; 3]); 2] =
+    [("kmem", ["summary", "--compat", "perf-kmem"]), ("mem", ["summary", "--compat", "trace-cmd-mem"])];
+
+/// Words behind these commands.
+const SUBCOMMANDS: [&str; 2] = ["stat", "report"];
+
+/// The hint for a line that the parser refused: a line that it accepts. Empty: no word of it is known.
+fn foreign_hint(cli: &Command, args: &[OsString]) -> String {
+    let is_accepted = |meant: &Vec<OsString>| {
+        let names_file = meant.iter().skip(1).any(|word| Path::new(word).is_file());
+        names_file && meant.as_slice() != args && cli.clone().try_get_matches_from(meant).is_ok()
+    };
+    let replaced = replaced(args);
+    let others =
+        replaced.iter().map(Vec::as_slice).chain([args]).flat_map(|line| other_report::lines(cli, line));
+    let others: Vec<Vec<OsString>> = others.collect();
+    let meant = replaced.into_iter().chain(others).find(is_accepted);
+    meant.map_or(String::new(), |meant| format!("\nhint: {}", line("kmt-analyze", meant.into_iter().skip(1))))
+}
+
+/// The value of an option, in its word or the next one.
+fn value_of(joined: &Option<OsString>, next: Option<&&OsString>) -> Option<OsString> {
+    joined.clone().or_else(|| next.map(|word| (*word).clone()))
+}
+
+/// True of a form that reports print.
+fn is_form(value: &Option<OsString>) -> bool {
+    value.as_ref().is_some_and(|value| value == "csv" || value == "json")
+}
+
+/// The line with the words of this program.
+fn replaced(args: &[OsString]) -> Option<Vec<OsString>> {
+    let mut words = args.iter().skip(1).peekable();
+    let (mut meant, mut files): (Vec<OsString>, Vec<OsString>) = (Vec::new(), Vec::new());
+    let (mut from, mut to) = (None, None);
+    let command = words.peek().and_then(|word| word.to_str());
+    if let Some((_, same)) = command.and_then(|word| COMMANDS.iter().find(|(name, _)| *name == word)) {
+        words.next();
+        words.next_if(|word| word.to_str().is_some_and(|word| SUBCOMMANDS.contains(&word)));
+        meant.extend(same.iter().map(OsString::from));
+    }
+    while let Some(word) = words.next() {
+        let (name, joined) = match word.to_str() {
+            Some(text) if text.starts_with("--") => match text.split_once('=') {
+                Some((name, value)) => (name, Some(OsString::from(value))),
+                None => (text, None),
+            },
+            Some(text) => (text, None),
+            None => ("", None),
+        };
+        let is_form = is_form(&value_of(&joined, words.peek()));
+        let mut value = || joined.clone().or_else(|| words.next().cloned());
+        match name {
+            "-i" | "--input" => files.push(value()?),
+            "--from" => from = Some(value()?),
+            "--to" => to = Some(value()?),
+            "--format" if is_form => {
+                let form = value()?;
+                meant.push(format!("--{}", form.to_string_lossy()).into());
+            }
+            "--group" | "--group-by" => meant.extend(["--by".into(), value()?]),
+            _ => meant.push(word.clone()),
+        }
+    }
+    if from.is_some() || to.is_some() {
+        let mut range = from.unwrap_or_default();
+        range.push("..");
+        range.push(to.unwrap_or_default());
+        // Options come before the file.
+        let is_command =
+            |word: &OsString| !word.to_string_lossy().starts_with('-') && !Path::new(word).exists();
+        let at = usize::from(meant.first().is_some_and(is_command));
+        meant.splice(at..at, ["--time".into(), range]);
+    }
+    // CSV is of a report: the first screen has none.
+    let is_first_screen = meant.first().is_some_and(|word| word.to_string_lossy().starts_with('-'));
+    if is_first_screen && meant.iter().any(|word| word == "--csv") {
+        meant.insert(0, "callers".into());
+    }
+    // `summary` has several tables, and `dump` is the events: `export` writes them.
+    let export: &[&str] = match meant.first().and_then(|word| word.to_str()) {
+        Some("summary") => &["export", "csv", "--of", "summary"],
+        Some("dump") => &["export", "csv"],
+        _ => &[],
+    };
+    if !export.is_empty() && meant.iter().any(|word| word == "--csv") {
+        meant.remove(0);
+        meant.retain(|word| word != "--csv");
+        meant.splice(0..0, export.iter().map(OsString::from));
+    }
+    let program = args.first().cloned();
+    Some(program.into_iter().chain(meant).chain(files).collect())
 }
 
 #[cfg(test)]

@@ -1,9 +1,6 @@
 //! The command line.
 
-mod args;
 mod command;
-mod examples;
-mod foreign_words;
 mod help;
 mod mistakes;
 mod other_report;
@@ -11,11 +8,9 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
-use args::{DiffArgs, InfoArgs};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
-use command::{Command, SummaryArgs};
-use examples::with_examples;
-use help::grouped;
+use command::{Command, DiffArgs, InfoArgs, SummaryArgs};
+use help::{grouped, with_examples};
 use kmt_common::output::report_written;
 use kmt_common::version::VERSION;
 use kmt_common::{manual, usage};

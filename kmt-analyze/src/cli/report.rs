@@ -2,7 +2,7 @@
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use super::args::{LineArgs, TableArgs, Target};
+use super::command::{LineArgs, TableArgs, Target};
 use crate::env::Env;
 use crate::export::{self, ReportTable};
 use crate::failure::{Failure, Outcome, Result};
