@@ -13,8 +13,8 @@ use super::sizes::{SizeKind, Sizes, kind_of};
 use crate::env::Env;
 use crate::failure::{Failure, Result};
 use crate::source::image::{self, Image};
-use crate::source::roots::Roots;
-use crate::source::{Checked, Reader, cost, units};
+use crate::source::roots::{self, Roots};
+use crate::source::{Checked, Reader, cost};
 
 /// The part without a source file.
 pub const UNKNOWN: &str = "unknown";
@@ -39,7 +39,7 @@ pub fn objects(path: &Path, env: &Env) -> Result<Vec<SizedObject>> {
     let is_code =
         |section| image.elf.section_by_index(section).is_ok_and(|s| s.kind() == object::SectionKind::Text);
     checked.look_up(symbols.iter().filter(|symbol| is_code(symbol.0)).map(|symbol| symbol.1))?;
-    let directory = units::learn(&checked.dwarf, &mut roots);
+    let directory = roots::learn_units(&checked.dwarf, &mut roots);
     let variables = variables(&checked, &roots, directory.as_deref())?;
     let context = Context::from_arc_dwarf(checked.dwarf.clone());
     let context = context.map_err(|error| fail(format!("debug information: {error}")))?;
@@ -48,7 +48,7 @@ pub fn objects(path: &Path, env: &Env) -> Result<Vec<SizedObject>> {
             return Ok(variables.get(&address).cloned());
         }
         let Some(unit) = context.find_dwarf_and_unit(address).skip_all_loads() else { return Ok(None) };
-        let (name, built_in) = units::name_of(unit.unit);
+        let (name, built_in) = roots::unit_name(unit.unit);
         // Each symbol of a unit has its path once more.
         checked.steps(name.len() + built_in.len(), unit_offset(unit.unit))?;
         roots.learn_directory(&built_in);
@@ -123,7 +123,7 @@ fn variables(
     while let Ok(Some(header)) = headers.next() {
         let Ok(unit) = dwarf.unit(header) else { continue };
         let offset = unit_offset(&unit);
-        let file: Rc<str> = roots.relative(&units::name_of(&unit).0, directory).into();
+        let file: Rc<str> = roots.relative(&roots::unit_name(&unit).0, directory).into();
         checked.steps(file.len(), offset)?;
         let mut addresses = Vec::new();
         // A unit whose tree is wrong gives the variables before its fault.

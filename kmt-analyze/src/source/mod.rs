@@ -1,34 +1,36 @@
 //! Functions, files and lines of addresses: kept in a file, or looked up in debug information.
+//!
+//! The input of a look-up is a kernel with its modules and a set of addresses; its output is one list of frames for each address.
+//! Without the feature `dwarf` only the table of the file is left.
 
-mod directory;
 #[cfg(feature = "dwarf")]
 mod dwarf;
 mod frame;
 mod inferred;
 mod modules;
 mod table;
-mod target;
 mod tree;
 mod wrappers;
 
-use std::path::PathBuf;
-
-use kmt_common::shell;
-
-use crate::failure::{Failure, Result};
-
-pub use directory::{Directory, paths_above};
 #[cfg(feature = "dwarf")]
-pub use dwarf::{Budget, Checked, Reader, cost, image, look_up, roots, units};
-pub use frame::{Frame, PATH_MAX};
+pub use dwarf::{Budget, Checked, Reader, cost, image, look_up, roots};
+pub use frame::{Directory, Frame, PATH_MAX, paths_above};
 pub use modules::ModulePaths;
 #[cfg(feature = "dwarf")]
 pub use modules::directory_of;
 pub use table::SourceTable;
-pub use target::{LookedUp, Target};
 #[cfg(feature = "dwarf")]
 pub use tree::{FILES_MAX, bytes, named};
 pub use wrappers::Wrappers;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use kmt_common::shell;
+use kmt_format::read::SymbolTable;
+use kmt_format::tables::SourceLine;
+
+use crate::failure::{Failure, Result};
 
 /// Refuses: built without the feature `dwarf`.
 #[cfg(not(feature = "dwarf"))]
@@ -108,4 +110,22 @@ impl SourceArgs {
         let text = std::fs::read_to_string(path).map_err(|e| Failure::io("reading", path, &e))?;
         Ok(Wrappers::parse(&text))
     }
+}
+
+/// The traced kernel, as its file describes it.
+#[cfg_attr(not(feature = "dwarf"), allow(dead_code))]
+pub struct Target<'d> {
+    pub symbols: &'d SymbolTable<'d>,
+    /// Release of the kernel, such as 6.1.0-18-amd64.
+    pub release: Option<&'d str>,
+    /// Build ids in hexadecimal, of the kernel ("") and of modules.
+    pub build_ids: BTreeMap<&'d str, &'d str>,
+}
+
+/// Lines of addresses.
+#[derive(Debug, Default)]
+pub struct LookedUp {
+    pub lines: Vec<SourceLine<'static>>,
+    /// Messages on addresses without a line, with the reason.
+    pub notes: Vec<String>,
 }

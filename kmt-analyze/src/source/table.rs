@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use kmt_format::read::{Metadata, SymbolTable, Trace};
 use kmt_format::tables::SourceLine;
 
-use super::directory::Directory;
-use super::frame::Frame;
+use super::frame::{Directory, Frame};
 use super::inferred::{by_name, subsystem};
 use super::modules::ModulePaths;
 use super::wrappers::Wrappers;

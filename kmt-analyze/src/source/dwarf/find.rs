@@ -9,10 +9,9 @@ use kmt_common::input::InputBytes;
 use super::image;
 use crate::failure::Result;
 use crate::files::Files;
-use crate::source::SourceArgs;
 use crate::source::modules::{ModuleFiles, files, is_packed};
-use crate::source::target::Target;
 use crate::source::tree::bytes;
+use crate::source::{SourceArgs, Target};
 
 /// A file with debug information: its path and its bytes.
 type Found = Option<(PathBuf, InputBytes)>;

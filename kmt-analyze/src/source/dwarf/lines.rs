@@ -7,8 +7,7 @@ use kmt_format::tables::SourceLine;
 use super::check::Checked;
 use super::image::Image;
 use super::limits::{ROWS_BASE, cost};
-use super::roots::Roots;
-use super::units::{learn, name_of};
+use super::roots::{Roots, learn_units, unit_name};
 use super::walk::{Reader, in_units};
 use crate::failure::{Failure, Result};
 use crate::source::frame::PATH_MAX;
@@ -70,7 +69,7 @@ pub fn add(
     let mut checked = Checked::open(image, &sections)?;
     checked.look_up(wanted.iter().map(|one| one.probe))?;
     lines.bytes_left = lines.bytes_left.saturating_add(image.budget.rows());
-    let directory = learn(&checked.dwarf, roots);
+    let directory = learn_units(&checked.dwarf, roots);
     let context = Context::from_arc_dwarf(checked.dwarf.clone());
     let context = context.map_err(|error| fail(format!("debug information: {error}")))?;
     let mut found = 0;
@@ -109,7 +108,7 @@ fn frames(
         let is_made = MACROS.iter().any(|begin| file.starts_with(begin));
         if is_made || file.starts_with('/') {
             if let Some(unit) = context.find_dwarf_and_unit(wanted.probe).skip_all_loads() {
-                let (name, built_in) = name_of(unit.unit);
+                let (name, built_in) = unit_name(unit.unit);
                 roots.learn_directory(&built_in);
                 (file, row.line) = match path {
                     Some(path) if !is_made => (roots.relative(path, directory), row.line),
