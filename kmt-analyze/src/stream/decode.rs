@@ -8,12 +8,10 @@ use kmt_format::read::{Event, EventChunk, Schema, Trace};
 use kmt_format::schema::{Meaning, Role};
 
 use super::gfp_flags::GfpFlags;
-use super::interests::Interests;
-use super::intern::Interner;
+use super::intern::{Interner, Item, NewItems, Select};
 use super::join::StackJoin;
-use super::new_items::{Item, NewItems, Select};
 use super::op::{Kind, Op, OpCode};
-use super::plan::DecodePlan;
+use super::plan::{DecodePlan, Interests};
 use super::side_events::SideNumbers;
 use crate::int_hash::IntHash;
 use crate::trace::task_states::TaskStates;

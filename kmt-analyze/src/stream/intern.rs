@@ -1,4 +1,7 @@
 //! Numbers for the common properties of events, over the whole trace.
+//!
+//! Threads that decode chunks number sites, page sites, names and stacks here, and mark the selected ones. Readers of operations
+//! have tables of their own: each batch brings the items that were numbered since the one before it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,6 +15,7 @@ use kmt_format::schema::{Meaning, Role};
 use super::gfp_flags::GfpFlags;
 use super::op::{Kind, OpCode};
 use super::plan::DecodePlan;
+use super::side_events::SideNumbers;
 use crate::int_hash::IntHash;
 use crate::limits::RunLimits;
 use crate::trace::task_states::TaskStates;
@@ -335,5 +339,59 @@ impl Interner {
         let pid = plan.uint(event, Role::PID).unwrap_or(0) as i32;
         let (name, cgroup) = states.numbers_at(pid, event.time());
         self.origins.number(&Origin { cpu: event.cpu(), pid, level: level as u8, name, cgroup })
+    }
+}
+
+/// An item of the tables that a selection decides on.
+#[derive(Debug, Clone, Copy)]
+pub enum Item<'i> {
+    /// A site of slab allocations.
+    Site(&'i Site),
+    /// A kind of page allocations.
+    Pages(&'i PageSite),
+    /// A CPU, task and level.
+    Origin(&'i Origin),
+}
+
+/// Decides whether an item is selected: once, when it is numbered.
+pub type Select<'s> = &'s mut (dyn FnMut(&Interner, Item<'_>) -> bool + Send);
+
+/// New items in the order of their numbers, and whether they are selected; fields of new side events.
+#[derive(Debug, Default)]
+pub struct NewItems {
+    /// Sites of slab allocations.
+    pub sites: Vec<(Site, bool)>,
+    /// Sites of slab frees.
+    pub frees: Vec<FreeSite>,
+    /// Kinds of page allocations.
+    pub pages: Vec<(PageSite, bool)>,
+    /// CPUs, tasks and levels.
+    pub origins: Vec<(Origin, bool)>,
+    /// Fields of side events, by the value of their operation.
+    pub side_numbers: Vec<(u64, SideNumbers)>,
+}
+
+impl NewItems {
+    /// All items of the tables, with what was decided about them.
+    pub fn all(interner: &Interner) -> Self {
+        fn with<T: Copy>(items: &Slice<T>, selected: &[bool]) -> Vec<(T, bool)> {
+            items.iter().copied().zip(selected.iter().copied().chain(std::iter::repeat(true))).collect()
+        }
+        Self {
+            sites: with(interner.sites.items(), &interner.selected.sites),
+            frees: interner.frees.items().iter().copied().collect(),
+            pages: with(interner.pages.items(), &interner.selected.pages),
+            origins: with(interner.origins.items(), &interner.selected.origins),
+            side_numbers: Vec::new(),
+        }
+    }
+
+    /// Adds later items.
+    pub fn append(&mut self, mut later: Self) {
+        self.sites.append(&mut later.sites);
+        self.frees.append(&mut later.frees);
+        self.pages.append(&mut later.pages);
+        self.origins.append(&mut later.origins);
+        self.side_numbers.append(&mut later.side_numbers);
     }
 }

@@ -8,8 +8,8 @@
 use kmt_format::read::Damage;
 
 use super::decode::{Decoder, Open};
+use super::intern::NewItems;
 use super::load::Chunks;
-use super::new_items::NewItems;
 use super::op::Op;
 
 /// Operations merged at a time: they and their slots stay in a first-level cache.

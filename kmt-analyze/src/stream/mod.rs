@@ -7,21 +7,20 @@
 
 pub mod decode;
 pub mod gfp_flags;
-pub mod interests;
 pub mod intern;
 pub mod join;
 pub mod load;
 pub mod merge;
-pub mod new_items;
 pub mod op;
 pub mod pipe;
 pub mod plan;
 pub mod side_events;
 
 pub use gfp_flags::GfpFlags;
-pub use interests::Interests;
-pub use intern::{Api, FreeSite, Interner, NO_GFP, NameId, Origin, PageSite, Site, known_gfp};
+pub use intern::{
+    Api, FreeSite, Interner, Item, NO_GFP, NameId, NewItems, Origin, PageSite, Select, Site, known_gfp,
+};
 pub use join::StackOf;
-pub use new_items::{Item, NewItems, Select};
 pub use op::Op;
+pub use plan::Interests;
 pub use side_events::{SideEventKind, SideNumbers};

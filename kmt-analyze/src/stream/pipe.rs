@@ -7,9 +7,9 @@ use kmt_common::out_of_memory::spawn;
 use kmt_format::read::Damage;
 
 use super::decode::Decoder;
+use super::intern::NewItems;
 use super::load::Loader;
 use super::merge::Merged;
-use super::new_items::NewItems;
 use super::op::Op;
 
 /// Operations of a parcel: few enough to stay in the cache, enough to make the transfer cheap.

@@ -4,7 +4,7 @@
 use kmt_format::read::Event;
 use kmt_format::schema::EventClass;
 
-use super::interests::Interests;
+use super::plan::Interests;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident,)*) => {
