@@ -4,8 +4,7 @@ use super::axis;
 use super::frame::{Frame, HEAD, MARGIN, WIDTH};
 use super::svg::{Anchor, Svg, cut};
 use crate::html::html_text;
-use crate::render::text::count;
-use crate::render::words::{counted, size};
+use crate::render::words::{count, counted, size};
 use crate::reports::fragmentation::{Occupied, OccupiedCache};
 
 const LEFT: f64 = 200.0;

@@ -7,8 +7,7 @@ use super::svg::{Anchor, Svg, cut};
 use super::{BaseStacks, ChartKind, ChartOptions};
 use crate::export::Weight;
 use crate::html::html_text;
-use crate::render::text::{count, percent};
-use crate::render::words::{counted, size};
+use crate::render::words::{count, counted, percent, size};
 
 const ROW: f64 = 17.0;
 /// Narrower frames are left out.

@@ -3,7 +3,7 @@
 use super::frame::{Frame, HEAD, MARGIN, WIDTH, wrapped};
 use super::svg::{Anchor, Svg};
 use crate::html::html_text;
-use crate::render::text::count;
+use crate::render::words::count;
 
 const LEFT: f64 = 96.0;
 const ROW: f64 = 22.0;

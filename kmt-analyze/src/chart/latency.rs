@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::frame::Frame;
 use super::heat::{self, Grid};
-use crate::render::text::{count, duration};
+use crate::render::words::{count, duration};
 use crate::reports::latency::LatencyRows;
 use crate::trace::losses::Losses;
 

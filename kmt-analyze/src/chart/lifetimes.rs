@@ -2,8 +2,7 @@
 
 use super::frame::Frame;
 use super::heat::{self, Grid};
-use crate::render::text::{count, duration};
-use crate::render::words::size;
+use crate::render::words::{count, duration, size};
 use crate::reports::lifetimes::LifetimeRows;
 
 /// The picture of lifetimes grouped by size.

@@ -6,8 +6,7 @@ use super::svg::{Anchor, Svg, cut};
 use super::tree::SourceNode;
 use crate::export::Weight;
 use crate::html::html_text;
-use crate::render::text::{count, percent};
-use crate::render::words::size;
+use crate::render::words::{count, percent, size};
 
 /// Colours of directories.
 const COLOURS: usize = 8;

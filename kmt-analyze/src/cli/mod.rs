@@ -29,7 +29,7 @@ use crate::footprint::{self, FootprintArgs};
 use crate::html::{self, PageOptions};
 use crate::limits::{self, Limit, RunLimits};
 use crate::pass::selection::Selection;
-use crate::render::look_args::LookArgs;
+use crate::render::look::LookArgs;
 use crate::render::out;
 use crate::reports::column_order::ColumnOrder;
 use crate::reports::common::stated::Keys;

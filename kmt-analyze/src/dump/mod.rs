@@ -18,11 +18,10 @@ use crate::failure::{Outcome, Result};
 use crate::limits;
 use crate::pass::condition::{Condition, Key};
 use crate::pass::progress::ByTime;
+use crate::render::head;
 use crate::render::kernel_line::LineStart;
-use crate::render::lossy_output::warn_of_losses;
-use crate::render::nothing;
-use crate::render::out::Out;
-use crate::render::text::{escaped, shown};
+use crate::render::out::{Out, warn_of_losses};
+use crate::render::words::{escaped, shown};
 use crate::trace::comms::Comms;
 use crate::trace::event_args::EventArgs;
 use crate::trace::event_names::SelectedEvents;
@@ -161,7 +160,7 @@ pub fn run(session: &Session<'_>, options: &DumpOptions) -> Result<Outcome> {
     drop(progress);
     out.finish()?;
     if left == options.lines.unwrap_or(usize::MAX) && left > 0 && trace.event_count() > 0 {
-        nothing::report_no_event(session);
+        head::report_no_event(session);
     }
     conditions.tell();
     warn_of_losses(session);

@@ -33,7 +33,7 @@ use crate::env::Env;
 use crate::export::output::{Export, Target};
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
-use crate::render::text::count;
+use crate::render::words::count;
 use crate::trace::faults::Faults;
 use crate::trace::lines::lines_of;
 use crate::trace::open::{repair, report_faults};

@@ -8,7 +8,7 @@ use kmt_format::schema::Meaning;
 use super::OutputArgs;
 use super::copy::{self, failed};
 use crate::failure::{Outcome, Result};
-use crate::render::nothing;
+use crate::render::head;
 use crate::trace::event_args::EventArgs;
 use crate::trace::event_names::SelectedEvents;
 use crate::trace::losses::LACKS_OF_INPUT;
@@ -83,7 +83,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let events = copy::finish(file)?;
     tell!("{} of {}", count(events, "event"), grouped(trace.event_count()));
     if events == 0 {
-        nothing::report_no_event(session);
+        head::report_no_event(session);
     }
     Ok(outcome(session, &faults))
 }

@@ -10,11 +10,9 @@ use kmt_format::{Fault, Limits};
 use serde::Serialize;
 
 use crate::failure::{Outcome, Result};
-use crate::render::lossy_output::warn_of_losses;
-use crate::render::out::{Schema, print_json};
+use crate::render::out::{Schema, print_json, warn_of_losses};
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::escaped;
-use crate::render::words::counted;
+use crate::render::words::{counted, escaped};
 use crate::reports::document::print_screen;
 use crate::reports::output::Output;
 use crate::trace::session::Session;

@@ -11,7 +11,7 @@ use super::output::Export;
 use super::points::{PointKey, Points, frames};
 use super::{ExportOptions, report_trust};
 use crate::failure::{Outcome, Result};
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::basis::Input;
 use crate::source::SourceTable;
 use crate::trace::open::outcome;

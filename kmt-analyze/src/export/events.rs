@@ -12,8 +12,8 @@ use super::rows::{ColumnKind, ExportCell};
 use crate::failure::{Failure, Result};
 use crate::pass::progress::ByTime;
 use crate::pass::selection::Selection;
-use crate::render::nothing;
-use crate::render::text::escaped;
+use crate::render::head;
+use crate::render::words::escaped;
 use crate::trace::faults::Faults;
 use crate::trace::names::cache_name;
 use crate::trace::session::Session;
@@ -102,7 +102,7 @@ pub fn each(
     }
     let faults = merge.damages().into();
     if is_empty && trace.event_count() > 0 {
-        nothing::report_no_event(session);
+        head::report_no_event(session);
     }
     Ok(faults)
 }

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result};
 use crate::pass::caches::CacheNames;
 use crate::pass::selection::Selection;
 use crate::pass::{self, Needs, Request};
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::{Context, ReportContext};

@@ -18,7 +18,7 @@ use super::rows::{CALL_SITE, ColumnKind, ExportCell, OBJECT, RowsLeft, call_site
 use super::{ExportOptions, events, report_trust};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::head::is_minimum;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::basis::Input;
 use crate::trace::faults::Faults;
 use crate::trace::open::outcome;

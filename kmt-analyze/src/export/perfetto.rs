@@ -18,7 +18,7 @@ use crate::collect::{Collectors, Stalls};
 use crate::failure::{Outcome, Result};
 use crate::pass::selection::Selection;
 use crate::pass::{self, Request};
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::{Context, ReportContext};
 use crate::reports::latency::compactors;

@@ -13,7 +13,7 @@ use super::points::{Point, Points, frames};
 use super::proto::pprof::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 use super::{ExportOptions, page_points, report_trust};
 use crate::failure::{Failure, Outcome, Result};
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::basis::Input;
 use crate::reports::common::page_callers::TRACER;
 use crate::reports::common::{Context, ReportContext};

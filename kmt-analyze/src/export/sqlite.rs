@@ -11,7 +11,7 @@ use super::rows::{CALL_SITE, ExportCell, RowsLeft, call_sites, full_address};
 use super::{ExportOptions, events, report_trust};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::head::is_minimum;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::basis::Input;
 use crate::stream::known_gfp;
 use crate::trace::faults::Faults;

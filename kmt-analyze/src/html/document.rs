@@ -15,11 +15,10 @@ use crate::collect::Steps;
 use crate::pass::selection::Selection;
 use crate::pass::sum_of;
 use crate::render::screen::{Lead, Screen};
-use crate::render::text;
-use crate::reports::common::ReportContext;
-use crate::reports::common::View;
+use crate::render::words;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::trust::warnings;
+use crate::reports::common::{ReportContext, View};
 
 /// Script and style, made from `web/src`, and what the policy allows: exactly these.
 const SCRIPT: &str = include_str!("../../web/dist/page.js");
@@ -101,9 +100,9 @@ struct PageNames<'p> {
 impl PageDocument<'_, '_, '_> {
     /// The whole page.
     pub fn html(&self) -> String {
-        let file = text::escaped(self.context.session.path.as_os_str().as_encoded_bytes());
+        let file = words::escaped(self.context.session.path.as_os_str().as_encoded_bytes());
         let release = self.context.session.trace.metadata().text("kernel.release");
-        let release = release.map_or(String::new(), |r| format!(", Linux {}", text::shown(r.as_bytes())));
+        let release = release.map_or(String::new(), |r| format!(", Linux {}", words::shown(r.as_bytes())));
         let mut out = format!(
             "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n\
              <meta http-equiv=Content-Security-Policy content=\"{}\">\n\

@@ -9,7 +9,7 @@ use crate::collect::step_row::Row;
 use crate::collect::steps::StepSums;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheNames, parts_of};
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::stream::Api;

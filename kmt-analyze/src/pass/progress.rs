@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use crate::env::Env;
-use crate::render::text::count;
+use crate::render::words::count;
 use crate::trace::session::Session;
 
 /// Progress of reading events in the order of their time.

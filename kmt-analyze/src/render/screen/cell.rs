@@ -2,10 +2,9 @@
 
 use kmt_format::kernel::ClockUnit;
 
-use super::style::Ink;
+use super::Ink;
 use crate::render::look::Look;
-use crate::render::text::{count, duration};
-use crate::render::words::size;
+use crate::render::words::{count, duration, size};
 use crate::trace::names::without_size;
 
 /// Mark of a number that is unknown: its events were not recorded, or lack the field.

@@ -6,8 +6,8 @@ use kmt_common::text::{TEXT_MAX, cut, tame};
 
 use super::cell::Cell;
 use super::names::{shorten_end, shorten_middle, shortened};
-use super::style::{Ink, paint};
-use super::width::width_of;
+use super::wrap::width_of;
+use super::{Ink, paint};
 use crate::render::look::Look;
 
 /// Blanks between two columns.

@@ -1,24 +1,21 @@
 //! A report as people read it: the answer, the evidence, how far to trust it, the next command.
 //!
-//! A report makes a [`Screen`] of its rows; the layout here fits it to the width of the terminal. Nothing in it is
-//! computed by the layout.
+//! A report makes a [`Screen`] of its rows, with tables whose columns bring their heading and their cells. The layout here fits
+//! it to the width of the terminal and computes nothing. Colour carries no meaning alone.
 
 mod cell;
 mod command;
 mod layout;
 mod names;
 mod page;
-mod row_table;
-mod style;
-mod width;
 mod wrap;
 
 pub use cell::Cell;
 pub use command::CommandLine;
 pub use layout::{Column, Table};
 pub use page::page;
-pub use row_table::RowTable;
-pub use style::{Ink, paint};
+
+use anstyle::{AnsiColor, Style};
 
 /// A report as people read it.
 #[derive(Debug, Default)]
@@ -123,5 +120,111 @@ impl Screen {
     /// Adds a command that shows more.
     pub fn next(&mut self, command: impl Into<CommandLine>, reason: impl Into<String>) {
         self.next.push(Next { command: command.into(), reason: reason.into() });
+    }
+}
+
+/// Kinds of text that stand out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ink {
+    /// As the terminal has it.
+    Plain,
+    Answer,
+    /// Headings of tables and columns.
+    Heading,
+    /// A verdict that needs attention.
+    Bad,
+    /// A verdict that reassures.
+    Good,
+    /// Bars and sparklines.
+    Bar,
+    /// Facts that reduce trust.
+    Warning,
+    /// Commands, and what is less important.
+    Dim,
+}
+
+impl Ink {
+    fn style(self) -> Style {
+        match self {
+            Self::Plain => Style::new(),
+            Self::Answer | Self::Heading => Style::new().bold(),
+            Self::Bad => AnsiColor::Red.on_default().bold(),
+            Self::Good => AnsiColor::Green.on_default(),
+            Self::Bar => AnsiColor::Cyan.on_default(),
+            Self::Warning => AnsiColor::Yellow.on_default(),
+            Self::Dim => Style::new().dimmed(),
+        }
+    }
+}
+
+/// A text in that ink, if there is colour.
+pub fn paint(text: &str, ink: Ink, colour: bool) -> String {
+    if !colour || ink == Ink::Plain || text.is_empty() {
+        return text.to_owned();
+    }
+    let style = ink.style();
+    format!("{style}{text}{style:#}")
+}
+
+/// A table of these rows, which gets its columns one after the other.
+#[derive(Debug)]
+pub struct RowTable<R> {
+    rows: Vec<R>,
+    table: Table,
+}
+
+impl Table {
+    /// A table with a row for each of these.
+    pub fn of_rows<R>(title: impl Into<String>, rows: impl IntoIterator<Item = R>) -> RowTable<R> {
+        let rows: Vec<R> = rows.into_iter().collect();
+        let mut table = Self::new(title, []);
+        table.rows = rows.iter().map(|_| Vec::new()).collect();
+        RowTable { rows, table }
+    }
+}
+
+impl<R> RowTable<R> {
+    /// Noun of a row and of several, and the number of rows that there are, shown or not.
+    #[must_use]
+    pub fn of(self, one: &'static str, several: &'static str, rows_total: usize) -> Self {
+        Self { table: self.table.of(one, several, rows_total), ..self }
+    }
+
+    /// Adds a column.
+    #[must_use]
+    pub fn column(self, column: Column, cell: impl Fn(&R) -> Cell) -> Self {
+        self.columns([column], |row| [cell(row)])
+    }
+
+    /// Adds a column if the condition is true.
+    #[must_use]
+    pub fn column_if(self, is_there: bool, column: Column, cell: impl Fn(&R) -> Cell) -> Self {
+        if is_there { self.column(column, cell) } else { self }
+    }
+
+    /// Adds columns that other tables have too; the cells are in their order.
+    #[must_use]
+    pub fn columns<C: IntoIterator<Item = Cell>>(
+        mut self,
+        columns: impl IntoIterator<Item = Column>,
+        cells: impl Fn(&R) -> C,
+    ) -> Self {
+        self.table.columns.extend(columns);
+        self.table.rows.iter_mut().zip(&self.rows).for_each(|(to, row)| to.extend(cells(row)));
+        self
+    }
+
+    /// Explains a column: the note is shown where the column is.
+    #[must_use]
+    pub fn explain(mut self, heading: &'static str, note: impl Into<String>) -> Self {
+        self.table.explain(heading, note);
+        self
+    }
+}
+
+impl<R> From<RowTable<R>> for Table {
+    fn from(RowTable { mut table, .. }: RowTable<R>) -> Self {
+        table.rows_total = table.rows_total.max(table.rows.len());
+        table
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::width::{split_at, tail, width_of};
+use super::wrap::{split_at, tail, width_of};
 
 /// Stands for the characters that were left out.
 const GAP: char = '…';

@@ -5,10 +5,8 @@ use std::borrow::Cow;
 use kmt_common::text::{LINE_MAX, cut, tame};
 
 use super::layout::{Fitted, Table};
-use super::style::{Ink, paint};
-use super::width::width_of;
-use super::wrap::wrap;
-use super::{CommandLine, Lead, Next, Screen, ScreenPart};
+use super::wrap::{width_of, wrap};
+use super::{CommandLine, Ink, Lead, Next, Screen, ScreenPart, paint};
 use crate::render::look::Look;
 use crate::render::words::counted;
 

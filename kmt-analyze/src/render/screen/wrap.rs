@@ -1,6 +1,9 @@
-//! Sentences in lines.
+//! Sentences in lines, and the columns of a terminal that a text takes.
+//!
+//! A wide letter (Chinese, Japanese, Korean, most emoji) takes two columns, a mark on the letter before it none. Each character
+//! counts by itself, as in `wcwidth` of a C library.
 
-use super::width::{split_at, width_of};
+use unicode_width::UnicodeWidthChar;
 
 /// Breaks a text into lines of at most `width` columns, at blanks; words that are longer are broken where the line
 /// ends, so that no line is longer than the terminal. Lines after the first begin with `indent` blanks.
@@ -76,6 +79,41 @@ fn push(lines: &mut [String], text: &str) {
     }
 }
 
+/// Columns of a character.
+fn of(c: char) -> usize {
+    c.width().unwrap_or(0)
+}
+
+/// Columns of a text.
+pub fn width_of(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().map(of).sum() }
+}
+
+/// The longest beginning of a text that takes at most `room` columns, and the rest.
+pub fn split_at(text: &str, room: usize) -> (&str, &str) {
+    let mut used = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        used += of(*c);
+        used > room
+    });
+    text.split_at(end.map_or(text.len(), |(at, _)| at))
+}
+
+/// The longest end of a text that takes at most `room` columns; it does not begin with a mark.
+pub fn tail(text: &str, room: usize) -> &str {
+    let (mut used, mut start) = (0, text.len());
+    for (at, c) in text.char_indices().rev() {
+        used += of(c);
+        if used > room {
+            break;
+        }
+        if of(c) > 0 {
+            start = at;
+        }
+    }
+    text.get(start..).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,5 +163,23 @@ mod tests {
     #[test]
     fn later_lines_are_indented() {
         assert_eq!(wrap("one two three four", 11, 2), ["one two", "  three", "  four"]);
+    }
+
+    #[test]
+    fn wide_letters_take_two_columns_and_marks_none() {
+        for (text, expected) in
+            [("", 0), ("kfree", 5), ("日本語", 6), ("한", 2), ("🦀", 2), ("e\u{301}", 1), ("█▌…é", 4)]
+        {
+            assert_eq!(width_of(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_are_split_between_letters() {
+        assert_eq!(split_at("日本語", 5), ("日本", "語"));
+        assert_eq!(split_at("e\u{301}a", 1), ("e\u{301}", "a"));
+        assert_eq!((split_at("日", 1), split_at("日", 2)), (("", "日"), ("日", "")));
+        assert_eq!((tail("日本語", 5), tail("日本", 1), tail("ab", 9)), ("本語", "", "ab"));
+        assert_eq!(tail("ae\u{301}", 1), "e\u{301}");
     }
 }

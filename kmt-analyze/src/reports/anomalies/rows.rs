@@ -3,7 +3,7 @@
 use kmt_format::kernel::ClockUnit;
 use serde::Serialize;
 
-use crate::render::text::{count, duration};
+use crate::render::words::{count, duration};
 use crate::reports::common::rows::Address;
 use crate::reports::common::symbol::Symbol;
 

@@ -3,8 +3,7 @@
 use super::meanings::Meaning;
 use super::rows::{AnomalyKind, AnomalyRow, AnomalyRows, AnomalySite, Detail};
 use crate::render::screen::{Cell, Column, Ink, Screen, ScreenPart, Table};
-use crate::render::text::count;
-use crate::render::words::counted;
+use crate::render::words::{count, counted};
 use crate::reports::common::View;
 use crate::trace::names::function_of;
 

@@ -6,8 +6,7 @@ use super::rows::{AreaSums, AreaTables};
 use super::vmallocinfo::VmallocInfoChange;
 use crate::collect::AreaKind;
 use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
-use crate::render::text::count;
-use crate::render::words::counted;
+use crate::render::words::{count, counted};
 use crate::reports::common::View;
 use crate::reports::common::shown::part;
 

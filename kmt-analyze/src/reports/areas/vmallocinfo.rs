@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::collect::AreaKind;
 use crate::collect::area_groups::AreaGroupSums;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
 
 /// Change from the begin of the recording to its end. Areas that were freed and not unmapped yet are left out.

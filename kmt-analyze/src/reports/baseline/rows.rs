@@ -15,7 +15,7 @@ use super::caches::{self, CacheAccounts};
 use super::live::Live;
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
 use crate::trace::allocinfo;
 

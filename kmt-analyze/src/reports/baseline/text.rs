@@ -4,8 +4,7 @@ use super::account::Account;
 use super::caches::{CacheAccount, CacheAccounts};
 use super::rows::{AccountRow, AccountRows, BaselineRows};
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::count;
-use crate::render::words::counted;
+use crate::render::words::{count, counted};
 use crate::reports::common::View;
 
 /// What an account counts.

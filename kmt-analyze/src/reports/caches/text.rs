@@ -4,10 +4,9 @@ use kmt_format::schema::{Meaning, Role};
 
 use super::Caches;
 use super::rows::{AllCaches, CacheRow, CacheRows, names};
-use crate::render::nothing::{self, some};
+use crate::render::head::{self, some_values};
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::escaped;
-use crate::render::words::{self, listed};
+use crate::render::words::{self, escaped, listed};
 use crate::reports::common::cells::{LIVE_RANGE, live_range, live_range_cells, slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
 use crate::reports::common::{ReportContext, View};
@@ -23,7 +22,7 @@ pub fn screen(report: &Caches, context: &ReportContext<'_, '_>, rows: &CacheRows
     let total = rows.caches_total;
     let names = if total == 0 && filter.is_some() { names(context) } else { Vec::new() };
     if !names.is_empty() {
-        return nothing::screen(vec![format!("caches: {}", some(names))]);
+        return head::nothing(vec![format!("caches: {}", some_values(names))]);
     }
     let all = AllCaches::of(context, filter);
     let largest = rows.caches.first().map(name);

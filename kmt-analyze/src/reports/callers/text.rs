@@ -2,7 +2,7 @@
 
 use super::Callers;
 use super::rows::{AllCallers, CallerRows, names};
-use crate::render::nothing::{self, some};
+use crate::render::head::{self, some_values};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::reports::common::cells::{LIVE_RANGE, live_range, live_range_cells, slab_cells, slab_columns};
 use crate::reports::common::lead::{CALL_SITES, lead};
@@ -14,7 +14,7 @@ pub fn screen(report: &Callers, context: &ReportContext<'_, '_>, rows: &CallerRo
     let total = rows.callers_total;
     let names = if total == 0 && filter.is_some() { names(context) } else { Vec::new() };
     if !names.is_empty() {
-        return nothing::screen(vec![format!("call sites: {}", some(names))]);
+        return head::nothing(vec![format!("call sites: {}", some_values(names))]);
     }
     let all = AllCallers::of(context, filter);
     let first = rows.callers.first().map(|row| (row.symbol.as_str(), &row.sums));

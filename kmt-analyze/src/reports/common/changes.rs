@@ -1,7 +1,6 @@
 //! The sentence about changes of a recording by other processes.
 
-use crate::render::text::{shown, time};
-use crate::render::words::counted;
+use crate::render::words::{counted, shown, time};
 use crate::trace::session::Session;
 
 /// Changes that are named.

@@ -5,8 +5,7 @@ use kmt_format::kernel::ClockUnit;
 use crate::pass::selection::Selection;
 use crate::render::look::Look;
 use crate::render::screen::Cell;
-use crate::render::text::duration;
-use crate::render::words::{counted, size};
+use crate::render::words::{counted, duration, size};
 use crate::trace::session::Session;
 
 /// Trace and selection of a report.

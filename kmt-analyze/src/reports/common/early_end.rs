@@ -1,7 +1,6 @@
 //! The sentence about a recording that ended unexpectedly, and the CPUs whose events end before those of others.
 
-use crate::render::text::{duration, time};
-use crate::render::words::counted;
+use crate::render::words::{counted, duration, time};
 use crate::trace::losses::CpuLosses;
 use crate::trace::session::Session;
 use kmt_format::kernel::ClockUnit;

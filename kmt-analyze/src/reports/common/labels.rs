@@ -1,7 +1,7 @@
 //! Names of addresses and tasks.
 
 use crate::pass;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::Context;
 use crate::reports::common::symbol::Symbol;
 use crate::stream::Api;

@@ -1,7 +1,7 @@
 //! Events that the kernel lost before the first event of a file: a flight recorder overwrites what is older than its
 //! buffers. They are before the recorded time, and make nothing in it uncertain.
 
-use crate::render::text::count;
+use crate::render::words::count;
 use crate::trace::losses::Losses;
 
 /// `66,783 were lost before it`: events before the first one; `None`: none was lost there.

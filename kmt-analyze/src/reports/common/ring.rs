@@ -6,8 +6,7 @@
 use std::fmt::Write;
 
 use super::date::utc;
-use crate::render::text::{count, duration, shown, time};
-use crate::render::words::counted;
+use crate::render::words::{count, counted, duration, shown, time};
 use crate::trace::session::Session;
 
 /// Victims of OOM kills that are named.

@@ -11,7 +11,7 @@ use crate::ledger::totals::Totals;
 use crate::pass::coverage::Coverage;
 use crate::pass::coverage::bounds::LiveSpan;
 use crate::pass::weights::Estimate;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 
 /// An address or a pointer: `"0xffff..."`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

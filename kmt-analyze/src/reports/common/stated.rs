@@ -9,10 +9,9 @@ use crate::ledger::totals::OlderSums;
 use crate::pass::condition::Key;
 use crate::pass::selection::Selection;
 use crate::pass::sum_of;
-use crate::render::nothing;
+use crate::render::head;
 use crate::render::screen::Screen;
-use crate::render::text::{count, escaped, span, time};
-use crate::render::words::{counted, size};
+use crate::render::words::{count, counted, escaped, size, span, time};
 use crate::reports::common::ReportContext;
 use crate::trace::descendants::has_starts;
 use crate::trace::event_counts::events_between;
@@ -313,13 +312,13 @@ impl Stated {
 
     /// The screen where nothing is left.
     pub fn nothing(&self, keys: Keys) -> Option<Screen> {
-        (self.row.nothing_matches && keys != Keys::Tasks).then(|| nothing::screen(self.candidates.clone()))
+        (self.row.nothing_matches && keys != Keys::Tasks).then(|| head::nothing(self.candidates.clone()))
     }
 
     /// Reports on standard error, beside data, that nothing matches.
     pub fn report_nothing(&self) {
         if self.row.nothing_matches {
-            nothing::report(&self.candidates);
+            head::report_nothing(&self.candidates);
         }
     }
 }

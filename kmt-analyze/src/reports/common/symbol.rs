@@ -6,7 +6,7 @@ use std::ops::Deref;
 use serde::Serialize;
 
 use crate::render::screen::Cell;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::source::SourceTable;
 use crate::trace::names::function_and_module;
 

@@ -3,18 +3,16 @@
 use kmt_format::{Error, ErrorKind};
 use serde::Serialize;
 
-use super::changes;
-use super::early_end;
 use super::lost_before::{lost_before_first, more_before_first};
 use super::rows::Address;
+use super::{changes, early_end};
 use crate::ledger::totals::Totals;
 use crate::pass::caches::by_cache;
 use crate::pass::coverage::{Coverage, FreeEvents};
 use crate::pass::selection::Selection;
 use crate::pass::sum_of;
-use crate::render::lossy_output;
-use crate::render::text::{count, escaped, shown};
-use crate::render::words::{counted, size};
+use crate::render::out;
+use crate::render::words::{count, counted, escaped, shown, size};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
 use crate::trace::event_counts::events_between;
@@ -177,7 +175,7 @@ pub fn report_of_recording(session: &Session<'_>, selection: &Selection) {
 
 fn report_facts(session: &Session<'_>, facts: Vec<TrustFact>) {
     let beside = facts.iter().filter(|fact| fact.is_warning && !fact.is_fault);
-    beside.for_each(|fact| lossy_output::warn(session, &fact.sentence));
+    beside.for_each(|fact| out::warn(session, &fact.sentence));
 }
 
 /// A limit that was exceeded.
@@ -321,7 +319,7 @@ fn losses(session: &Session<'_>, selection: &Selection) -> TrustFact {
     if !losses.any() && losses.any_before_first() {
         return losses_before_first(losses);
     }
-    match (lossy_output::losses(session), losses.has_all_stats()) {
+    match (out::losses(session), losses.has_all_stats()) {
         (Some(sentence), _) => TrustFact::warning(format!("{sentence}{}", more_before_first(losses))),
         (None, true) => TrustFact::normal("No events were lost, by the kernel's own counters."),
         (None, false) => TrustFact::warning(

@@ -13,7 +13,7 @@ use kmt_format::schema::{Meaning, Role};
 use super::CompatOptions;
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::out::print;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::page_callers::is_tracer;
 use crate::reports::compat::perf_rules::{
     Gfp, PageQueue, PageRow, PerfKey, PerfPageKey, PerfPages, Slab, SlabRow, Waiting, fragmentation,

@@ -4,8 +4,7 @@ use std::cmp::Reverse;
 
 use super::rows::{CrossCallerRow, CrossCpuRows, CrossFreeRow, FreesByCpu, PairRow};
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::count;
-use crate::render::words::{counted, share};
+use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
 use crate::reports::common::lead::leaders;
 use crate::reports::common::shown::{is_more, part};

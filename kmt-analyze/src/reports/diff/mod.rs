@@ -17,7 +17,7 @@ use crate::env::Env;
 use crate::failure::{Failure, Result};
 use crate::render::out::{self, Schema, print_rows};
 use crate::render::screen::{Screen, page};
-use crate::render::text::count;
+use crate::render::words::count;
 use crate::reports::column_order::ColumnOrder;
 use crate::reports::output::Output;
 

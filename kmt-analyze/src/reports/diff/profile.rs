@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::DiffKey;
-use crate::collect::step_row;
 use crate::collect::timeline::Step;
-use crate::collect::{Collectors, Timeline};
+use crate::collect::{Collectors, Timeline, step_row};
 use crate::pass::caches::CacheNames;
 use crate::pass::selection::Selection;
 use crate::pass::{self, Needs, Request};
 use crate::render::head::ClockHead;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::events_of;
 use crate::reports::diff::difference::{DiffFigure, PARTS};

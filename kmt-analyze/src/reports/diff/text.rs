@@ -5,8 +5,7 @@ use super::figures::NameRow;
 use super::rows::{DiffRow, DiffRows, SideRow};
 use super::{DiffKey, DiffOptions};
 use crate::render::screen::{Cell, Column, CommandLine, Ink, Screen, ScreenPart, Table};
-use crate::render::text::count;
-use crate::render::words::{counted, share};
+use crate::render::words::{count, counted, share};
 use crate::reports::diff::difference::Difference;
 use crate::trace::names::function_of;
 

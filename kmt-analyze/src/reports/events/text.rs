@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use super::counts::CountedEvents;
 use super::rows::EventRows;
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::{count, escaped, shown};
-use crate::render::words::{counted, share};
+use crate::render::words::{count, counted, escaped, share, shown};
 use crate::reports::common::lead::leaders;
 use crate::reports::common::{ReportContext, View};
 

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use super::Sources;
 use super::finding::Finding;
-use crate::render::text::count;
-use crate::render::words::{counted, share};
+use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
 use crate::reports::pages::{PageFlagsRow, PageTables};
 use crate::stream::NO_GFP;

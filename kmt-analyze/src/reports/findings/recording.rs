@@ -4,9 +4,8 @@ use kmt_format::schema::Meaning;
 use serde::Serialize;
 
 use crate::render::head::is_minimum;
-use crate::render::lossy_output::missing_in_input;
-use crate::render::text::{count, duration, escaped};
-use crate::render::words::{counted, share};
+use crate::render::out::missing_in_input;
+use crate::render::words::{count, counted, duration, escaped, share};
 use crate::reports::common::lost_before::{lost_before_first, more_before_first};
 use crate::reports::common::ring;
 use crate::trace::session::Session;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::traced::Traced;
 use crate::collect::fallbacks::Fallback;
 use crate::collect::page_use::Severity;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::rows::Address;
 
 /// Allocations from pageblocks of another migrate type.

@@ -2,8 +2,7 @@
 
 use super::occupancy_rows::{Occupied, OccupiedCache};
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::count;
-use crate::render::words::{counted, listed};
+use crate::render::words::{count, counted, listed};
 use crate::reports::common::View;
 use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::shown::{is_more, part};

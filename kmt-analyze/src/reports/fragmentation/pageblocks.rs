@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::traced::Traced;
 use crate::collect::mixing::MixingSums;
 use crate::pass::migratetypes::names_in;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 
 /// Pageblocks with live pages of the trace.
 #[derive(Debug, Serialize)]

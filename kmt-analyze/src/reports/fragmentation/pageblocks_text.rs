@@ -5,8 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::order_columns::{LARGER, ORDERS, order_columns};
 use super::pageblocks::{Pageblocks, ZoneBlocks};
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::{count, escaped};
-use crate::render::words::{counted, share};
+use crate::render::words::{count, counted, escaped, share};
 use crate::reports::common::View;
 use crate::reports::common::shown::{is_more, part};
 

@@ -6,8 +6,7 @@ use super::pageblocks_text;
 use super::rows::PageFragmentation;
 use super::zones::ZoneRow;
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::count;
-use crate::render::words::counted;
+use crate::render::words::{count, counted};
 use crate::reports::common::View;
 use crate::reports::common::shown::{is_more, part};
 

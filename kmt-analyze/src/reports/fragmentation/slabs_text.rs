@@ -2,7 +2,7 @@
 
 use super::slabs::{self, SlabTails};
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::shown::part;
 use crate::reports::common::{ReportContext, View};
 

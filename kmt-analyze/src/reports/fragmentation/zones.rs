@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::traced::Traced;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::trace::buddy::{self, Zone};
 
 /// Free pages of a zone.

@@ -4,7 +4,7 @@ use super::values::{GroupValue, Values};
 use crate::failure::Result;
 use crate::pass::Needs;
 use crate::render::screen::{Cell, Column};
-use crate::render::text::{count, escaped};
+use crate::render::words::{count, escaped};
 use crate::reports::common::lead::Nouns;
 use crate::stream::{NameId, Origin, PageSite, Site};
 use crate::trace::session::Session;

@@ -6,7 +6,7 @@ use crate::collect::area_groups::AreaGroup;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheNames, key_of};
 use crate::pass::cgroup::{ASYNCHRONOUS, Cgroup, cgroup_of};
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::caller_function;
 use crate::reports::common::page_callers::{caller, is_allocator};

@@ -5,8 +5,7 @@ use kmt_format::read::Metadata;
 
 use super::chunks::StorageRow;
 use super::rows::{InfoRows, IntegrityRow};
-use crate::render::text::{count, duration, escaped, shown};
-use crate::render::words::counted;
+use crate::render::words::{count, counted, duration, escaped, shown};
 use crate::reports::common::View;
 use crate::reports::common::date::utc;
 use crate::trace::session::Session;

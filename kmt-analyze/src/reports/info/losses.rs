@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::cpus::{CpuRow, LossRow, StatsRow};
 use super::rows::InfoRows;
 use crate::render::screen::{Cell, Column, Table};
-use crate::render::text::{count, escaped};
+use crate::render::words::{count, escaped};
 use crate::reports::common::View;
 
 /// Counts of each CPU, those with most losses first, and the number of CPUs that are left out.

@@ -7,7 +7,7 @@ use kmt_format::read::Attachment;
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::look::Look;
 use crate::render::out::Out;
-use crate::render::text::shown;
+use crate::render::words::shown;
 use crate::reports::common::Context;
 use crate::trace::session::Session;
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::stall_names::{StallNames, key};
 use crate::collect::stalls::{Delayed, Waits};
 use crate::pass::Analysis;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::rows::Address;
 
 /// Allocations of one kind that waited.

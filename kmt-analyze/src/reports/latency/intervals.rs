@@ -7,7 +7,7 @@ use super::tracepoints::{OpenOwners, OwnerFunction};
 use crate::collect::stalls::Interval;
 use crate::dump::Printer;
 use crate::ledger::SideEvent;
-use crate::render::text::{count, escaped};
+use crate::render::words::{count, escaped};
 use crate::reports::common::Context;
 use crate::stream::Origin;
 use crate::stream::side_events::SideEventPlan;

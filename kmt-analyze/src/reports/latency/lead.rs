@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use kmt_format::kernel::ClockUnit;
 
 use super::rows::LatencyTables;
-use crate::render::text::duration;
+use crate::render::words::duration;
 
 /// Waits of all tasks for memory.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,7 @@ use super::intervals::{IntervalLine, LongInterval, LongIntervals};
 use super::lead::rounded;
 use super::rows::LatencyTables;
 use crate::render::screen::{CommandLine, Screen, ScreenPart};
-use crate::render::text::count;
-use crate::render::words::counted;
+use crate::render::words::{count, counted};
 use crate::reports::common::View;
 
 /// Stalls over the threshold.

@@ -3,7 +3,7 @@
 use super::rows::LatencyTables;
 use super::tasks::{OrderCount, ReclaimTask};
 use crate::render::screen::{Cell, Column, Table};
-use crate::render::text::count;
+use crate::render::words::count;
 use crate::reports::common::View;
 
 /// A column and its cell of a task.

@@ -5,8 +5,7 @@ use super::lead::{WaitSums, rounded};
 use super::rows::{LatencyRows, LatencyTables};
 use super::{delayed_text, long_text, tasks_text};
 use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
-use crate::render::text::count;
-use crate::render::words::counted;
+use crate::render::words::{count, counted};
 use crate::reports::common::View;
 
 /// The answer and all tables, or the long stalls where a threshold was given.

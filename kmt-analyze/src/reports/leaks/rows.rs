@@ -8,7 +8,7 @@ use super::row::{LeakRow, LeakSum, RowMaker};
 use super::text_parts::{TextParts, text_parts};
 use super::unseen::UnseenRow;
 use crate::pass::selection::recorder_threads;
-use crate::render::text::duration;
+use crate::render::words::duration;
 use crate::reports::analysis::leaks::families::{Family, families};
 use crate::reports::analysis::leaks::ignore::{Ignore, Ignored};
 use crate::reports::analysis::leaks::judged::Judged;

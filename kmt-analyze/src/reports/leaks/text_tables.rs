@@ -5,8 +5,7 @@ use kmt_format::kernel::ClockUnit;
 use super::row::LeakRow;
 use super::text_parts::{self, TextParts};
 use crate::render::screen::{Cell, Column, Ink, RowTable, Table};
-use crate::render::text::escaped;
-use crate::render::words::listed;
+use crate::render::words::{escaped, listed};
 use crate::reports::analysis::leaks::verdict::Verdict;
 use crate::reports::common::View;
 

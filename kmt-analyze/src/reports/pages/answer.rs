@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 
 use super::rows::PageTables;
-use crate::render::text::count;
-use crate::render::words::{counted, share};
+use crate::render::words::{count, counted, share};
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::rows::FrameSums;
 use crate::reports::common::sorting::SortKey;

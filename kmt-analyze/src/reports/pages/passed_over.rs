@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::page_callers::{is_allocator, is_tracer};
 use crate::trace::names::function_of;
 

@@ -10,7 +10,7 @@ use super::sorting::number;
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::pass::Analysis;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::recorded_sums::RecordedSums;

@@ -6,7 +6,7 @@ use super::passed_over::PassedOverRow;
 use super::rows::{PageFlagsRow, PageRows, PageTables, PageTypeRow};
 use super::{Pages, answer};
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::count;
+use crate::render::words::count;
 use crate::reports::common::rows::{FrameSums, PageAmounts};
 use crate::reports::common::shown::part;
 use crate::reports::common::sorting::SortKey;

@@ -2,7 +2,7 @@
 
 use super::rows::{SizeRow, SizeRows, all};
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::{count, percent};
+use crate::render::words::{count, percent};
 use crate::reports::common::cells::{slab_cells, slab_columns};
 use crate::reports::common::lead::{Nouns, lead};
 use crate::reports::common::sorting::SortKey;

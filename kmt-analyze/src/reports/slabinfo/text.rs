@@ -2,8 +2,7 @@
 
 use super::rows::{SlabInfoCache, SlabInfoRows, SlabInfoTable};
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::render::text::{count, escaped};
-use crate::render::words::counted;
+use crate::render::words::{count, counted, escaped};
 use crate::reports::common::View;
 
 /// Caches with frees that have no event first.

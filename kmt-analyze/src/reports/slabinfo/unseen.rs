@@ -5,8 +5,7 @@ use serde::Serialize;
 
 use super::change::SlabChanges;
 use super::readings::read;
-use crate::render::text::escaped;
-use crate::render::words::counted;
+use crate::render::words::{counted, escaped};
 use crate::reports::common::{ReportContext, View};
 use crate::stream::Api;
 use crate::trace::names::CacheKey;

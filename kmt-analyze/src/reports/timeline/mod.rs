@@ -16,12 +16,10 @@ use crate::collect::{Collectors, Handle, Timeline};
 use crate::limits;
 use crate::pass::Needs;
 use crate::render::screen::Screen;
-use crate::render::text::count;
-use crate::render::words::counted;
-use crate::reports::common::ReportContext;
+use crate::render::words::{count, counted};
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
-use crate::reports::common::{Context, View};
+use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::report::Report;
 
 /// Numbers of each kind in all lines: lines × steps. The lines beyond it are part of the others.

@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 
 use super::place::{PlaceSource, WastePlace};
 use super::requests::WorstRequest;
-use crate::render::text::count;
-use crate::render::words::counted;
+use crate::render::words::{count, counted};
 use crate::reports::fragmentation::internal_sums::WasteKind;
 use crate::reports::fragmentation::pinned::PinRow;
 use crate::reports::fragmentation::slabs::{self, CacheTail};

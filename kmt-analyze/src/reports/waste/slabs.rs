@@ -4,7 +4,7 @@ use super::kinds::KindRow;
 use super::place::{PlaceSource, WastePlace};
 use super::wasted::Wasted;
 use crate::collect::occupancy::OccupancySums;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::symbol::Symbol;
 use crate::reports::fragmentation::internal_sums::WasteKind;
 use crate::reports::fragmentation::traced::Traced;

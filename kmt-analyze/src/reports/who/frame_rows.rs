@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::life_end::LifeEnd;
 use crate::collect::who_frame::{FrameHistory, FrameLife};
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_callers::caller;
 use crate::reports::common::rows::Address;

@@ -3,8 +3,7 @@
 use super::life_end::LifeEnd;
 use super::rows::{WhoFreeRow, WhoLifeRow, WhoRows};
 use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
-use crate::render::text::escaped;
-use crate::render::words::counted;
+use crate::render::words::{counted, escaped};
 use crate::reports::common::View;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::judged::Judged;
 use super::makers::holder;
 use super::verdict::Verdict;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::common::labels::Labels;
 use crate::trace::event_names::glob;
 

@@ -13,7 +13,7 @@ use super::rules::{Facts, judge, verdict};
 use crate::collect::growth::{StepCounts, SurvivorSums};
 use crate::collect::task_lifetimes::TaskEvents;
 use crate::pass;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 use crate::reports::analysis::leaks::makers::{LiveWithMaker, in_common};
 use crate::reports::analysis::leaks::survivor_curves::grow_together;
 use crate::reports::analysis::leaks::tasks::{belong_to_tasks, grow_with_tasks};

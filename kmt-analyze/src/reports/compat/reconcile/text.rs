@@ -1,7 +1,7 @@
 //! Tables of terms, and other totals of the tools.
 
 use super::rows::{BridgeRow, ReconcileRows};
-use crate::render::text::count;
+use crate::render::words::count;
 
 /// A table for each figure, and the totals; `lost` has the lost events in words.
 pub fn text(rows: &ReconcileRows, lost: Option<&str>) -> String {

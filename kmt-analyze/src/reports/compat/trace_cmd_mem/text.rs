@@ -1,7 +1,7 @@
 //! Sums of functions as trace-cmd mem prints them.
 
 use super::rows::FunctionRow;
-use crate::render::text::escaped;
+use crate::render::words::escaped;
 
 const HEADING: &str = "                Function            \tWaste\tAlloc\treq\t\tTotAlloc     TotReq\t\tMaxAlloc     MaxReq\tMaxWaste
                 --------            \t-----\t-----\t---\t\t--------     ------\t\t--------     ------\t--------
