@@ -8,9 +8,8 @@ use kmt_format::schema::{Meaning, Role};
 
 use crate::failure::{Failure, Result};
 use crate::ledger::frames::ORDER_MAX;
-use crate::pass::cgroup::Cgroup;
 use crate::pass::condition::{Condition, Key};
-use crate::pass::migratetypes::MigrateTypes;
+use crate::pass::filter::{Cgroup, MigrateTypes};
 use crate::render::words::counted;
 use crate::source::SourceTable;
 use crate::trace::cgroups::Cgroups;

@@ -1,13 +1,18 @@
 //! A selection prepared for a pass: decides which sites, kinds of pages and origins count.
+//!
+//! The decision is made once for each item, when it is numbered. Cgroups of tasks and names of migrate types are resolved here,
+//! since conditions name them and events have numbers.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
-use super::migratetypes::MigrateTypes;
+use kmt_format::read::Metadata;
+
+use super::condition::Condition;
 use super::selection::{Selection, recorder};
-use crate::pass::cgroup::cgroup_of;
-use crate::pass::condition::{Condition, Key};
+use crate::pass::condition::Key;
 use crate::stream::{Api, Interner, Item, Origin, PageSite, Site, known_gfp};
+use crate::trace::cgroups::with_parents;
 use crate::trace::comms::Comms;
 use crate::trace::descendants::descendants;
 use crate::trace::names::{Symbolizer, module_of, nameless, names_of_cache, names_of_module, names_of_size};
@@ -196,4 +201,95 @@ pub fn meets(terms: &[Condition], lifetime: Option<u64>) -> bool {
     terms.iter().all(|condition| {
         lifetime.is_some_and(|l| condition.holds_number(i64::try_from(l).unwrap_or(i64::MAX)))
     })
+}
+
+/// Cgroup of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cgroup<'s> {
+    /// Interrupts and threads that work for others: the running task did not ask for it.
+    Asynchronous,
+    /// Path of the task's cgroup.
+    Path(&'s [u8]),
+    /// Not recorded.
+    Unknown,
+}
+
+/// Name of [`Cgroup::Asynchronous`].
+pub const ASYNCHRONOUS: &str = "(asynchronous)";
+
+/// Names of kernel threads that work for others, by their start: kernel/workqueue.c, kernel/softirq.c, kernel/rcu, 4.4
+/// to 7.2.
+const WORKERS: [&[u8]; 7] = [b"kworker/", b"ksoftirqd/", b"rcu_", b"rcuc/", b"rcuop/", b"rcuog/", b"rcuos/"];
+
+impl<'s> Cgroup<'s> {
+    /// Cgroup of an event, by its context bits and the name and path of its task.
+    pub fn of(level: u8, comm: Option<&[u8]>, path: Option<&'s [u8]>) -> Self {
+        let is_worker = comm.is_some_and(|comm| WORKERS.iter().any(|start| comm.starts_with(start)));
+        match path {
+            _ if level != 0 || is_worker => Self::Asynchronous,
+            Some(path) => Self::Path(path),
+            None => Self::Unknown,
+        }
+    }
+
+    /// True if its path, or one above it, meets the condition.
+    pub fn meets(self, condition: &Condition) -> bool {
+        match self {
+            Self::Asynchronous => condition.holds_for_any([ASYNCHRONOUS]),
+            Self::Path(path) => condition.holds_for_any(with_parents(&String::from_utf8_lossy(path))),
+            Self::Unknown => condition.holds_for_any([""; 0]),
+        }
+    }
+}
+
+/// Cgroup of an origin, which has to be numbered with names and cgroups.
+pub fn cgroup_of<'s>(session: &'s Session<'_>, origin: &Origin) -> Cgroup<'s> {
+    let comm = session.names().name(origin.pid, origin.name);
+    Cgroup::of(origin.level, comm, session.cgroups().path(origin.pid, origin.cgroup))
+}
+
+/// Most migrate types of a kernel, and bytes of a name; Linux 7.2 has 6, the longest with 10 (mm/vmstat.c).
+const TYPES_MAX: usize = 64;
+const NAME_MAX: usize = 64;
+
+/// Names of types that a line of /proc/pagetypeinfo lists, as many as a kernel can have.
+pub fn names_in(line: &str) -> impl Iterator<Item = &str> {
+    line.split_ascii_whitespace().take_while(|name| name.len() <= NAME_MAX).take(TYPES_MAX)
+}
+
+/// Names in the order of their numbers.
+#[derive(Debug, Clone, Default)]
+pub struct MigrateTypes(Vec<String>);
+
+impl MigrateTypes {
+    /// Those of the target: /proc/pagetypeinfo lists the types of each zone in the order of their numbers. Without it, the
+    /// four of all kernels since 4.4 (enum migratetype, include/linux/mmzone.h).
+    pub fn of(metadata: &Metadata<'_>) -> Self {
+        let files = ["pagetypeinfo.before", "pagetypeinfo.after", "pagetypeinfo"];
+        let text = files.iter().find_map(|n| metadata.attachment(n)).unwrap_or_default();
+        let mut names: Vec<String> = Vec::new();
+        for line in String::from_utf8_lossy(text).lines() {
+            // Node    0, zone      DMA, type    Unmovable      1 ...
+            let Some((_, rest)) = line.split_once(", type") else { continue };
+            let Some(name) = names_in(rest).next() else { break };
+            if names.len() == TYPES_MAX || names.iter().any(|n| n == name) {
+                break;
+            }
+            names.push(name.to_owned());
+        }
+        if names.is_empty() {
+            names = ["Unmovable", "Movable", "Reclaimable", "HighAtomic"].map(str::to_owned).to_vec();
+        }
+        Self(names)
+    }
+
+    /// Name of a migrate type, if it is known.
+    pub fn get(&self, number: i32) -> Option<&str> {
+        usize::try_from(number).ok().and_then(|number| self.0.get(number)).map(String::as_str)
+    }
+
+    /// Name of a migrate type, or its number.
+    pub fn name(&self, number: i32) -> String {
+        self.get(number).map_or_else(|| number.to_string(), str::to_owned)
+    }
 }

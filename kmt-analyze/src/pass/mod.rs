@@ -1,19 +1,14 @@
 //! One pass over the merged events, feeding the ledger and the collectors.
 
 pub(crate) mod caches;
-pub(crate) mod cgroup;
 pub(crate) mod condition;
-#[cfg(test)]
-mod condition_tests;
 pub(crate) mod coverage;
 mod crew;
 pub(crate) mod figures;
 pub(crate) mod filter;
-pub(crate) mod migratetypes;
 pub(crate) mod operations;
 pub(crate) mod progress;
 pub(crate) mod ranges;
-pub(crate) mod request;
 pub(crate) mod selection;
 pub(crate) mod weights;
 
@@ -31,8 +26,7 @@ use crate::ledger::totals::Totals;
 use crate::ledger::{Balance, Choice, DEFERRED_MS_MAX, Ledger, Rules};
 use crate::pass::crew::Crew;
 use crate::pass::figures::figures;
-use crate::pass::filter::{Selector, meets};
-use crate::pass::migratetypes::MigrateTypes;
+use crate::pass::filter::{MigrateTypes, Selector, meets};
 use crate::pass::progress::Progress;
 use crate::pass::ranges::{OpSample, RangeInputs, Ranges, ranges};
 use crate::pass::weights::Weights;
@@ -48,8 +42,7 @@ use operations::{decoder, first_whole, selector, since};
 
 pub use crate::trace::time_range::TimeRange;
 pub use condition::Condition;
-pub use request::{Needs, Request};
-pub use selection::Selection;
+pub use selection::{Needs, Request, Selection};
 
 /// Operations that the ledger looks up at a time: they and their slots stay in a first-level cache.
 const BATCH: usize = 128;

@@ -6,8 +6,7 @@ use kmt_format::kernel::KernelVersion;
 
 use super::condition::Key;
 use super::filter::Selector;
-use super::request::{Needs, Request};
-use super::selection::Selection;
+use super::selection::{Needs, Request, Selection};
 use super::{allocations_tell_caches, cores, usual_caches};
 use crate::collect::Collectors;
 use crate::stream::decode::Decoder;

@@ -13,12 +13,11 @@
 //! bounds bytes and pages.
 
 mod estimate;
-mod op_sample;
 mod places;
 mod thin;
 
 pub use estimate::Range;
-pub use op_sample::OpSample;
+pub use places::OpSample;
 
 use std::collections::BTreeMap;
 
@@ -40,7 +39,7 @@ pub type Ranges = BTreeMap<(&'static str, &'static str), Option<Range>>;
 /// Inputs of ranges.
 pub struct RangeInputs<'m> {
     /// Operations of the trace, or of some of its pages.
-    pub ops: &'m op_sample::Streams,
+    pub ops: &'m places::Streams,
     /// Resolves their numbers.
     pub interner: &'m Interner,
     /// The rules of the pass.

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::estimate::{HOPELESS, Lost};
-use super::op_sample::Streams;
-use super::places::{Cursor, Places};
+use super::places::{Cursor, Places, Streams};
 use crate::stream::op::Op;
 use crate::trace::losses::{CpuLosses, Losses};
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::traced::Traced;
 use crate::collect::mixing::MixingSums;
-use crate::pass::migratetypes::names_in;
+use crate::pass::filter::names_in;
 use crate::render::words::escaped;
 
 /// Pageblocks with live pages of the trace.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::collect::area_groups::AreaGroup;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheNames, key_of};
-use crate::pass::cgroup::{ASYNCHRONOUS, Cgroup, cgroup_of};
+use crate::pass::filter::{ASYNCHRONOUS, Cgroup, cgroup_of};
 use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::caller_function;
