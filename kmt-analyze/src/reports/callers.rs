@@ -1,20 +1,87 @@
-//! Sums by call site and interface.
+//! `callers`: sums of slab objects by call site and interface.
+//!
+//! The sums are those that each pass has (`Analysis::balance`), with bounds where events were lost. Options, rows and screen are
+//! here.
 
 use std::collections::HashSet;
 
 use serde::Serialize;
 
+use crate::collect::Collectors;
 use crate::ledger::SiteTotals;
 use crate::ledger::totals::Totals;
-use crate::pass::Analysis;
+use crate::pass::selection::Selection;
 use crate::pass::weights::{Estimate, in_order};
-use crate::reports::common::ReportContext;
+use crate::pass::{Analysis, Needs};
+use crate::render::head::{self, some_values};
+use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::reports::common::basis::Input;
+use crate::reports::common::cells::{LIVE_RANGE, live_range, live_range_cells, slab_cells, slab_columns};
+use crate::reports::common::lead::{CALL_SITES, lead};
 use crate::reports::common::live_bounds::is_doubtful;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{Address, Estimated, LiveRange, SlabSums};
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::common::symbol::Symbol;
+use crate::reports::common::{Context, ReportContext, View};
+use crate::reports::grouped::{GroupKey, GroupOptions, Groupable, Only, RowOptions, WHOLE_DIR};
+use crate::reports::report::Report;
 use crate::stream::{Api, Site};
+
+/// Sums by call site and interface.
+#[derive(Debug, clap::Args)]
+pub struct Callers {
+    /// Only call sites whose name contains TEXT
+    #[arg(long, value_name = "TEXT")]
+    call_site: Option<String>,
+    #[command(flatten)]
+    rows: RowOptions,
+}
+
+impl Callers {
+    /// Grouped by directory, source file and function.
+    pub fn by_source() -> Self {
+        let others = ["file", "function"].into_iter().filter_map(|name| GroupKey::parse_slab(name).ok());
+        let by = std::iter::once(&WHOLE_DIR).chain(others).collect();
+        Self { call_site: None, rows: RowOptions { groups: GroupOptions { by }, sort: vec![SortKey::Alloc] } }
+    }
+}
+
+impl Report for Callers {
+    type Handles = ();
+    type Rows = CallerRows;
+
+    const NAME: &'static str = "callers";
+    const KEY: &'static str = "call_sites";
+    const TITLE: &'static str = "call sites";
+    const ABOUT: &'static str = "Sums by call site";
+    const NEEDS: Needs = Needs::CACHE_NAMES;
+    const RESTS_ON: Input = Input::SlabAllocs;
+
+    fn for_selection(self, selection: &Selection) -> Self {
+        Self { rows: self.rows.for_selection(selection), ..self }
+    }
+
+    fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
+
+    fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> CallerRows {
+        compute(context, &self.rows.sort, self.call_site.as_deref())
+    }
+
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &CallerRows, view: &View) -> Screen {
+        screen(self, context, rows, view)
+    }
+}
+
+impl Groupable for Callers {
+    fn row_options(&self) -> &RowOptions {
+        &self.rows
+    }
+
+    fn only(&self) -> Only<'_> {
+        self.call_site.as_deref().map_or(Only::All, Only::CallSite)
+    }
+}
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -88,7 +155,7 @@ fn callers(analysis: &Analysis) -> Vec<CallerTotals> {
 }
 
 /// Rows of the call sites whose name contains `filter`.
-pub fn compute(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CallerRows {
+fn compute(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CallerRows {
     let named = |caller: CallerTotals| (context.labels().located(caller.address), caller);
     let mut all: Vec<(Symbol, CallerTotals)> = callers(context.analysis).into_iter().map(named).collect();
     all.retain(|(name, _)| filter.is_none_or(|filter| name.contains(filter)));
@@ -142,6 +209,37 @@ impl AllCallers {
 }
 
 /// Names of all call sites, by address.
-pub fn names(context: &ReportContext<'_, '_>) -> Vec<String> {
+fn names(context: &ReportContext<'_, '_>) -> Vec<String> {
     callers(context.analysis).iter().map(|c| context.labels().located(c.address).to_string()).collect()
+}
+
+/// The largest call sites, and the share of the first.
+fn screen(report: &Callers, context: &ReportContext<'_, '_>, rows: &CallerRows, view: &View) -> Screen {
+    let (sort, filter) = (report.rows.sort.first().copied(), report.call_site.as_deref());
+    let total = rows.callers_total;
+    let names = if total == 0 && filter.is_some() { names(context) } else { Vec::new() };
+    if !names.is_empty() {
+        return head::nothing(vec![format!("call sites: {}", some_values(names))]);
+    }
+    let all = AllCallers::of(context, filter);
+    let first = rows.callers.first().map(|row| (row.symbol.as_str(), &row.sums));
+    let mut screen = Screen::new(lead(sort, total as u64, CALL_SITES, &all.sums, first, view));
+    let is_lossy = view.is_lossy;
+    screen.table(
+        Table::of_rows("", &rows.callers)
+            .of("call site", "call sites", total)
+            .column(Column::name("call site"), |row| Cell::from(&row.symbol))
+            .column(Column::whole("api").leaves(5), |row| Cell::text(row.api))
+            .columns(slab_columns(sort, is_lossy), |r| slab_cells(&r.sums, r.estimated.as_ref(), is_lossy))
+            .column_if(all.has_failures, Column::number("failed").leaves(6), |r| {
+                Cell::Count(r.alloc_failures)
+            })
+            .columns(live_range(all.has_doubts), |r| {
+                live_range_cells(all.has_doubts, &r.live_range, r.sums.live)
+            })
+            .explain(LIVE_RANGE[0].heading, context.live_bounds().legend()),
+    );
+    screen.next("lifetimes", "how long their objects live, and where they are freed");
+    screen.next("callers --sort wasted", "who wastes most");
+    screen
 }

@@ -1,17 +1,175 @@
-//! The screen of event counts.
+//! `events`: counts and rates of all events, by event, task and CPU.
+//!
+//! The counts are of all selected events, also of those that the ledger does not use. They have no collector: the pass counts
+//! them (`Needs::EVENT_COUNTS`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::counts::CountedEvents;
-use super::rows::EventRows;
+use kmt_format::kernel::ClockUnit;
+use serde::Serialize;
+
+use crate::collect::Collectors;
+use crate::pass::Needs;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{count, counted, escaped, share, shown};
+use crate::reports::common::basis::Input;
 use crate::reports::common::lead::leaders;
-use crate::reports::common::{ReportContext, View};
+use crate::reports::common::rows::text;
+use crate::reports::common::stated::Keys;
+use crate::reports::common::{Context, ReportContext, View};
+use crate::reports::report::Report;
+
+/// The report.
+#[derive(Debug, clap::Args)]
+pub struct Events;
+
+impl Report for Events {
+    type Handles = ();
+    type Rows = EventRows;
+
+    const NAME: &'static str = "events";
+    const ABOUT: &'static str = "Counts and rates of events, by event, task and CPU";
+    const RESTS_ON: Input = Input::Nothing;
+    const KEYS: Keys = Keys::Tasks;
+    const NEEDS: Needs = Needs::EVENT_COUNTS;
+    const ACCOUNTS: bool = false;
+
+    fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
+
+    fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> EventRows {
+        compute(context)
+    }
+
+    fn screen(&self, context: &ReportContext<'_, '_>, rows: &EventRows, view: &View) -> Screen {
+        screen(context, rows, view)
+    }
+}
+
+/// An event class, a task and a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CountCell {
+    /// Number of the class.
+    pub class: u32,
+    /// Thread id.
+    pub pid: i32,
+    /// Number of the CPU.
+    pub cpu: u32,
+}
+
+/// Counts of the selected events, and the time in which they occurred.
+pub struct CountedEvents {
+    /// By class, task and CPU.
+    pub cells: BTreeMap<CountCell, u64>,
+    /// Length of the selected time; `None`: it is 0, or the clock's unit is not a part of a second.
+    seconds: Option<f64>,
+}
+
+impl CountedEvents {
+    /// Counts of a pass.
+    pub fn of(context: &ReportContext<'_, '_>) -> Self {
+        let analysis = context.analysis;
+        let (session, selection) = (context.session, context.selection);
+        let interner = &analysis.interner;
+        let mut cells = BTreeMap::new();
+        for &(class, number, events) in &analysis.event_counts {
+            let Some(origin) = interner.origins.get(number) else { continue };
+            if interner.selected.origins.get(number as usize).copied().unwrap_or(true) {
+                *cells.entry(CountCell { class, pid: origin.pid, cpu: origin.cpu }).or_default() += events;
+            }
+        }
+        let (first, last) = selection.span(session);
+        let seconds = match session.unit() {
+            ClockUnit::Nanoseconds => Some(last.saturating_sub(first) as f64 / 1e9).filter(|s| *s > 0.0),
+            ClockUnit::Ticks => None,
+        };
+        Self { cells, seconds }
+    }
+
+    /// Events per second.
+    pub fn rate(&self, events: u64) -> Option<f64> {
+        self.seconds.map(|seconds| events as f64 / seconds)
+    }
+
+    /// Sums of cells with the same name.
+    pub fn by_name(&self, name: impl Fn(&CountCell) -> String) -> BTreeMap<String, u64> {
+        let mut sums = BTreeMap::new();
+        for (cell, events) in &self.cells {
+            *sums.entry(name(cell)).or_default() += events;
+        }
+        sums
+    }
+}
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct EventRows {
+    /// Number of events.
+    pub events_total: u64,
+    /// Counts by `system:event`.
+    pub events: BTreeMap<String, EventCount>,
+    /// Number of cells, including those beyond the limit of rows.
+    pub cells_total: usize,
+    /// Counts by event, task and CPU.
+    pub cells: Vec<CellRow>,
+}
+
+/// Count and rate of one event.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct EventCount {
+    /// Number of events.
+    pub events: u64,
+    /// Events per second; `null`: the clock counts ticks, or the selected time has no length.
+    pub events_per_second: Option<f64>,
+}
+
+/// Count of one event, task and CPU.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CellRow {
+    /// `system:event`.
+    pub event: String,
+    /// Thread id.
+    pub pid: i32,
+    /// Name of the task; `null`: unknown.
+    pub comm: Option<String>,
+    /// Number of the CPU.
+    pub cpu: u32,
+    /// Count and rate.
+    #[serde(flatten)]
+    pub count: EventCount,
+}
+
+/// Rows of the selected events.
+fn compute(context: &ReportContext<'_, '_>) -> EventRows {
+    let counts = CountedEvents::of(context);
+    let count = |events| EventCount { events, events_per_second: counts.rate(events) };
+    let names = context.session.names();
+    let end = context.selection.span(context.session).1;
+    let event = |cell: &CountCell| {
+        let class = context.session.trace.schema().class(cell.class as usize);
+        class.map_or("?".to_owned(), |class| format!("{}:{}", class.system, class.name))
+    };
+    let cell = |(cell, &events): (&CountCell, &u64)| CellRow {
+        event: event(cell),
+        pid: cell.pid,
+        comm: names.at(cell.pid, end).map(text),
+        cpu: cell.cpu,
+        count: count(events),
+    };
+    let by_event = counts.by_name(event);
+    EventRows {
+        events_total: counts.cells.values().sum(),
+        events: by_event.iter().map(|(name, &events)| (name.clone(), count(events))).collect(),
+        cells_total: counts.cells.len(),
+        cells: counts.cells.iter().take(context.limit).map(cell).collect(),
+    }
+}
 
 /// Counts by event, task and CPU.
-pub fn screen(context: &ReportContext<'_, '_>, rows: &EventRows, view: &View) -> Screen {
+fn screen(context: &ReportContext<'_, '_>, rows: &EventRows, view: &View) -> Screen {
     let (counts, labels) = (CountedEvents::of(context), context.labels());
     let events = rows.events.iter().map(|(name, count)| (name.clone(), count.events));
     let by_event = sorted(events.collect());

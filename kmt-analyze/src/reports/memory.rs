@@ -1,16 +1,76 @@
-//! Sums of slab objects, pages and areas of one module, task or call site.
+//! `memory`: slab objects, pages, vmalloc areas and percpu allocations beside each other, by module, task or cgroup.
+//!
+//! Four kinds of sums are joined under one name here; other reports have one kind each. Rows and screen are here.
 
 use serde::Serialize;
 
 use crate::collect::area_groups::{AreaGroup, AreaGroupSums, AreaTotals};
 use crate::collect::sums::Sums;
-use crate::collect::{AreaGroups, AreaKind, Groups, Handle, PageGroups};
+use crate::collect::{AreaGroups, AreaKind, Collectors, Groups, Handle, PageGroups};
+use crate::failure::Result;
 use crate::ledger::frames::NO_STACK;
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
-use crate::reports::common::ReportContext;
+use crate::pass::Needs;
+use crate::render::screen::{Cell, Column, CommandLine, Screen};
+use crate::render::words::counted;
+use crate::reports::common::basis::Input;
 use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::common::stated::Keys;
+use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
+use crate::reports::report::Report;
+
+/// All kinds of memory by any key that they share.
+#[derive(Debug, clap::Args)]
+pub struct MemoryReport {
+    /// Group by these keys: call_site, function, line, file, dir, subsystem, module, task, comm, cgroup, cpu. Pages and
+    /// vmalloc areas have call sites where their stacks were recorded. Several keys: a row for each combination
+    #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = GroupKey::parse_areas)]
+    #[arg(default_value = "module")]
+    by: Vec<&'static GroupKey>,
+}
+
+impl Report for MemoryReport {
+    type Handles = MemoryHandles;
+    type Rows = MemoryRows;
+
+    const NAME: &'static str = "memory";
+    const TITLE: &'static str = "all kinds of memory";
+    const ABOUT: &'static str = "Slab, pages, vmalloc, percpu by module, task or cgroup";
+    const RESTS_ON: Input = Input::Allocs;
+    const KEYS: Keys = Keys::Tasks;
+
+    fn needs(&self) -> Needs {
+        self.by.iter().map(|key| key.needs()).collect()
+    }
+
+    fn check(&self, context: &Context<'_, '_>) -> Result<()> {
+        self.by.iter().try_for_each(|key| key.check(context.session))
+    }
+
+    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
+        let has_areas = [AreaKind::Vmalloc, AreaKind::Percpu].map(|kind| context.basis().areas(kind)[0]);
+        context.basis().lacks(self.rests_on()).filter(|_| !has_areas.contains(&true))
+    }
+
+    fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
+        let areas = [AreaKind::Vmalloc, AreaKind::Percpu];
+        (
+            collectors.add(Groups),
+            collectors.add(PageGroups),
+            areas.map(|kind| collectors.add(AreaGroups(kind))),
+        )
+    }
+
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> Self::Rows {
+        compute(context, handles, &self.by)
+    }
+
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &Self::Rows, view: &View) -> Screen {
+        screen(rows, view)
+    }
+}
 
 /// Collectors of slab objects, pages, vmalloc areas and percpu allocations.
 pub type MemoryHandles = (Handle<Groups>, Handle<PageGroups>, [Handle<AreaGroups>; 2]);
@@ -106,7 +166,7 @@ impl MemorySums {
 }
 
 /// Groups by keys `by`, the largest first: by live memory at an instant, else by allocated memory.
-pub fn compute(
+fn compute(
     context: &ReportContext<'_, '_>,
     &(slab, pages, [vmalloc, percpu]): &MemoryHandles,
     by: &[&'static GroupKey],
@@ -140,4 +200,64 @@ pub fn compute(
 /// Areas with their sums.
 fn areas(sums: &AreaGroupSums) -> impl Iterator<Item = (&AreaGroup, &AreaTotals)> {
     sums.groups.iter().filter(|(_, totals)| **totals != AreaTotals::default())
+}
+
+/// Columns of allocated and live bytes, and their sums in a row.
+type Kind = (Column, Column, fn(&MemoryRow) -> Option<KindSums>);
+
+/// All kinds; one that was not recorded has no columns.
+const KINDS: [Kind; 4] = [
+    (Column::number("slab"), Column::number("slab live").leaves(1), |row| row.slab),
+    (Column::number("pages"), Column::number("pages live").leaves(2), |row| row.pages),
+    (Column::number("vmalloc").leaves(4), Column::number("vmalloc live").leaves(3), |row| row.vmalloc),
+    (Column::number("percpu").leaves(6), Column::number("percpu live").leaves(5), |row| row.percpu),
+];
+
+/// Memory of all kinds by group.
+fn screen(rows: &MemoryRows, view: &View) -> Screen {
+    let table = &rows.table;
+    if table.groups_total == 0 {
+        return Screen::new("No memory was allocated, or the selection leaves none.");
+    }
+    let nouns = table.nouns();
+    let groups = counted(table.groups_total as u64, nouns.one, nouns.several);
+    let mut screen = Screen::new(format!("Memory of {groups}, the largest first."));
+    if let Some((phrase, row)) = table.first_known() {
+        let parts = [("slab objects", row.slab), ("pages", row.pages), ("vmalloc areas", row.vmalloc)];
+        let part = |(what, sums): (&str, Option<KindSums>)| {
+            let bytes = sums?.bytes_alloc.filter(|&bytes| bytes > 0)?;
+            Some(format!("{} of {what}", view.bytes(bytes)))
+        };
+        let parts: Vec<String> = parts.into_iter().filter_map(part).collect();
+        if !parts.is_empty() {
+            screen.answer(format!("{phrase}: {} allocated.", parts.join(", ")));
+        }
+    }
+    let is_recorded =
+        |of: fn(&MemoryRow) -> Option<KindSums>| table.groups.iter().any(|group| of(&group.row).is_some());
+    let kinds: Vec<_> = KINDS.into_iter().filter(|kind| is_recorded(kind.2)).collect();
+    let columns: Vec<Column> =
+        kinds.iter().flat_map(|(allocated, live, _)| [allocated.clone(), live.clone()]).collect();
+    screen.table(table.table(columns, |row| {
+        let cells = kinds.iter().flat_map(|(.., of)| {
+            let sums = of(row);
+            [Cell::bytes(sums.and_then(|s| s.bytes_alloc)), Cell::bytes(sums.and_then(|s| s.bytes_live))]
+        });
+        cells.collect()
+    }));
+    screen.note(
+        "Slab objects are on pages, and so is memory of vmalloc and percpu areas: do not add up the columns.",
+    );
+    if rows.pages_lack_stacks && table.by.iter().any(|key| key.needs_stacks()) {
+        screen.note("Pages have no call sites here: record with --stack kmem:mm_page_alloc.");
+    }
+    screen.next("summary", "totals of all memory");
+    if table.by.iter().all(|key| key.name != "call_site") {
+        let keys: String = table.by.iter().map(|key| format!("{},", key.name)).collect();
+        screen.next(
+            CommandLine::from("memory").option("--by", format!("{keys}call_site")),
+            "call sites of each",
+        );
+    }
+    screen
 }

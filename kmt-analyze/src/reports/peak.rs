@@ -1,16 +1,72 @@
-//! Live objects at the peak, by call site and interface.
+//! `peak`: the time of most live slab memory, and the call sites that allocated it.
+//!
+//! The collector `Peak` keeps live bytes of each site at the peak. Rows are sites with their share of it.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::collect::peak::LiveBytes;
-use crate::pass::Analysis;
-use crate::reports::common::ReportContext;
+use crate::collect::{Collectors, Handle, Peak};
+use crate::failure::{Failure, Result};
+use crate::pass::condition::Key;
+use crate::pass::{Analysis, Needs};
+use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
+use crate::render::words::{counted, share};
+use crate::reports::common::basis::{Input, too_lossy};
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
 use crate::reports::common::symbol::Symbol;
+use crate::reports::common::{Context, ReportContext, View};
+use crate::reports::report::Report;
 use crate::stream::Api;
+use crate::trace::names::function_of;
+
+/// Share of lost events above which the report does not answer.
+const LOST_PERCENT_MAX: f64 = 1.0;
+
+/// The report.
+#[derive(Debug, clap::Args)]
+pub struct PeakReport;
+
+impl Report for PeakReport {
+    type Handles = Handle<Peak>;
+    type Rows = PeakRows;
+
+    const NAME: &'static str = "peak";
+    const ABOUT: &'static str = "Time of most live slab memory, and its call sites";
+    const NEEDS: Needs = Needs::CACHE_NAMES;
+    const RESTS_ON: Input = Input::SlabLives;
+
+    fn check(&self, context: &Context<'_, '_>) -> Result<()> {
+        if context.selection.has_term_on(Key::Lifetime) {
+            return Err(Failure::new(
+                "peak cannot select by lifetime: objects that are live at that time have not ended",
+            )
+            .hint("timeline selects by lifetime: it counts objects when they have ended"));
+        }
+        Ok(())
+    }
+
+    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
+        let window = context.selection.bounds(context.session);
+        collectors.add(Peak { window })
+    }
+
+    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
+        let why = "the peak may be in a gap, or an effect of lost frees; summary gives ranges";
+        let lacks = context.basis().lacks(self.rests_on());
+        lacks.or_else(|| too_lossy(context, LOST_PERCENT_MAX, why))
+    }
+
+    fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> PeakRows {
+        compute(context, context.analysis.get(*handle))
+    }
+
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &PeakRows, view: &View) -> Screen {
+        screen(rows, view)
+    }
+}
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -100,7 +156,7 @@ fn by_caller(
 }
 
 /// Rows of the peak.
-pub fn compute(context: &ReportContext<'_, '_>, peak: &LiveBytes) -> PeakRows {
+fn compute(context: &ReportContext<'_, '_>, peak: &LiveBytes) -> PeakRows {
     let analysis = context.analysis;
     let labels = Labels::new(context.session);
     // Where events were lost, more objects may be live: no range.
@@ -147,4 +203,61 @@ fn row((address, api, symbol, sums): (u64, Api, Symbol, PeakSums), is_whole: boo
         live_range: is_bounded.then_some([sums.objects_least, sums.objects]),
         live_least: sums.objects_least,
     }
+}
+
+/// The peak, its range, and the call sites that allocated the memory.
+fn screen(PeakRows { peak }: &PeakRows, view: &View) -> Screen {
+    let (Some(bytes), Some(objects), Some(at)) = (peak.bytes_live, peak.live, peak.time) else {
+        return Screen::new("No peak: no slab object was allocated in the selected part of the trace.");
+    };
+    let objects = counted(objects, "object", "objects");
+    let mut screen = Screen::new(format!(
+        "Slab memory peaked at {} with {} in {objects}{}.",
+        view.time(at),
+        view.bytes(bytes),
+        most(peak, bytes),
+    ));
+    let least = least(peak);
+    if let Some((bytes, objects)) = least {
+        screen.answer(format!(
+            "At least {} in {} is certain; frees of the rest may have no event.",
+            view.bytes(bytes),
+            counted(objects, "object", "objects"),
+        ));
+    }
+    screen.table(callers(peak, bytes, least.is_some()));
+    screen.note("Objects allocated before the trace are not counted.");
+    if let Some(at) = view.time_option(at) {
+        screen.next(CommandLine::from("caches").option("--at", at), "caches that held the memory then");
+    }
+    screen.next("timeline", "live memory over time");
+    screen
+}
+
+/// The call site of most bytes, if there are several.
+fn most(peak: &PeakRow, all_bytes: u64) -> String {
+    let first = peak.callers.first().filter(|_| peak.callers_total > 1);
+    first.map_or(String::new(), |row| {
+        format!(", {} of it by {}", share(row.bytes_live, all_bytes), function_of(&row.symbol))
+    })
+}
+
+/// Certain live bytes and objects, if there are fewer of them.
+fn least(peak: &PeakRow) -> Option<(u64, u64)> {
+    let ([bytes, _], [objects, _]) = (peak.bytes_live_range?, peak.live_range?);
+    (Some(objects) < peak.live).then_some((bytes, objects))
+}
+
+/// Live objects at the peak by call site.
+fn callers(peak: &PeakRow, all_bytes: u64, has_least: bool) -> Table {
+    Table::of_rows("", &peak.callers)
+        .of("call site", "call sites", peak.callers_total)
+        .column(Column::name("call site"), |row| Cell::from(&row.symbol))
+        .column(Column::whole("api").leaves(4), |row| Cell::text(row.api))
+        .column(Column::number("live objects"), |row| Cell::Count(row.live))
+        .column(Column::number("live"), |row| Cell::Bytes(row.bytes_live))
+        .column(Column::number("share"), |row| Cell::share(row.bytes_live, all_bytes))
+        .column(Column::whole("").leaves(2), |row| Cell::bar(row.bytes_live, all_bytes))
+        .column_if(has_least, Column::number("live at least").leaves(3), |row| Cell::Count(row.live_least))
+        .into()
 }
