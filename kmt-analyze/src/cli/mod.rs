@@ -36,9 +36,9 @@ use crate::reports::common::stated::Keys;
 use crate::reports::findings::Findings;
 use crate::reports::output::{Output, Show};
 use crate::reports::report::AnyReport;
-use crate::reports::run::one;
+use crate::reports::run::{self, one};
 use crate::reports::summary::Summary;
-use crate::reports::{account, all, compat, diff, info};
+use crate::reports::{account, compat, diff, info};
 use crate::source::SourceArgs;
 use crate::trace::named::with_names;
 use crate::trace::names::SizeClasses;
@@ -167,7 +167,7 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
         Command::Dump(options) => dump(&options, env),
         Command::All { select, lines, target } => {
             let output = Output { limit: lines, json: target.json, show };
-            with(env, &target.file, |session| all::run(session, &select, output))
+            with(env, &target.file, |session| run::all(session, &select, output))
         }
         Command::Diff(args) => diff(*args, show, env),
         Command::Allocinfo(args) => allocinfo::run(&args, env, &show),
@@ -225,7 +225,7 @@ fn export(options: &ExportOptions, env: &Env) -> Result<Outcome> {
         "events" => ExportOf::Events,
         "objects" => ExportOf::Objects,
         "call-sites" => ExportOf::CallSites,
-        name => ExportOf::Report(all::report(name).map_err(Failure::usage)?),
+        name => ExportOf::Report(run::all_report(name).map_err(Failure::usage)?),
     };
     if matches!(options.format, export::Format::Perfetto | export::Format::Pprof) {
         check_binary(&options.target(), env)?;

@@ -1,4 +1,7 @@
-//! One report, or several, over one pass.
+//! One report, or several, over one pass; `all` runs every report.
+//!
+//! Reports come from the registry, collectors go to one pass, and its result becomes screens, one JSON document, or CSV. Reports
+//! that refuse leave a sentence in place of rows.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
@@ -8,11 +11,12 @@ use super::common::stated::Keys;
 use super::common::{Context, ReportContext, View};
 use super::document::{About, emit, refuse};
 use super::output::Output;
-use super::registry::named;
+use super::registry::{REPORTS, named};
 use super::report::{Answer, AnyReport, Pending, Report};
 use crate::collect::Collectors;
-use crate::failure::{Outcome, Result};
+use crate::failure::{Failure, Outcome, Result};
 use crate::limits::ROWS_MAX;
+use crate::pass::condition::Key;
 use crate::pass::selection::Selection;
 use crate::pass::{self, Analysis, Needs, Request};
 use crate::render::out::Schema;
@@ -148,7 +152,7 @@ pub fn rows_of(
 const ROWS_OF_EACH: usize = 10;
 
 /// Prints several reports, each under its heading, or its key.
-pub fn several(
+fn several(
     session: &Session<'_>,
     selection: &Selection,
     output: Output,
@@ -217,4 +221,32 @@ impl Serialize for Answers<'_> {
 
 fn object<'k>(entries: impl Iterator<Item = (&'k str, Value)>) -> Map<String, Value> {
     entries.map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// Prints every report that needs no options.
+pub fn all(session: &Session<'_>, selection: &Selection, output: Output) -> Result<Outcome> {
+    if selection.has_term_on(Key::Lifetime) {
+        return Err(Failure::new(
+            "not all reports can select by lifetime: objects that are still allocated have none",
+        )
+        .hint("lifetimes, callers, caches and timeline can"));
+    }
+    let reports: Vec<Box<dyn AnyReport>> =
+        REPORTS.iter().filter_map(|entry| (entry.with_defaults)()).collect();
+    let reports: Vec<&dyn AnyReport> = reports.iter().map(|report| &**report).collect();
+    several(session, selection, output, &reports)
+}
+
+/// The report of that name, with its usual options.
+pub fn all_report(name: &str) -> Result<Box<dyn AnyReport>> {
+    // An export of `events` has one row for each event; the report is `event-counts` there.
+    let command = if name == "event-counts" { "events" } else { name };
+    let found = REPORTS.iter().find(|entry| entry.name == command && name != "events");
+    found.and_then(|entry| (entry.with_defaults)()).ok_or_else(|| {
+        let names = REPORTS.iter().filter(|entry| (entry.with_defaults)().is_some()).map(|entry| entry.name);
+        let names: Vec<&str> =
+            names.map(|name| if name == "events" { "event-counts" } else { name }).collect();
+        Failure::new(format!("no report has the name {name:?}"))
+            .hint(format!("one of events, objects, call-sites, {}", names.join(", ")))
+    })
 }
