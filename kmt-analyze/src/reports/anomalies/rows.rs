@@ -1,11 +1,18 @@
-//! Kinds of anomalies, and the sites of each.
+//! Kinds of anomalies, and the sites of each, found in the results of a pass.
+//!
+//! The sums of the collector have origins by number; here they get names and are sorted, the most frequent first.
 
+use kmt_common::unseen_allocs::unseen_allocs;
 use kmt_format::kernel::ClockUnit;
 use serde::Serialize;
 
+use crate::collect::anomalies::{AnomalySums, UnmatchedFrees};
 use crate::render::words::{count, duration};
+use crate::reports::common::ReportContext;
 use crate::reports::common::rows::Address;
 use crate::reports::common::symbol::Symbol;
+use crate::stream::Api;
+use crate::trace::names::cache_name;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -150,4 +157,169 @@ pub struct AnomalySite {
     /// Function and offset, or the address.
     #[serde(flatten)]
     pub symbol: Symbol,
+}
+
+/// Number of repeated frees of a site that may be double frees: those that allocations without an event do not explain.
+///
+/// Two frees after frees that themselves ended no object show such allocations: no kernel frees an object three times and
+/// continues. So does one free on a page that was allocated after the last free.
+fn unexplained(frees: &UnmatchedFrees) -> u64 {
+    let shown = frees.again_unseen.max(frees.new_page);
+    match frees.new_page >= 1 || frees.again_unseen >= 2 {
+        true => frees.again_seen.saturating_sub(shown),
+        false => frees.again_seen.saturating_add(frees.again_unseen),
+    }
+}
+
+/// Finds anomalies in the results of a pass.
+pub struct Finder<'f, 's, 'd> {
+    /// The analysed trace.
+    pub context: &'f ReportContext<'s, 'd>,
+    /// Results of the collector.
+    pub sums: &'f AnomalySums,
+}
+
+impl Finder<'_, '_, '_> {
+    /// The call site of that number.
+    fn site(&self, caller: u32) -> Option<AnomalySite> {
+        let (_, address, symbol) = self.context.labels().caller(self.context.analysis, caller);
+        Some(AnomalySite { address: Address(address), symbol })
+    }
+
+    /// The freeing site of that number.
+    fn free_site(&self, free: u32) -> Option<AnomalySite> {
+        let (address, symbol) = self.context.labels().free_site(self.context.analysis, free);
+        Some(AnomalySite { address: Address(address), symbol })
+    }
+
+    /// The cache that the events of a freeing site name.
+    fn cache(&self, free: u32) -> Option<String> {
+        let interner = &self.context.analysis.interner;
+        let cache = interner.frees.get(free)?.cache?;
+        Some(cache_name(interner.name(cache)))
+    }
+
+    /// The site of that address.
+    fn at(&self, address: u64) -> Option<AnomalySite> {
+        Some(AnomalySite { address: Address(address), symbol: self.context.labels().located(address) })
+    }
+
+    fn row(&self, sites: [Option<AnomalySite>; 2], count: u64, numbers: Option<Detail>) -> AnomalyRow {
+        let [call_site, freed_by] = sites;
+        let unit = self.context.session.unit();
+        let detail = numbers.map_or(String::new(), |numbers| numbers.text(unit));
+        AnomalyRow {
+            call_site,
+            freed_by,
+            count,
+            detail,
+            numbers,
+            cache: None,
+            is_bulk: false,
+            suspect: 0,
+            maybe_lost: 0,
+        }
+    }
+
+    fn allocated(&self, caller: u32, count: u64, numbers: Option<Detail>) -> AnomalyRow {
+        self.row([self.site(caller), None], count, numbers)
+    }
+
+    fn freed(&self, free: u32, count: u64, numbers: Option<Detail>) -> AnomalyRow {
+        let cache = self.cache(free);
+        let is_bulk = cache.as_deref().and_then(unseen_allocs).is_some();
+        AnomalyRow { cache, is_bulk, ..self.row([None, self.free_site(free)], count, numbers) }
+    }
+
+    /// Allocations smaller than requested.
+    pub fn undersized(&self) -> Vec<AnomalyRow> {
+        let sites =
+            self.context.analysis.interner.sites.items().iter().zip(&self.context.analysis.balance.sites);
+        sites
+            .filter(|(site, _)| site.bytes_alloc < site.bytes_req)
+            .map(|(site, by_cache)| {
+                let numbers = Detail::Undersized { allocated: site.bytes_alloc, requested: site.bytes_req };
+                let count = by_cache.iter().map(|(_, t)| t.alloc_events).sum();
+                let row = self.row([self.at(site.call_site), None], count, Some(numbers));
+                AnomalyRow { suspect: count, ..row }
+            })
+            .filter(|row| row.count > 0)
+            .collect()
+    }
+
+    /// Frees at addresses whose last object has ended.
+    pub fn freed_again_or_born_unseen(&self) -> Vec<AnomalyRow> {
+        let row = |(free, frees): (&u32, &UnmatchedFrees)| {
+            let UnmatchedFrees { new_page, again_seen, again_unseen, again_lost, .. } = *frees;
+            let numbers = Detail::Again {
+                after_unmatched: again_unseen,
+                on_new_pages: new_page,
+                after_loss: again_lost,
+            };
+            let count = again_seen.saturating_add(again_unseen).saturating_add(again_lost);
+            let row = self.freed(*free, count, Some(numbers));
+            let [suspect, maybe_lost] = if row.is_bulk { [0, 0] } else { [unexplained(frees), again_lost] };
+            AnomalyRow { suspect, maybe_lost, ..row }
+        };
+        self.sums.unmatched.iter().map(row).filter(|row| row.count > 0).collect()
+    }
+
+    /// Frees on pages that were allocated in the trace.
+    pub fn born_unseen(&self) -> Vec<AnomalyRow> {
+        let on_new_pages = self.sums.unmatched.iter().filter(|(_, frees)| frees.new_page > 0);
+        on_new_pages.map(|(free, frees)| self.freed(*free, frees.new_page, None)).collect()
+    }
+
+    /// Objects allocated by one interface and freed by the other.
+    pub fn mixed_api(&self) -> Vec<AnomalyRow> {
+        let row = |(&(caller, free), &(frees, bytes)): (&(u32, u32), &(u64, u64))| {
+            let row = self.row([self.site(caller), self.free_site(free)], frees, Some(Detail::Bytes(bytes)));
+            let (api, ..) = self.context.labels().caller(self.context.analysis, caller);
+            AnomalyRow { suspect: if api == Api::Kmalloc { frees } else { 0 }, ..row }
+        };
+        self.sums.mixed.iter().map(row).collect()
+    }
+
+    /// Frees with events after the next use of their memory.
+    pub fn late_free(&self) -> Vec<AnomalyRow> {
+        let late = self.sums.late.iter();
+        late.map(|(free, late)| self.freed(*free, late.frees, Some(Detail::Delay(late.delay_max)))).collect()
+    }
+
+    /// Frees of one of two objects.
+    pub fn ambiguous_free(&self) -> Vec<AnomalyRow> {
+        self.sums.ambiguous.iter().map(|(caller, n)| self.allocated(*caller, *n, None)).collect()
+    }
+
+    /// Objects that end before they begin.
+    pub fn inverted(&self) -> Vec<AnomalyRow> {
+        self.sums.inverted.iter().map(|(caller, n)| self.allocated(*caller, *n, None)).collect()
+    }
+
+    /// Objects that ended without a free event.
+    pub fn freed_unseen(&self) -> Vec<AnomalyRow> {
+        let row = |(caller, n): (&u32, &[u64; 3])| {
+            let numbers = Detail::Implied { by_object: n[0], by_page: n[1] + n[2] };
+            self.allocated(*caller, n.iter().sum(), Some(numbers))
+        };
+        self.sums.implied_frees.iter().map(row).collect()
+    }
+
+    /// Allocations that returned NULL.
+    pub fn alloc_failures(&self) -> Vec<AnomalyRow> {
+        let sites =
+            self.context.analysis.interner.sites.items().iter().zip(&self.context.analysis.balance.failures);
+        sites
+            .filter(|(_, failures)| **failures > 0)
+            .map(|(site, failures)| {
+                self.row([self.at(site.call_site), None], *failures, Some(Detail::Size(site.bytes_req)))
+            })
+            .collect()
+    }
+
+    /// kmallocs with two events.
+    pub fn double_report(&self) -> Vec<AnomalyRow> {
+        let count = self.context.analysis.balance.counts.iter().map(|c| c.double_reports).sum::<u64>();
+        if count > 0 { vec![self.row([None, None], count, None)] } else { Vec::new() }
+    }
 }
