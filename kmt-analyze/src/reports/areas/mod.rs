@@ -1,29 +1,27 @@
 //! `vmalloc` and `percpu`: areas of the kernel's virtual memory and allocations of the percpu allocator, by call site.
+//!
+//! The collector `AreaGroups` has the sums, by allocator. Options and the screen of both reports are here.
 
-mod allocators;
-mod percpu;
 mod rows;
-mod sorting;
-mod text;
 mod vmallocinfo;
 
-pub use allocators::{Percpu, Vmalloc};
-pub use rows::AreaRows;
+use rows::{AREA_SUMS, Allocator, AreaSums, AreaTables};
+pub use rows::{AreaRows, Percpu, Vmalloc};
+use vmallocinfo::{PercpuLine, VmallocInfoChange};
 
 use std::marker::PhantomData;
 
-use self::allocators::Allocator;
-use self::sorting::AREA_SUMS;
-use crate::collect::{AreaGroups, Collectors, Handle};
+use crate::collect::{AreaGroups, AreaKind, Collectors, Handle};
 use crate::failure::Result;
 use crate::pass::Needs;
 use crate::pass::selection::Selection;
-use crate::render::screen::Screen;
-use crate::reports::common::ReportContext;
+use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
+use crate::render::words::{count, counted};
 use crate::reports::common::basis::Input;
+use crate::reports::common::shown::part;
 use crate::reports::common::sorting::{SortKey, sort_keys};
 use crate::reports::common::stated::Keys;
-use crate::reports::common::{Context, View};
+use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::grouped::GroupKey;
 use crate::reports::report::Report;
 
@@ -76,6 +74,152 @@ impl<A: Allocator> Report for AreaReport<A> {
     }
 
     fn screen(&self, _: &ReportContext<'_, '_>, rows: &AreaRows, view: &View) -> Screen {
-        text::screen::<A>(&rows.areas, view)
+        screen::<A>(&rows.areas, view)
+    }
+}
+
+/// Rows of the tables after the first one, unless more are allowed.
+const ROWS: usize = 8;
+
+/// Columns of sums of areas.
+const SUMS: [Column; 7] = [
+    Column::number("allocs").leaves(2),
+    Column::number("failed").leaves(5),
+    Column::number("requested").leaves(4),
+    Column::number("allocated"),
+    Column::number("freed").leaves(6),
+    Column::number("live areas").leaves(3),
+    Column::number("live").leaves(1),
+];
+
+/// Column of areas that cross a loss.
+const UNCERTAIN: Column = Column::number("uncertain").leaves(1);
+
+/// Areas by the keys of `--by`, and the kernel's counts.
+fn screen<A: Allocator>(rows: &AreaTables, view: &View) -> Screen {
+    let mut screen = Screen::new(amounts::<A>(rows, view));
+    if let Some(sentence) = largest(rows, view) {
+        screen.answer(sentence);
+    }
+    let columns = SUMS.into_iter().chain(view.is_lossy.then_some(UNCERTAIN));
+    screen.table(rows.groups.table(columns, |sums| cells(sums, view)));
+    if let Some(change) = &rows.vmallocinfo {
+        screen.table(callers(change, view));
+    }
+    notes::<A>(&mut screen, rows, view);
+    let by_call_site = rows.groups.by.iter().any(|key| key.name == "call_site");
+    match by_call_site {
+        true => {
+            screen.next(CommandLine::from(A::NAME).option("--by", "module"), "modules that allocate them");
+        }
+        false => screen.next(A::NAME, "call sites"),
+    }
+    screen.next("leaks", "pages and objects that stay");
+    screen
+}
+
+/// Areas allocated, freed and still allocated.
+fn amounts<A: Allocator>(rows: &AreaTables, view: &View) -> String {
+    let [one, several] = A::NOUNS;
+    let total = &rows.total;
+    let areas = |number: u64, bytes: Option<u64>| {
+        let bytes = bytes.map_or(String::new(), |bytes| format!(" ({})", view.bytes(bytes)));
+        format!("{}{bytes}", counted(number, one, several))
+    };
+    let allocated = format!("The kernel allocated {}", areas(total.alloc_events, total.bytes_alloc));
+    let failed = match total.alloc_failures {
+        0 => String::new(),
+        failed => format!(" {} failed.", counted(failed, "allocation", "allocations")),
+    };
+    let Some((freed, live)) = total.frees_matched.zip(total.live) else {
+        return format!("{allocated}; frees were not recorded, so live areas are unknown.{failed}");
+    };
+    let are = if live == 1 { "is" } else { "are" };
+    let live = match total.bytes_live {
+        Some(bytes) => format!("{} ({})", count(live), view.bytes(bytes)),
+        None => count(live),
+    };
+    format!("{allocated} and freed {} of them; {live} {are} still allocated.{failed}", count(freed))
+}
+
+/// The first group.
+fn largest(rows: &AreaTables, view: &View) -> Option<String> {
+    let (phrase, sums) = rows.groups.first().filter(|_| rows.groups.groups_total > 1)?;
+    let noun = rows.groups.nouns().one;
+    let allocated = sums.bytes_alloc.filter(|&bytes| bytes > 0)?;
+    let live = sums.bytes_live.map_or(String::new(), |bytes| format!(", {} of them live", view.bytes(bytes)));
+    Some(format!("The first {noun} is {phrase}: {} allocated{live}.", view.bytes(allocated)))
+}
+
+/// Cells under [`SUMS`].
+fn cells(sums: &AreaSums, view: &View) -> Vec<Cell> {
+    let mut cells = vec![
+        Cell::Count(sums.alloc_events),
+        Cell::Count(sums.alloc_failures),
+        Cell::Bytes(sums.bytes_req),
+        Cell::bytes(sums.bytes_alloc),
+        Cell::bytes(sums.bytes_freed),
+        Cell::count(sums.live),
+        Cell::bytes(sums.bytes_live),
+    ];
+    cells.extend(view.is_lossy.then_some(Cell::Count(sums.uncertain)));
+    cells
+}
+
+/// Callers of /proc/vmallocinfo with new or freed areas.
+fn callers(change: &VmallocInfoChange, view: &View) -> Table {
+    let rows = change.callers.iter();
+    Table::of_rows("change of /proc/vmallocinfo", rows.take(part(view.limit, ROWS)))
+        .of("caller", "callers", change.callers.len())
+        .column(Column::name("caller"), |row| match &row.caller {
+            Some(caller) => Cell::symbol(caller.clone()),
+            None => Cell::text("(unknown)"),
+        })
+        .column(Column::number("areas before").leaves(4), |row| Cell::Count(row.areas_before))
+        .column(Column::number("areas after").leaves(3), |row| Cell::Count(row.areas_after))
+        .column(Column::number("change"), |row| Cell::Change(row.areas_change()))
+        .column(Column::number("live in the trace"), |row| Cell::Count(row.live))
+        .column(Column::number("older freed").leaves(1), |row| Cell::Change(row.freed_older()))
+        .column(Column::number("change of bytes").leaves(2), |row| Cell::BytesChange(row.bytes_change()))
+        .explain("older freed", "older freed: areas allocated before the trace that were freed in it, live in the trace less the change.")
+        .into()
+}
+
+/// Facts that the tables need.
+fn notes<A: Allocator>(screen: &mut Screen, rows: &AreaTables, view: &View) {
+    if A::KIND == AreaKind::Vmalloc && rows.total.alloc_events > 0 && !rows.have_call_sites {
+        screen.note("Call sites are unknown: record with --stack vmalloc:alloc_vmap_area.");
+    }
+    if A::KIND == AreaKind::Vmalloc {
+        screen.note(
+            "Bytes are of addresses, with a guard page for each area; ioremap and vmap allocate no pages.",
+        );
+    }
+    if rows.are_bytes_of_events && rows.total.bytes_alloc.is_some_and(|bytes| bytes > 0) {
+        screen.note(
+            "The number of CPUs is not in the file: bytes are those of the events, which may count pointers to memory cgroups, too.",
+        );
+    }
+    if let Some(frees) = rows.frees_unmatched.filter(|&frees| frees > 0) {
+        let frees = counted(frees, "free is", "frees are");
+        let or_lost = if view.is_lossy { ", or in a loss" } else { "" };
+        screen.note(format!(
+            "{frees} without a traced allocation: of areas allocated before the trace{or_lost}."
+        ));
+    }
+    if let Some(unexplained) = rows.vmallocinfo.as_ref().and_then(|change| change.areas_unexplained) {
+        screen.note(match unexplained {
+            0 => "The trace explains the change of /proc/vmallocinfo, which has the callers.".to_owned(),
+            _ => format!(
+                "/proc/vmallocinfo and the trace differ by {unexplained} areas: it is read before and after the events, and some areas have none."
+            ),
+        });
+    }
+    if let Some(PercpuLine { bytes_before, bytes_after }) = rows.percpu {
+        screen.note(format!(
+            "Percpu of /proc/meminfo, pages that the allocator has, used or not: {} before, {} after.",
+            view.bytes(bytes_before),
+            view.bytes(bytes_after),
+        ));
     }
 }

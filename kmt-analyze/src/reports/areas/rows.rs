@@ -1,11 +1,12 @@
 //! Sums of areas by the keys of `--by`, and the kernel's own counts.
+//!
+//! The two allocators, with their nouns and events, and the order of rows are here too: rows of both reports are made alike.
+
+use std::fmt::Debug;
 
 use serde::Serialize;
 
-use super::allocators::Allocator;
-use super::percpu::{self, PercpuLine};
-use super::sorting::number;
-use super::vmallocinfo::{self, VmallocInfoChange};
+use super::vmallocinfo::{self, PercpuLine, VmallocInfoChange};
 use crate::collect::AreaKind;
 use crate::collect::area_groups::{AreaGroupSums, AreaTotals};
 use crate::collect::sums::Sums;
@@ -123,10 +124,91 @@ pub fn compute<A: Allocator>(
         total: AreaSums::of(&total, recorded),
         frees_unmatched: recorded.frees.then_some(sums.frees_unmatched),
         groups: groups.table(order, |totals, key: SortKey| number(key, totals), context.limit, row),
-        vmallocinfo: if is_percpu { None } else { vmallocinfo::compute(context, sums) },
-        percpu: if is_percpu { percpu::compute(context) } else { None },
+        vmallocinfo: if is_percpu { None } else { vmallocinfo::vmallocinfo(context, sums) },
+        percpu: if is_percpu { vmallocinfo::percpu(context) } else { None },
         are_bytes_of_events: is_percpu && cpu_nodes::possible(context.session.trace.metadata()).is_none(),
         have_call_sites: sums.groups.keys().any(|group| group.call_site != 0 || group.stack != NO_STACK),
     };
     AreaRows { areas }
+}
+
+/// Names that sort areas.
+pub const AREA_SUMS: &[SortKey] = &[
+    SortKey::Count,
+    SortKey::Failed,
+    SortKey::Req,
+    SortKey::Alloc,
+    SortKey::Freed,
+    SortKey::LiveAreas,
+    SortKey::Live,
+    SortKey::Uncertain,
+    SortKey::Name,
+];
+
+/// Number of these sums; the larger one is the first. `None`: the name.
+fn number(key: SortKey, sums: &AreaTotals) -> Option<u128> {
+    let with = |first: u64, second: u64| Some(u128::from(first) << 64 | u128::from(second));
+    match key {
+        SortKey::Count => with(sums.alloc_events, 0),
+        SortKey::Failed => with(sums.alloc_failures, 0),
+        SortKey::Req => with(sums.bytes_req, 0),
+        SortKey::Alloc => with(sums.bytes_alloc, sums.bytes_req),
+        SortKey::Freed => with(sums.bytes_freed, sums.freed),
+        SortKey::LiveAreas => with(sums.live, 0),
+        SortKey::Live => with(sums.bytes_live, sums.bytes_req_live),
+        SortKey::Uncertain => with(sums.uncertain, 0),
+        _ => None,
+    }
+}
+
+/// An allocator of areas.
+pub trait Allocator: Debug + Send + Sync + 'static {
+    /// Kind of the allocator's events.
+    const KIND: AreaKind;
+    /// The command.
+    const NAME: &'static str;
+    /// Heading in the text of `all`.
+    const TITLE: &'static str;
+    /// Description in the list of commands.
+    const ABOUT: &'static str;
+    /// Areas of the allocator in sentences: one, several.
+    const NOUNS: [&'static str; 2];
+}
+
+/// vmalloc, vmap, ioremap, kernel stacks.
+#[derive(Debug)]
+pub struct Vmalloc;
+
+/// The percpu allocator.
+#[derive(Debug)]
+pub struct Percpu;
+
+impl Allocator for Vmalloc {
+    const KIND: AreaKind = AreaKind::Vmalloc;
+    const NAME: &'static str = "vmalloc";
+    const TITLE: &'static str = "vmalloc areas";
+    const ABOUT: &'static str = "vmalloc areas by call site, beside /proc/vmallocinfo";
+    const NOUNS: [&'static str; 2] = ["vmalloc area", "vmalloc areas"];
+}
+
+impl Allocator for Percpu {
+    const KIND: AreaKind = AreaKind::Percpu;
+    const NAME: &'static str = "percpu";
+    const TITLE: &'static str = "percpu allocations";
+    const ABOUT: &'static str = "Percpu allocations by call site, beside /proc/meminfo";
+    const NOUNS: [&'static str; 2] = ["percpu allocation", "percpu allocations"];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_sorts_by_its_heading() {
+        let headings = super::super::SUMS.iter().map(|column| column.heading).chain(["uncertain"]);
+        for heading in headings {
+            let key = SortKey::named(&heading.replace(' ', "_"));
+            assert!(key.is_some_and(|key| AREA_SUMS.contains(&key)), "{heading}");
+        }
+    }
 }

@@ -1,4 +1,7 @@
-//! Change of /proc/vmallocinfo, beside the areas of the trace (`vmalloc_info_show`, mm/vmalloc.c, 4.4 to 7.2).
+//! The kernel's own counts of areas, from snapshots in the recording, beside the areas of the trace.
+//!
+//! Change of /proc/vmallocinfo (`vmalloc_info_show`, mm/vmalloc.c, 4.4 to 7.2), and the line Percpu of /proc/meminfo: pages of
+//! the percpu allocator, used or not (`pcpu_nr_pages`, mm/percpu.c).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -9,6 +12,7 @@ use crate::collect::AreaKind;
 use crate::collect::area_groups::AreaGroupSums;
 use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
+use crate::trace::meminfo;
 
 /// Change from the begin of the recording to its end. Areas that were freed and not unmapped yet are left out.
 #[derive(Debug, Serialize)]
@@ -93,7 +97,7 @@ fn by_caller(file: &str) -> BTreeMap<Option<String>, (u64, u64)> {
 }
 
 /// The change of a trace; `None`: not read twice, or part of the trace is selected.
-pub fn compute(context: &ReportContext<'_, '_>, sums: &AreaGroupSums) -> Option<VmallocInfoChange> {
+pub fn vmallocinfo(context: &ReportContext<'_, '_>, sums: &AreaGroupSums) -> Option<VmallocInfoChange> {
     let metadata = context.session.trace.metadata();
     let file = |when: &str| metadata.attachment(&format!("vmallocinfo.{when}"));
     let (before, after) = (file("before")?, file("after")?);
@@ -151,4 +155,21 @@ fn add_live(
         row.live += totals.live;
         row.bytes_live = row.bytes_live.saturating_add(totals.bytes_live);
     }
+}
+
+/// Change of the line.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PercpuLine {
+    /// Bytes at the begin of the recording.
+    pub bytes_before: u64,
+    /// Bytes at its end.
+    pub bytes_after: u64,
+}
+
+/// The line at the begin and the end; `None`: not read twice, or not in the kernel (before 4.19).
+pub fn percpu(context: &ReportContext<'_, '_>) -> Option<PercpuLine> {
+    let metadata = context.session.trace.metadata();
+    let (bytes_before, bytes_after) = meminfo::twice(metadata, "Percpu")?;
+    Some(PercpuLine { bytes_before, bytes_after })
 }
