@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::rows::{CrossCallerRow, CrossCpuRows, CrossFreeRow, FreesByCpu, PairRow};
+use super::{CrossCallerRow, CrossCpuRows, CrossFreeRow, FreesByCpu, PairRow};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
