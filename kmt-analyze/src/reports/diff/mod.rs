@@ -1,13 +1,13 @@
 //! `diff`: changes beyond noise between two runs, or two windows of one, by names that occur in both.
+//!
+//! Losses, builds and lengths limit a comparison; these cautions stand beside its rows.
 
-mod cautions;
-mod changes;
 mod difference;
-mod figures;
 mod profile;
 mod rows;
 mod text;
 
+use profile::RunRow;
 pub use profile::{Naming, RunProfile, build, compute};
 pub use rows::DiffRows;
 
@@ -101,7 +101,7 @@ pub fn run(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions, e
 pub fn screen(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) -> (Screen, Vec<String>) {
     let options = settled(before, after, options);
     let rows = rows::compute(before, after, &options);
-    (text::screen(&rows, &options), cautions::sentences(&rows, &options))
+    (text::screen(&rows, &options), sentences(&rows, &options))
 }
 
 /// The options with the kind of figures: rates where the lengths differ by more than a tenth and all are in seconds. A limit
@@ -110,7 +110,7 @@ fn settled(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) -
     let runs = |side: &[RunProfile]| side.iter().map(|profile| profile.run.clone()).collect::<Vec<_>>();
     let (before, after) = (runs(before), runs(after));
     let has_seconds = before.iter().chain(&after).all(|run| run.seconds.is_some());
-    let differs = || cautions::ratio(&before, &after).is_some_and(cautions::differs);
+    let differs = || ratio(&before, &after).is_some_and(self::differs);
     let by_length = || options.fail_over.is_none() && has_seconds && differs();
     DiffOptions { rates: options.per_second.unwrap_or_else(by_length), ..options.clone() }
 }
@@ -126,6 +126,55 @@ fn document(rows: &DiffRows) -> Map<String, Value> {
 /// Prints the screen; the limits of the comparison stand where other reports have their trust.
 fn print(screen: Screen, rows: &DiffRows, options: &DiffOptions, env: &Env) -> Result<()> {
     let show = &options.output.show;
-    let text = page(&screen, &cautions::sentences(rows, options), &options.arguments, &show.look);
+    let text = page(&screen, &sentences(rows, options), &options.arguments, &show.look);
     out::print(env, show.pager, text.as_bytes())
+}
+
+/// Sentences on losses, builds and lengths that limit the comparison.
+fn sentences(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Vec<String> {
+    let mut out = Vec::new();
+    if diff.is_lossy() {
+        out.push("Events were lost: event counts are minimums; live figures are uncertain.".to_owned());
+    }
+    if diff.matched_by_function {
+        out.push(
+            "The kernels are different builds: call sites are matched by function, without offset."
+                .to_owned(),
+        );
+    }
+    match ratio(&diff.before.runs, &diff.after.runs) {
+        None => out
+            .push("The lengths of A and B cannot be compared: their clocks have different units.".to_owned()),
+        Some(ratio) if differs(ratio) && options.per_second != Some(true) => {
+            let has_rates = diff.before.runs.iter().chain(&diff.after.runs).all(|run| run.seconds.is_some());
+            let figures = match (options.rates, options.per_second) {
+                (true, _) => ": rates are compared (--totals compares totals)",
+                (false, None) if has_rates => ": totals are compared (--per-second compares rates)",
+                _ => "",
+            };
+            out.push(format!("B is {ratio:.2} times as long as A{figures}."));
+        }
+        _ => {}
+    }
+    out
+}
+
+/// True for lengths of which totals cannot be compared.
+fn differs(ratio: f64) -> bool {
+    !(0.9..=1.1).contains(&ratio)
+}
+
+/// Length of the second side over that of the first. `None`: seconds beside ticks, or ticks of two clocks.
+fn ratio(before: &[RunRow], after: &[RunRow]) -> Option<f64> {
+    let mean = |side: &[RunRow], length: fn(&RunRow) -> Option<f64>| {
+        let lengths: Option<Vec<f64>> = side.iter().map(length).collect();
+        lengths.map(|lengths| lengths.iter().sum::<f64>() / lengths.len().max(1) as f64)
+    };
+    let of = |length: fn(&RunRow) -> Option<f64>| {
+        Some(mean(after, length)? / mean(before, length)?.max(f64::MIN_POSITIVE))
+    };
+    let mut clocks = before.iter().chain(after).map(|run| &run.clock);
+    let first = clocks.next();
+    let is_one_clock = clocks.all(|clock| Some(clock) == first);
+    of(|run| run.seconds).or_else(|| of(|run| Some(run.length as f64)).filter(|_| is_one_clock))
 }

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Serialize, Serializer};
 
 use super::DiffOptions;
-use super::changes::Changes;
-use super::figures::NameRow;
+use super::difference::{Changes, NameRow};
 use super::profile::{ProfileKey, ProfileRow, RunProfile, RunRow};
 use crate::reports::diff::difference::{DiffFigure, compare, needed};
 

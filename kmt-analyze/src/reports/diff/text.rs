@@ -1,7 +1,6 @@
 //! The screen of a comparison: live memory first, then allocated memory.
 
-use super::changes::Changes;
-use super::figures::NameRow;
+use super::difference::{Changes, NameRow};
 use super::rows::{DiffRow, DiffRows, SideRow};
 use super::{DiffKey, DiffOptions};
 use crate::render::screen::{Cell, Column, CommandLine, Ink, Screen, ScreenPart, Table};
