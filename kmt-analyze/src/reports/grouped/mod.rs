@@ -1,33 +1,39 @@
 //! `--by`: sums of slab objects by other keys than a report's own.
+//!
+//! The keys are in `keys`. Sums come from the collector `Groups`, which keeps them by site, cache and origin; rows and their
+//! screen are made here.
 
-mod grouping;
 mod keys;
 mod numbered;
-mod rows;
 mod table;
-mod text;
 mod values;
 
-use serde::Serialize;
-
-pub use grouping::Grouping;
 pub use keys::{GroupKey, WHOLE_DIR, is_number};
-pub use numbered::GroupPart;
-pub use rows::GroupRows;
+use numbered::Numbered;
+pub use numbered::{GroupPart, Grouping};
 pub use table::GroupTable;
 pub use values::Values;
 
+use serde::Serialize;
+
+use crate::collect::groups::{Group, GroupSums};
 use crate::collect::{Collectors, Groups, Handle};
 use crate::failure::{Failure, Result};
-use crate::pass::Needs;
+use crate::ledger::totals::Totals;
 use crate::pass::selection::Selection;
-use crate::render::screen::Screen;
-use crate::reports::common::ReportContext;
+use crate::pass::weights::{Estimate, in_order};
+use crate::pass::{Analysis, Needs};
+use crate::render::screen::{CommandLine, Screen};
 use crate::reports::common::basis::Input;
+use crate::reports::common::cells::{slab_cells, slab_columns};
+use crate::reports::common::lead::lead;
+use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::common::rows::{Estimated, SlabSums};
 use crate::reports::common::sorting::{SLAB_SUMS, SortKey, sort_keys};
 use crate::reports::common::stated::Keys;
-use crate::reports::common::{Context, View};
+use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::report::Report;
+use crate::stream::Api;
 
 /// Keys of the groups.
 #[derive(Debug, clap::Args)]
@@ -150,16 +156,131 @@ impl<R: Groupable> Report for Grouped<R> {
 
     fn compute(&self, context: &ReportContext<'_, '_>, (own, groups): &Self::Handles) -> Self::Rows {
         let analysis = context.analysis;
-        let groups = groups.map(|handle| rows::compute(context, analysis.get(handle), &self.report));
+        let groups = groups.map(|handle| compute(context, analysis.get(handle), &self.report));
         GroupedRows { rows: self.report.compute(context, own), groups }
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &Self::Rows, view: &View) -> Screen {
         match &rows.groups {
-            Some(groups) => {
-                text::screen(R::NAME, groups, self.report.row_options().sort.first().copied(), view)
-            }
+            Some(groups) => screen(R::NAME, groups, self.report.row_options().sort.first().copied(), view),
             None => Report::screen(&self.report, context, &rows.rows, view),
         }
     }
+}
+
+/// Groups of slab objects.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct GroupRows {
+    /// The groups.
+    #[serde(flatten)]
+    pub table: GroupTable<SlabGroup>,
+    /// Sums over all groups.
+    #[serde(skip)]
+    pub all: SlabSums,
+}
+
+/// Slab objects of one group.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SlabGroup {
+    /// Sums of its objects.
+    #[serde(flatten)]
+    pub sums: SlabSums,
+    /// Sums that its samples represent; absent: no sample represents more than one event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated: Option<Estimated>,
+}
+
+/// Sums of a group before sorting and limiting.
+#[derive(Debug, Default)]
+struct SlabTotals {
+    totals: Totals,
+    estimate: Option<Estimate>,
+    /// True for interfaces that allocated.
+    apis: [bool; 2],
+}
+
+/// Adds the sums of all groups but those that `only` leaves out.
+fn add(
+    groups: &mut Grouping<'_, '_, SlabTotals>,
+    analysis: &Analysis,
+    sums: &GroupSums,
+    only: Only<'_>,
+    names: &mut Numbered<'_, '_>,
+) {
+    let mut parts: Vec<(&Group, &Totals)> = sums.iter().collect();
+    // Estimates are sums of fractions: always in the same order.
+    parts.sort_unstable_by_key(|(group, _)| **group);
+    for (group, totals) in parts {
+        let Some(site) = analysis.interner.sites.get(group.site) else { continue };
+        let part = GroupPart::Slab(group, site);
+        let is_left_out = match only {
+            Only::All => false,
+            Only::Kmalloc => site.api != Api::Kmalloc,
+            Only::CallSite(text) | Only::Cache(text) => {
+                let name = names.of(part);
+                !names.text(&name).contains(text)
+            }
+        };
+        if is_left_out {
+            continue;
+        }
+        let sum = groups.of(part);
+        sum.totals += totals;
+        analysis.weights.add(site, totals, &mut sum.estimate);
+        if let Some(has) = sum.apis.get_mut(site.api as usize) {
+            *has = true;
+        }
+    }
+}
+
+/// Rows of all groups.
+fn compute(context: &ReportContext<'_, '_>, sums: &GroupSums, report: &impl Groupable) -> GroupRows {
+    let analysis = context.analysis;
+    let options = report.row_options();
+    let values = Values::new(context);
+    let mut groups = Grouping::new(&options.groups.by, &values, analysis);
+    let mut names = Numbered::new(&[report.only().key()], &values, analysis);
+    add(&mut groups, analysis, sums, report.only(), &mut names);
+    let basis = context.basis();
+    let recorded = |apis: [bool; 2]| match apis {
+        [true, false] => RecordedSums::slab(basis, Some(Api::Kmalloc)),
+        [false, true] => RecordedSums::slab(basis, Some(Api::Cache)),
+        _ => RecordedSums::slab(basis, None),
+    };
+    let row = |sum: &SlabTotals| SlabGroup {
+        sums: SlabSums::of(&sum.totals, recorded(sum.apis)),
+        estimated: sum.estimate.map(Estimated::from),
+    };
+    let (mut all, mut apis) = (Totals::default(), [false; 2]);
+    for sum in groups.sums() {
+        all += &sum.totals;
+        apis.iter_mut().zip(sum.apis).for_each(|(any, has)| *any |= has);
+    }
+    let number = |sum: &SlabTotals, key: SortKey| key.number(&in_order(sum.estimate, sum.totals));
+    GroupRows {
+        table: groups.table(&options.sort, number, context.limit, row),
+        all: SlabSums::of(&all, recorded(apis)),
+    }
+}
+
+/// The largest groups, and the share of the first.
+fn screen(report: &'static str, rows: &GroupRows, sort: Option<SortKey>, view: &View) -> Screen {
+    let GroupRows { table, all } = rows;
+    let first = table.first();
+    let first = first.as_ref().map(|(name, row)| (name.as_str(), &row.sums));
+    let answer = lead(sort, table.groups_total as u64, table.nouns(), all, first, view);
+    let mut screen = Screen::new(answer);
+    screen.table(table.table(slab_columns(sort, view.is_lossy), |row| {
+        slab_cells(&row.sums, row.estimated.as_ref(), view.is_lossy).into_iter().collect()
+    }));
+    if table.by.iter().any(|key| ["call_site", "function"].contains(&key.name)) {
+        screen.next("lifetimes", "how long objects live, and where they are freed");
+    } else {
+        let keys: String = table.by.iter().map(|key| format!("{},", key.name)).collect();
+        screen
+            .next(CommandLine::from(report).option("--by", format!("{keys}call_site")), "call sites of each");
+    }
+    screen
 }

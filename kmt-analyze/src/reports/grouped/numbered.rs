@@ -1,13 +1,17 @@
-//! Groups of allocations with equal values of some keys.
+//! Groups of allocations with equal values of some keys, and sums by them.
+//!
+//! Values of `--by` are numbered once for each item, so that a sum takes a number and not texts. All reports with `--by` use it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::keys::{GroupKey, KeySource};
+use super::table::{GroupRow, GroupTable};
 use super::values::{GroupValue, Values};
 use crate::collect::area_groups::AreaGroup;
 use crate::collect::groups::Group;
 use crate::collect::page_groups::PageGroup;
 use crate::pass::Analysis;
+use crate::reports::common::sorting::sort_rows;
 use crate::stream::{PageSite, Site};
 
 /// Properties of some allocations.
@@ -146,5 +150,54 @@ impl<'r, 'd> Numbered<'r, 'd> {
             value => key.key.text(value),
         };
         self.keys.iter().zip(group).map(text).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Sums of the groups of `--by`.
+pub struct Grouping<'r, 'd, T> {
+    keys: Numbered<'r, 'd>,
+    sums: HashMap<Vec<u32>, T>,
+}
+
+/// Sums of one group, before its row is made.
+struct NamedSums<T> {
+    /// Numbers of its values.
+    group: Vec<u32>,
+    /// Text that sorts it by name.
+    name: String,
+    sums: T,
+}
+
+impl<'r, 'd, T: Default> Grouping<'r, 'd, T> {
+    /// No groups yet.
+    pub fn new(by: &[&'static GroupKey], values: &'r Values<'r, 'd>, analysis: &'r Analysis) -> Self {
+        Self { keys: Numbered::new(by, values, analysis), sums: HashMap::new() }
+    }
+
+    /// Sums of the group of some allocations.
+    pub fn of(&mut self, part: GroupPart<'_>) -> &mut T {
+        self.sums.entry(self.keys.of(part)).or_default()
+    }
+
+    /// Sums of all groups, in any order.
+    pub fn sums(&self) -> impl Iterator<Item = &T> {
+        self.sums.values()
+    }
+
+    /// The groups sorted by these keys, and then by name: the first `limit` as rows.
+    pub fn table<K: Copy, R>(
+        self,
+        order: &[K],
+        number: impl Fn(&T, K) -> Option<u128>,
+        limit: usize,
+        row: impl Fn(&T) -> R,
+    ) -> GroupTable<R> {
+        let Self { keys, sums } = self;
+        let named = |(group, sums): (Vec<u32>, T)| NamedSums { name: keys.order(&group), group, sums };
+        let mut all: Vec<NamedSums<T>> = sums.into_iter().map(named).collect();
+        sort_rows(&mut all, order, |group, key| number(&group.sums, key), |a, b| a.name.cmp(&b.name));
+        let shown = all.iter().take(limit);
+        let rows = shown.map(|group| GroupRow { values: keys.values(&group.group), row: row(&group.sums) });
+        GroupTable { by: keys.keys().collect(), groups_total: all.len(), groups: rows.collect() }
     }
 }
