@@ -1,4 +1,7 @@
 //! Sums by allocating task, and its page allocator events.
+//!
+//! A task has the name of its last time in the trace. The table of page allocator events has the columns of
+//! trace-pagealloc-postprocess.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -11,6 +14,7 @@ use crate::collect::tasks::{OriginSums, TaskSums};
 use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
+use crate::render::screen::{Cell, Column, Table};
 use crate::reports::common::ReportContext;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::{FrameSums, SlabSums, text};
@@ -254,4 +258,36 @@ fn row(c: &TaskCandidate, page_size: u64, recorded: &RecordedTasks) -> TaskRow {
         pages: FrameSums::of(&c.sums.pages, page_size, recorded.pages),
         page_allocator: recorded.page_allocator(&c.page_use),
     }
+}
+
+/// Events of the page allocator by task. Given the order of a pageblock, and whether that is only assumed.
+pub fn page_allocator(rows: &TaskRows, (order, is_assumed): (u32, bool)) -> Table {
+    type Events = PageAllocatorRow;
+    let assumed = if is_assumed { " (assumed)" } else { "" };
+    let number = |of: fn(&Events) -> Option<u64>| move |(_, row): &&(String, Events)| Cell::count(of(row));
+    Table::of_rows("Page allocator events", &rows.page_users)
+        .of("task", "tasks", rows.page_users_total)
+        .column(Column::name("task"), |(name, _)| Cell::text(name))
+        .column(Column::number("allocs"), number(|row| row.alloc_events))
+        .column(Column::number("under lock").leaves(3), number(|row| row.zone_locked_events))
+        .column(Column::number("frees"), number(|row| row.free_events))
+        .column(Column::number("batched").leaves(2), number(|row| row.free_batched_events))
+        .column(Column::number("drained").leaves(2), number(|row| row.pcpu_pages_drained))
+        .column(Column::number("drains").leaves(4), number(|row| row.pcpu_drains))
+        .column(Column::number("refills").leaves(4), number(|row| row.pcpu_refills))
+        .column(Column::number("fallbacks").leaves(1), number(|row| row.fallbacks))
+        .column(Column::number("causing").leaves(3), number(|row| row.fallbacks_causing))
+        .column(Column::number("type changed").leaves(5), number(|row| row.fallbacks_type_changed))
+        .column(Column::number("severe").leaves(5), number(|row| row.fallbacks_severe))
+        .column(Column::number("moderate").leaves(5), number(|row| row.fallbacks_moderate))
+        .explain("drained", "Drained: pages that went from per-CPU lists back to the buddy lists.")
+        .explain("drains", "Drains, refills: runs of these events, and of allocations under the zone lock.")
+        .explain(
+            "causing",
+            format!(
+                "Fallbacks: allocations from pageblocks of another migrate type; causing: those below pageblock order {order}{assumed}, which mix types in a block."
+            ),
+        )
+        .explain("severe", "Severe: causing, up to order 3; moderate: causing, above order 3.")
+        .into()
 }
