@@ -1,21 +1,21 @@
 //! `who ADDRESS`: the objects that held an address, and their neighbours; `who pfn=N`: the allocations of a page frame.
+//!
+//! Two reports in one command: `objects` and `frame`. Kinds of ends of a life, which both show, are here.
 
-mod frame_rows;
-mod frame_text;
-mod life_end;
-mod rows;
-mod text;
+mod frame;
+mod objects;
 
-pub use rows::WhoRows;
+pub use objects::WhoRows;
+
+use serde::Serialize;
 
 use crate::collect::{Collectors, Handle, Who, WhoFrame};
 use crate::failure::{Failure, Result};
 use crate::pass::Needs;
 use crate::render::screen::Screen;
-use crate::reports::common::ReportContext;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
-use crate::reports::common::{Context, View};
+use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::report::Report;
 
 /// Lives of the objects that held an address, or of the allocations that held a page frame.
@@ -106,17 +106,30 @@ impl Report for WhoReport {
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> WhoRows {
         let analysis = context.analysis;
         match *handle {
-            WhoHandle::Address(lives, address) => rows::compute(context, analysis.get(lives), address),
+            WhoHandle::Address(lives, address) => objects::compute(context, analysis.get(lives), address),
             WhoHandle::Frame(frame, pfn) => {
-                WhoRows::of_frame(frame_rows::compute(context, analysis.get(frame), pfn))
+                WhoRows::of_frame(frame::compute(context, analysis.get(frame), pfn))
             }
         }
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &WhoRows, view: &View) -> Screen {
         match &rows.frame {
-            Some(frame) => frame_text::screen(frame, view),
-            None => text::screen(context.labels(), rows, view),
+            Some(frame) => frame::screen(frame, view),
+            None => objects::screen(context.labels(), rows, view),
         }
     }
+}
+
+/// Kind of the end of a life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LifeEnd {
+    /// A free event.
+    Freed,
+    /// Implied free: the address or page was reused, and no free event was recorded.
+    FreedUnseen,
+    /// Still allocated at the end of the trace.
+    Live,
 }
