@@ -1,12 +1,32 @@
-//! Sums of functions, by the rules of trace-cmd mem.
+//! `summary --compat trace-cmd-mem`: the output of trace-cmd mem for the same events.
+//!
+//! Functions are summed up by the rules of trace-cmd mem (tracecmd/trace-mem.c) and printed in its layout, or as JSON.
 
+use kmt_common::text::tame;
 use serde::Serialize;
 
+use super::{CompatOptions, others};
+use crate::failure::{Outcome, Result};
 use crate::render::head::Head;
+use crate::render::out::{Schema, print, print_json};
+use crate::render::words::escaped;
 use crate::reports::common::rows::text;
 use crate::reports::compat::Others;
 use crate::reports::compat::legacy::LegacyFunction;
+use crate::trace::open::outcome;
 use crate::trace::session::Session;
+
+/// Prints the output of trace-cmd mem.
+pub fn run(session: &Session<'_>, options: &CompatOptions, json: bool) -> Result<Outcome> {
+    let others = others(session);
+    let rows = compute(session, &others, options.lines.unwrap_or(usize::MAX));
+    if json {
+        print_json(&session.env, Schema::first("trace-cmd-mem"), &rows)?;
+    } else {
+        print(&session.env, false, tame(&printed(&rows.functions)).as_bytes())?;
+    }
+    Ok(outcome(session, &others.faults))
+}
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -64,10 +84,34 @@ impl FunctionRow {
 }
 
 /// Rows of the functions with the largest waste, at most `limit`.
-pub fn compute(session: &Session<'_>, others: &Others, limit: usize) -> TraceCmdMemRows {
+fn compute(session: &Session<'_>, others: &Others, limit: usize) -> TraceCmdMemRows {
     let mut sums: Vec<(&Vec<u8>, &LegacyFunction)> =
         others.names.iter().zip(&others.legacy.functions).collect();
     sums.sort_by(|a, b| b.1.waste().cmp(&a.1.waste()).then_with(|| a.0.cmp(b.0)));
     let functions = sums.into_iter().take(limit).map(|(name, sums)| FunctionRow::of(name, sums)).collect();
     TraceCmdMemRows { head: Head::of(session.trace, &session.losses), functions }
+}
+
+const HEADING: &str = "                Function            \tWaste\tAlloc\treq\t\tTotAlloc     TotReq\t\tMaxAlloc     MaxReq\tMaxWaste
+                --------            \t-----\t-----\t---\t\t--------     ------\t\t--------     ------\t--------
+";
+
+/// The layout of trace-cmd mem, tabs included.
+fn printed(functions: &[FunctionRow]) -> String {
+    let mut out = HEADING.to_owned();
+    for row in functions {
+        out.push_str(&format!(
+            "{:>32}\t{}\t{}\t{}\t\t{:>8}   {:>8}\t\t{:>8}   {:>8}\t{}\n",
+            escaped(&row.name),
+            row.waste,
+            row.alloc,
+            row.req,
+            row.total_alloc,
+            row.total_req,
+            row.max_alloc,
+            row.max_req,
+            row.max_waste,
+        ));
+    }
+    out
 }

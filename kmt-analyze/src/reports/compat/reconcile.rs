@@ -1,11 +1,55 @@
-//! Figures of other tools, and the terms between them and the exact ones.
+//! `reconcile`: differences of the totals of other tools from the exact ones, term by term.
+//!
+//! Each tool's total is computed by its own rules from the same events; the terms between it and the exact total are counted, so
+//! that they add up. Rows and tables are here.
 
 use serde::Serialize;
 
+use super::others;
 use crate::collect::reasons::ReasonSums;
-use crate::pass::{Analysis, sum_of};
+use crate::collect::{Collectors, Reasons};
+use crate::failure::{Outcome, Result};
+use crate::pass::selection::Selection;
+use crate::pass::{self, Analysis, Request, sum_of};
+use crate::render::head::is_minimum;
+use crate::render::out::Schema;
+use crate::render::screen::Screen;
+use crate::render::words::{count, share};
+use crate::reports::common::stated::Keys;
+use crate::reports::common::{Context, ReportContext};
 use crate::reports::compat::legacy::{Legacy, PerfSums};
+use crate::reports::document::{About, emit};
+use crate::reports::output::Output;
 use crate::stream::Site;
+use crate::trace::session::Session;
+
+/// Prints the differences of the totals of other tools from the exact ones, term by term.
+pub fn reconcile(session: &Session<'_>, output: &Output) -> Result<Outcome> {
+    let others = others(session);
+    let mut collectors = Collectors::default();
+    let reasons = collectors.add(Reasons);
+    let selection = Selection::default();
+    let result = pass::run(session, &Request::new(&selection, &collectors));
+    let context = ReportContext::new(&Context { session, selection: &selection, limit: 0 }, &result);
+    let rows = compute(&result, result.get(reasons), &others.legacy);
+    let about = About { keys: Keys::All, schema: Schema::first("reconcile") };
+    let lost = lost_in_words(session);
+    let screens = || vec![(String::new(), Screen::verbatim(text(&rows, lost.as_deref())))];
+    emit(&about, &context, output, || &rows, screens)
+}
+
+/// Lost events with their share of all; `None`: none is missing, so that exact sums are those of the recorded time.
+fn lost_in_words(session: &Session<'_>) -> Option<String> {
+    let losses = &session.losses;
+    losses.any().then(|| match losses.lost_since_first() {
+        0 => "Events were lost, not counted".to_owned(),
+        lost => {
+            let least = if is_minimum(losses) { "At least " } else { "" };
+            let part = share(lost, lost.saturating_add(session.trace.event_count()));
+            format!("{least}{} events ({part} of all) were lost", count(lost))
+        }
+    })
+}
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -93,7 +137,7 @@ impl BridgeRow {
 }
 
 /// Rows of a pass, and of the same events by the rules of other tools.
-pub fn compute(result: &Analysis, reasons: &ReasonSums, legacy: &Legacy) -> ReconcileRows {
+fn compute(result: &Analysis, reasons: &ReasonSums, legacy: &Legacy) -> ReconcileRows {
     let (exact, raw, perf) = (sum_of(result, None), result.balance.raw, &legacy.perf);
     let counts = &result.balance.counts;
     let doubles = counts.iter().map(|c| c.double_reports).sum();
@@ -156,4 +200,41 @@ fn term(term: &'static str, objects: u64, bytes: i64) -> TermRow {
 fn failed(result: &Analysis, bytes: fn(&Site) -> u64) -> u64 {
     let failures = result.balance.failures.iter().zip(result.interner.sites.items());
     failures.map(|(count, site)| count.saturating_mul(bytes(site))).fold(0, u64::saturating_add)
+}
+
+/// A table for each figure, and the totals; `lost` has the lost events in words.
+fn text(rows: &ReconcileRows, lost: Option<&str>) -> String {
+    let exact = if lost.is_some() { "exact, of the recorded events" } else { "exact" };
+    let tables: Vec<String> = rows.reconcile.iter().map(|row| bridge(row, exact)).collect();
+    let lost = lost.map_or(String::new(), |lost| {
+        format!("\n{lost}: all figures are of the recorded events. The memory of the system may differ from each of them.\n")
+    });
+    format!(
+        "{}{lost}\nperf kmem on these events: net {} bytes (allocated - freed), {} ping-pongs; trace-cmd mem: waste {} bytes\n",
+        tables.join("\n"),
+        rows.perf_kmem.net_bytes_allocated,
+        count(rows.perf_kmem.ping_pong),
+        rows.trace_cmd_mem_waste,
+    )
+}
+
+fn signed(n: i64) -> String {
+    format!("{}{}", if n < 0 { "-" } else { "+" }, count(n.unsigned_abs()))
+}
+
+fn bridge(bridge: &BridgeRow, exact: &str) -> String {
+    let line = |label: String, bytes: String| [label, String::new(), bytes];
+    let mut lines = vec![["", "objects", "bytes"].map(str::to_owned)];
+    lines.push(line(exact.to_owned(), count(bridge.exact.max(0) as u64)));
+    for t in &bridge.terms {
+        lines.push([format!("  {}", t.term), count(t.objects), signed(t.bytes)]);
+    }
+    if bridge.unexplained != 0 {
+        lines.push(line("  not explained".to_owned(), signed(bridge.unexplained)));
+    }
+    let theirs = if bridge.theirs < 0 { signed(bridge.theirs) } else { count(bridge.theirs as u64) };
+    lines.push(line(format!("{}, {}", bridge.tool, bridge.figure), theirs));
+    let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
+    let [a, b, c] = [0, 1, 2].map(width);
+    lines.iter().map(|[label, objects, bytes]| format!("{label:<a$}  {objects:>b$}  {bytes:>c$}\n")).collect()
 }
