@@ -1,19 +1,24 @@
-//! Lifetimes by call site and interface, and the sites of the frees.
+//! Lifetimes by call site and interface, or by the keys of `--by`, and the sites of the frees.
+//!
+//! Sites are joined with their lives first, then sorted and limited; only rows that are shown get names.
+
+use std::cmp::Ordering;
 
 use serde::Serialize;
 
-use super::life::{Distribution, LifeRow};
-use super::sites::{AllocSite, all_freed, all_survival, with_lives};
-use super::sorting::number;
-use super::survival::SurvivalRow;
-use crate::collect::lifetimes::LifetimeSums;
+use super::life::{Distribution, LifeRow, SurvivalRow};
+use crate::collect::histogram::Histogram;
+use crate::collect::life_groups::LifeGroupSums;
+use crate::collect::lifetimes::{CallerLives, LifetimeSums};
+use crate::collect::sums::Sums;
 use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::rows::Address;
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::common::symbol::Symbol;
-use crate::reports::grouped::GroupTable;
+use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
+use crate::stream::Api;
 
 /// Rows of `lifetimes`.
 #[derive(Debug, Serialize)]
@@ -85,5 +90,119 @@ pub fn compute(
         censored: sites.iter().map(|site| site.lives.censored).sum(),
         freed_unseen: sites.iter().map(|site| site.lives.implied_frees).sum(),
         groups: None,
+    }
+}
+
+/// Groups by keys `by`, sorted by keys `order`.
+pub fn groups(
+    context: &ReportContext<'_, '_>,
+    sums: &LifeGroupSums,
+    by: &[&'static GroupKey],
+    order: &[SortKey],
+    is_timed: bool,
+) -> GroupTable<LifeRow> {
+    let analysis = context.analysis;
+    let values = Values::new(context);
+    let mut groups = Grouping::new(by, &values, analysis);
+    for (group, lives) in sums.groups.iter().filter(|(_, lives)| lives.any()) {
+        let Some(site) = analysis.interner.sites.get(group.site) else { continue };
+        let sum: &mut CallerLives = groups.of(GroupPart::Slab(group, site));
+        sum.absorb(lives.clone());
+    }
+    let labels = Labels::new(context.session);
+    let row = |lives: &CallerLives| LifeRow::of(lives, analysis, &labels, is_timed);
+    groups.table(order, |lives, key: SortKey| number(key, lives), context.limit, row)
+}
+
+/// Lives of the objects of one call site and interface.
+pub struct AllocSite<'r> {
+    pub address: u64,
+    /// Interface.
+    pub api: Api,
+    /// Function and offset, or the address.
+    pub symbol: Symbol,
+    /// Sums of the lives.
+    pub lives: &'r CallerLives,
+}
+
+impl AllocSite<'_> {
+    /// Order by name.
+    pub fn by_name(&self, other: &Self) -> Ordering {
+        self.symbol.cmp(&other.symbol)
+    }
+}
+
+/// The call sites that have lives.
+pub fn with_lives<'r>(
+    analysis: &Analysis,
+    sums: &'r LifetimeSums,
+    labels: &Labels<'_, '_>,
+) -> Vec<AllocSite<'r>> {
+    let callers = analysis.balance.callers.iter().zip(&sums.callers);
+    callers
+        .filter(|(_, lives)| lives.any())
+        .map(|(&(api, address), lives)| AllocSite { address, api, symbol: labels.located(address), lives })
+        .collect()
+}
+
+/// Lifetimes and survival of the objects of all call sites, without the sites of their frees.
+fn all_survival(sites: &[AllocSite<'_>]) -> CallerLives {
+    let mut all = CallerLives { freed: all_freed(sites), ..CallerLives::default() };
+    sites.iter().for_each(|site| all.survival.absorb(site.lives.survival.clone()));
+    all
+}
+
+/// Lifetimes of the freed objects of all call sites.
+pub fn all_freed(sites: &[AllocSite<'_>]) -> Histogram {
+    let mut all = Histogram::default();
+    sites.iter().for_each(|site| all.merge(&site.lives.freed));
+    all
+}
+
+/// Names that sort lifetimes; those of temporary objects need the report `temporary`.
+pub const LIFETIMES: &[SortKey] = &[
+    SortKey::Frees,
+    SortKey::P50,
+    SortKey::P90,
+    SortKey::P99,
+    SortKey::Max,
+    SortKey::Freed,
+    SortKey::ByteTime,
+    SortKey::LiveCount,
+    SortKey::ImpliedFrees,
+    SortKey::Temporary,
+    SortKey::TemporaryBytes,
+    SortKey::Name,
+];
+
+/// Number of these lives; the larger one is the first. `None`: the name.
+pub fn number(key: SortKey, lives: &CallerLives) -> Option<u128> {
+    let quantile = |per_mille| lives.freed.quantile(per_mille).unwrap_or(0).into();
+    Some(match key {
+        SortKey::Frees => lives.freed.count().into(),
+        SortKey::P50 => quantile(500),
+        SortKey::P90 => quantile(900),
+        SortKey::P99 => quantile(990),
+        SortKey::Max => lives.freed.max().unwrap_or(0).into(),
+        SortKey::Freed => lives.bytes_freed.into(),
+        SortKey::ByteTime => lives.byte_time,
+        SortKey::LiveCount => lives.censored.into(),
+        SortKey::ImpliedFrees => lives.implied_frees.into(),
+        SortKey::Temporary => lives.temporary.into(),
+        SortKey::TemporaryBytes => lives.bytes_temporary.into(),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_but_that_of_names_has_a_number() {
+        let lives = CallerLives::default();
+        for key in LIFETIMES {
+            assert_eq!(number(*key, &lives).is_some(), *key != SortKey::Name, "{key:?}");
+        }
     }
 }
