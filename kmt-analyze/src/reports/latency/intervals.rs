@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::stall_names::StallNames;
-use super::tracepoints::{OpenOwners, OwnerFunction};
+use super::tracepoints::{OpenOwners, OwnerFunction, StallNames};
 use crate::collect::stalls::Interval;
 use crate::dump::Printer;
 use crate::ledger::SideEvent;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::stall_names::{StallNames, key};
+use super::tracepoints::{StallNames, key};
 use crate::collect::amount::Amount;
 use crate::collect::histogram::Histogram;
 use crate::collect::stalls::{Stall, Waits};

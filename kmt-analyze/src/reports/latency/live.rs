@@ -1,5 +1,9 @@
 //! `latency --follow`: stalls over a threshold as they end, with their events, and sums at the end.
+//!
+//! Events come from a growing file or a stream. Tracepoints are kept until the stalls and functions that they belong to have
+//! ended.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
@@ -7,21 +11,20 @@ use kmt_common::quantity::Span;
 use kmt_format::read::Event;
 use serde::Serialize;
 
-use super::held::HeldEvents;
-use super::lead::rounded;
-use super::stall_names::{ShrinkerNumbers, name_of};
-use super::tracepoints::OwnerFunction;
+use super::rounded;
+use super::tracepoints::{OwnerFunction, ShrinkerNumbers, TracepointOwners, name_of};
 use crate::collect::stalls::{Interval, Stall, StallSums};
 use crate::dump::Printer;
 use crate::env::Env;
 use crate::failure::{Outcome, Result};
+use crate::int_hash::IntHash;
 use crate::ledger::SideEvent;
 use crate::render::kernel_line::LineStart;
 use crate::render::out::Out;
 use crate::render::words::{counted, shown};
 use crate::reports::common::View;
-use crate::stream::Origin;
 use crate::stream::side_events::SideEventPlan;
+use crate::stream::{Origin, SideEventKind};
 use crate::trace::clock::Clock;
 use crate::trace::follow::{self, Sink, Source};
 use crate::trace::names::{Symbolizer, task_in_message};
@@ -245,5 +248,66 @@ fn sums(sums: &StallSums, pids: &[i32], names: &LiveNames<'_>) -> String {
     match kinds.is_empty() {
         true => "No stalls.\n".to_owned(),
         false => format!("\n{text}"),
+    }
+}
+
+/// Events of one kind that are kept for each task: the latest. A function has one or two of its own.
+const EACH_MAX: usize = 5;
+/// Characters of a text.
+const TEXT_MAX: usize = 1_024;
+/// Tasks with kept events.
+const TASKS_MAX: usize = 4_096;
+
+/// A tracepoint.
+#[derive(Debug)]
+pub struct HeldEvent {
+    kind: SideEventKind,
+    pub time: u64,
+    owners: TracepointOwners,
+    pub text: String,
+}
+
+/// Latest tracepoints of each task, by rising time.
+#[derive(Debug, Default)]
+pub struct HeldEvents {
+    tasks: HashMap<i32, Vec<HeldEvent>, IntHash>,
+    /// True if a function was traced.
+    has_functions: bool,
+}
+
+impl HeldEvents {
+    /// Keeps an event, if a rule is about it.
+    pub fn hold(&mut self, event: &SideEvent, text: impl FnOnce() -> String) {
+        self.has_functions |= matches!(event.kind, SideEventKind::GraphEntry | SideEventKind::GraphExit);
+        let Some(owners) = TracepointOwners::of(event) else { return };
+        if self.tasks.len() >= TASKS_MAX && !self.tasks.contains_key(&event.origin.pid) {
+            self.tasks.clear();
+        }
+        let events = self.tasks.entry(event.origin.pid).or_default();
+        let is_alike = |held: &HeldEvent| held.kind == event.kind;
+        let mut alike = events.iter().enumerate().filter(|(_, held)| is_alike(held)).map(|(at, _)| at);
+        if let (Some(oldest), true) = (alike.next(), alike.count() + 1 >= EACH_MAX) {
+            events.remove(oldest);
+        }
+        let text = text().chars().take(TEXT_MAX).collect();
+        events.push(HeldEvent { kind: event.kind, time: event.time, owners, text });
+    }
+
+    /// Takes the events that belong to a stall over the threshold, which has ended.
+    pub fn take(&mut self, interval: &Interval, function: Option<OwnerFunction>) -> Vec<HeldEvent> {
+        let Entry::Occupied(mut entry) = self.tasks.entry(interval.pid) else { return Vec::new() };
+        let has_functions = self.has_functions;
+        let is_its = |held: &HeldEvent| {
+            let is_within = (interval.begin..=interval.end).contains(&held.time);
+            held.owners.include(interval, function, held.time)
+                || (is_within && held.owners.is_unknown(has_functions))
+        };
+        let (taken, kept): (Vec<_>, Vec<_>) = std::mem::take(entry.get_mut()).into_iter().partition(is_its);
+        if kept.is_empty() {
+            drop(entry.remove())
+        } else {
+            *entry.get_mut() = kept
+        }
+        taken
     }
 }

@@ -1,15 +1,18 @@
-//! Stalls, the allocations that waited, and reclaim by task.
+//! Rows of `latency`: stalls, the allocations that waited, and reclaim by task.
+//!
+//! They are made of the sums of the collector `Stalls`. Allocations that waited come with their stack and flags.
 
 use serde::Serialize;
 
-use super::delayed::{self, DelayedAllocation};
 use super::intervals::{self, LongIntervals};
 use super::kinds::{self, ShrinkerFunction, StallKind};
-use super::recorded::Recorded;
-use super::stall_names::StallNames;
-use super::tasks::{self, ReclaimTask};
-use crate::collect::stalls::StallSums;
+use super::tasks::{self, ReclaimTask, Recorded};
+use super::tracepoints::{StallNames, key};
+use crate::collect::stalls::{Delayed, StallSums, Waits};
+use crate::pass::Analysis;
+use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
+use crate::reports::common::rows::Address;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -81,7 +84,7 @@ pub fn compute(context: &ReportContext<'_, '_>, stalls: &StallSums, threshold: O
     let recorded = Recorded::of(context);
     let labels = context.labels();
     let names = StallNames::new(labels, stalls);
-    let (delayed_allocations, delayed_allocations_total) = delayed::compute(&names, analysis, context.limit);
+    let (delayed_allocations, delayed_allocations_total) = delayed(&names, analysis, context.limit);
     let (tasks, tasks_total) = tasks::compute(stalls, labels, &recorded, context.limit);
     let interval = |i: &crate::collect::stalls::Interval| IntervalRow {
         kind: names.name(i.stall),
@@ -109,4 +112,61 @@ pub fn compute(context: &ReportContext<'_, '_>, stalls: &StallSums, threshold: O
         failed_allocations: stalls.delayed.iter().filter(|(d, _)| d.failed).map(|(_, w)| w.count).sum(),
     };
     LatencyRows { latency: tables }
+}
+
+/// Allocations of one kind that waited.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DelayedAllocation {
+    /// Stall that they waited for, as in `kinds`.
+    pub kind: &'static str,
+    /// log2 of the pages of an allocation.
+    pub order: u8,
+    /// Requested migrate type.
+    pub migratetype: String,
+    /// Allocation flags.
+    pub gfp_flags: u64,
+    /// Names of the allocation flags.
+    pub gfp_flags_text: String,
+    /// Call site of the slab allocation that needed the pages; `null`: none found.
+    pub call_site: Option<Address>,
+    /// Function and offset of that call site.
+    pub symbol: Option<String>,
+    /// They failed after the wait.
+    pub failed: bool,
+    /// Number of waits.
+    pub count: u64,
+    /// Sum of their waits, in the clock's unit.
+    pub total: u64,
+    /// Longest wait, in the clock's unit.
+    pub max: u64,
+}
+
+/// Allocations that waited, the longest waits first, at most `limit`; and the number of all.
+fn delayed(
+    names: &StallNames<'_, '_, '_>,
+    analysis: &Analysis,
+    limit: usize,
+) -> (Vec<DelayedAllocation>, usize) {
+    let mut all: Vec<(Delayed, Waits)> = names.stalls.delayed.iter().map(|(d, w)| (*d, *w)).collect();
+    all.sort_by_key(|(delayed, waits)| (std::cmp::Reverse(waits.total), *delayed));
+    let interner = &analysis.interner;
+    let row = |(delayed, waits): &(Delayed, Waits)| {
+        let pages = interner.pages.get(delayed.page_site).copied().unwrap_or_default();
+        let slab = delayed.slab_site.and_then(|site| interner.sites.get(site));
+        DelayedAllocation {
+            kind: key(delayed.stall),
+            order: pages.order,
+            migratetype: analysis.migratetypes.name(pages.migratetype),
+            gfp_flags: pages.gfp_flags,
+            gfp_flags_text: escaped(&interner.gfp_text(pages.gfp_flags)),
+            call_site: slab.map(|site| Address(site.call_site)),
+            symbol: slab.map(|site| names.labels.symbol(site.call_site)),
+            failed: delayed.failed,
+            count: waits.count,
+            total: waits.total,
+            max: waits.max,
+        }
+    };
+    (all.iter().take(limit).map(row).collect(), all.len())
 }
