@@ -1,38 +1,38 @@
 //! `fragmentation`: unused memory by place: inside objects, inside slabs, between objects, between pages.
+//!
+//! Each place has a file of its own with its rows and tables. The screen has the answer, all places side by side, and each place,
+//! the largest first.
 
-mod fallbacks;
-mod internal;
-pub mod internal_sums;
-mod internal_text;
+pub mod internal;
 mod losses;
-mod losses_text;
 pub mod occupancy;
-mod occupancy_rows;
 mod occupancy_text;
-mod order_columns;
 mod pageblocks;
-mod pageblocks_text;
-mod pages_text;
-pub mod pinned;
-mod pinned_text;
-mod rows;
+mod pages;
 pub mod slabs;
-mod slabs_text;
-mod text;
-pub mod traced;
-mod zones;
 
-pub use occupancy_rows::{Occupied, OccupiedCache};
+use internal::InternalTables;
+use losses::{Requested, UnusedIn};
+pub use occupancy::{Occupied, OccupiedCache};
 pub use pageblocks::{BlockRow, Pageblocks};
-pub use rows::FragmentationRows;
+use pages::{FallbackTable, ZoneRow};
+use slabs::{SlabTails, Traced};
 
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::collect::fallbacks::Fallback;
+use crate::collect::mixing::MixingSums;
+use crate::collect::occupancy::OccupancySums;
 use crate::collect::{Collectors, Fallbacks, Handle, Mixing, Occupancy};
 use crate::pass::Needs;
+use crate::pass::caches::CacheNames;
 use crate::render::screen::Screen;
-use crate::reports::common::ReportContext;
+use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
-use crate::reports::common::{Context, View};
+use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::report::Report;
 
 /// Unused memory by place.
@@ -74,10 +74,92 @@ impl Report for Fragmentation {
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> FragmentationRows {
         let analysis = context.analysis;
         let (occupancy, mixing) = (analysis.get(handles.0), analysis.get(handles.1));
-        rows::compute(context, occupancy, mixing, analysis.get(handles.2))
+        compute(context, occupancy, mixing, analysis.get(handles.2))
     }
 
     fn screen(&self, context: &ReportContext<'_, '_>, rows: &FragmentationRows, view: &View) -> Screen {
-        text::screen(context, rows, view)
+        screen(context, rows, view)
     }
+}
+
+/// Rows of the report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FragmentationRows {
+    /// Memory that is held and not used.
+    pub fragmentation: FragmentationTables,
+}
+
+/// Memory that is held and not used, by kind.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FragmentationTables {
+    /// Inside objects: bytes allocated beyond those requested.
+    pub internal: InternalTables,
+    /// Inside slabs, from the last snapshot of /proc/slabinfo; `null`: no snapshot.
+    pub slabs: Option<SlabTails>,
+    /// Between objects of slabs.
+    pub occupancy: MaybeRefused<Occupied>,
+    /// Between pages.
+    pub pages: PageFragmentation,
+}
+
+/// Between pages.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageFragmentation {
+    /// The kernel's indices by zone, from /proc/buddyinfo; `null`: not in the file.
+    pub zones: Option<Vec<ZoneRow>>,
+    /// Allocations from pageblocks of another migrate type; `null`: not recorded.
+    pub fallbacks: Option<FallbackTable>,
+    /// Pageblocks with live pages of the trace; `null`: page events were not recorded.
+    pub pageblocks: Option<Pageblocks>,
+}
+
+/// Rows of a trace.
+fn compute(
+    context: &ReportContext<'_, '_>,
+    occupancy: &OccupancySums,
+    mixing: &MixingSums,
+    fallbacks: &HashMap<Fallback, u64>,
+) -> FragmentationRows {
+    let caches = CacheNames::of(context.analysis).of_sites();
+    let traced = Traced::of(context, &caches);
+    let tables = FragmentationTables {
+        internal: internal::compute(&traced, occupancy),
+        slabs: slabs::compute(&traced),
+        occupancy: occupancy::compute(&traced, occupancy),
+        pages: PageFragmentation {
+            zones: pages::zones(&traced),
+            fallbacks: pages::fallbacks(&traced, fallbacks),
+            pageblocks: pageblocks::compute(&traced, mixing),
+        },
+    };
+    FragmentationRows { fragmentation: tables }
+}
+
+/// All parts.
+fn screen(context: &ReportContext<'_, '_>, rows: &FragmentationRows, view: &View) -> Screen {
+    let rows = &rows.fragmentation;
+    let requested = Requested::of(context);
+    let losses = losses::compute(context, rows, requested);
+    let mut screen = losses::screen(rows, &losses, requested, view);
+    for loss in &losses {
+        match loss.place {
+            UnusedIn::Objects => internal::add_internal(&mut screen, &rows.internal, context, view),
+            UnusedIn::Slabs => slabs::add_slabs(&mut screen, rows.slabs.as_ref(), context, view),
+            UnusedIn::BetweenObjects => {
+                occupancy_text::add(&mut screen, &rows.occupancy, view);
+                occupancy_text::add_pinned(&mut screen, &rows.occupancy, view);
+            }
+            UnusedIn::BetweenPages => {
+                let page_size = context.analysis.page_size.0;
+                pages::add_pages(&mut screen, &rows.pages, (requested.order, page_size), view);
+            }
+        }
+    }
+    screen.next("fragmentation -l 0 --wide", "all rows, slabs over time, all indices");
+    screen.next("callers --sort wasted", "call sites that waste most in all");
+    screen.next("what-if", "size classes that would waste less");
+    screen
 }

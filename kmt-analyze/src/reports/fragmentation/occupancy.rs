@@ -1,17 +1,22 @@
-//! Occupancy of slab pages.
+//! Occupancy of slab pages, and call sites whose surviving objects hold nearly empty slabs.
+//!
+//! The collector `Occupancy` has the objects on each slab that was allocated in the trace. Rows are by cache and over
+//! time; the tables are in `occupancy_text`.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::occupancy_rows::{Filling, Occupied, OccupiedCache, OccupiedStep};
-use super::pinned;
-use super::traced::Traced;
-use crate::collect::occupancy::{CacheEvidence, OccupancySums, SPARSE, SlabPage, Turnover};
+use serde::Serialize;
+
+use super::slabs::Traced;
+use crate::collect::occupancy::{CacheEvidence, OccupancySums, Pins, SPARSE, SlabPage, Turnover};
 use crate::collect::sums::Sums;
 use crate::pass::coverage::FreeEvents;
 use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::basis::Input;
+use crate::reports::common::rows::Address;
+use crate::reports::common::symbol::Symbol;
 use crate::trace::names::{OLDER_KMALLOC, cache_name};
 
 /// The reason why it is unknown how full slab pages are, if it is.
@@ -48,7 +53,7 @@ pub fn compute(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> MaybeR
     let mut caches: Vec<OccupiedCache> = sums.into_iter().map(cache).collect();
     // Of equal ones the first by name.
     caches.sort_by_key(|cache| Reverse(cache.bytes_held.saturating_sub(cache.bytes_live)));
-    let (pinned_by, pinned_by_total) = pinned::compute(traced, occupancy);
+    let (pinned_by, pinned_by_total) = pinned(traced, occupancy);
     MaybeRefused::Found(Box::new(Occupied {
         direct_map_votes_percent: map.share_percent(),
         caches,
@@ -148,4 +153,175 @@ fn steps(occupancy: &OccupancySums) -> Vec<OccupiedStep> {
             }
         })
         .collect()
+}
+
+/// How full slab pages are.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Occupied {
+    /// Share of the votes for the direct map base: pairs of a page allocation and the slab allocation behind it.
+    pub direct_map_votes_percent: f64,
+    /// Slabs by cache.
+    pub caches: Vec<OccupiedCache>,
+    /// Slabs of the trace at its end, by their filling.
+    pub slabs_by_filling: Filling,
+    /// Slabs of the trace over time.
+    pub over_time: Vec<OccupiedStep>,
+    /// Call sites with survivors on slab pages, in all.
+    pub pinned_by_total: usize,
+    /// Call sites with survivors on slab pages, those that pin most first.
+    pub pinned_by: Vec<PinRow>,
+}
+
+impl Occupied {
+    /// Sum over all caches.
+    pub fn sum(&self, of: fn(&OccupiedCache) -> u64) -> u64 {
+        self.caches.iter().map(of).fold(0, u64::saturating_add)
+    }
+}
+
+/// Slabs of one cache.
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OccupiedCache {
+    /// Name of the cache.
+    pub cache: String,
+    /// `all`, `partly`, `none`, `unknown`: how many of its frees have events.
+    pub frees_seen: &'static str,
+    /// Bytes live at the end: at least, at most; `null` where events were lost.
+    pub bytes_live_range: Option<[u64; 2]>,
+    /// Slabs of the trace at its end.
+    pub slabs: u64,
+    /// Slabs without objects.
+    pub slabs_empty: u64,
+    /// Sparse slabs: at most a quarter of their highest live bytes is live.
+    pub slabs_sparse: u64,
+    /// Bytes of the slabs.
+    pub bytes_held: u64,
+    /// Bytes of the objects on them.
+    pub bytes_live: u64,
+    /// Objects on them.
+    pub objects: u64,
+    /// Slabs that were allocated.
+    pub slabs_born: u64,
+    /// Pages of the slabs that were allocated.
+    pub pages_born: u64,
+    /// Slabs of those that were freed.
+    pub slabs_died: u64,
+    /// Pages of those slabs that were freed.
+    pub pages_died: u64,
+    /// Slabs older than the trace that were freed.
+    pub older_slabs_died: u64,
+    /// Pages of slabs older than the trace that were freed.
+    pub older_pages_died: u64,
+    /// Pages older than the trace that hold objects of it.
+    pub older_pages_in_use: u64,
+    /// Bytes of those objects.
+    pub older_pages_bytes_live: u64,
+}
+
+/// Slabs by their filling.
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Filling {
+    /// No object.
+    pub empty: u64,
+    /// Up to a quarter.
+    pub to_25_percent: u64,
+    /// Up to a half.
+    pub to_50_percent: u64,
+    /// Up to three quarters.
+    pub to_75_percent: u64,
+    /// With room for one more object.
+    pub below_100_percent: u64,
+    /// Without room.
+    pub full: u64,
+}
+
+/// Slabs of the trace at the end of a step of time.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OccupiedStep {
+    /// The end of the step.
+    pub time: u64,
+    /// Bytes of slabs.
+    pub bytes_held: u64,
+    /// Bytes of objects on them.
+    pub bytes_live: u64,
+}
+
+/// Survivors of one call site on slab pages of the trace.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PinRow {
+    /// `kmalloc` or `cache`.
+    pub api: &'static str,
+    /// Address of the call site.
+    pub call_site: Address,
+    /// Function and offset, or the address.
+    #[serde(flatten)]
+    pub symbol: Symbol,
+    /// Survivors.
+    pub objects: u64,
+    /// Bytes of the survivors.
+    pub bytes: u64,
+    /// Bytes of their slabs that are not in use, shared equally among the objects of a slab.
+    pub pinned_bytes: u64,
+    /// Bytes not in use of sparse slabs (those with at most a quarter of their highest live bytes), shared in the same
+    /// way.
+    pub pinned_sparse_bytes: u64,
+    /// Share in sparse slabs.
+    pub sparse_slabs: f64,
+    /// Survivors on sparse slabs.
+    pub sparse_objects: u64,
+    /// Mean age of survivors on sparse slabs, in the clock's unit.
+    pub sparse_age_mean: Option<u64>,
+    /// True if it pins at least 65,536 bytes on at least 16 sparse slabs.
+    pub is_pinner: bool,
+}
+
+/// Smallest pinned bytes of a reported call site.
+pub const PINNED_BYTES_MIN: f64 = 65_536.0;
+/// Smallest number of its slabs.
+pub const PINNED_SLABS_MIN: f64 = 16.0;
+
+fn is_pinner(pins: &Pins) -> bool {
+    pins.sparse_bytes() >= PINNED_BYTES_MIN && pins.sparse_slabs() >= PINNED_SLABS_MIN
+}
+
+/// Numbers of all call sites with survivors on slab pages, those that pin most first.
+pub fn all_pinned(occupancy: &OccupancySums) -> Vec<(u32, &Pins)> {
+    let mut all: Vec<(u32, &Pins)> = (0..).zip(&occupancy.pins).filter(|(_, p)| p.objects > 0).collect();
+    all.sort_by(|a, b| {
+        b.1.sparse_bytes()
+            .total_cmp(&a.1.sparse_bytes())
+            .then(b.1.pinned_bytes().total_cmp(&a.1.pinned_bytes()))
+            .then(a.0.cmp(&b.0))
+    });
+    all
+}
+
+/// Call sites with survivors on slab pages, those that pin most first, at most the limit; number of all of them.
+fn pinned(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> (Vec<PinRow>, usize) {
+    let all = all_pinned(occupancy);
+    let rows = all.iter().take(traced.context.limit).map(|(caller, pins)| pinned_row(traced, *caller, pins));
+    (rows.collect(), all.len())
+}
+
+/// Row of the survivors of one call site.
+pub fn pinned_row(traced: &Traced<'_, '_, '_>, caller: u32, pins: &Pins) -> PinRow {
+    let (api, address, symbol) = traced.context.labels().caller(traced.context.analysis, caller);
+    PinRow {
+        api: api.name(),
+        call_site: Address(address),
+        symbol,
+        objects: pins.objects,
+        bytes: pins.bytes,
+        pinned_bytes: pins.pinned_bytes().round() as u64,
+        pinned_sparse_bytes: pins.sparse_bytes().round() as u64,
+        sparse_slabs: pins.sparse_slabs(),
+        sparse_objects: pins.sparse_objects,
+        sparse_age_mean: pins.sparse_age.checked_div(pins.sparse_objects.into()).map(|age| age as u64),
+        is_pinner: is_pinner(pins),
+    }
 }

@@ -1,9 +1,17 @@
 //! Bytes of slabs that no object can take, and bytes that debug options add to objects, from the snapshots.
+//!
+//! Layouts of caches come from /sys/kernel/slab in the recording. [`Traced`] has the inputs of all parts of the report.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::traced::Traced;
-use crate::reports::common::ReportContext;
+use crate::collect::sums::Sums;
+use crate::pass::coverage::Coverage;
+use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::words::escaped;
+use crate::reports::common::shown::part;
+use crate::reports::common::{ReportContext, View};
 use crate::trace::slabinfo::{self, SlabInfoLine, Sysfs};
 
 /// Bytes of all slabs that no object can use.
@@ -52,7 +60,7 @@ pub struct CacheTail {
 const SNAPSHOTS: [&str; 3] = ["slabinfo.after", "slabinfo.before", "slabinfo"];
 
 /// Number of caches with bytes after the last object.
-pub fn number_with_tails(context: &ReportContext<'_, '_>) -> usize {
+fn number_with_tails(context: &ReportContext<'_, '_>) -> usize {
     let metadata = context.session.trace.metadata();
     let text = SNAPSHOTS.iter().find_map(|name| metadata.attachment(name)).unwrap_or_default();
     let caches = slabinfo::parse(text);
@@ -116,5 +124,95 @@ fn cache(info: &SlabInfoLine, sysfs: Option<&Sysfs>, page_size: u64) -> CacheTai
         active_objs: info.active_objs,
         num_objs: info.num_objs,
         cache: info.name.clone(),
+    }
+}
+
+/// Caches, unless more are allowed.
+const ROWS: usize = 5;
+
+/// Adds unused bytes of slabs by cache.
+pub fn add_slabs(
+    screen: &mut Screen,
+    rows: Option<&SlabTails>,
+    context: &ReportContext<'_, '_>,
+    view: &View,
+) {
+    let Some(rows) = rows else { return };
+    let page_size = context.analysis.page_size.0;
+    let wasteful = rows.caches.iter().filter(|cache| cache.tail_bytes > 0);
+    let title = "inside slabs: bytes behind the last object (all slabs, /proc/slabinfo)";
+    screen.table(
+        Table::of_rows(title, wasteful.take(part(view.limit, ROWS)))
+            .of("cache", "caches", number_with_tails(context))
+            .column(Column::name("cache"), |c| Cell::text(escaped(c.cache.as_bytes())))
+            .column(Column::number("slabs"), |c| Cell::Count(c.num_slabs))
+            .column(Column::number("objects x size").leaves(3), |c| {
+                Cell::text(format!("{} x {}", c.objects_per_slab, c.object_size))
+            })
+            .column(Column::number("slab size").leaves(2), |c| {
+                Cell::Bytes(c.pages_per_slab.saturating_mul(page_size))
+            })
+            .column(Column::number("tail"), |c| Cell::Bytes(c.tail_bytes_per_slab))
+            .column(Column::number("all tails"), |c| Cell::Bytes(c.tail_bytes))
+            .column(Column::number("share").leaves(1), |c| Cell::share(c.tail_bytes, rows.tail_bytes)),
+    );
+    match rows.debug_metadata_bytes {
+        Some(0) => {}
+        Some(bytes) => screen.note(format!(
+            "Debug options (red zones, poison, tracking) add {} to the objects of all slabs.",
+            view.bytes(bytes)
+        )),
+        None if view.look.wide => screen.note(
+            "Debug data in objects (red zones, poison, tracking): unknown; the file has no /sys/kernel/slab.",
+        ),
+        None => {}
+    }
+}
+
+/// Inputs of all parts of the report.
+pub struct Traced<'v, 's, 'd> {
+    /// The trace and the selection.
+    pub context: &'v ReportContext<'s, 'd>,
+    /// Name of the cache of each site.
+    pub caches: &'v [String],
+    /// By number of the site, true if its live objects are certain; `None`: events were lost.
+    pub certain: Option<Vec<bool>>,
+}
+
+impl<'v, 's, 'd> Traced<'v, 's, 'd> {
+    /// Those of a trace, with the name of the cache of each site.
+    pub fn of(context: &'v ReportContext<'s, 'd>, caches: &'v [String]) -> Self {
+        let is_whole = !context.session.losses.any();
+        let certain = is_whole.then(|| context.live_bounds().bounds.certain_sites());
+        Self { context, caches, certain }
+    }
+}
+
+impl Traced<'_, '_, '_> {
+    /// First of these attached files that exists.
+    pub fn attachment(&self, names: &[&str]) -> Option<&[u8]> {
+        names.iter().find_map(|name| self.context.session.trace.metadata().attachment(name))
+    }
+
+    /// Certain live bytes of a site with `live` live bytes; `None`: events were lost.
+    pub fn least(&self, site: u32, live: u64) -> Option<u64> {
+        let is_certain = self.certain.as_ref()?.get(site as usize) == Some(&true);
+        Some(if is_certain { live } else { 0 })
+    }
+
+    /// By name of the cache: coverage of its frees, and bytes that wait for a grace period.
+    pub fn coverage(&self) -> BTreeMap<&str, (Coverage, u64)> {
+        let mut out: BTreeMap<&str, (Coverage, u64)> = BTreeMap::new();
+        for (site, parts) in (0u32..).zip(&self.context.analysis.balance.sites) {
+            for (_, totals) in parts {
+                out.entry(self.cache(site)).or_default().absorb((Coverage::of(totals), totals.bytes_waiting));
+            }
+        }
+        out
+    }
+
+    /// Name of the cache of a site.
+    pub fn cache(&self, site: u32) -> &str {
+        self.caches.get(site as usize).map_or("?", String::as_str)
     }
 }

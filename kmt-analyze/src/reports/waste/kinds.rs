@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::wasted::Wasted;
 use crate::reports::common::basis::Input;
 use crate::reports::common::recorded_sums::RecordedSums;
-use crate::reports::fragmentation::internal_sums::WasteKind;
-use crate::reports::fragmentation::traced::Traced;
-use crate::reports::fragmentation::{occupancy, slabs};
+use crate::reports::fragmentation::internal::WasteKind;
+use crate::reports::fragmentation::occupancy;
+use crate::reports::fragmentation::slabs::{self, Traced};
 use crate::stream::Api;
 
 impl WasteKind {

@@ -1,8 +1,8 @@
 //! A place where memory is wasted, before its row is made.
 
 use crate::reports::common::symbol::Symbol;
-use crate::reports::fragmentation::internal_sums::{InternalPlace, WasteKind};
-use crate::reports::fragmentation::pinned::PinRow;
+use crate::reports::fragmentation::internal::{InternalPlace, WasteKind};
+use crate::reports::fragmentation::occupancy::PinRow;
 use crate::reports::fragmentation::slabs::CacheTail;
 
 use super::wasted::Wasted;

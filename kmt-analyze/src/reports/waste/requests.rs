@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::reports::fragmentation::internal_sums::{InternalPlace, WasteKind, place_of};
-use crate::reports::fragmentation::traced::Traced;
+use crate::reports::fragmentation::internal::{InternalPlace, WasteKind, place_of};
+use crate::reports::fragmentation::slabs::Traced;
 
 /// A place of bytes allocated beyond those requested.
 pub type Rounded<'t> = (WasteKind, InternalPlace<'t>);

@@ -7,8 +7,8 @@ use crate::collect::occupancy::OccupancySums;
 use crate::collect::sums::Sums;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::symbol::Symbol;
-use crate::reports::fragmentation::internal_sums::{InternalPlace, InternalSums, WasteKind, by_place};
-use crate::reports::fragmentation::traced::Traced;
+use crate::reports::fragmentation::internal::{InternalPlace, InternalSums, WasteKind, by_place};
+use crate::reports::fragmentation::slabs::Traced;
 
 /// All places that waste, and the sums of their kinds.
 pub fn compute<'t>(

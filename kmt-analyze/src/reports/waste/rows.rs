@@ -17,7 +17,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::rows::Address;
 use crate::reports::common::sorting::SortKey;
 use crate::reports::common::symbol::SourceRow;
-use crate::reports::fragmentation::traced::Traced;
+use crate::reports::fragmentation::slabs::Traced;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]

@@ -6,9 +6,9 @@ use super::wasted::Wasted;
 use crate::collect::occupancy::OccupancySums;
 use crate::render::words::escaped;
 use crate::reports::common::symbol::Symbol;
-use crate::reports::fragmentation::internal_sums::WasteKind;
-use crate::reports::fragmentation::traced::Traced;
-use crate::reports::fragmentation::{pinned, slabs};
+use crate::reports::fragmentation::internal::WasteKind;
+use crate::reports::fragmentation::occupancy;
+use crate::reports::fragmentation::slabs::{self, Traced};
 
 /// Caches with bytes after the last object of their slabs, and their sum.
 pub fn tails(traced: &Traced<'_, '_, '_>) -> (Vec<WastePlace<'static>>, KindRow) {
@@ -29,15 +29,15 @@ pub fn sparse(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> (Vec<Wa
     if kind.unknown(traced).is_some() {
         return with_sum(traced, kind, Vec::new());
     }
-    let place = |row: pinned::PinRow| WastePlace {
+    let place = |row: occupancy::PinRow| WastePlace {
         kind,
         call_site: Some(row.call_site.0),
         name: row.symbol.clone(),
         wasted: at_end(row.pinned_sparse_bytes, row.sparse_objects),
         source: PlaceSource::Sparse(Box::new(row)),
     };
-    let all = pinned::all(occupancy).into_iter().filter(|(_, pins)| pins.sparse_objects > 0);
-    let rows = all.map(|(caller, pins)| pinned::row(traced, caller, pins));
+    let all = occupancy::all_pinned(occupancy).into_iter().filter(|(_, pins)| pins.sparse_objects > 0);
+    let rows = all.map(|(caller, pins)| occupancy::pinned_row(traced, caller, pins));
     with_sum(traced, kind, rows.filter(|row| row.pinned_sparse_bytes > 0).map(place).collect())
 }
 
