@@ -5,8 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::place::{PlaceSource, WastePlace};
-use super::requests::WorstRequest;
+use super::kinds::{PlaceSource, WastePlace, WorstRequest};
 use crate::render::words::{count, counted};
 use crate::reports::fragmentation::internal::WasteKind;
 use crate::reports::fragmentation::occupancy::PinRow;
