@@ -1,11 +1,12 @@
-//! The screen of totals.
+//! The screen of totals: the answer, the table of slab objects, the table of pages.
+//!
+//! A range is shown where events were lost. All figures come from the rows of the report.
 
-use super::rows::SummaryRows;
-use super::shown::{self, ShownRange};
-use super::slab::BothTotals;
-use super::{page_text, slab_text};
+use super::SummaryRows;
+use super::slab::{self, BothTotals, InterfaceTotals, ShownRange, SlabTotals};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{count, counted, share};
+use crate::reports::common::cells::at_most;
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::recorded_sums::RecordedSums;
 use crate::reports::common::rows::Estimated;
@@ -15,12 +16,12 @@ use crate::trace::names::without_size;
 
 /// The balance of slab objects and of pages.
 pub fn screen(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) -> Screen {
-    let (shown_ranges, is_bounded) = (shown::ranges(context), shown::is_bounded(context));
+    let (shown_ranges, is_bounded) = (slab::ranges(context), slab::is_bounded(context));
     let pages = rows.pages.as_ref().map(|pages| &pages.sums);
     let mut screen = Screen::default();
     screen.answer.extend(rows.slab.as_ref().map(|slab| {
         // Without a loss an upper bound is the figure that counts.
-        let most = shown_ranges.is_none().then(|| at_most(slab, is_bounded)).flatten();
+        let most = shown_ranges.is_none().then(|| most_live(slab, is_bounded)).flatten();
         objects(context, slab, most, view)
     }));
     let by_slabinfo = rows.slab.as_ref().and_then(|slab| slab.bytes_live_range).map(|[_, most]| most);
@@ -30,10 +31,10 @@ pub fn screen(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) 
     screen.answer.extend(pages.map(|sums| self::pages(sums, older, view)));
     screen.answer.extend(missing(rows).map(str::to_owned));
     if let Some(slab) = &rows.slab {
-        screen.table(slab_text::table(slab, is_bounded, view));
+        screen.table(slab_table(slab, is_bounded, view));
     }
     if let Some(sums) = pages {
-        screen.table(page_text::table(context, sums, view));
+        screen.table(pages_table(context, sums, view));
     }
     screen.table(ranges(shown_ranges.as_deref(), by_slabinfo));
     if rows.slab.is_some() && pages.is_some_and(|sums| !sums.is_empty()) {
@@ -64,7 +65,7 @@ fn objects(context: &ReportContext<'_, '_>, slab: &BothTotals, most: Option<u64>
     let totals = &slab.totals;
     let objects = |number| counted(number, "object", "objects");
     let allocated = match (totals.alloc_events, totals.bytes_alloc, totals.free_events) {
-        (Some(allocs), Some(bytes), _) => match shown::estimated(slab) {
+        (Some(allocs), Some(bytes), _) => match slab::estimated(slab) {
             None => format!("{} allocated ({})", objects(allocs), view.bytes(bytes)),
             Some(Estimated { alloc_events, bytes_alloc, .. }) => format!(
                 "~{} allocated (~{}, estimated from samples)",
@@ -78,7 +79,7 @@ fn objects(context: &ReportContext<'_, '_>, slab: &BothTotals, most: Option<u64>
     let live = match (totals.live, totals.bytes_live) {
         (Some(live), Some(bytes)) => {
             let lives = RecordedSums::slab(context.basis(), None).lives;
-            let largest = shown::largest(context).filter(|_| lives);
+            let largest = slab::largest(context).filter(|_| lives);
             let largest = largest.map_or(String::new(), |(name, part)| {
                 format!(", {} of it at {}", share(part, bytes), without_size(&name))
             });
@@ -125,14 +126,14 @@ fn doubt(slab: &BothTotals, view: &View) -> Option<String> {
 }
 
 /// Upper bound of live slab bytes, where it is below those without a free event.
-fn at_most(slab: &BothTotals, is_bounded: bool) -> Option<u64> {
+fn most_live(slab: &BothTotals, is_bounded: bool) -> Option<u64> {
     let [_, most] = slab.bytes_live_range?;
     (is_bounded && slab.totals.bytes_live.is_some_and(|live| most < live)).then_some(most)
 }
 
 /// Bounds of live slab bytes, where events were lost: those of the removal of more events, else of slabinfo.
 fn bound(ranges: Option<&[ShownRange]>, by_slabinfo: Option<u64>, view: &View) -> Option<String> {
-    let range = ranges?.iter().find(|range| range.title == shown::LIVE)?;
+    let range = ranges?.iter().find(|range| range.title == slab::LIVE)?;
     let low = view.bytes(range.low);
     let older = if view.is_window { ", with older ones" } else { "" };
     Some(match (range.high.map(|high| view.bytes(high)), by_slabinfo) {
@@ -190,7 +191,7 @@ fn ranges(ranges: Option<&[ShownRange]>, by_slabinfo: Option<u64>) -> Table {
         .column(Column::text("range with lost events"), |range| Cell::text(range.title))
         .column(Column::number("at least"), |range| cell(range, Some(range.low)))
         .column(Column::number("at most"), |range| {
-            cell(range, range.high.or(by_slabinfo.filter(|_| range.title == shown::LIVE)))
+            cell(range, range.high.or(by_slabinfo.filter(|_| range.title == slab::LIVE)))
         })
         .explain("at least", note)
         .into()
@@ -211,4 +212,193 @@ fn next(screen: &mut Screen, rows: &SummaryRows, view: &View) {
     } else if totals.is_none() {
         screen.next("events", "events that the file has");
     }
+}
+
+/// Balance of all pages; no rows where nothing happened to any. `--wide` has rows of zeros, too.
+fn pages_table(context: &ReportContext<'_, '_>, pages: &PageSums, view: &View) -> Table {
+    let columns = [
+        Column::text("page allocator"),
+        Column::number("events"),
+        Column::number("pages"),
+        Column::number("bytes"),
+    ];
+    let mut table = Table::new("", columns);
+    if pages.is_empty() {
+        return table;
+    }
+    for (name, cells) in rows(context, pages) {
+        if view.look.wide || !cells.iter().all(Cell::is_nothing) {
+            table.row(std::iter::once(Cell::text(name)).chain(cells));
+        }
+    }
+    table
+}
+
+/// Names of the rows, and their events, pages and bytes.
+fn rows(context: &ReportContext<'_, '_>, pages: &PageSums) -> [(&'static str, [Cell; 3]); 7] {
+    let (sums, page_size) = (&pages.sums, context.analysis.page_size.0);
+    let size = |frames: Option<u64>| {
+        [Cell::count(frames), Cell::bytes(frames.map(|frames| frames.saturating_mul(page_size)))]
+    };
+    let both = |events: Option<u64>, frames: Option<u64>| {
+        let [pages, bytes] = size(frames);
+        [Cell::count(events), pages, bytes]
+    };
+    let events = |events: Option<u64>| [Cell::count(events), Cell::Empty, Cell::Empty];
+    let frames = |frames: Option<u64>| {
+        let [pages, bytes] = size(frames);
+        [Cell::Empty, pages, bytes]
+    };
+    let frees = match pages.frees_matched {
+        Some(_) => both(pages.frees_matched, sums.pages_freed),
+        None => both(pages.free_events, PageSums::raw_pages_freed(context)),
+    };
+    [
+        ("allocs", both(sums.alloc_events, sums.pages_alloc)),
+        ("  failed", events(sums.alloc_failures)),
+        ("frees", frees),
+        ("  of part of an allocation", events(pages.frees_partial)),
+        ("frees without a traced allocation", both(pages.frees_unmatched, pages.pages_free_only)),
+        ("implied frees", frames(sums.pages_freed_unseen)),
+        ("live", frames(sums.pages_live)),
+    ]
+}
+
+/// Balance of all slab objects, those of kmalloc, and those of caches. `--wide` has rows of zeros, too.
+fn slab_table(slab: &BothTotals, is_bounded: bool, view: &View) -> Table {
+    let columns = [
+        Column::text("slab objects"),
+        Column::number("total"),
+        Column::number("kmalloc"),
+        Column::number("caches"),
+    ];
+    let mut table = Table::new("", columns);
+    let mut all = allocations(slab);
+    all.extend(slab::estimated(slab).iter().flat_map(|total| estimates(slab, total)));
+    all.extend(frees(slab, view.is_lossy));
+    all.extend(lives(slab));
+    if is_bounded {
+        all.extend(live_at_most(slab));
+    }
+    all.extend(others(slab));
+    for (name, cells) in all {
+        if view.look.wide || is_shown(name, &cells) {
+            table.row(std::iter::once(Cell::text(name)).chain(cells));
+        }
+    }
+    if is_bounded && view.is_lossy && slab.bytes_live_range.is_some() {
+        table.explain(
+            "slab objects",
+            "Live at most: all objects of these caches in /proc/slabinfo, also those allocated before the trace.",
+        );
+    }
+    table
+}
+
+/// A row: its name, and its cells for the total, kmalloc and caches.
+type TextRow = (&'static str, [Cell; 3]);
+
+/// True if it is a part of another row that is known, or a row of its own that is not zero.
+fn is_shown(name: &str, cells: &[Cell; 3]) -> bool {
+    let is_part = name.starts_with(' ');
+    !cells.iter().all(|cell| cell.is_nothing() || is_part && cell.is_unknown())
+}
+
+fn all(slab: &BothTotals) -> [&SlabTotals; 3] {
+    [&slab.totals, &slab.kmalloc.totals, &slab.cache.totals]
+}
+
+fn count_row(slab: &BothTotals, name: &'static str, of: fn(&SlabTotals) -> Option<u64>) -> TextRow {
+    (name, all(slab).map(|totals| Cell::count(of(totals))))
+}
+
+fn bytes(slab: &BothTotals, name: &'static str, of: fn(&SlabTotals) -> Option<u64>) -> TextRow {
+    (name, all(slab).map(|totals| Cell::bytes(of(totals))))
+}
+
+/// The row without its total: bytes that a cache rounds up and bytes that kmalloc wastes are different things, and
+/// their sum means nothing.
+fn apart((name, [_, kmalloc, caches]): TextRow) -> TextRow {
+    (name, [Cell::Empty, kmalloc, caches])
+}
+
+fn allocations(slab: &BothTotals) -> Vec<TextRow> {
+    let percent = |totals: &SlabTotals| Cell::percent(totals.internal_fragmentation_percent);
+    vec![
+        count_row(slab, "allocs", |t| t.alloc_events),
+        bytes(slab, "  requested", |t| t.bytes_req),
+        bytes(slab, "  allocated", |t| t.bytes_alloc),
+        apart(bytes(slab, "  wasted", |t| t.bytes_wasted)),
+        apart(("  waste %", all(slab).map(percent))),
+        count_row(slab, "  failed", |t| t.alloc_failures),
+    ]
+}
+
+/// Sums of all events, estimated from samples.
+fn estimates(slab: &BothTotals, total: &Estimated) -> [TextRow; 3] {
+    let all = [Some(*total), slab.kmalloc.estimated, slab.cache.estimated];
+    let row = |name, of: fn(&Estimated) -> Cell| {
+        let cell = |all: Option<Estimated>| all.map_or(Cell::Empty, |all| Cell::About(Box::new(of(&all))));
+        (name, all.map(cell))
+    };
+    [
+        row("estimated allocs of all events", |all| Cell::Count(all.alloc_events)),
+        row("  estimated requested", |all| Cell::Bytes(all.bytes_req)),
+        row("  estimated allocated", |all| Cell::Bytes(all.bytes_alloc)),
+    ]
+}
+
+/// Frees. Where events were lost, the allocation of an object that seems older may be among them.
+fn frees(slab: &BothTotals, is_lossy: bool) -> Vec<TextRow> {
+    let older = match is_lossy {
+        true => "  allocated before the trace, or lost",
+        false => "  allocated before the trace",
+    };
+    vec![
+        count_row(slab, "frees", |t| t.free_events),
+        count_row(slab, "  of traced allocations", |t| t.frees_matched),
+        bytes(slab, "  freed", |t| t.bytes_freed),
+        count_row(slab, older, |t| t.frees_allocated_before),
+        count_row(slab, "  without a traced allocation", |t| t.frees_untraced_birth),
+        count_row(slab, "  on another CPU", |t| t.cross_cpu_frees),
+        count_row(slab, "  mixed API (kmalloc / kmem_cache_free)", |t| t.mixed_api_frees),
+        count_row(slab, "  late free events", |t| t.late_frees),
+        count_row(slab, "implied frees", |t| t.freed_unseen),
+        bytes(slab, "  implied freed", |t| t.bytes_freed_unseen),
+    ]
+}
+
+fn lives(slab: &BothTotals) -> Vec<TextRow> {
+    vec![
+        count_row(slab, "live", |t| t.live),
+        bytes(slab, "  live bytes", |t| t.bytes_live),
+        apart(bytes(slab, "  wasted in live objects", |t| t.bytes_wasted_live)),
+    ]
+}
+
+/// Upper bounds of live objects.
+fn live_at_most(slab: &BothTotals) -> [TextRow; 2] {
+    let BothTotals { kmalloc, cache, .. } = slab;
+    let lives = all(slab).map(|totals| totals.live);
+    let row = |name, bound: fn(u64) -> Cell, ranges: [Option<[u64; 2]>; 3]| {
+        let mut cells =
+            lives.iter().zip(ranges).map(|(live, range)| at_most(*live, range.map(|[_, most]| most), bound));
+        (name, std::array::from_fn(|_| cells.next().unwrap_or(Cell::Empty)))
+    };
+    let objects = |totals: &InterfaceTotals| totals.live_range;
+    let bytes = |totals: &InterfaceTotals| totals.bytes_live_range;
+    [
+        row("live at most", Cell::Count, [slab.live_range, objects(kmalloc), objects(cache)]),
+        row("  live bytes at most", Cell::Bytes, [slab.bytes_live_range, bytes(kmalloc), bytes(cache)]),
+    ]
+}
+
+fn others(slab: &BothTotals) -> Vec<TextRow> {
+    vec![
+        count_row(slab, "uncertain objects", |t| t.uncertain),
+        bytes(slab, "  live bytes", |t| t.bytes_live_uncertain),
+        count_row(slab, "frees of NULL", |t| t.null_frees),
+        count_row(slab, "frees of zero-size objects", |t| t.zero_size_frees),
+        count_row(slab, "duplicate kmalloc events", |t| t.double_reports),
+    ]
 }
