@@ -31,7 +31,7 @@ use crate::pass::selection::Selection;
 use crate::pass::{Analysis, sum_of};
 use crate::render::words::escaped;
 use crate::reports::callers::Callers;
-use crate::reports::common::answer::MaybeRefused;
+use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::trust::warnings;
 use crate::reports::common::{Context, ReportContext};

@@ -9,12 +9,11 @@ use crate::collect::{Collectors, PageGroups};
 use crate::failure::{Failure, Result};
 use crate::ledger::frames::NO_STACK;
 use crate::ledger::page_totals::FrameTotals;
-use crate::pass::Analysis;
 use crate::pass::selection::Selection;
-use crate::pass::{self, Request};
+use crate::pass::{self, Analysis, Request};
 use crate::reports::common::basis::Input;
-use crate::reports::common::page_callers::of_users;
-use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::common::page_sums::of_users;
+use crate::reports::common::rows::RecordedSums;
 use crate::reports::common::{Context, ReportContext};
 use crate::trace::session::Session;
 

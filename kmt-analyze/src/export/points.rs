@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 
 use super::objects::{ObjectLives, Resolver, next};
 use crate::failure::Result;
-use crate::reports::common::page_callers::of_users;
+use crate::reports::common::page_sums::of_users;
 use crate::stream::Api;
 
 /// Key of a sum: number of the stack, call site, interface, cache.

@@ -15,7 +15,7 @@ use super::{ExportOptions, page_points, report_trust};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::words::escaped;
 use crate::reports::common::basis::Input;
-use crate::reports::common::page_callers::TRACER;
+use crate::reports::common::page_sums::TRACER;
 use crate::reports::common::{Context, ReportContext};
 use crate::source::SourceTable;
 use crate::trace::faults::Faults;

@@ -11,7 +11,7 @@ use crate::pass::Analysis;
 use crate::pass::caches::{CacheNames, parts_of};
 use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
-use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::common::rows::RecordedSums;
 use crate::stream::Api;
 use crate::stream::intern::InternTable;
 use crate::trace::names::CacheKey;

@@ -5,8 +5,8 @@ use crate::collect::sorted::Sorted;
 use crate::collect::step_row::Row;
 use crate::collect::sums::Sums;
 use crate::ledger::totals::Totals;
-use crate::reports::common::live_bounds::is_doubtful;
-use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::common::report_context::is_doubtful;
+use crate::reports::common::rows::RecordedSums;
 
 /// Longest name, in characters; the rest is left out.
 const NAME_MAX: usize = 200;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::row::{RowSum, SteppedRow};
 use crate::collect::steps::StepSums;
 use crate::reports::common::ReportContext;
-use crate::reports::common::page_callers::of_users;
-use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::common::page_sums::of_users;
+use crate::reports::common::rows::RecordedSums;
 use crate::stream::intern::InternTable;
 
 /// Most stacks of the page; the others are one row.

@@ -4,7 +4,7 @@ use kmt_common::shell;
 use serde::Serialize;
 
 use super::common::ReportContext;
-use super::common::answer::MaybeRefused;
+use super::common::lead::MaybeRefused;
 use super::common::stated::{Keys, SelectionRow, Stated};
 use super::common::trust::{TrustRow, warnings};
 use super::output::{Output, Show};

@@ -15,7 +15,7 @@ use crate::pass::Needs;
 use crate::render::screen::{Cell, Column, CommandLine, Screen};
 use crate::render::words::counted;
 use crate::reports::common::basis::Input;
-use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::common::rows::RecordedSums;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};

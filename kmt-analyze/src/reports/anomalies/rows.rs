@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::collect::anomalies::{AnomalySums, UnmatchedFrees};
 use crate::render::words::{count, duration};
 use crate::reports::common::ReportContext;
+use crate::reports::common::labels::Symbol;
 use crate::reports::common::rows::Address;
-use crate::reports::common::symbol::Symbol;
 use crate::stream::Api;
 use crate::trace::names::cache_name;
 

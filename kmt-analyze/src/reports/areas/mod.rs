@@ -18,7 +18,7 @@ use crate::pass::selection::Selection;
 use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::words::{count, counted};
 use crate::reports::common::basis::Input;
-use crate::reports::common::shown::part;
+use crate::reports::common::cells::part;
 use crate::reports::common::sorting::{SortKey, sort_keys};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};

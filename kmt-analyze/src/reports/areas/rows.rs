@@ -12,7 +12,7 @@ use crate::collect::area_groups::{AreaGroupSums, AreaTotals};
 use crate::collect::sums::Sums;
 use crate::ledger::frames::NO_STACK;
 use crate::reports::common::ReportContext;
-use crate::reports::common::recorded_sums::RecordedSums;
+use crate::reports::common::rows::RecordedSums;
 use crate::reports::common::sorting::SortKey;
 use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
 use crate::trace::cpu_nodes;

@@ -14,7 +14,7 @@ use crate::ledger::page_totals::FrameTotals;
 use crate::pass::Analysis;
 use crate::pass::caches::parts_of;
 use crate::reports::common::ReportContext;
-use crate::reports::common::page_callers::caller;
+use crate::reports::common::page_sums::caller;
 use crate::stream::Api;
 use crate::trace::names::{CacheKey, cache_name, function_of, is_kmalloc};
 

@@ -10,10 +10,9 @@ use super::CallGraph;
 use crate::collect::calls::{CallSums, StackSums};
 use crate::collect::sums::{Sums, sums};
 use crate::reports::common::ReportContext;
-use crate::reports::common::labels::Labels;
-use crate::reports::common::page_callers::of_users;
+use crate::reports::common::labels::{Labels, SourceRow};
+use crate::reports::common::page_sums::of_users;
 use crate::reports::common::rows::Address;
-use crate::reports::common::symbol::SourceRow;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]

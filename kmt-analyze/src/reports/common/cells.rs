@@ -1,8 +1,11 @@
-//! Columns and cells shared by several reports.
+//! Columns and cells shared by several reports, numbers of rows on a screen, and differences of unsigned numbers.
+//!
+//! Tables of sums have the same columns in each report, so that they can be compared.
 
 use super::rows::{Estimated, LiveRange, SlabSums};
 use super::sorting::SortKey;
 use crate::render::screen::{Cell, Column};
+use crate::reports::output::ROWS_SHOWN;
 
 /// Columns of slab sums, and the key that sorts by each.
 const SUMS: [(Column, SortKey); 9] = [
@@ -84,4 +87,35 @@ pub fn live_range_cells(
     };
     let cells = has_doubts.then(|| [share, at_most(live, most, Cell::Count)]);
     cells.into_iter().flatten()
+}
+
+/// Rows of one of several tables on a screen: at most `usual`, unless `-l` allows more rows than usual.
+pub fn part(limit: usize, usual: usize) -> usize {
+    if is_more(limit) { limit } else { limit.min(usual) }
+}
+
+/// True if `-l` allows more rows than usual.
+pub fn is_more(limit: usize) -> bool {
+    limit > ROWS_SHOWN
+}
+
+/// `after` - `before`; it saturates.
+pub fn difference(before: u64, after: u64) -> i64 {
+    (i128::from(after) - i128::from(before)).clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{difference, *};
+
+    #[test]
+    fn parts_grow_with_the_limit() {
+        assert_eq!([3, ROWS_SHOWN, 50].map(|limit| part(limit, 5)), [3, 5, 50]);
+    }
+
+    #[test]
+    fn extremes_saturate() {
+        assert_eq!((difference(3, 5), difference(5, 3)), (2, -2));
+        assert_eq!((difference(u64::MAX, 0), difference(0, u64::MAX)), (i64::MIN, i64::MAX));
+    }
 }

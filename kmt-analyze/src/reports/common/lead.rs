@@ -1,4 +1,8 @@
-//! The answer of a table of sums: the whole, and the share of its first row.
+//! The answer of a table of sums: the whole, and the share of its first row. A part of a report may have no answer.
+//!
+//! Reports refuse a part with a sentence in place of rows ([`MaybeRefused`]); screens and JSON print it.
+
+use serde::Serialize;
 
 use super::context::View;
 use super::rows::SlabSums;
@@ -77,4 +81,28 @@ pub fn lead(
 pub fn leaders<T>(sorted: &[T], amount: impl Fn(&T) -> u64) -> &[T] {
     let first = sorted.first().map(&amount);
     &sorted[..sorted.partition_point(|row| Some(amount(row)) == first)]
+}
+
+/// An answer, or the reason why there is none.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum MaybeRefused<T> {
+    /// There is none.
+    Refused {
+        /// The reason.
+        refused: String,
+    },
+    /// The answer.
+    Found(Box<T>),
+}
+
+impl<T> MaybeRefused<T> {
+    /// The answer; `None`: there is none.
+    pub fn found(&self) -> Option<&T> {
+        match self {
+            Self::Found(found) => Some(found),
+            Self::Refused { .. } => None,
+        }
+    }
 }

@@ -1,4 +1,6 @@
-//! An analysed trace, as reports get it.
+//! An analysed trace, as reports get it, with facts that reports share.
+//!
+//! Bounds of live figures are computed once for all reports of a pass: an object whose free may be lost is uncertain.
 
 use std::cell::OnceCell;
 use std::ops::Deref;
@@ -8,9 +10,12 @@ use kmt_format::schema::{EventClass, Meaning};
 use super::basis::Basis;
 use super::context::Context;
 use super::labels::Labels;
-use super::live_bounds::LiveBounds;
+use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
+use crate::pass::coverage::bounds::Bounds;
+use crate::pass::coverage::{Coverage, FreeEvents};
 use crate::trace::names::Symbolizer;
+use crate::trace::snapshots::at_end;
 
 /// An analysed trace. What several reports need of it is computed once, when it is first used.
 pub struct ReportContext<'s, 'd> {
@@ -82,4 +87,39 @@ impl<'s, 'd> Deref for ReportContext<'s, 'd> {
     fn deref(&self) -> &Context<'s, 'd> {
         &self.context
     }
+}
+
+/// Bounds, and their source.
+pub struct LiveBounds {
+    pub bounds: Bounds,
+    has_snapshot: bool,
+}
+
+impl LiveBounds {
+    /// Bounds for the selection of a report.
+    pub fn of(context: &Context<'_, '_>, analysis: &Analysis) -> Self {
+        let (session, selection) = (context.session, context.selection);
+        let to_the_end = selection.time.is_none() && selection.at.is_none();
+        let last = session.last_time().filter(|_| to_the_end);
+        let snapshot = last.and_then(|last| at_end(session.trace.metadata(), last));
+        let slabinfo = snapshot.as_ref().map(|snapshot| &snapshot.caches);
+        let bounds = Bounds::of(analysis, slabinfo, session.losses.any());
+        Self { bounds, has_snapshot: snapshot.is_some() }
+    }
+
+    /// The note of a table that has bounds.
+    pub fn legend(&self) -> &'static str {
+        if self.bounds.has_losses() && !self.has_snapshot {
+            "Frees with event: share of the objects that ended with a free event. No bound: events were lost, and the file has no /proc/slabinfo of the end, so any number may be live."
+        } else if self.has_snapshot {
+            "Frees with event: share of the objects that ended with a free event. Where it is below 99.9 %, objects that seem live may be free; live at most is what slabinfo counted after the trace."
+        } else {
+            "Frees with event: share of the objects that ended with a free event. Where it is below 99.9 %, objects that seem live may be free."
+        }
+    }
+}
+
+/// True if frees of the row lack events, so its live figures need bounds.
+pub fn is_doubtful(totals: &Totals) -> bool {
+    Coverage::of(totals).free_events() != FreeEvents::All
 }

@@ -1,22 +1,25 @@
 //! Lines above every report: selection, and limits of the numbers.
+//!
+//! Limits are losses, damage, changes of the recording by other processes, an unexpected end, and CPUs whose events end before
+//! those of others. Each has a sentence.
 
+use kmt_format::kernel::ClockUnit;
 use kmt_format::{Error, ErrorKind};
 use serde::Serialize;
 
 use super::lost_before::{lost_before_first, more_before_first};
 use super::rows::Address;
-use super::{changes, early_end};
 use crate::ledger::totals::Totals;
 use crate::pass::caches::by_cache;
 use crate::pass::coverage::{Coverage, FreeEvents};
 use crate::pass::selection::Selection;
 use crate::pass::sum_of;
 use crate::render::out;
-use crate::render::words::{count, counted, escaped, shown, size};
+use crate::render::words::{count, counted, duration, escaped, shown, size, time};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
 use crate::trace::event_counts::events_between;
-use crate::trace::losses::Losses;
+use crate::trace::losses::{CpuLosses, Losses};
 use crate::trace::names::CacheKey;
 use crate::trace::session::Session;
 
@@ -146,8 +149,8 @@ fn facts(context: &ReportContext<'_, '_>, all: &Totals, text: fn(&[u8]) -> Strin
 /// Facts about the recording, that need no pass.
 fn of_recording(session: &Session<'_>, selection: &Selection, text: fn(&[u8]) -> String) -> Vec<TrustFact> {
     let mut facts = vec![losses(session, selection)];
-    facts.extend(early_end::sentence(session).map(TrustFact::fault));
-    facts.extend(changes::sentence(session).map(TrustFact::warning));
+    facts.extend(early_end_sentence(session).map(TrustFact::fault));
+    facts.extend(changes_sentence(session).map(TrustFact::warning));
     facts.extend(filters(session, text).into_iter().map(TrustFact::warning));
     facts.extend(session.sampled().into_iter().map(|(event, samples, events)| {
         TrustFact::warning(format!(
@@ -326,4 +329,63 @@ fn losses(session: &Session<'_>, selection: &Selection) -> TrustFact {
             "No lost events are marked, but the kernel's counters are not recorded: dropped events would not show.",
         ),
     }
+}
+
+/// Changes that are named.
+const CHANGES_NAMED: usize = 2;
+
+/// `None`: there was no such change.
+pub fn changes_sentence(session: &Session<'_>) -> Option<String> {
+    let changes = &session.losses.changes;
+    let named = changes.iter().take(CHANGES_NAMED);
+    let mut named: Vec<String> = named
+        .map(|change| {
+            format!("{} at {}", shown(change.setting.describe().as_bytes()), time(change.to, session.unit()))
+        })
+        .collect();
+    if named.is_empty() {
+        return None;
+    }
+    let more = changes.len().saturating_sub(CHANGES_NAMED) as u64;
+    if more > 0 {
+        named.push(counted(more, "more change", "more changes"));
+    }
+    let effect = match changes.iter().any(|change| change.loses_events()) {
+        true => " Events may be missing from then on; event counts are minimums.",
+        false => "",
+    };
+    Some(format!("Another process changed the recording: {}.{effect}", named.join("; ")))
+}
+
+/// CPUs that are named.
+const ENDS_NAMED: usize = 4;
+/// How much earlier the events of a CPU end before it is named, in nanoseconds: a recorder writes each CPU once a second.
+const EARLIER_NS: u64 = 1_500_000_000;
+
+/// `None`: the recording ended in order.
+pub fn early_end_sentence(session: &Session<'_>) -> Option<String> {
+    let losses = &session.losses;
+    if !losses.ended_early {
+        return None;
+    }
+    const UNKNOWN: &str = "events that were still in the ring buffers are unknown";
+    let until = |cpu: &CpuLosses| cpu.early_end().and_then(|place| place.after);
+    let Some(end) = losses.cpus.iter().filter_map(until).max() else {
+        return Some(format!("The recording ended unexpectedly: {UNKNOWN}."));
+    };
+    let unit = session.unit();
+    let is_ns = unit == ClockUnit::Nanoseconds;
+    let earlier = losses.cpus.iter().filter_map(|cpu| match until(cpu) {
+        Some(until) if !is_ns || end.saturating_sub(until) < EARLIER_NS => None,
+        Some(until) => Some(format!("CPU {} ends {} earlier", cpu.cpu, duration(end - until, unit))),
+        None => Some(format!("CPU {} has no events", cpu.cpu)),
+    });
+    let mut earlier: Vec<String> = earlier.collect();
+    let more = earlier.len().saturating_sub(ENDS_NAMED) as u64;
+    earlier.truncate(ENDS_NAMED);
+    if more > 0 {
+        earlier.push(counted(more, "more CPU", "more CPUs"));
+    }
+    let earlier = if earlier.is_empty() { String::new() } else { format!(" ({})", earlier.join(", ")) };
+    Some(format!("The recording ended unexpectedly at {}{earlier}: {UNKNOWN}.", time(end, unit)))
 }

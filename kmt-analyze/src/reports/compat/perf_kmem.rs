@@ -14,7 +14,7 @@ use super::CompatOptions;
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::out::print;
 use crate::render::words::escaped;
-use crate::reports::common::page_callers::is_tracer;
+use crate::reports::common::page_sums::is_tracer;
 use crate::reports::compat::perf_rules::{
     Gfp, PageQueue, PageRow, PerfKey, PerfPageKey, PerfPages, Slab, SlabRow, Waiting, fragmentation,
     sorted_pages, sorted_slab,

@@ -6,8 +6,8 @@ use super::{CrossCallerRow, CrossCpuRows, CrossFreeRow, FreesByCpu, PairRow};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
+use crate::reports::common::cells::{is_more, part};
 use crate::reports::common::lead::leaders;
-use crate::reports::common::shown::{is_more, part};
 use crate::trace::names::function_of;
 
 /// Pairs of CPUs or nodes, unless more are allowed.

@@ -11,7 +11,7 @@ use super::top_pages::TopPagesRow;
 use super::{Sources, failures, growth, unseen, waits, waste};
 use crate::render::look::Look;
 use crate::reports::common::Context;
-use crate::reports::common::whole_time::WholeTime;
+use crate::reports::common::basis::WholeTime;
 use crate::reports::leaks::{ReclaimableGrowth, reclaimable_growth};
 use crate::reports::summary::SummaryRows;
 

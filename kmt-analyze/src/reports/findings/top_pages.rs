@@ -10,7 +10,7 @@ use super::top::{TopHolders, TopPart, add, holders, top_of};
 use crate::collect::page_stacks::PageStackSums;
 use crate::collect::tasks::TaskSums;
 use crate::ledger::page_totals::FrameTotals;
-use crate::reports::common::{ReportContext, page_callers};
+use crate::reports::common::{ReportContext, page_sums};
 use crate::reports::summary::SummaryRows;
 
 /// Pages that were allocated, or are still allocated, and those with most of them.
@@ -63,7 +63,7 @@ fn row(
     let mut addresses: BTreeMap<u64, u64> = BTreeMap::new();
     for (stack, totals) in &stacks.stacks {
         let frames = analysis.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
-        if let Some(address) = page_callers::caller(frames, context.symbols()) {
+        if let Some(address) = page_sums::caller(frames, context.symbols()) {
             add(&mut addresses, address, bytes_of(totals));
         }
     }

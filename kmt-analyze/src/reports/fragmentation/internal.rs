@@ -12,10 +12,9 @@ use crate::collect::occupancy::OccupancySums;
 use crate::collect::sums::{Sums, sums};
 use crate::pass::caches::CacheNames;
 use crate::render::screen::{Cell, Column, RowTable, Screen, Table};
-use crate::reports::common::recorded_sums::RecordedSums;
-use crate::reports::common::rows::Address;
-use crate::reports::common::shown::part;
-use crate::reports::common::symbol::Symbol;
+use crate::reports::common::cells::part;
+use crate::reports::common::labels::Symbol;
+use crate::reports::common::rows::{Address, RecordedSums};
 use crate::reports::common::{ReportContext, View};
 use crate::stream::{Api, Site};
 

@@ -9,7 +9,7 @@ use super::pages::ZoneRow;
 use super::slabs::SlabTails;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::share;
-use crate::reports::common::answer::MaybeRefused;
+use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::{ReportContext, View};
 use crate::trace::names::function_of;
 

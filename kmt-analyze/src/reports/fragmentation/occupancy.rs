@@ -13,10 +13,10 @@ use super::slabs::Traced;
 use crate::collect::occupancy::{CacheEvidence, OccupancySums, Pins, SPARSE, SlabPage, Turnover};
 use crate::collect::sums::Sums;
 use crate::pass::coverage::FreeEvents;
-use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::basis::Input;
+use crate::reports::common::labels::Symbol;
+use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::rows::Address;
-use crate::reports::common::symbol::Symbol;
 use crate::trace::names::{OLDER_KMALLOC, cache_name};
 
 /// The reason why it is unknown how full slab pages are, if it is.

@@ -6,8 +6,8 @@ use super::occupancy::{Occupied, OccupiedCache, PINNED_BYTES_MIN, PINNED_SLABS_M
 use crate::render::screen::{Cell, Column, Ink, Screen, Table};
 use crate::render::words::{count, counted, listed, size};
 use crate::reports::common::View;
-use crate::reports::common::answer::MaybeRefused;
-use crate::reports::common::shown::{is_more, part};
+use crate::reports::common::cells::{is_more, part};
+use crate::reports::common::lead::MaybeRefused;
 
 /// Caches, unless more are allowed.
 const ROWS: usize = 8;

@@ -14,7 +14,7 @@ use crate::pass::filter::names_in;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{count, counted, escaped, share};
 use crate::reports::common::View;
-use crate::reports::common::shown::{is_more, part};
+use crate::reports::common::cells::{is_more, part};
 
 /// Pageblocks with live pages of the trace.
 #[derive(Debug, Serialize)]

@@ -16,8 +16,8 @@ use crate::collect::page_use::Severity;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{count, counted, escaped};
 use crate::reports::common::View;
+use crate::reports::common::cells::{is_more, part};
 use crate::reports::common::rows::Address;
-use crate::reports::common::shown::{is_more, part};
 use crate::trace::buddy::{self, Zone};
 
 /// Kinds of fallbacks, unless more are allowed.

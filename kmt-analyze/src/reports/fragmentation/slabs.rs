@@ -10,7 +10,7 @@ use crate::collect::sums::Sums;
 use crate::pass::coverage::Coverage;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::escaped;
-use crate::reports::common::shown::part;
+use crate::reports::common::cells::part;
 use crate::reports::common::{ReportContext, View};
 use crate::trace::slabinfo::{self, SlabInfoLine, Sysfs};
 

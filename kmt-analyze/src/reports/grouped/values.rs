@@ -9,7 +9,7 @@ use crate::pass::filter::{ASYNCHRONOUS, Cgroup, cgroup_of};
 use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::caller_function;
-use crate::reports::common::page_callers::{caller, is_allocator};
+use crate::reports::common::page_sums::{caller, is_allocator};
 use crate::reports::common::rows::text;
 use crate::source::{Directory, Frame};
 use crate::stream::{Api, NameId, Origin, Site, known_gfp};

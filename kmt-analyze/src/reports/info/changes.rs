@@ -6,7 +6,7 @@ use kmt_format::read::Metadata;
 use serde::Serialize;
 
 use super::zone_changes::{self, ZoneInfoChange};
-use crate::reports::common::difference::difference;
+use crate::reports::common::cells::difference;
 use crate::reports::common::rows::text;
 use crate::trace::session::Session;
 use crate::trace::{buddy, slabinfo};

@@ -4,7 +4,7 @@ use super::changes::ChangeRows;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::counted;
 use crate::reports::common::View;
-use crate::reports::common::shown::part;
+use crate::reports::common::cells::part;
 
 /// Rows of the tables after the first one, unless more are allowed.
 const ROWS: usize = 10;

@@ -8,7 +8,7 @@ use crate::render::out::missing_in_input;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{counted, escaped, share, shown};
 use crate::reports::common::lost_before::lost_before_first;
-use crate::reports::common::{View, changes, early_end, ring};
+use crate::reports::common::{View, ring, trust};
 use crate::trace::session::Session;
 
 /// Contents and losses, the facts of the file, and tables of CPUs, losses and events.
@@ -22,8 +22,8 @@ pub fn screen(rows: &InfoRows, session: &Session<'_>, view: &View) -> Screen {
             .map(|before| format!("The recorded time begins with the first event: {before}.")),
     );
     screen.answer.extend(silence(session, view));
-    screen.answer.extend(early_end::sentence(session));
-    screen.answer.extend(changes::sentence(session));
+    screen.answer.extend(trust::early_end_sentence(session));
+    screen.answer.extend(trust::changes_sentence(session));
     screen.answer.extend(flaws(rows));
     screen.facts(facts::compute(rows, session, view));
     let (cpus, cpus_left) = cpus(rows, view.limit);

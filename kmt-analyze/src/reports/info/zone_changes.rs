@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::reports::common::difference::difference;
+use crate::reports::common::cells::difference;
 use crate::reports::common::rows::text;
 use crate::trace::zoneinfo::{self, ZoneInfo};
 

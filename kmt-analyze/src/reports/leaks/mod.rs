@@ -32,11 +32,10 @@ use crate::render::screen::Screen;
 use crate::reports::analysis::leaks::ignore::Ignore;
 use crate::reports::analysis::leaks::verdict::Verdict;
 use crate::reports::analysis::leaks::{slab, stacks};
-use crate::reports::common::ReportContext;
-use crate::reports::common::answer::MaybeRefused;
 use crate::reports::common::basis::{Input, too_lossy};
+use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::stated::Keys;
-use crate::reports::common::{Context, View};
+use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::report::Report;
 use crate::trace::session::Session;
 

@@ -11,9 +11,8 @@ use crate::reports::analysis::leaks::families::{are_of_one_time, per_second, per
 use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::stacks::RowStack;
 use crate::reports::analysis::leaks::verdict::Verdict;
-use crate::reports::common::labels::Labels;
+use crate::reports::common::labels::{Labels, Symbol};
 use crate::reports::common::rows::Address;
-use crate::reports::common::symbol::Symbol;
 
 /// Memory of one call site, or of one kind of pages, that is still allocated.
 #[derive(Debug, Clone, Default, Serialize)]

@@ -16,7 +16,7 @@ use crate::reports::analysis::leaks::page_survivals::PageSurvivals;
 use crate::reports::analysis::leaks::pages::{Started, families_of, page_caller_rows, page_rows};
 use crate::reports::analysis::leaks::slab::{self, LeakSums};
 use crate::reports::common::ReportContext;
-use crate::reports::common::answer::MaybeRefused;
+use crate::reports::common::lead::MaybeRefused;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]

@@ -10,7 +10,7 @@ use super::text_tables::{growing, others, pages};
 use crate::render::screen::{CommandLine, Screen};
 use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
-use crate::reports::common::answer::MaybeRefused;
+use crate::reports::common::lead::MaybeRefused;
 use crate::trace::names::function_of;
 
 /// Families whose stacks are shown.

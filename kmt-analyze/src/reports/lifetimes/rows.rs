@@ -13,10 +13,9 @@ use crate::collect::lifetimes::{CallerLives, LifetimeSums};
 use crate::collect::sums::Sums;
 use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
-use crate::reports::common::labels::Labels;
+use crate::reports::common::labels::{Labels, Symbol};
 use crate::reports::common::rows::Address;
 use crate::reports::common::sorting::{SortKey, sort_rows};
-use crate::reports::common::symbol::Symbol;
 use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
 use crate::stream::Api;
 

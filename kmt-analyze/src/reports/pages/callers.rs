@@ -11,11 +11,10 @@ use crate::int_hash::IntHash;
 use crate::ledger::page_totals::FrameTotals;
 use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
-use crate::reports::common::page_callers::{self, is_allocator, is_tracer};
-use crate::reports::common::recorded_sums::RecordedSums;
-use crate::reports::common::rows::{Address, FrameSums, PageAmounts};
+use crate::reports::common::labels::Symbol;
+use crate::reports::common::page_sums::{self, is_allocator, is_tracer};
+use crate::reports::common::rows::{Address, FrameSums, PageAmounts, RecordedSums};
 use crate::reports::common::sorting::{SortKey, sort_rows};
-use crate::reports::common::symbol::Symbol;
 use crate::trace::names::function_of;
 
 /// Sums of one call site.
@@ -53,7 +52,7 @@ pub fn compute(
     let mut by_caller: BTreeMap<Option<u64>, OfCaller> = BTreeMap::new();
     for (stack, totals) in stacks {
         let addresses = analysis.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
-        let sums = by_caller.entry(page_callers::caller(addresses, symbols)).or_default();
+        let sums = by_caller.entry(page_sums::caller(addresses, symbols)).or_default();
         sums.totals += totals;
         sums.passed_over.add(addresses, totals.frames_alloc, |a| symbols.raw(a));
     }

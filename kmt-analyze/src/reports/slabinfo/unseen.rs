@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::pass::caches::parts_of;
 use crate::pass::coverage::{active, in_use_max};
 use crate::render::words::{counted, escaped};
-use crate::reports::common::difference::difference;
+use crate::reports::common::cells::difference;
 use crate::reports::common::{Context, ReportContext, View};
 use crate::stream::Api;
 use crate::trace::names::CacheKey;

@@ -12,8 +12,7 @@ use crate::collect::sums::Sums;
 use crate::ledger::totals::{EventCounts, Totals};
 use crate::pass::sum_of;
 use crate::reports::common::ReportContext;
-use crate::reports::common::recorded_sums::RecordedSums;
-use crate::reports::common::rows::Estimated;
+use crate::reports::common::rows::{Estimated, RecordedSums};
 use crate::stream::Api;
 
 /// Totals of one interface, or of both; `null`: the events of the number were not recorded.

@@ -16,8 +16,7 @@ use crate::ledger::page_totals::FrameTotals;
 use crate::ledger::totals::Totals;
 use crate::render::screen::{Cell, Column, Table};
 use crate::reports::common::ReportContext;
-use crate::reports::common::recorded_sums::RecordedSums;
-use crate::reports::common::rows::{FrameSums, SlabSums, text};
+use crate::reports::common::rows::{FrameSums, RecordedSums, SlabSums, text};
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::trace::names::task_name;
 

@@ -17,7 +17,7 @@ use crate::pass::condition::Key;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{counted, share};
 use crate::reports::common::basis::Input;
-use crate::reports::common::shown::{is_more, part};
+use crate::reports::common::cells::{is_more, part};
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::report::Report;
 

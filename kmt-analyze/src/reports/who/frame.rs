@@ -8,9 +8,9 @@ use super::LifeEnd;
 use crate::collect::who_frame::{FrameHistory, FrameLife};
 use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::words::{counted, escaped};
-use crate::reports::common::page_callers::caller;
+use crate::reports::common::labels::Symbol;
+use crate::reports::common::page_sums::caller;
 use crate::reports::common::rows::Address;
-use crate::reports::common::symbol::Symbol;
 use crate::reports::common::{ReportContext, View};
 use crate::trace::names::function_of;
 

@@ -11,9 +11,8 @@ use crate::ledger::lives::{ADDRESS_BITS, End, Free};
 use crate::pass::Analysis;
 use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::words::{counted, escaped};
-use crate::reports::common::labels::Labels;
+use crate::reports::common::labels::{Labels, Symbol};
 use crate::reports::common::rows::Address;
-use crate::reports::common::symbol::Symbol;
 use crate::reports::common::{ReportContext, View};
 use crate::trace::names::{cache_name, function_of};
 

@@ -8,7 +8,7 @@ use crate::collect::sums::Sums;
 use crate::pass::Analysis;
 use crate::pass::selection::recorder_threads;
 use crate::reports::common::ReportContext;
-use crate::reports::common::page_callers::caller;
+use crate::reports::common::page_sums::caller;
 
 /// Live pages, without those of the recorder.
 pub struct PageSurvivals {

@@ -7,7 +7,7 @@ use kmt_format::schema::Meaning;
 use crate::collect::calls::{CallSums, StackSums};
 use crate::pass;
 use crate::reports::common::labels::Labels;
-use crate::reports::common::page_callers::of_users;
+use crate::reports::common::page_sums::of_users;
 use crate::trace::session::Session;
 
 /// Largest number of shown stacks of a call site.
