@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
-use super::row::shortened;
+use super::groups::shortened;
 use crate::collect::lifetimes::LifetimeSums;
 use crate::collect::steps::StepSums;
 use crate::pass::Analysis;

@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use super::details::Fact;
 use super::encode::{base64, compressed, estimate, packed};
-use super::groups::RowGroup;
-use super::row::SteppedRow;
+use super::groups::{RowGroup, SteppedRow};
 use super::text::html_text;
 use super::{PARTS, screen};
 use crate::collect::Steps;

@@ -11,8 +11,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-use super::groups::RowGroup;
-use super::row::SteppedRow;
+use super::groups::{RowGroup, SteppedRow};
 use crate::collect::flows::Flows;
 use crate::collect::sums::Sums;
 

@@ -1,16 +1,22 @@
-//! Rows of the page's tables: flows over time by call site, cache, task, and kind of page.
+//! Rows of the page's tables: flows over time by call site, cache, task, and kind of page; and call stacks of the flame graph.
+//!
+//! A row has names and sums of each step, so that the page's script can show any range of time. Stacks are functions, the
+//! outermost first. `encode` writes both.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::row::{RowSum, SteppedRow, shortened};
-use super::stacks;
-use crate::collect::flows::Flows;
+use crate::collect::flows::{Flow, Flows};
+use crate::collect::sorted::Sorted;
 use crate::collect::step_row::Row;
 use crate::collect::steps::StepSums;
+use crate::collect::sums::Sums;
+use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheNames, parts_of};
 use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
+use crate::reports::common::page_sums::of_users;
+use crate::reports::common::report_context::is_doubtful;
 use crate::reports::common::rows::RecordedSums;
 use crate::stream::Api;
 use crate::stream::intern::InternTable;
@@ -43,7 +49,7 @@ pub fn compute(
     let analysis = context.analysis;
     let slab = RecordedSums::slab(context.basis(), None);
     let has_stacks = sums.objects.keys().any(|objects| objects.stack.is_some());
-    let stacks = if has_stacks { stacks::rows(context, sums, slab, functions) } else { Vec::new() };
+    let stacks = if has_stacks { self::rows(context, sums, slab, functions) } else { Vec::new() };
     let makers = Makers { context, sums };
     let page = analysis.page_size.0;
     let all = [
@@ -161,4 +167,123 @@ impl Makers<'_, '_, '_> {
             .map(|(order, sum)| sum.row(format!("order {order}"), String::new(), recorded))
             .collect()
     }
+}
+
+/// Longest name, in characters; the rest is left out.
+const NAME_MAX: usize = 200;
+
+/// A row: its names, and what happened in each step.
+pub struct SteppedRow {
+    pub name: String,
+    /// Function of a call site; empty elsewhere.
+    pub function: String,
+    /// Source file of a call site or, where that is not known, its directory, with `/` at its end and `~` before it if it is
+    /// inferred; empty elsewhere.
+    pub source: String,
+    /// Numbers that are known.
+    pub recorded: RecordedSums,
+    /// True if frees of its objects lack events: what seems live may be free.
+    pub is_doubtful: bool,
+    /// Flows of the steps with changes, by number of the step.
+    pub steps: Vec<(u32, Flows)>,
+}
+
+/// Sums of one row.
+#[derive(Default)]
+pub struct RowSum {
+    /// By number of the step.
+    pub flows: Sorted<Flows>,
+    /// Over all steps.
+    pub totals: Totals,
+}
+
+impl RowSum {
+    /// Adds objects of one size.
+    pub fn add_objects(&mut self, row: &Row<Flow>, bytes_req: u64, bytes_alloc: u64) {
+        for (step, flow) in row.iter().filter(|(_, flow)| **flow != Flow::default()) {
+            self.flows.of(step as u32).absorb(Flows::of(flow, bytes_req, bytes_alloc));
+        }
+    }
+
+    /// Adds objects of several sizes.
+    pub fn add(&mut self, row: &Row<Flows>) {
+        for (step, flows) in row.iter().filter(|(_, flows)| **flows != Flows::default()) {
+            self.flows.of(step as u32).absorb(*flows);
+        }
+    }
+
+    /// Adds another row.
+    pub fn add_all(&mut self, other: &Self) {
+        for (step, flows) in other.flows.iter() {
+            self.flows.of(step).absorb(*flows);
+        }
+    }
+
+    /// Bytes allocated in all steps.
+    pub fn bytes_alloc(&self) -> i64 {
+        self.flows.iter().fold(0, |sum, (_, flows)| sum.saturating_add(flows.bytes_alloc))
+    }
+
+    /// The row.
+    pub fn row(self, name: String, function: String, recorded: RecordedSums) -> SteppedRow {
+        let is_doubtful = is_doubtful(&self.totals);
+        let steps = self.flows.into_list();
+        let [name, function] = [name, function].map(|text| shortened(&text));
+        SteppedRow { name, function, source: String::new(), recorded, is_doubtful, steps }
+    }
+}
+
+/// The first characters of a name.
+pub fn shortened(name: &str) -> String {
+    match name.char_indices().nth(NAME_MAX) {
+        None => name.to_owned(),
+        Some((at, _)) => format!("{}…", name.get(..at).unwrap_or(name)),
+    }
+}
+
+/// Most stacks of the page; the others are one row.
+const STACKS_MAX: usize = 2_000;
+
+/// A row for each path of functions, those with most bytes; its name lists the numbers of the functions. An empty name
+/// stands for all others.
+fn rows(
+    context: &ReportContext<'_, '_>,
+    sums: &StepSums,
+    recorded: RecordedSums,
+    functions: &mut InternTable<String>,
+) -> Vec<SteppedRow> {
+    let analysis = context.analysis;
+    let labels = context.labels();
+    let mut by_address: HashMap<(u64, bool), u32> = HashMap::new();
+    let mut number = |address: u64, is_caller: bool| {
+        *by_address.entry((address, is_caller)).or_insert_with(|| {
+            let name = if is_caller { labels.caller_function(address) } else { labels.function(address) };
+            functions.number(&name)
+        })
+    };
+    let mut paths: HashMap<(Option<u32>, u64), Vec<u32>> = HashMap::new();
+    let mut all: BTreeMap<Vec<u32>, RowSum> = BTreeMap::new();
+    for (objects, row) in &sums.objects {
+        let Some(site) = analysis.interner.sites.get(objects.site) else { continue };
+        let path = paths.entry((objects.stack, site.call_site)).or_insert_with(|| {
+            let stack = objects.stack.and_then(|number| analysis.interner.stacks.get(number));
+            let mut frames: Vec<u64> =
+                stack.map_or(Vec::new(), |stack| of_users(stack, |a| labels.symbol(a)).collect());
+            if frames.is_empty() {
+                frames.push(site.call_site);
+            }
+            frames.iter().enumerate().rev().map(|(at, &address)| number(address, at == 0)).collect()
+        });
+        all.entry(path.clone()).or_default().add_objects(row, site.bytes_req, site.bytes_alloc);
+    }
+    let mut all: Vec<(Vec<u32>, RowSum)> = all.into_iter().collect();
+    all.sort_by_cached_key(|(path, sum)| (std::cmp::Reverse(sum.bytes_alloc()), path.clone()));
+    let others = all.split_off(STACKS_MAX.min(all.len()));
+    if !others.is_empty() {
+        let mut sum = RowSum::default();
+        others.iter().for_each(|(_, other)| sum.add_all(other));
+        all.push((Vec::new(), sum));
+    }
+    let name = |path: &[u32]| path.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    all.into_iter().map(|(path, sum)| sum.row(name(&path), String::new(), recorded)).collect()
 }

@@ -1,19 +1,20 @@
 //! `report`: one HTML page with everything in it, which needs no network and no other file.
+//!
+//! Reports run over one pass and become parts of the page; rows of its tables are in `groups`. With an earlier file the page has
+//! the changes since then.
 
-mod changes;
 mod details;
 mod document;
 mod encode;
 mod groups;
-mod row;
 mod screen;
-mod stacks;
 mod text;
 
-pub use changes::changes;
 pub use text::html_text;
 
 use std::path::PathBuf;
+
+use kmt_common::shell;
 
 use crate::collect::{Collectors, Handle, Steps};
 use crate::export::Target;
@@ -22,14 +23,18 @@ use crate::pass::selection::Selection;
 use crate::pass::{self, Needs, Request};
 use crate::render::look::Look;
 use crate::render::screen::Screen;
+use crate::reports::column_order::ColumnOrder;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext};
+use crate::reports::diff;
 use crate::reports::findings::Findings;
 use crate::reports::lifetimes::Lifetimes;
+use crate::reports::output::{Output, Show};
 use crate::reports::registry::named;
 use crate::reports::report::AnyReport;
 use crate::reports::run::{collect, needs};
 use crate::stream::intern::InternTable;
+use crate::trace::names::SizeClasses;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -125,7 +130,7 @@ pub fn run(session: &Session<'_>, options: &PageOptions, changes: Option<Screen>
         context: &context,
         steps: sums.steps,
         groups,
-        functions: functions.items().iter().map(|name| row::shortened(name)).collect(),
+        functions: functions.items().iter().map(|name| groups::shortened(name)).collect(),
         details: details::compute(&context, (sums, analysis.get(lifetimes)), &sites),
         screens,
         view,
@@ -143,6 +148,33 @@ fn steps((first, last): (u64, u64)) -> Steps {
     let mut round = powers.flat_map(|power| [power, power.saturating_mul(2), power.saturating_mul(5)]);
     let step = round.find(|&step| length.div_ceil(step) <= STEPS.1).unwrap_or(u64::MAX);
     Steps { start: first, step, steps: length.div_ceil(step).max(1) as usize, kept_max: KEPT_MAX }
+}
+
+/// The screen of a comparison of two files, in the same selection. Call sites are matched exactly where both kernels are
+/// of one build.
+pub fn changes(before: &Session<'_>, after: &Session<'_>, selection: &Selection) -> Screen {
+    let build = diff::build(before);
+    let is_one_build = build.is_some() && build == diff::build(after);
+    let naming =
+        diff::Naming { by: diff::DiffKey::CallSite, exact: is_one_build, classes: SizeClasses::default() };
+    let profile = |session: &Session<'_>| diff::compute(session, selection, naming).0;
+    let names = [&before.path, &after.path].map(|path| path.display().to_string());
+    let look = Look { width: Look::NO_LIMIT, wide: true, ..Look::default() };
+    let options = diff::DiffOptions {
+        arguments: [&before.path, &after.path].map(|path| shell::path(path)).to_vec(),
+        names,
+        by: diff::DiffKey::CallSite,
+        per_second: None,
+        rates: false,
+        all: false,
+        fail_over: None,
+        output: Output { limit: Some(ROWS), json: false, show: Show { look, pager: false } },
+        order: ColumnOrder::default(),
+        by_function: !is_one_build,
+    };
+    let (mut screen, cautions) = diff::screen(&[profile(before)], &[profile(after)], &options);
+    cautions.into_iter().for_each(|caution| screen.note(caution));
+    screen
 }
 
 #[cfg(test)]
