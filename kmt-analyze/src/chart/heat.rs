@@ -1,9 +1,18 @@
-//! A grid of counts: the more, the darker, on a logarithmic scale.
+//! Grids of counts: the more, the darker, on a logarithmic scale.
+//!
+//! Three pictures are made of them: waits for memory by time and length, lifetimes by size, and a map of pageblocks by migrate
+//! type. Rows come from the reports `latency`, `lifetimes` and `fragmentation`.
+
+use std::collections::BTreeSet;
 
 use super::frame::{Frame, HEAD, MARGIN, WIDTH, wrapped};
 use super::svg::{Anchor, Svg};
 use crate::html::html_text;
-use crate::render::words::count;
+use crate::render::words::{count, counted, duration, size};
+use crate::reports::fragmentation::{BlockRow, Pageblocks};
+use crate::reports::latency::LatencyRows;
+use crate::reports::lifetimes::LifetimeRows;
+use crate::trace::losses::Losses;
 
 const LEFT: f64 = 96.0;
 const ROW: f64 = 22.0;
@@ -37,7 +46,7 @@ impl Grid {
 }
 
 /// The picture of a grid.
-pub fn draw(grid: &Grid, frame: &Frame) -> String {
+fn draw(grid: &Grid, frame: &Frame) -> String {
     let mut svg = Svg::default();
     frame.head(&mut svg, grid.title);
     let width = (WIDTH - LEFT - MARGIN) / grid.columns.len().max(1) as f64;
@@ -110,4 +119,170 @@ fn legend(svg: &mut Svg, y: f64, most: u64, noun: &str) -> f64 {
     }
     svg.text((x, y + 10.0), "muted", Anchor::Start, noun);
     y + 24.0
+}
+
+/// Columns of time.
+const COLUMNS: u64 = 48;
+/// Largest number of kinds that are named below.
+const KINDS: usize = 6;
+
+/// The picture of all stalls from `first` to `last`.
+pub fn latency(rows: &LatencyRows, (first, last): (u64, u64), losses: &Losses, frame: &Frame) -> String {
+    let intervals = &rows.latency.intervals;
+    let step = (last.saturating_sub(first) / COLUMNS + 1).max(1);
+    let digits: BTreeSet<u32> = intervals.iter().map(|interval| log2(interval.length)).collect();
+    let (low, high) = (digits.first().copied().unwrap_or(0), digits.last().copied().unwrap_or(0));
+    let mut counts = vec![vec![0u64; COLUMNS as usize]; (high - low + 1) as usize];
+    for interval in intervals {
+        let row = (high - log2(interval.length)) as usize;
+        let column = (interval.begin.saturating_sub(first) / step).min(COLUMNS - 1) as usize;
+        if let Some(cell) = counts.get_mut(row).and_then(|row| row.get_mut(column)) {
+            *cell += 1;
+        }
+    }
+    let from = |digits: u32| if digits == 0 { 0 } else { 1u64 << (digits - 1) };
+    let name = |row: usize| format!("≥ {}", duration(from(high - row as u32), frame.unit));
+    let since = first.saturating_sub(frame.start);
+    let mut notes: Vec<String> = Vec::new();
+    let kinds = rows.latency.kinds.iter().take(KINDS);
+    let kinds: Vec<String> =
+        kinds.map(|kind| format!("{} {}", count(kind.lengths.count), kind.name)).collect();
+    notes.push(format!("Stalls: {}.", kinds.join(", ")));
+    if rows.latency.intervals_left_out > 0 {
+        notes.push(format!("{} more stalls are not drawn.", count(rows.latency.intervals_left_out)));
+    }
+    let edge = |column: u64| first.saturating_add(step.saturating_mul(column));
+    let is_lossy = |column| losses.missing_share(edge(column), edge(column + 1)) != Some(0.0);
+    let grid = Grid {
+        title: "Waits for memory: when they began, and how long they were",
+        columns: (0..COLUMNS).map(|column| duration(since + column * step, frame.unit)).collect(),
+        column_noun: "begin, since the first event",
+        rows: counts.into_iter().enumerate().map(|(row, counts)| (name(row), counts)).collect(),
+        is_lossy: (0..COLUMNS).map(is_lossy).collect(),
+        noun: "stalls",
+        notes,
+    };
+    draw(&grid, frame)
+}
+
+fn log2(length: u64) -> u32 {
+    u64::BITS - length.leading_zeros()
+}
+
+/// The picture of lifetimes grouped by size.
+pub fn lifetimes(rows: &LifetimeRows, frame: &Frame) -> String {
+    let groups = rows.groups.as_ref();
+    let mut sizes: Vec<(u64, [u64; 65])> = Vec::new();
+    for group in groups.iter().flat_map(|table| &table.groups) {
+        let mut counts = [0u64; 65];
+        for [low, _, number] in &group.row.lifetime.histogram {
+            // Buckets are finer than powers of two, and end at them.
+            counts[digits(*low)] += number;
+        }
+        sizes.push((group.number("size").unwrap_or(0), counts));
+    }
+    sizes.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+    let used = |at: &usize| sizes.iter().any(|(_, counts)| counts[*at] > 0);
+    let (first, last) = ((0..65).find(used).unwrap_or(0), (0..65).rev().find(used).unwrap_or(0));
+    let from = |digits: usize| if digits == 0 { 0 } else { 1u64 << (digits - 1) };
+    let total = groups.map_or(0, |table| table.groups_total);
+    let mut notes = Vec::new();
+    if rows.censored > 0 {
+        notes
+            .push(format!("{} objects are still allocated: they are not in the grid.", count(rows.censored)));
+    }
+    if total > sizes.len() {
+        notes.push(format!("{} sizes with fewer objects are not drawn.", total - sizes.len()));
+    }
+    let grid = Grid {
+        title: "Lifetimes of freed objects, by size",
+        columns: (first..=last).map(|at| duration(from(at), frame.unit)).collect(),
+        column_noun: "lifetime: at least",
+        rows: sizes
+            .iter()
+            .map(|(bytes, counts)| (size(*bytes), counts.get(first..=last).unwrap_or_default().to_vec()))
+            .collect(),
+        is_lossy: Vec::new(),
+        noun: "objects freed",
+        notes,
+    };
+    draw(&grid, frame)
+}
+
+/// Number of binary digits.
+fn digits(length: u64) -> usize {
+    (u64::BITS - length.leading_zeros()) as usize
+}
+
+const SIDE: f64 = 14.0;
+const GAP: f64 = 2.0;
+/// Blocks that are drawn.
+pub const BLOCKS_MAX: usize = 6_000;
+/// Classes of colours, and the one of blocks with several types.
+const COLOURS: usize = 6;
+const MIXED: &str = "c7";
+
+/// The picture of the blocks, by address; blocks without pages of the recording are left out.
+pub fn pageblocks(blocks: &Pageblocks, frame: &Frame) -> String {
+    let title = "Pageblocks with pages of the recording";
+    let mut svg = Svg::default();
+    frame.head(&mut svg, title);
+    let types: Vec<&str> = blocks.by_migratetype.iter().map(|row| row.migratetype.as_str()).collect();
+    let per_row = ((WIDTH - 2.0 * MARGIN) / (SIDE + GAP)) as usize;
+    let mut index = 0;
+    let mut last: Option<u64> = None;
+    for block in blocks.blocks.iter().take(BLOCKS_MAX) {
+        // Nothing is drawn where blocks are missing.
+        index += usize::from(last.is_some_and(|last| last + 1 < block.block));
+        last = Some(block.block);
+        let (x, y) = ((index % per_row) as f64, (index / per_row) as f64);
+        square(&mut svg, (MARGIN + x * (SIDE + GAP), HEAD + y * (SIDE + GAP)), block, &types);
+        index += 1;
+    }
+    let rows = index.div_ceil(per_row.max(1));
+    let mut y = HEAD + rows as f64 * (SIDE + GAP) + 12.0;
+    let mut x = MARGIN;
+    let mixed = ("several types", MIXED.to_owned());
+    let named = types.iter().enumerate().map(|(number, name)| (*name, colour(number)));
+    for (name, class) in named.chain([mixed]) {
+        svg.rect((x, y), (12.0, 12.0), &class, "");
+        svg.text((x + 18.0, y + 10.0), "muted", Anchor::Start, name);
+        x += 130.0;
+    }
+    y += 28.0;
+    let mut lines = vec![format!(
+        "{}; {} with several types; a gap stands for blocks without pages of the recording.",
+        counted(blocks.blocks_with_live_pages as u64, "block", "blocks"),
+        blocks.blocks_mixed
+    )];
+    let more = blocks.blocks.len().saturating_sub(BLOCKS_MAX);
+    if more > 0 {
+        lines.push(format!("{} are not drawn.", counted(more as u64, "block", "blocks")));
+    }
+    for line in lines {
+        svg.text((MARGIN, y + 6.0), "muted", Anchor::Start, &line);
+        y += 18.0;
+    }
+    let end = frame.foot(&mut svg, y);
+    svg.finish(WIDTH, end + MARGIN, title, "A square for each pageblock, in the order of their addresses")
+}
+
+fn square(svg: &mut Svg, at: (f64, f64), block: &BlockRow, types: &[&str]) {
+    let pages: Vec<String> =
+        block.pages.iter().map(|(name, pages)| format!("{pages} {}", name.to_lowercase())).collect();
+    let class = match block.pages.as_slice() {
+        [(name, _)] => colour(types.iter().position(|other| other == name).unwrap_or(0)),
+        _ => MIXED.to_owned(),
+    };
+    svg.add(format_args!(
+        "<g data-block=\"{}\" data-pages=\"{}\">",
+        block.block,
+        html_text(&pages.join(", "))
+    ));
+    svg.rect(at, (SIDE, SIDE), &class, &format!("block {}: {} pages", block.block, pages.join(", ")));
+    svg.add(format_args!("</g>\n"));
+}
+
+fn colour(number: usize) -> String {
+    format!("c{}", number % COLOURS)
 }

@@ -1,22 +1,15 @@
 //! `chart`: pictures of typed reports, as SVG or PNG. They compute no number of their own.
 
-mod axis;
-mod filling;
+mod bars;
 mod flame;
 mod frame;
 mod heat;
-mod latency;
-mod lifetimes;
-mod pageblocks;
 #[cfg(feature = "png")]
 mod png;
-mod ring;
-mod source;
+mod shares;
 pub mod svg;
 mod timeline;
 mod tree;
-mod treemap;
-mod waste;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -175,7 +168,7 @@ fn waste(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
     let (analysis, rows) = rows_of(context, &report)?;
     let context = ReportContext::new(context, &analysis);
     let frame = frame(&context, "sizes".to_owned());
-    write(&context, options, &waste::draw(&rows, &frame))
+    write(&context, options, &bars::waste(&rows, &frame))
 }
 
 fn lifetimes(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
@@ -183,7 +176,7 @@ fn lifetimes(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcom
     let (analysis, rows) = rows_of(context, &report)?;
     let context = ReportContext::new(context, &analysis);
     let frame = frame(&context, "lifetimes --by size".to_owned());
-    write(&context, options, &lifetimes::draw(&rows, &frame))
+    write(&context, options, &heat::lifetimes(&rows, &frame))
 }
 
 fn filling(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
@@ -196,7 +189,7 @@ fn filling(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome>
         }
     };
     let frame = frame(&context, "fragmentation".to_owned());
-    write(&context, options, &filling::draw(occupied, &frame))
+    write(&context, options, &bars::filling(occupied, &frame))
 }
 
 fn pageblocks(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
@@ -210,7 +203,7 @@ fn pageblocks(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outco
         ));
     };
     let frame = frame(&context, "fragmentation".to_owned());
-    write(&context, options, &pageblocks::draw(blocks, &frame))
+    write(&context, options, &heat::pageblocks(blocks, &frame))
 }
 
 fn latency(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
@@ -218,7 +211,7 @@ fn latency(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome>
     let context = ReportContext::new(context, &analysis);
     let frame = frame(&context, "latency --threshold 0".to_owned());
     let span = options.selection.span(context.session);
-    write(&context, options, &latency::draw(&rows, span, &context.session.losses, &frame))
+    write(&context, options, &heat::latency(&rows, span, &context.session.losses, &frame))
 }
 
 fn source_tree(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
@@ -235,8 +228,8 @@ fn source_tree(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outc
     let (root, inferred) = tree::compute(groups, weight, branch);
     let (depth, whole) = (session.env.source.depth.map_or(LEVELS, usize::from), root.weight);
     let root = tree::gathered(root, depth, whole / PARTS);
-    let picture = source::SourcePicture {
-        title: source::SourcePicture::title(weight, branch),
+    let picture = tree::SourcePicture {
+        title: tree::SourcePicture::title(weight, branch),
         weight,
         whole,
         version: session.version(),
@@ -246,7 +239,7 @@ fn source_tree(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outc
         let amount = picture.amount(inferred);
         frame.trust.push(format!("Directories of {amount} are inferred from names of functions."));
     }
-    let draw = if options.kind == ChartKind::Ring { ring::draw } else { treemap::draw };
+    let draw = if options.kind == ChartKind::Ring { shares::ring } else { shares::treemap };
     write(&context, options, &draw(&root, &picture, &frame))
 }
 
@@ -262,8 +255,8 @@ pub fn source_ring<'p>(
     let whole = root.weight;
     let root = tree::gathered(root, depth.unwrap_or(LEVELS), whole / PARTS);
     let title = if branch.is_empty() { title.to_owned() } else { format!("{title}: {branch}") };
-    let picture = source::SourcePicture { title, weight: Weight::Alloc, whole, version: None };
-    ring::draw(&root, &picture, &Frame::of_command("footprint"))
+    let picture = tree::SourcePicture { title, weight: Weight::Alloc, whole, version: None };
+    shares::ring(&root, &picture, &Frame::of_command("footprint"))
 }
 
 fn lacks(session: &Session<'_>, what: &str, reason: &str) -> Failure {

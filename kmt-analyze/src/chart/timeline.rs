@@ -1,7 +1,6 @@
 //! Live memory over time: a line each, and hatching where events are missing.
 
-use super::axis;
-use super::frame::{Frame, HEAD, MARGIN, WIDTH};
+use super::frame::{self, Frame, HEAD, MARGIN, WIDTH};
 use super::svg::{Anchor, Svg, cut};
 use crate::html::html_text;
 use crate::reports::timeline::{LineRow, TimelineRow};
@@ -64,12 +63,12 @@ pub fn draw(timeline: &TimelineRow, frame: &Frame) -> String {
 
 fn grid(svg: &mut Svg, scale: &Scale, (least, most): (i64, i64), (first, last): (u64, u64), frame: &Frame) {
     let right = WIDTH - RIGHT;
-    for (bytes, text) in axis::sizes(least, most) {
+    for (bytes, text) in frame::axis_sizes(least, most) {
         let y = scale.y(bytes);
         svg.line((LEFT, y), (right, y), if bytes == 0.0 { "axis" } else { "grid" });
         svg.text((LEFT - 8.0, y + 4.0), "muted", Anchor::End, &text);
     }
-    let (ticks, name) = axis::times(first, last, frame.start, frame.unit);
+    let (ticks, name) = frame::axis_times(first, last, frame.start, frame.unit);
     for (time, text) in ticks {
         let x = scale.x(time);
         svg.line((x, HEAD + PLOT), (x, HEAD + PLOT + 5.0), "axis");

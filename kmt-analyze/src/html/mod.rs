@@ -8,9 +8,8 @@ mod document;
 mod encode;
 mod groups;
 mod screen;
-mod text;
 
-pub use text::html_text;
+pub use super::chart::svg::html_text;
 
 use std::path::PathBuf;
 

@@ -2,7 +2,7 @@
 
 use kmt_common::text::{LINE_MAX, TEXT_MAX, cut};
 
-use super::text::html_text;
+use crate::chart::svg::html_text;
 use crate::render::look::Look;
 use crate::render::screen::{Screen, ScreenPart, Table};
 
