@@ -1,15 +1,18 @@
-//! Lifetimes of objects by call site, with the sites of their frees.
+//! Lifetimes of objects: by call site with the sites of their frees, and by site, cache and origin for `--by`.
 //!
-//! All of them were allocated in the window: of older objects only those that lived into it are known, with lifetimes longer
-//! than it.
+//! All of them were allocated in the window: of older objects only those that lived into it are known, with lifetimes longer than
+//! it. Survival includes objects whose end is not known: only their age is. The report `lifetimes` estimates medians from it.
+
+use std::collections::HashMap;
 
 use super::collector::{PassFacts, StateCollector};
-use super::histogram::Histogram;
+use super::groups::Group;
+use super::histogram::{Histogram, RareHistogram};
 use super::sorted::Sorted;
 use super::sums::{grown, sums};
-use super::survival::{Horizon, Survival};
+use crate::int_hash::IntHash;
 use crate::ledger::lives::{End, Free, Life, NoLife};
-use crate::ledger::{Closed, Interests, PlainLife, Receiver};
+use crate::ledger::{Closed, Interests, PlainLife, Receiver, Rules};
 
 /// Collects lifetimes by call site.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -158,3 +161,130 @@ sums!(
     freed, censored, implied_frees, uncertain, bytes_freed, temporary, bytes_temporary,
     temporary_elsewhere, byte_time, freed_by, survival
 );
+
+/// Limits of a pass: lifetimes to compare with, and the end of the window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Horizon {
+    /// Lifetimes, in the clock's unit.
+    pub bounds: [u64; 2],
+    /// Last counted time.
+    pub end: u64,
+}
+
+impl Horizon {
+    /// Lifetimes to compare with, until the end of the window or of the trace.
+    pub fn new(bounds: Option<[u64; 2]>, rules: &Rules) -> Self {
+        Self { bounds: bounds.unwrap_or([u64::MAX; 2]), end: rules.window.1.min(rules.last) }
+    }
+}
+
+/// Survival of the objects that were allocated in the window.
+///
+/// An object is certainly alive until its free event, until the end of the window, or until the first time in its life
+/// at which events may be missing. An implied free has no such time: the object is certainly alive at its birth only.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survival {
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// Bytes of those that live longer than the first bound, the second bound, and the window: at least, at most.
+    pub outlive: [[u64; 2]; 3],
+    /// Lifetimes of freed objects that are not exact.
+    pub inexact: RareHistogram,
+    /// Ages at which objects with an unknown end were certainly alive.
+    pub censored: Histogram,
+    /// Objects that were certainly alive at their birth only.
+    pub left_out: u64,
+}
+
+sums!(Survival: bytes, outlive, inexact, censored, left_out);
+
+impl Survival {
+    /// Adds a life that began in the window.
+    pub fn add(&mut self, closed: &Closed, horizon: &Horizon) {
+        let (born, bytes) = (closed.life.born, closed.bytes_alloc);
+        let ended = closed.end.time().filter(|&end| closed.is_freed || end <= horizon.end);
+        match (closed.end, ended) {
+            (End::Freed { .. }, Some(end)) if closed.is_freed => {
+                self.freed(&closed.life, end, bytes, closed.lost_at, horizon);
+            }
+            (_, Some(end)) => self.implied(&closed.life, end, bytes, closed.lost_at, horizon),
+            (_, None) => {
+                let until = closed.lost_at.unwrap_or(u64::MAX).min(horizon.end);
+                let age = until.saturating_sub(born);
+                self.censored.add(age);
+                self.count(bytes, age, u64::MAX, horizon);
+                // An end after the window, also an implied one, changes nothing: a pass need not read as far.
+                self.outlive[2][0] += if until == horizon.end { bytes } else { 0 };
+                self.outlive[2][1] += bytes;
+            }
+        }
+    }
+
+    /// Adds an object allocated in the window, with its free event.
+    #[inline]
+    pub fn freed(&mut self, life: &Life, end: u64, bytes: u64, lost_at: Option<u64>, horizon: &Horizon) {
+        let lifetime = end.saturating_sub(life.born);
+        let Some(lost_at) = lost_at else { return self.count(bytes, lifetime, lifetime, horizon) };
+        let age = lost_at.saturating_sub(life.born).min(lifetime);
+        self.inexact.add(lifetime);
+        self.censored.add(age);
+        self.count(bytes, age, lifetime, horizon);
+    }
+
+    /// Adds an object allocated in the window, with an implied free.
+    pub fn implied(&mut self, life: &Life, end: u64, bytes: u64, lost_at: Option<u64>, horizon: &Horizon) {
+        let lifetime = end.saturating_sub(life.born);
+        let age = lost_at.map_or(0, |lost_at| lost_at.saturating_sub(life.born)).min(lifetime);
+        match lost_at {
+            Some(_) => self.censored.add(age),
+            None => self.left_out += 1,
+        }
+        self.count(bytes, age, lifetime, horizon);
+    }
+
+    /// Counts the bytes of an object whose lifetime is between two numbers.
+    #[inline]
+    fn count(&mut self, bytes: u64, at_least: u64, at_most: u64, horizon: &Horizon) {
+        self.bytes += bytes;
+        for (outlive, &bound) in self.outlive.iter_mut().zip(&horizon.bounds) {
+            outlive[0] += if at_least > bound { bytes } else { 0 };
+            outlive[1] += if at_most > bound { bytes } else { 0 };
+        }
+    }
+}
+
+/// Collects lifetimes by site, cache and origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LifeGroups {
+    /// Lifetimes with which those of the objects are compared, in the clock's unit.
+    pub outlive: Option<[u64; 2]>,
+}
+
+impl StateCollector for LifeGroups {
+    type State = LifeGroupSums;
+
+    const INTERESTS: Interests = Interests::LIVES;
+
+    fn begin(&self, facts: &PassFacts) -> LifeGroupSums {
+        LifeGroupSums { horizon: Horizon::new(self.outlive, &facts.rules), ..LifeGroupSums::default() }
+    }
+}
+
+/// Lives of all groups.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct LifeGroupSums {
+    /// By site, cache and origin.
+    pub groups: HashMap<Group, CallerLives, IntHash>,
+    horizon: Horizon,
+}
+
+impl Receiver for LifeGroupSums {
+    #[inline]
+    fn closed(&mut self, closed: &Closed) {
+        if !closed.is_born {
+            return;
+        }
+        let group = Group { site: closed.life.site, cache: closed.cache, origin: closed.life.origin };
+        self.groups.entry(group).or_default().add(closed, &self.horizon);
+    }
+}

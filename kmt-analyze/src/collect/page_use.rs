@@ -1,12 +1,18 @@
-//! Use of the page allocator by task: the figures of trace-pagealloc-postprocess (Mel Gorman,
-//! Documentation/trace/postprocess/trace-pagealloc-postprocess.pl). They count events, not pages.
+//! Use of the page allocator: events by task, failures, pages by stack, and pages that may be for a slab object.
+//!
+//! Events by task are the figures of trace-pagealloc-postprocess (Mel Gorman,
+//! Documentation/trace/postprocess/trace-pagealloc-postprocess.pl). They count events, not pages. The first object on a new page
+//! shows the slab that needed the page.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::collector::{PassFacts, StateCollector};
 use crate::int_hash::IntHash;
-use crate::ledger::{Interests, PageEvent, Receiver, SideEvent};
-use crate::stream::SideEventKind;
+use crate::ledger::direct_map::DirectMap;
+use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::{ClosedFrames, Interests, PageEvent, PageGroup, Receiver, Rules, SideEvent};
+use crate::stream::{Op, Origin, SideEventKind};
 
 /// Counts of one task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -154,6 +160,109 @@ impl Severity {
             Self::Moderate => "moderate",
             Self::Severe => "severe",
         }
+    }
+}
+
+/// Collects failed allocations of pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageFailures;
+
+impl StateCollector for PageFailures {
+    type State = PageFailureSums;
+
+    const INTERESTS: Interests = Interests::FRAMES;
+}
+
+/// Failures by the numbers of their kind and of their origin.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PageFailureSums(pub HashMap<(u32, u32), u64, IntHash>);
+
+impl Receiver for PageFailureSums {
+    fn page_failed(&mut self, group: PageGroup) {
+        *self.0.entry((group.site, group.origin)).or_default() += 1;
+    }
+}
+
+/// Collects pages by stack; empty if the trace has no stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageStacks;
+
+impl StateCollector for PageStacks {
+    type State = PageStackSums;
+
+    const INTERESTS: Interests = Interests::FRAMES.union(Interests::PAGE_STACKS);
+
+    fn begin(&self, facts: &PassFacts) -> PageStackSums {
+        PageStackSums { has_stacks: facts.has_stacks, stacks: HashMap::default() }
+    }
+}
+
+/// Sums of all stacks.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PageStackSums {
+    has_stacks: bool,
+    /// By number of the stack; pages without one are under `NO_STACK`.
+    pub stacks: HashMap<u32, FrameTotals, IntHash>,
+}
+
+impl Receiver for PageStackSums {
+    fn closed_frames(&mut self, closed: &ClosedFrames) {
+        if self.has_stacks {
+            let sums = self.stacks.entry(closed.stack).or_default();
+            *sums += &closed.sums;
+            sums.frames_alloc += if closed.is_born { closed.frames } else { 0 };
+        }
+    }
+
+    fn page_failed(&mut self, group: PageGroup) {
+        if self.has_stacks {
+            self.stacks.entry(group.stack).or_default().alloc_failures += 1;
+        }
+    }
+}
+
+/// The last page allocation of each task, until its slab allocation is known.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PageNeeds<T> {
+    /// By task, with its frames.
+    open: HashMap<i32, (T, Range<u64>), IntHash>,
+    /// Base of the direct map, and log2 of the page size.
+    map: Option<(DirectMap, u32)>,
+}
+
+impl<T> PageNeeds<T> {
+    /// None yet.
+    pub fn new(rules: &Rules) -> Self {
+        let map = rules.direct_map.map(|map| (map, rules.page_size.trailing_zeros()));
+        Self { open: HashMap::default(), map }
+    }
+
+    /// Adds something of a task, with the page allocation that it is about, if that is known.
+    pub fn insert(&mut self, pid: i32, item: T, allocation: Option<&PageEvent>) {
+        let frames = allocation.map_or(0..0, |event| {
+            let pfn = event.op.value;
+            pfn..pfn.saturating_add(1 << event.site.order.min(32))
+        });
+        self.open.insert(pid, (item, frames));
+    }
+
+    /// Removes that of a task.
+    pub fn remove(&mut self, pid: i32) -> Option<T> {
+        self.open.remove(&pid).map(|(item, _)| item)
+    }
+
+    /// Removes that of the task of a slab allocation; true if the object is on its page, or may be.
+    pub fn remove_for(&mut self, op: &Op, origin: Origin) -> Option<(T, bool)> {
+        if self.open.is_empty() {
+            return None;
+        }
+        let (item, frames) = self.open.remove(&origin.pid)?;
+        Some((item, self.map.is_none_or(|(map, shift)| frames.contains(&map.frame(op.value, shift)))))
+    }
+
+    /// Removes all.
+    pub fn drain(&mut self) -> Vec<T> {
+        self.open.drain().map(|(_, (item, _))| item).collect()
     }
 }
 

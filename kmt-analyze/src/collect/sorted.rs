@@ -88,7 +88,7 @@ impl<T: Sums + Default> Sums for Sorted<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::crosscpu::CallerCrossCpu;
+    use crate::collect::frees::CallerCrossCpu;
     use crate::collect::growth::SurvivorSums;
     use crate::collect::lifetimes::CallerLives;
 

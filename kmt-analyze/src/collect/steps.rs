@@ -1,13 +1,11 @@
-//! Everything that adds up over time, in equal steps: what the page's range selector is made of.
+//! Everything that adds up over time, in equal steps: the page's range selector is made of it.
 //!
-//! The numbers of any range of whole steps follow from these: allocations and frees are sums over the range, live
-//! objects the sum of all changes until its end.
+//! The numbers of any range of whole steps follow from these: allocations and frees are sums over the range, live objects the sum
+//! of all changes until its end. A row keeps few steps or all; objects that came and went within one step are counted apart.
 
 use std::collections::HashMap;
 
 use super::collector::{PassFacts, StateCollector};
-use super::flows::{Flow, Flows};
-use super::step_row::Row;
 use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::lives::End;
@@ -198,3 +196,179 @@ impl Receiver for StepSums {
         self.limit();
     }
 }
+
+/// The steps of one row: only those with changes, or all if there are many.
+#[derive(Debug, Clone)]
+pub struct Row<S> {
+    /// By number, while they are few.
+    few: Vec<(u32, S)>,
+    all: Vec<S>,
+}
+
+impl<S> Default for Row<S> {
+    fn default() -> Self {
+        Self { few: Vec::new(), all: Vec::new() }
+    }
+}
+
+impl<S: Sums + Copy + Default> Row<S> {
+    /// The step with that number, of `width`.
+    #[inline]
+    pub fn at(&mut self, number: usize, width: usize) -> Option<&mut S> {
+        if self.all.is_empty() {
+            return self.at_few(number, width);
+        }
+        self.all.get_mut(number)
+    }
+
+    fn at_few(&mut self, number: usize, width: usize) -> Option<&mut S> {
+        let found = self.few.binary_search_by_key(&number, |&(number, _)| number as usize);
+        if found.is_err() && self.few.len() >= width / 4 {
+            self.all.resize(width, S::default());
+            for (number, step) in std::mem::take(&mut self.few) {
+                if let Some(slot) = self.all.get_mut(number as usize) {
+                    *slot = step;
+                }
+            }
+            return self.all.get_mut(number);
+        }
+        let at = found.unwrap_or_else(|at| {
+            // Many have one step only.
+            if self.few.is_empty() {
+                self.few.reserve_exact(1);
+            }
+            self.few.insert(at, (number as u32, S::default()));
+            at
+        });
+        self.few.get_mut(at).map(|(_, step)| step)
+    }
+
+    /// Adds another row with as many steps.
+    pub fn add_all(&mut self, other: &Self, width: usize) {
+        for (number, step) in other.iter() {
+            if let Some(own) = self.at(number, width) {
+                own.absorb(*step);
+            }
+        }
+    }
+
+    /// Steps that are kept, with changes or not.
+    pub fn kept(&self) -> usize {
+        self.few.len() + self.all.len()
+    }
+
+    /// Makes each two steps one.
+    pub fn halve(&mut self) {
+        for (number, _) in &mut self.few {
+            *number /= 2;
+        }
+        self.few.dedup_by(|(later, change), (earlier, sum)| {
+            let is_same = later == earlier;
+            if is_same {
+                sum.absorb(*change);
+            }
+            is_same
+        });
+        let pair = |pair: &[S]| {
+            let mut sum = S::default();
+            pair.iter().for_each(|step| sum.absorb(*step));
+            sum
+        };
+        self.all = self.all.chunks(2).map(pair).collect();
+    }
+
+    /// True if nothing changed.
+    pub fn is_empty(&self) -> bool {
+        self.few.is_empty() && self.all.is_empty()
+    }
+
+    /// Steps with their numbers, in order; steps without changes may be left out.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &S)> {
+        let few = self.few.iter().map(|(number, step)| (*number as usize, step));
+        few.chain(self.all.iter().enumerate())
+    }
+}
+
+/// Flows of one kind of objects, all of one size, in one step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// Allocations.
+    pub allocs: u32,
+    /// Ends with a free event.
+    pub frees: u32,
+    /// Implied frees.
+    pub unseen: u32,
+    /// Live objects at the end of the step minus those at its start.
+    pub live_change: i32,
+}
+
+/// Flows of objects of several sizes in one step: slab objects, or pages as bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flows {
+    /// Allocations.
+    pub allocs: i64,
+    /// Bytes requested by them.
+    pub bytes_req: i64,
+    /// Bytes allocated by them.
+    pub bytes_alloc: i64,
+    /// Ends with a free event.
+    pub frees: i64,
+    /// Bytes freed by these events.
+    pub bytes_freed: i64,
+    /// Implied frees.
+    pub unseen: i64,
+    /// Bytes of implied frees.
+    pub bytes_unseen: i64,
+    /// Live objects at the end of the step minus those at its start.
+    pub live_change: i64,
+    /// Bytes allocated of live objects at the end of the step minus those at its start.
+    pub bytes_live_change: i64,
+    /// Bytes requested of live objects at the end of the step minus those at its start.
+    pub bytes_req_live_change: i64,
+}
+
+impl Flows {
+    /// Of objects of one size.
+    pub fn of(flow: &Flow, bytes_req: u64, bytes_alloc: u64) -> Self {
+        let size = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let (requested, allocated) = (size(bytes_req), size(bytes_alloc));
+        let [allocs, frees, unseen] = [flow.allocs, flow.frees, flow.unseen].map(i64::from);
+        let live_change = i64::from(flow.live_change);
+        Self {
+            allocs,
+            bytes_req: allocs.saturating_mul(requested),
+            bytes_alloc: allocs.saturating_mul(allocated),
+            frees,
+            bytes_freed: frees.saturating_mul(allocated),
+            unseen,
+            bytes_unseen: unseen.saturating_mul(allocated),
+            live_change,
+            bytes_live_change: live_change.saturating_mul(allocated),
+            bytes_req_live_change: live_change.saturating_mul(requested),
+        }
+    }
+
+    /// All numbers, in the order of the fields.
+    pub fn columns(&self) -> [i64; 10] {
+        [
+            self.allocs,
+            self.bytes_req,
+            self.bytes_alloc,
+            self.frees,
+            self.bytes_freed,
+            self.unseen,
+            self.bytes_unseen,
+            self.live_change,
+            self.bytes_live_change,
+            self.bytes_req_live_change,
+        ]
+    }
+}
+
+sums!(Flow: allocs, frees, unseen, live_change);
+
+sums!(
+    Flows:
+    allocs, bytes_req, bytes_alloc, frees, bytes_freed, unseen, bytes_unseen, live_change,
+    bytes_live_change, bytes_req_live_change
+);

@@ -1,7 +1,7 @@
 //! Live bytes and rates over time, by site or by origin; reports choose the key.
 
 use super::collector::{PassFacts, StateCollector};
-use super::step_row::Row;
+use super::steps::Row;
 use super::sums::{grown, sums};
 use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 

@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 use super::groups::{RowGroup, SteppedRow};
-use crate::collect::flows::Flows;
+use crate::collect::steps::Flows;
 use crate::collect::sums::Sums;
 
 /// Packs all tables, `times` steps in one.

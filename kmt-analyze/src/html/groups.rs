@@ -5,10 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::collect::flows::{Flow, Flows};
 use crate::collect::sorted::Sorted;
-use crate::collect::step_row::Row;
-use crate::collect::steps::StepSums;
+use crate::collect::steps::{Flow, Flows, Row, StepSums};
 use crate::collect::sums::Sums;
 use crate::ledger::totals::Totals;
 use crate::pass::Analysis;

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::collect::area_groups::{AreaGroup, AreaGroupSums, AreaTotals};
+use crate::collect::groups::{AreaGroup, AreaGroupSums, AreaTotals};
 use crate::collect::sums::Sums;
 use crate::collect::{AreaGroups, AreaKind, Collectors, Groups, Handle, PageGroups};
 use crate::failure::Result;

@@ -4,8 +4,6 @@
 //! empty slab is freed, except for the number of empty slabs that SLUB keeps (min_partial, mm/slub.c). It counts slabs,
 //! so it measures classes by held memory and not by allocated bytes.
 
-mod layout;
-mod objects;
 mod pool;
 
 use std::collections::HashMap;
@@ -16,9 +14,8 @@ use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::{Change, Interests, Receiver};
 use crate::stream::Api;
-pub use layout::{Layout, best_classes};
-use objects::Objects;
-use pool::Pool;
+pub use pool::{Layout, best_classes};
+use pool::{Objects, Pool};
 
 /// State of one layout.
 #[derive(Debug, Default, PartialEq, Eq)]

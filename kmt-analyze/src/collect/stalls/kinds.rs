@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::collect::amount::{Amount, Split};
+use crate::collect::histogram::{Amount, Split};
 use crate::stream::{SideEventKind, SideNumbers};
 
 /// Kind of a stall.

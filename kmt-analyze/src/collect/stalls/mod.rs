@@ -1,24 +1,20 @@
 //! Stalls of tasks that wait for memory: reclaim, compaction, kswapd, shrinkers, traced functions; and the allocations
 //! that waited.
 
-mod delayed;
 mod events;
-mod functions;
 mod kinds;
 
 pub use kinds::{ByOrder, Compactors, Delayed, Interval, Stall, TaskStalls, Waits};
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::amount::Amount;
 use super::collector::{Collector, PassFacts};
-use super::histogram::Histogram;
-use super::page_needs::PageNeeds;
+use super::histogram::{Amount, Histogram};
+use super::page_use::PageNeeds;
 use crate::int_hash::IntHash;
 use crate::ledger::{Interests, PageEvent, Receiver, SideEvent};
 use crate::stream::{Op, Origin};
-use delayed::Waiting;
-use functions::OpenFunctions;
+use events::{OpenFunctions, Waiting};
 
 /// Collects stalls, and the allocations that waited.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

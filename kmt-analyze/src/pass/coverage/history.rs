@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::bounds::Bounds;
 use super::{active, in_use_max};
-use crate::collect::moments::{MomentChanges, MomentSums};
+use crate::collect::peak::{MomentChanges, MomentSums};
 use crate::collect::sums::Sums as _;
 use crate::pass::Analysis;
 use crate::pass::caches::parts_of;

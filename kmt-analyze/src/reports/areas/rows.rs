@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::vmallocinfo::{self, PercpuLine, VmallocInfoChange};
 use crate::collect::AreaKind;
-use crate::collect::area_groups::{AreaGroupSums, AreaTotals};
+use crate::collect::groups::{AreaGroupSums, AreaTotals};
 use crate::collect::sums::Sums;
 use crate::ledger::frames::NO_STACK;
 use crate::reports::common::ReportContext;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use crate::collect::AreaKind;
-use crate::collect::area_groups::AreaGroupSums;
+use crate::collect::groups::AreaGroupSums;
 use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
 use crate::trace::meminfo;

@@ -9,8 +9,8 @@ use rows::{CallNode, CallTree, TreeWeight};
 
 use kmt_format::schema::Meaning;
 
-use crate::collect::calls::CallSums;
-use crate::collect::page_groups::PageGroupSums;
+use crate::collect::groups::PageGroupSums;
+use crate::collect::sums::CallSums;
 use crate::collect::{Calls, Collectors, Handle, PageGroups};
 use crate::ledger::frames::NO_STACK;
 use crate::pass::selection::Selection;

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::CallGraph;
-use crate::collect::calls::{CallSums, StackSums};
-use crate::collect::sums::{Sums, sums};
+use crate::collect::sums::{CallSums, StackSums, Sums, sums};
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::{Labels, SourceRow};
 use crate::reports::common::page_sums::of_users;

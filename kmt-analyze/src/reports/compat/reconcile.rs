@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::others;
-use crate::collect::reasons::ReasonSums;
+use crate::collect::frees::ReasonSums;
 use crate::collect::{Collectors, Reasons};
 use crate::failure::{Outcome, Result};
 use crate::pass::selection::Selection;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::collect::crosscpu::{CallerCrossCpu, CrossCpuSums};
+use crate::collect::frees::{CallerCrossCpu, CrossCpuSums};
 use crate::collect::{Collectors, CrossCpu, Handle};
 use crate::pass::Analysis;
 use crate::render::screen::Screen;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::DiffKey;
 use crate::collect::timeline::Step;
-use crate::collect::{Collectors, Timeline, step_row};
+use crate::collect::{Collectors, Timeline, steps};
 use crate::pass::caches::CacheNames;
 use crate::pass::selection::Selection;
 use crate::pass::{self, Needs, Request};
@@ -144,7 +144,7 @@ pub fn compute(session: &Session<'_>, selection: &Selection, naming: Naming) -> 
 }
 
 impl ProfileRow {
-    fn add(&mut self, steps: &step_row::Row<Step>, unit: f64) {
+    fn add(&mut self, steps: &steps::Row<Step>, unit: f64) {
         let (mut alloc, mut live) = (DiffFigure::default(), DiffFigure::default());
         for (part, step) in steps.iter() {
             let (bytes, change) = (step.bytes_alloc as f64 * unit, step.live_change as f64 * unit);

@@ -24,8 +24,8 @@ use top_pages::TopPagesRow;
 
 use std::collections::HashMap;
 
-use crate::collect::page_failures::PageFailureSums;
-use crate::collect::task_kmalloc::Kmalloc;
+use crate::collect::page_use::PageFailureSums;
+use crate::collect::tasks::Kmalloc;
 use crate::collect::{Collectors, Handle, PageFailures, TaskKmalloc, Tasks};
 use crate::pass::Needs;
 use crate::pass::selection::{recorder, recorder_threads};

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::page_growth::by_use;
 use super::top::{TopHolders, TopPart, add, holders, top_of};
-use crate::collect::page_stacks::PageStackSums;
+use crate::collect::page_use::PageStackSums;
 use crate::collect::tasks::TaskSums;
 use crate::ledger::page_totals::FrameTotals;
 use crate::reports::common::{ReportContext, page_sums};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::Sources;
 use super::finding::Finding;
-use crate::collect::task_kmalloc::Kmalloc;
+use crate::collect::tasks::Kmalloc;
 use crate::render::words::share;
 use crate::reports::common::{ReportContext, View};
 use crate::stream::Api;

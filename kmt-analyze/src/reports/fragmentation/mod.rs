@@ -22,8 +22,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::collect::fallbacks::Fallback;
-use crate::collect::mixing::MixingSums;
+use crate::collect::fallbacks::{Fallback, MixingSums};
 use crate::collect::occupancy::OccupancySums;
 use crate::collect::{Collectors, Fallbacks, Handle, Mixing, Occupancy};
 use crate::pass::Needs;

@@ -9,7 +9,7 @@ use kmt_format::schema::Meaning;
 use serde::Serialize;
 
 use super::slabs::Traced;
-use crate::collect::mixing::MixingSums;
+use crate::collect::fallbacks::MixingSums;
 use crate::pass::filter::names_in;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{count, counted, escaped, share};

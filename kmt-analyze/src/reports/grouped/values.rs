@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::collect::area_groups::AreaGroup;
+use crate::collect::groups::AreaGroup;
 use crate::pass::Analysis;
 use crate::pass::caches::{CacheNames, key_of};
 use crate::pass::filter::{ASYNCHRONOUS, Cgroup, cgroup_of};

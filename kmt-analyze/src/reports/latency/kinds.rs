@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::tracepoints::{StallNames, key};
-use crate::collect::amount::Amount;
-use crate::collect::histogram::Histogram;
+use crate::collect::histogram::{Amount, Histogram};
 use crate::collect::stalls::{Stall, Waits};
 
 /// Lengths of intervals, in the clock's unit.

@@ -6,7 +6,7 @@ use kmt_format::schema::EventClass;
 use serde::Serialize;
 
 use crate::collect::growth::SurvivorSums;
-use crate::collect::task_lifetimes::TaskEvents;
+use crate::collect::tasks::TaskEvents;
 use crate::reports::analysis::leaks::families::Family;
 use crate::reports::analysis::leaks::makers::Maker;
 use crate::reports::common::ReportContext;

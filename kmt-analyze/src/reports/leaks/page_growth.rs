@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::row::{Growth, LeakRow, LeakSum, RowMaker};
-use crate::collect::task_lifetimes::TaskEvents;
+use crate::collect::tasks::TaskEvents;
 use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::makers::LiveWithMaker;
 

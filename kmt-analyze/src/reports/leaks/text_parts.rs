@@ -6,7 +6,7 @@ use super::reclaimable::ReclaimableGrowth;
 use super::row::{Growth, LeakRow, LeakSum, RowMaker};
 use super::shares::shares;
 use crate::collect::growth::StepCounts;
-use crate::collect::task_lifetimes::TaskEvents;
+use crate::collect::tasks::TaskEvents;
 use crate::reports::analysis::leaks::families::Family;
 use crate::reports::analysis::leaks::judged::Judged;
 use crate::reports::analysis::leaks::verdict::Verdict;

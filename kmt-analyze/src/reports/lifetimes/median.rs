@@ -143,7 +143,7 @@ impl Curve {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::survival::Horizon;
+    use crate::collect::lifetimes::Horizon;
     use crate::ledger::lives::Life;
 
     /// Numbers of a fixed seed.

@@ -8,8 +8,7 @@ use serde::Serialize;
 
 use super::life::{Distribution, LifeRow, SurvivalRow};
 use crate::collect::histogram::Histogram;
-use crate::collect::life_groups::LifeGroupSums;
-use crate::collect::lifetimes::{CallerLives, LifetimeSums};
+use crate::collect::lifetimes::{CallerLives, LifeGroupSums, LifetimeSums};
 use crate::collect::sums::Sums;
 use crate::pass::Analysis;
 use crate::reports::common::ReportContext;

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use kmt_format::schema::Meaning;
 use serde::Serialize;
 
-use crate::collect::page_groups::PageGroupSums;
+use crate::collect::groups::PageGroupSums;
 use crate::collect::{Collectors, Handle, PageGroups, PageStacks};
 use crate::failure::Result;
 use crate::int_hash::IntHash;

@@ -10,7 +10,7 @@ pub use unseen::{UnseenGrowth, compute as unseen_growth};
 
 use serde::Serialize;
 
-use crate::collect::moments::MomentSums;
+use crate::collect::peak::MomentSums;
 use crate::collect::{Collectors, Handle, Moments, Unmatched};
 use crate::pass::Needs;
 use crate::pass::coverage::history::{CacheHistory, HistoryAt, histories, times};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{TimelineKey, TimelineRow, name};
-use crate::collect::step_row::Row;
+use crate::collect::steps::Row;
 use crate::collect::timeline::{Step, TimelineSums};
 use crate::pass::Analysis;
 use crate::pass::caches::CacheNames;

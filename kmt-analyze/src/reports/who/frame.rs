@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::LifeEnd;
-use crate::collect::who_frame::{FrameHistory, FrameLife};
+use crate::collect::who::{FrameHistory, FrameLife};
 use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::words::{counted, escaped};
 use crate::reports::common::labels::Symbol;

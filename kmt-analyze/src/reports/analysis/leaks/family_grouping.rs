@@ -8,7 +8,7 @@ use super::makers::{LiveWithMaker, in_common};
 use super::survivor_curves::{curve_distance, grow_together};
 use super::verdict::Verdict;
 use crate::collect::growth::{STEPS, SurvivorSums};
-use crate::collect::task_lifetimes::TaskEvents;
+use crate::collect::tasks::TaskEvents;
 
 /// Candidate for a family.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::collect::growth::{Numbers, StepCounts, SurvivorSums};
 use crate::collect::sums::Sums;
-use crate::collect::task_lifetimes::TaskEvents;
+use crate::collect::tasks::TaskEvents;
 
 /// The maker of a call site's live objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +128,7 @@ pub fn in_common(one: &LiveWithMaker<'_>, other: &LiveWithMaker<'_>) -> Option<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::task_lifetimes::Start;
+    use crate::collect::tasks::Start;
     use std::sync::Arc;
 
     fn survival(holders: &[(i32, usize, u64)]) -> SurvivorSums {

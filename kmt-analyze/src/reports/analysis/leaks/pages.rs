@@ -11,7 +11,7 @@ use super::page_flags::{PAGE_CACHE_USE, UnreclaimedPages, is_block_cache, is_per
 use super::page_survivals::PageSurvivals;
 use super::rules::{Facts, judge, verdict};
 use crate::collect::growth::{StepCounts, SurvivorSums};
-use crate::collect::task_lifetimes::TaskEvents;
+use crate::collect::tasks::TaskEvents;
 use crate::pass;
 use crate::render::words::escaped;
 use crate::reports::analysis::leaks::makers::{LiveWithMaker, in_common};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use kmt_format::schema::Meaning;
 
-use crate::collect::calls::{CallSums, StackSums};
+use crate::collect::sums::{CallSums, StackSums};
 use crate::pass;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::page_sums::of_users;

@@ -7,7 +7,7 @@ use super::makers::{Maker, holder};
 use super::rules::judge;
 use super::survivor_curves::curve_distance;
 use crate::collect::growth::{Numbers, STEPS, StepCounts, SurvivorSums};
-use crate::collect::task_lifetimes::TaskEvents;
+use crate::collect::tasks::TaskEvents;
 
 /// Largest distance between births of survivors and of tasks: some objects are allocated when a task has run for a
 /// while.
