@@ -23,8 +23,7 @@ use crate::render::kernel_line::LineStart;
 use crate::render::out::{Out, warn_of_losses};
 use crate::render::words::{escaped, shown};
 use crate::trace::comms::Comms;
-use crate::trace::event_args::EventArgs;
-use crate::trace::event_names::SelectedEvents;
+use crate::trace::event_names::{EventArgs, SelectedEvents};
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 

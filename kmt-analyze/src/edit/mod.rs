@@ -35,8 +35,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 use crate::render::words::count;
 use crate::trace::faults::Faults;
-use crate::trace::lines::lines_of;
-use crate::trace::open::{repair, report_faults};
+use crate::trace::open::{lines_of, repair, report_faults};
 
 /// Options of commands that write a .kmt file.
 #[derive(Debug, clap::Args)]

@@ -13,8 +13,7 @@ use super::selection::{Selection, recorder};
 use crate::pass::condition::Key;
 use crate::stream::{Api, Interner, Item, Origin, PageSite, Site, known_gfp};
 use crate::trace::cgroups::with_parents;
-use crate::trace::comms::Comms;
-use crate::trace::descendants::descendants;
+use crate::trace::comms::{Comms, descendants};
 use crate::trace::names::{Symbolizer, module_of, nameless, names_of_cache, names_of_module, names_of_size};
 use crate::trace::session::Session;
 

@@ -12,9 +12,9 @@ use crate::collect::Collectors;
 use crate::stream::decode::Decoder;
 use crate::stream::load::Loader;
 use crate::stream::{Interests, Interner, Item, NewItems, Op, Select, pipe};
+use crate::trace::cgroups::TaskStates;
 use crate::trace::faults::Faults;
 use crate::trace::session::Session;
-use crate::trace::task_states::TaskStates;
 
 /// A selection prepared for a pass.
 pub(super) fn selector<'s, 'd>(session: &'s Session<'d>, selection: &'s Selection) -> Selector<'s, 'd> {

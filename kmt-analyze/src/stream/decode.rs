@@ -14,7 +14,7 @@ use super::op::{Kind, Op, OpCode};
 use super::plan::{DecodePlan, Interests};
 use super::side_events::SideNumbers;
 use crate::int_hash::IntHash;
-use crate::trace::task_states::TaskStates;
+use crate::trace::cgroups::TaskStates;
 
 /// Decodes chunks and interns properties of their events.
 pub struct Decoder<'t> {

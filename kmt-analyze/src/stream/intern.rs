@@ -18,7 +18,7 @@ use super::plan::DecodePlan;
 use super::side_events::SideNumbers;
 use crate::int_hash::IntHash;
 use crate::limits::RunLimits;
-use crate::trace::task_states::TaskStates;
+use crate::trace::cgroups::TaskStates;
 
 /// Interface of an allocation or a free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

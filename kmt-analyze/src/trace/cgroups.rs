@@ -1,7 +1,8 @@
 //! Cgroups of tasks over time: from the file's table, and from events of tasks that start and that are moved.
 //!
 //! A thread is in the cgroup of its process, and a new process in that of its parent (`cgroup_post_fork`,
-//! kernel/cgroup/cgroup.c, 3.15 to 7.2), unless CLONE_INTO_CGROUP gives another one, which no event shows.
+//! kernel/cgroup/cgroup.c, 3.15 to 7.2), unless CLONE_INTO_CGROUP gives another one, which no event shows. Names and cgroups are
+//! kept as far as a pass needs them.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use indexmap::IndexSet;
 use kmt_format::read::{Event, Trace};
 use kmt_format::schema::EventClass;
 
-use super::rare_events::rare_events;
+use super::comms::{Comms, rare_events};
 use crate::int_hash::IntHash;
 use crate::source::{PATH_MAX, paths_above};
 
@@ -154,6 +155,32 @@ fn rows(trace: &Trace<'_>) -> (Vec<Row>, u32) {
 pub fn with_parents(path: &str) -> impl Iterator<Item = &str> {
     let root = (path.len() > 1).then_some("/");
     root.into_iter().chain(paths_above(path).skip(1)).chain([path])
+}
+
+/// Names and cgroups; `None`: not needed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TaskStates<'t> {
+    pub names: Option<&'t Comms>,
+    pub cgroups: Option<&'t Cgroups>,
+}
+
+impl TaskStates<'_> {
+    /// True if neither is needed.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_none() && self.cgroups.is_none()
+    }
+
+    /// True if a task had several names or cgroups.
+    pub fn changes(&self, pid: i32) -> bool {
+        self.names.is_some_and(|names| names.changes(pid))
+            || self.cgroups.is_some_and(|cgroups| cgroups.changes(pid))
+    }
+
+    /// Numbers of a task's name and cgroup at a time; 0 for what is not needed.
+    pub fn numbers_at(&self, pid: i32, time: u64) -> (u16, u16) {
+        let name = self.names.map_or(0, |names| names.number_at(pid, time));
+        (name, self.cgroups.map_or(0, |cgroups| cgroups.number_at(pid, time)))
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use kmt_format::Loss;
 use kmt_format::kernel::CpuStats;
 use kmt_format::read::Trace;
 
-use super::changes::Change;
+use super::faults::Change;
 
 /// Key of the number of entries that the converted text lacks.
 const MISSING_IN_INPUT: &str = "input.missing";

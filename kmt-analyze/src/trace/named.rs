@@ -10,8 +10,7 @@ use kmt_format::{Compression, read::Trace};
 
 use crate::env::Env;
 use crate::failure::{Failure, Result};
-use crate::trace::lines::addresses;
-use crate::trace::open::{repair, trace_in};
+use crate::trace::open::{addresses, repair, trace_in};
 
 /// Page size for the end of the last function of a module; a System.map has no modules.
 const PAGE_SIZE: u64 = 4096;

@@ -1,5 +1,9 @@
 //! Opens the file: mapped if it is a regular file, else read into memory.
+//!
+//! Damage is reported with a command that repairs it. Source lines of the addresses in the trace are looked up here too, if the
+//! command line has debug information.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -12,13 +16,14 @@ use kmt_common::{shell, tell};
 use kmt_format::Fault;
 use kmt_format::raw::MAGIC;
 use kmt_format::read::Trace;
+use kmt_format::schema::Role;
+use kmt_format::tables::SourceLine;
 
 use crate::env::Env;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
-use crate::source::{ModulePaths, SourceTable};
+use crate::source::{LookedUp, ModulePaths, SourceTable, Target, look_up};
 use crate::trace::faults::Faults;
-use crate::trace::lines::lines_of;
 use crate::trace::session::Session;
 
 /// Opens `path` for reading; `-` is standard input.
@@ -139,4 +144,40 @@ pub fn report_faults(path: &Path, trace: &Trace<'_>, found: &Faults) -> bool {
         tell!("warning: {name}: {missing} events are missing with the chunks that held them");
     }
     count == 0 && found.limits.is_empty() && trace.is_finished() && missing == 0
+}
+
+/// Addresses of a stack that are looked up.
+const DEPTH_MAX: usize = 512;
+
+/// Looks up the lines of all return addresses of a trace.
+pub fn lines_of(trace: &Trace<'_>, env: &Env) -> Result<Vec<SourceLine<'static>>> {
+    let metadata = trace.metadata();
+    let Some(symbols) = trace.symbols() else {
+        return Err(Failure::new("the file has no symbols, so its addresses have no place in a vmlinux")
+            .hint("record or convert it with /proc/kallsyms, which root can read"));
+    };
+    let build_ids = metadata.pairs.iter().filter_map(|(key, value)| {
+        let module = key.strip_prefix("build_id")?;
+        let module = if module.is_empty() { module } else { module.strip_prefix('/')? };
+        Some((module, std::str::from_utf8(value).ok()?))
+    });
+    let target = Target { symbols, release: metadata.text("kernel.release"), build_ids: build_ids.collect() };
+    let LookedUp { lines, notes } = look_up(&target, &env.source, &env.files, &addresses(trace))?;
+    for note in notes {
+        tell!("note: {note}");
+    }
+    Ok(lines)
+}
+
+/// Return addresses of a trace: callers of the allocator, and stacks.
+pub(super) fn addresses(trace: &Trace<'_>) -> BTreeSet<u64> {
+    let mut found = BTreeSet::new();
+    let mut merge = trace.merge();
+    while let Some(run) = merge.next_run() {
+        for event in run.events() {
+            found.extend(event.uint_with(Role::CALL_SITE));
+            found.extend(event.stack().into_iter().flat_map(|stack| stack.addresses().take(DEPTH_MAX)));
+        }
+    }
+    found
 }

@@ -12,8 +12,7 @@ use crate::collect::sums::Sums as _;
 use crate::pass::Analysis;
 use crate::pass::caches::parts_of;
 use crate::trace::names::CacheKey;
-use crate::trace::slabinfo::SlabCaches;
-use crate::trace::snapshots::Snapshot;
+use crate::trace::slabinfo::{SlabCaches, Snapshot};
 
 /// Objects of a cache at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use super::context::Context;
 use crate::collect::AreaKind;
 use crate::render::look::Look;
 use crate::stream::Api;
-use crate::trace::event_counts::events_between;
 use crate::trace::session::Session;
+use crate::trace::time_range::events_between;
 
 /// Events that a report needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use crate::pass::Analysis;
 use crate::pass::coverage::bounds::Bounds;
 use crate::pass::coverage::{Coverage, FreeEvents};
 use crate::trace::names::Symbolizer;
-use crate::trace::snapshots::at_end;
+use crate::trace::slabinfo::at_end;
 
 /// An analysed trace. What several reports need of it is computed once, when it is first used.
 pub struct ReportContext<'s, 'd> {

@@ -18,10 +18,10 @@ use crate::render::screen::Screen;
 use crate::render::words::{count, counted, escaped, shown, size, span, time};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
-use crate::trace::descendants::has_starts;
-use crate::trace::event_counts::events_between;
+use crate::trace::comms::has_starts;
 use crate::trace::names::{cache_name, task_in_message};
 use crate::trace::session::Session;
+use crate::trace::time_range::events_between;
 
 /// Which conditions a report can heed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

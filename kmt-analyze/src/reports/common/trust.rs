@@ -18,10 +18,10 @@ use crate::render::out;
 use crate::render::words::{count, counted, duration, escaped, shown, size, time};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
-use crate::trace::event_counts::events_between;
 use crate::trace::losses::{CpuLosses, Losses};
 use crate::trace::names::CacheKey;
 use crate::trace::session::Session;
+use crate::trace::time_range::events_between;
 
 /// How far the numbers of a report can be trusted.
 #[derive(Debug, Serialize)]

@@ -18,7 +18,7 @@ use crate::render::words::{count, counted, escaped};
 use crate::reports::common::View;
 use crate::reports::common::cells::{is_more, part};
 use crate::reports::common::rows::Address;
-use crate::trace::buddy::{self, Zone};
+use crate::trace::meminfo::{self, Zone};
 
 /// Kinds of fallbacks, unless more are allowed.
 const FALLBACKS: usize = 5;
@@ -273,7 +273,7 @@ const FILES: [(&str, &str); 3] =
 
 /// Rows of a trace; `None` without a snapshot.
 pub fn zones(traced: &Traced<'_, '_, '_>) -> Option<Vec<ZoneRow>> {
-    let zones = |name: &str| traced.attachment(&[name]).map(buddy::parse).unwrap_or_default();
+    let zones = |name: &str| traced.attachment(&[name]).map(meminfo::buddy).unwrap_or_default();
     let row = |when: &'static str, zone: Zone| {
         let orders = 0..zone.free.len();
         ZoneRow {

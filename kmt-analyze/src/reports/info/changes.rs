@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use crate::reports::common::cells::difference;
 use crate::reports::common::rows::text;
+use crate::trace::meminfo::{self, ZoneInfo};
 use crate::trace::session::Session;
-use crate::trace::zoneinfo::{self, ZoneInfo};
-use crate::trace::{buddy, slabinfo};
+use crate::trace::slabinfo;
 
 /// Changes of the kernel's counts.
 #[derive(Debug, Serialize)]
@@ -203,14 +203,14 @@ fn caches(before: &[u8], after: &[u8], page_size: u64) -> Vec<CacheChange> {
 
 /// Zones that were there both times.
 fn zones(before: &[u8], after: &[u8], page_size: u64) -> Vec<ZoneChange> {
-    let after = buddy::parse(after);
-    let mut by_name: BTreeMap<(u32, &str), &buddy::Zone> = BTreeMap::new();
+    let after = meminfo::buddy(after);
+    let mut by_name: BTreeMap<(u32, &str), &meminfo::Zone> = BTreeMap::new();
     for zone in &after {
         by_name.entry((zone.node, &zone.name)).or_insert(zone);
     }
-    let row = |first: buddy::Zone| {
+    let row = |first: meminfo::Zone| {
         let last = *by_name.get(&(first.node, first.name.as_str()))?;
-        let bytes = |zone: &buddy::Zone| zone.pages().saturating_mul(page_size);
+        let bytes = |zone: &meminfo::Zone| zone.pages().saturating_mul(page_size);
         Some(ZoneChange {
             node: first.node,
             zone: text(first.name.as_bytes()),
@@ -221,7 +221,7 @@ fn zones(before: &[u8], after: &[u8], page_size: u64) -> Vec<ZoneChange> {
             free_before: first.free,
         })
     };
-    buddy::parse(before).into_iter().filter_map(row).collect()
+    meminfo::buddy(before).into_iter().filter_map(row).collect()
 }
 
 /// Rows that changed, the largest change first.
@@ -258,7 +258,7 @@ pub struct ZoneInfoChange {
 
 /// Zones that were there both times and changed, the largest change of free pages first.
 fn zone_changes(before: &[u8], after: &[u8]) -> Vec<ZoneInfoChange> {
-    let after = zoneinfo::parse(after);
+    let after = meminfo::zoneinfo(after);
     let mut by_name: BTreeMap<(u32, &str), &ZoneInfo> = BTreeMap::new();
     for zone in &after {
         by_name.entry((zone.node, &zone.name)).or_insert(zone);
@@ -277,7 +277,7 @@ fn zone_changes(before: &[u8], after: &[u8]) -> Vec<ZoneInfoChange> {
             pages_high_after: last.high,
         })
     };
-    let mut rows: Vec<ZoneInfoChange> = zoneinfo::parse(before).into_iter().filter_map(row).collect();
+    let mut rows: Vec<ZoneInfoChange> = meminfo::zoneinfo(before).into_iter().filter_map(row).collect();
     // Stable: equal ones in the kernel's order.
     rows.sort_by_key(|row| std::cmp::Reverse(row.pages_free_change.unsigned_abs()));
     rows

@@ -11,8 +11,7 @@ use serde::{Serialize, Serializer};
 
 use crate::render::head::{CpuHead, Head};
 use crate::reports::common::rows::text;
-use crate::trace::changes::Change;
-use crate::trace::faults::Faults;
+use crate::trace::faults::{Change, Faults};
 use crate::trace::losses::{CpuLosses, LossPlace};
 use crate::trace::session::Session;
 

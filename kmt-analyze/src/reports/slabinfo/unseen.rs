@@ -16,8 +16,7 @@ use crate::reports::common::cells::difference;
 use crate::reports::common::{Context, ReportContext, View};
 use crate::stream::Api;
 use crate::trace::names::CacheKey;
-use crate::trace::slabinfo::{SlabInfoLine, parse};
-use crate::trace::snapshots::{Snapshot, snapshots, untimed};
+use crate::trace::slabinfo::{SlabInfoLine, Snapshot, parse, snapshots, untimed};
 
 /// A cache that grew without allocation events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
