@@ -6,9 +6,9 @@ use kmt_common::text::json_safe;
 use kmt_format::kernel::ClockUnit;
 use serde_json::{Value, json};
 
-use super::objects::{ObjectLives, Resolver, lives};
 use super::output::Export;
 use super::points::{PointKey, Points, frames};
+use super::tabular::object::{ObjectLives, Resolver, lives};
 use super::{ExportOptions, report_trust};
 use crate::failure::{Outcome, Result};
 use crate::render::words::escaped;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::objects::{Resolver, lives};
 use super::output::{Export, Target};
-use super::points::{Point, Points, frames};
-use super::{ExportOptions, Weight, page_points, report_trust};
+use super::points::{self, Point, Points, frames};
+use super::tabular::object::{Resolver, lives};
+use super::{ExportOptions, Weight, report_trust};
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::Analysis;
 use crate::pass::selection::Selection;
@@ -75,7 +75,7 @@ fn of_pages(session: &Session<'_>, selection: &Selection, weight: Weight) -> Res
     if weight == Weight::Waste {
         return Err(Failure::new("pages are used as requested: --by waste is for slab objects"));
     }
-    let pages = page_points::compute(session, selection)?;
+    let pages = points::page_points(session, selection)?;
     let is_live = weight == Weight::Live || selection.at.is_some();
     if is_live && !pages.ends_known {
         return Err(Failure::new("page frees were not recorded, so live pages are unknown"));

@@ -1,29 +1,21 @@
 //! `export`: writes the trace in formats of other tools.
 
 mod dhat;
-mod duplicates;
-mod events;
 mod folded;
-mod objects;
 pub mod output;
-mod page_points;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod perfetto;
 mod points;
 mod pprof;
 mod proto;
-mod report_table;
-mod rows;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-mod table_columns;
-mod table_writer;
-mod tables;
+mod tabular;
 
 pub use folded::{Stacks, stacks as folded_stacks};
 pub use output::Target;
-pub use report_table::{ReportTable, csv, csv_of_rows};
+pub use tabular::report::{ReportTable, csv, csv_of_rows};
 
 use std::path::PathBuf;
 
@@ -193,7 +185,7 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
         .hint("select allocations with --where, or give -l to the program that shows the profile"));
     }
     match options.format {
-        Format::Csv | Format::Ndjson => tables::run(session, options, of),
+        Format::Csv | Format::Ndjson => tabular::run(session, options, of),
         Format::Folded => folded::run(session, options),
         Format::Pprof => pprof::run(session, options),
         Format::Dhat => dhat::run(session, options),

@@ -13,9 +13,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-use super::objects::{Resolver, lives, next};
-use super::rows::{CALL_SITE, ColumnKind, ExportCell, OBJECT, RowsLeft, call_sites, object};
-use super::{ExportOptions, events, report_trust};
+use super::tabular::object::{CALL_SITE, OBJECT, Resolver, call_sites, lives, next, object};
+use super::tabular::{ColumnKind, ExportCell, RowsLeft, event};
+use super::{ExportOptions, report_trust};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::head::is_minimum;
 use crate::render::words::escaped;
@@ -71,10 +71,10 @@ fn write(
     done.push(table.finish()?);
     let mut faults = std::mem::take(&mut lives.result.faults);
     if options.events {
-        let mut table = ParquetTable::new(location, "events", &events::EVENT, force)?;
+        let mut table = ParquetTable::new(location, "events", &event::EVENT, force)?;
         let mut left = RowsLeft(rows_max);
         let mut push = |row| Ok(if left.take() { table.push(row).map(|()| left.0 > 0)? } else { false });
-        faults.join(events::each(session, &options.selection, &mut push)?);
+        faults.join(event::each(session, &options.selection, &mut push)?);
         done.push(table.finish()?);
     }
     let mut table = ParquetTable::new(location, "traces", &TRACE, force)?;

@@ -11,8 +11,8 @@ use super::proto::perfetto::{
     CounterDescriptor, DebugAnnotation, FtraceEvent, FtraceEventBundle, GenericField, GenericFtraceEvent,
     ProcessDescriptor, ProcessTree, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent, TreeThread,
 };
-use super::rows::ExportCell;
-use super::{ExportOptions, events, report_trust};
+use super::tabular::{ExportCell, event};
+use super::{ExportOptions, report_trust};
 use crate::collect::stalls::{Interval, Stall, StallSums};
 use crate::collect::{Collectors, Stalls};
 use crate::failure::{Outcome, Result};
@@ -215,7 +215,7 @@ impl Trace {
     fn events(&mut self, session: &Session<'_>, options: &ExportOptions) -> Result<Faults> {
         let mut bundles: std::collections::BTreeMap<u32, Vec<FtraceEvent>> =
             std::collections::BTreeMap::new();
-        let faults = events::each(session, &options.selection, &mut |row| {
+        let faults = event::each(session, &options.selection, &mut |row| {
             let (cpu, event) = ftrace_event(&row);
             let waiting = bundles.entry(cpu).or_default();
             waiting.push(event);
@@ -267,7 +267,7 @@ fn stall_name(stall: Stall, shrinkers: &Shrinkers, labels: &Labels<'_, '_>) -> S
 fn ftrace_event(row: &[ExportCell]) -> (u32, FtraceEvent) {
     let (mut time, mut cpu, mut pid, mut name) = (None, 0, None, None);
     let mut fields = Vec::new();
-    for ((column, _), cell) in events::EVENT.iter().zip(row) {
+    for ((column, _), cell) in event::EVENT.iter().zip(row) {
         let field = GenericField { name: Some((*column).to_owned()), ..GenericField::default() };
         match (*column, cell) {
             ("ts", ExportCell::Uint(ts)) => time = Some(*ts),

@@ -7,11 +7,11 @@ use flate2::write::GzEncoder;
 use indexmap::{IndexMap, IndexSet};
 use prost::Message as _;
 
-use super::objects::{Resolver, lives};
 use super::output::Export;
-use super::points::{Point, Points, frames};
+use super::points::{self, Point, Points, frames};
 use super::proto::pprof::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use super::{ExportOptions, page_points, report_trust};
+use super::tabular::object::{Resolver, lives};
+use super::{ExportOptions, report_trust};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::words::escaped;
 use crate::reports::common::basis::Input;
@@ -60,7 +60,7 @@ fn slab(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Res
 
 /// Objects are pages.
 fn pages(session: &Session<'_>, options: &ExportOptions, out: &mut Export) -> Result<Faults> {
-    let pages = page_points::compute(session, &options.selection)?;
+    let pages = points::page_points(session, &options.selection)?;
     report_trust(session, &options.selection, &pages.result);
     let symbols = session.symbolizer();
     let mut builder = ProfileBuilder::new(session, options, pages.ends_known);

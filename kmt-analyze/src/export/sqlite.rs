@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OpenFlags, ToSql, params};
 
-use super::objects::{ObjectLives, Resolver, lives, next};
-use super::rows::{CALL_SITE, ExportCell, RowsLeft, call_sites, full_address};
-use super::{ExportOptions, events, report_trust};
+use super::tabular::object::{CALL_SITE, ObjectLives, Resolver, call_sites, full_address, lives, next};
+use super::tabular::{ExportCell, RowsLeft, event};
+use super::{ExportOptions, report_trust};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::head::is_minimum;
 use crate::render::words::escaped;
@@ -73,10 +73,10 @@ fn write(session: &Session<'_>, options: &ExportOptions, path: &Path) -> Result<
     }
     let mut faults = std::mem::take(&mut lives.result.faults);
     if options.events {
-        let insert = insert("events", events::EVENT.len());
+        let insert = insert("events", event::EVENT.len());
         let mut statement = transaction.prepare(&insert).map_err(failed)?;
         let mut left = RowsLeft(rows_max);
-        faults.join(events::each(session, &options.selection, &mut |row| {
+        faults.join(event::each(session, &options.selection, &mut |row| {
             if left.take() {
                 statement.execute(rusqlite::params_from_iter(row.iter())).map_err(failed)?;
             }
@@ -222,7 +222,7 @@ impl ToSql for ExportCell {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::ColumnKind;
+    use super::super::tabular::ColumnKind;
     use super::*;
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
         let database = Connection::open_in_memory().unwrap();
         database.execute_batch(TABLES).unwrap();
         database.execute_batch(VIEWS).unwrap();
-        for (table, columns) in [("call_sites", &CALL_SITE[..]), ("events", &events::EVENT[..])] {
+        for (table, columns) in [("call_sites", &CALL_SITE[..]), ("events", &event::EVENT[..])] {
             let statement = database.prepare(&format!("SELECT * FROM {table}")).unwrap();
             let names: Vec<&str> = columns.iter().map(|(name, _): &(&str, ColumnKind)| *name).collect();
             assert_eq!(statement.column_names(), names);

@@ -1,4 +1,4 @@
-//! Keys of a JSON schema as paths: the columns of CSV are made of them (`export/table_columns.rs`), and each key must have a
+//! Keys of a JSON schema as paths: the columns of CSV are made of them (`export/tabular/columns.rs`), and each key must have a
 //! meaning (`json_schema.rs`).
 
 use std::collections::BTreeSet;

@@ -1,14 +1,83 @@
-//! Rows as CSV and NDJSON.
+//! CSV and NDJSON of events, objects, call sites, and of the tables of any report.
+//!
+//! Values of rows have few types ([`ExportCell`]); the writer makes text of them. SQLite and Parquet take the same rows.
+
+mod columns;
+pub(super) mod event;
+pub(super) mod object;
+pub(super) mod report;
 
 use std::borrow::Cow;
 
 use kmt_common::text::{escaped, json_safe};
 use serde_json::Value;
 
-use super::Format;
+use self::object::{CALL_SITE, OBJECT, Resolver, call_sites, lives, next, object};
 use super::output::Export;
-use super::rows::{ColumnKind, ExportCell};
-use crate::failure::Result;
+use super::{ExportOf, ExportOptions, Format, ReportTable, report_trust};
+use crate::collect::Collectors;
+use crate::failure::{Outcome, Result};
+use crate::pass::{self, Needs, Request};
+use crate::reports::column_order::ColumnOrder;
+use crate::reports::common::basis::Input;
+use crate::reports::common::trust;
+use crate::trace::open::outcome;
+use crate::trace::session::Session;
+
+/// Writes one table.
+pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Result<Outcome> {
+    let out = Export::open(&options.target(), &session.env)?;
+    let mut writer = Writer::new(out, options.format);
+    let mut left = RowsLeft(options.rows_max());
+    let faults = match of {
+        ExportOf::Events => {
+            trust::report_of_recording(session, &options.selection);
+            writer.head(&names(&event::EVENT))?;
+            let mut write =
+                |row: Vec<ExportCell>| Ok(left.take() && writer.row(&event::EVENT, &row)? && left.0 > 0);
+            event::each(session, &options.selection, &mut write)?
+        }
+        ExportOf::Objects => {
+            let mut lives = lives(session, &options.selection, &options.target(), Input::SlabAllocs)?;
+            report_trust(session, &options.selection, &lives.result);
+            let resolver = Resolver::new(session, &lives.result);
+            writer.head(&names(&OBJECT))?;
+            while let Some(life) = next(&mut lives.objects)? {
+                if !left.take() || !writer.row(&OBJECT, &object(&life, &lives.result, &resolver))? {
+                    break;
+                }
+            }
+            lives.result.faults
+        }
+        ExportOf::CallSites => {
+            let collectors = Collectors::default();
+            let request = Request::new(&options.selection, &collectors).with(Needs::CACHE_NAMES);
+            let result = pass::run(session, &request);
+            report_trust(session, &options.selection, &result);
+            let resolver = Resolver::new(session, &result);
+            writer.head(&names(&CALL_SITE))?;
+            for row in call_sites(&result, &resolver, session.losses.any()).into_iter().take(left.0) {
+                writer.row(&CALL_SITE, &row)?;
+            }
+            result.faults
+        }
+        ExportOf::Report(report) => {
+            let table = ReportTable {
+                report: &**report,
+                name: options.table.as_deref(),
+                lines: options.lines,
+                order: &ColumnOrder::default(),
+            };
+            return table.write(session, &options.selection, writer);
+        }
+    };
+    writer.out.finish()?;
+    Ok(outcome(session, &faults))
+}
+
+fn names(columns: &[(&'static str, ColumnKind)]) -> Vec<String> {
+    columns.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
 
 /// Writes rows as CSV or NDJSON.
 pub struct Writer {
@@ -119,10 +188,61 @@ fn quoted(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// A value of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExportCell {
+    /// No value.
+    Null,
+    /// A signed number.
+    Int(i64),
+    /// An unsigned number.
+    Uint(u64),
+    Address(u64),
+    /// True or false.
+    Bool(bool),
+    Text(String),
+}
+
+/// Type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// [`ExportCell::Int`].
+    Int,
+    /// [`ExportCell::Uint`].
+    Uint,
+    /// [`ExportCell::Address`].
+    Address,
+    /// [`ExportCell::Bool`].
+    Bool,
+    /// [`ExportCell::Text`].
+    Text,
+}
+
+impl ExportCell {
+    /// A text, or null if it is empty.
+    pub fn text(text: &str) -> Self {
+        if text.is_empty() { Self::Null } else { Self::Text(text.to_owned()) }
+    }
+}
+
+/// Rows that `-l` leaves.
+#[derive(Debug)]
+pub struct RowsLeft(pub usize);
+
+impl RowsLeft {
+    /// Takes a row; false if none is left.
+    pub fn take(&mut self) -> bool {
+        let is_left = self.0 > 0;
+        self.0 = self.0.saturating_sub(1);
+        is_left
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
+
+    use super::*;
 
     #[test]
     fn hostile_text_is_tamed() {

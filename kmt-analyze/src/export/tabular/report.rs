@@ -7,11 +7,11 @@ use kmt_common::text::json_safe;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::output::Export;
-use super::table_columns::{self, TableColumns};
-use super::table_writer::Writer;
-use super::{Format, Target};
+use super::Writer;
+use super::columns::{self, TableColumns};
 use crate::env::Env;
+use crate::export::output::Export;
+use crate::export::{Format, Target};
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 use crate::pass::selection::Selection;
@@ -105,7 +105,7 @@ impl ReportTable<'_> {
             tell!("warning: {}: {title} has more rows: the limit `rows` is {most}", session.path.display());
             tell!("hint: {}", limits::REMEDY);
         }
-        let known = table_columns::of_report(self.report.name());
+        let known = columns::of_report(self.report.name());
         write(&mut writer, (title, self.report.name()), &document, (self.name, &known))?;
         writer.out.finish()?;
         Stated::of(&analysed).iter().for_each(Stated::report_nothing);
@@ -119,7 +119,7 @@ impl ReportTable<'_> {
     fn write_head(&self, writer: &mut Writer) -> Result<()> {
         let report = self.report.name();
         // Groups are there with `--by` only.
-        let names = table_columns::names(report);
+        let names = columns::names(report);
         let names =
             names.into_iter().filter(|name| self.name.is_some() || name.rsplit('.').next() != Some(GROUPS));
         let tables: Vec<FoundTable> = names.map(|name| (name.to_owned(), Vec::new())).collect();
@@ -127,7 +127,7 @@ impl ReportTable<'_> {
             Some(name) => named_table(&tables, name),
             None => main_table(&tables, report),
         };
-        let known = table_columns::of_report(report);
+        let known = columns::of_report(report);
         match found.and_then(|(name, _)| known.get(name.as_str())).filter(|_| writer.format == Format::Csv) {
             Some(columns) => writer.head(&columns.with(&[], &[])).map(|_| ()),
             None => Ok(()),
@@ -276,8 +276,9 @@ fn join(path: &str, key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
+
+    use super::*;
 
     fn columns(rows: &[Map<String, Value>]) -> Vec<String> {
         TableColumns::default().with(&[], rows)

@@ -1,14 +1,16 @@
-//! Events as rows.
+//! Events as rows, with a mark at events that a later event reports again.
+//!
+//! A large kmalloc counts once, at the second event, as in reports (R4 of the ledger). That an event is followed by another one
+//! is known behind it only, so events are read once before they are written.
 
 use std::collections::HashMap;
 
 use kmt_format::kernel::FieldKind;
 use kmt_format::print::EventText;
-use kmt_format::read::Event;
-use kmt_format::schema::Role;
+use kmt_format::read::{DuplicateKmallocs, Event, Merge, Trace};
+use kmt_format::schema::{Meaning, Role};
 
-use super::duplicates::{FirstEvents, merge_within};
-use super::rows::{ColumnKind, ExportCell};
+use super::{ColumnKind, ExportCell};
 use crate::failure::{Failure, Result};
 use crate::pass::progress::ByTime;
 use crate::pass::selection::Selection;
@@ -139,4 +141,51 @@ fn row(event: &Event<'_>, comm: String, text: String, symbol: &dyn Fn(u64) -> St
         int(Role::MIGRATETYPE),
         ExportCell::Text(text),
     ]
+}
+
+/// Events of a window, or all.
+fn merge_within<'t, 'd>(trace: &'t Trace<'d>, window: Option<(u64, u64)>) -> Merge<'t, 'd> {
+    match window {
+        Some((first, last)) => trace.merge_between(first, last),
+        None => trace.merge(),
+    }
+}
+
+/// First events of the pairs in a part of a trace.
+#[derive(Debug, Default)]
+pub struct FirstEvents {
+    /// Numbers of these events in the order of events, ascending.
+    numbers: Vec<u64>,
+    /// Number of them until now.
+    passed: usize,
+    /// Number of events until now.
+    events: u64,
+}
+
+impl FirstEvents {
+    /// Finds those in a window.
+    pub fn within(trace: &Trace<'_>, window: Option<(u64, u64)>) -> Self {
+        if trace.schema().classes().all(|(_, class)| class.meaning != Meaning::KMALLOC) {
+            return Self::default();
+        }
+        let mut duplicates = DuplicateKmallocs::new(trace);
+        let (mut numbers, mut number) = (Vec::new(), 0);
+        let mut merge = merge_within(trace, window);
+        while let Some(run) = merge.next_run() {
+            for event in run.events() {
+                numbers.extend(duplicates.see(&event, number));
+                number += 1;
+            }
+        }
+        numbers.sort_unstable();
+        Self { numbers, ..Self::default() }
+    }
+
+    /// True if the next event is one of them. To be called for each event of the same window, in order.
+    pub fn is_next(&mut self) -> bool {
+        let is_first = self.numbers.get(self.passed) == Some(&self.events);
+        self.passed += usize::from(is_first);
+        self.events += 1;
+        is_first
+    }
 }

@@ -85,7 +85,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::report_table::is_range;
+    use super::super::report::is_range;
     use super::*;
     use crate::reports::registry::REPORTS;
     use crate::reports::schema_keys::paths;
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn json_keys_are_the_columns_of_csv() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/export/table_columns.txt");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/export/tabular/table_columns.txt");
         if std::env::var_os("KMT_WRITE").is_some() {
             std::fs::write(file, made()).unwrap();
             return;
