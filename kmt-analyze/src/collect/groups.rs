@@ -11,8 +11,7 @@ use super::collector::{PassFacts, StateCollector};
 use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
-use crate::ledger::page_totals::FrameTotals;
-use crate::ledger::totals::Totals;
+use crate::ledger::totals::{FrameTotals, Totals};
 use crate::ledger::{AreaKind, Closed, ClosedArea, ClosedFrames, Interests, Receiver};
 use crate::stream::NameId;
 

@@ -46,7 +46,7 @@ pub use timeline::Timeline;
 pub use who::{Who, WhoFrame};
 
 pub use crate::ledger::lives::{End, Free, Life, NoLife};
-pub use crate::ledger::page_totals::FrameTotals;
+pub use crate::ledger::totals::FrameTotals;
 pub use crate::ledger::{
     Area, AreaKind, Change, Closed, ClosedArea, ClosedFrames, Interests, PageEvent, Receiver, Rules,
     SideEvent, SiteInfo,

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::collector::{PassFacts, StateCollector};
 use crate::int_hash::IntHash;
 use crate::ledger::direct_map::DirectMap;
-use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::totals::FrameTotals;
 use crate::ledger::{ClosedFrames, Interests, PageEvent, PageGroup, Receiver, Rules, SideEvent};
 use crate::stream::{Op, Origin, SideEventKind};
 

@@ -6,8 +6,7 @@ use std::collections::HashMap;
 
 use super::collector::{PassFacts, StateCollector};
 use crate::int_hash::IntHash;
-use crate::ledger::page_totals::FrameTotals;
-use crate::ledger::totals::Totals;
+use crate::ledger::totals::{FrameTotals, Totals};
 use crate::ledger::{Closed, Interests, Receiver};
 
 /// A sum, or a collection of sums.

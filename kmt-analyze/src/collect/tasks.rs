@@ -9,8 +9,7 @@ use super::collector::{PassFacts, StateCollector};
 use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::lives::{End, Free, NoLife};
-use crate::ledger::page_totals::FrameTotals;
-use crate::ledger::totals::Totals;
+use crate::ledger::totals::{FrameTotals, Totals};
 use crate::ledger::{Closed, ClosedFrames, Interests, PageGroup, Receiver, SideEvent};
 use crate::stream::{Api, SideEventKind};
 

@@ -11,7 +11,7 @@ use super::tabular::object::{ObjectLives, Resolver, next};
 use crate::collect::{Collectors, PageGroups};
 use crate::failure::{Failure, Result};
 use crate::ledger::frames::NO_STACK;
-use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::totals::FrameTotals;
 use crate::pass::selection::Selection;
 use crate::pass::{self, Analysis, Request};
 use crate::reports::common::basis::Input;

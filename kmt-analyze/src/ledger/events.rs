@@ -2,8 +2,7 @@
 
 use super::SiteInfo;
 use super::lives::{End, Life};
-use super::page_totals::FrameTotals;
-use super::totals::Totals;
+use super::totals::{FrameTotals, Totals};
 use crate::stream::{Api, NameId, Op, Origin, PageSite, SideEventKind, SideNumbers};
 
 /// A slab life that is added up.

@@ -12,9 +12,8 @@ use super::events::{ClosedFrames, PageGroup};
 use super::owners::Owners;
 use super::receiver::Receiver;
 use crate::int_hash::IntHash;
-use crate::ledger::page_totals::{FrameCounts, FrameTotals};
-use crate::stream::Interests;
-use crate::stream::{Op, PageSite};
+use crate::ledger::totals::{FrameCounts, FrameTotals};
+use crate::stream::{Interests, Op, PageSite};
 
 /// Largest order that is followed frame by frame: no kernel has larger ones (MAX_PAGE_ORDER is 13 at most, arm64 with
 /// pages of 64 KiB), but a file may contain any order.

@@ -26,7 +26,6 @@ pub mod events;
 pub mod frames;
 pub mod lives;
 pub mod owners;
-pub mod page_totals;
 pub mod receiver;
 mod site_lives;
 mod slab;

@@ -320,7 +320,7 @@ fn r12_pages_go_by_frame() {
     // A failure is not an allocation.
     bench.enter(Kind::PageAlloc, 2, u64::MAX, 10, here());
     let frames = bench.ledger.finish().0.frames;
-    let mut sum = crate::ledger::page_totals::FrameTotals::default();
+    let mut sum = crate::ledger::totals::FrameTotals::default();
     frames.sites.iter().for_each(|t| sum += t);
     assert_eq!((sum.alloc_events, sum.alloc_failures, sum.frames_alloc), (4, 1, 8 + 2 + 4 + 2));
     assert_eq!((sum.frames_freed, sum.frames_freed_implied, sum.frames_live), (8 + 2, 2, 2 + 2));

@@ -1,8 +1,7 @@
 //! Named totals of a summary, as numbers that can be compared between passes.
 
 use crate::ledger::Balance;
-use crate::ledger::page_totals::FrameTotals;
-use crate::ledger::totals::{EventCounts, Totals};
+use crate::ledger::totals::{EventCounts, FrameTotals, Totals};
 use crate::stream::{Api, Interner};
 
 use Effect::{Clumped, Contradicted, Either, EitherUnevenly, Falls, FallsUnevenly, Pairs, Unpaired};

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::collect::{Collectors, Handle, PageStacks, Unmatched};
 use crate::int_hash::IntHash;
-use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::totals::FrameTotals;
 use crate::pass::Needs;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{count, counted, escaped};

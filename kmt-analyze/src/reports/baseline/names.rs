@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Serialize;
 
 use crate::int_hash::IntHash;
-use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::totals::FrameTotals;
 use crate::pass::Analysis;
 use crate::pass::caches::parts_of;
 use crate::reports::common::ReportContext;

@@ -7,7 +7,7 @@ pub use kmt_common::allocators::is_allocator;
 use serde::Serialize;
 
 use super::rows::{FrameSums, RecordedSums};
-use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::totals::FrameTotals;
 use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
 use crate::trace::names::Symbolizer;

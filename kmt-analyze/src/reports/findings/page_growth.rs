@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::totals::FrameTotals;
 use crate::pass::Analysis;
 use crate::reports::analysis::leaks::page_flags::use_of;
 use crate::reports::common::stated::OlderRow;

@@ -9,7 +9,7 @@ use super::page_growth::by_use;
 use super::top::{TopHolders, TopPart, add, holders, top_of};
 use crate::collect::page_use::PageStackSums;
 use crate::collect::tasks::TaskSums;
-use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::totals::FrameTotals;
 use crate::reports::common::{ReportContext, page_sums};
 use crate::reports::summary::SummaryRows;
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use crate::int_hash::IntHash;
-use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::totals::FrameTotals;
 use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Symbol;

@@ -17,7 +17,7 @@ use crate::collect::groups::PageGroupSums;
 use crate::collect::{Collectors, Handle, PageGroups, PageStacks};
 use crate::failure::Result;
 use crate::int_hash::IntHash;
-use crate::ledger::page_totals::FrameTotals;
+use crate::ledger::totals::FrameTotals;
 use crate::pass::selection::Selection;
 use crate::pass::{Analysis, Needs};
 use crate::render::screen::Screen;
