@@ -1,13 +1,27 @@
-//! Memory that grows and is not freed, by the verdicts of `leaks`.
+//! Findings of growth: memory that grows and is not freed, by the verdicts of `leaks`; growth of pages by their uses; growth of
+//! caches that the kernel counts and no event shows.
+//!
+//! Uses of pages are those that the flags of the allocations show.
+
+use std::cmp::Reverse;
+
+use serde::Serialize;
 
 use super::Sources;
 use super::finding::Finding;
 use super::growing::Growing;
-use crate::reports::common::View;
-use crate::reports::leaks::{LeakTables, growth_sentence, may_grow_sentence, page_growth_sentence};
+use crate::ledger::totals::FrameTotals;
+use crate::pass::Analysis;
+use crate::reports::analysis::leaks::page_flags::use_of;
+use crate::reports::common::stated::OlderRow;
+use crate::reports::common::{ReportContext, View};
+use crate::reports::leaks::{
+    LeakTables, UnseenRow, growth_sentence, may_grow_sentence, page_growth_sentence,
+};
+use crate::reports::summary::SummaryRows;
 
 /// Rule of a finding of growth.
-const THRESHOLD: &str = "the verdict of leaks: objects older than their kind gets, from at least half of the steps of the window, no fewer late than early; and at least 16 KiB, or at least 4 KiB and 1 % of all that is still allocated";
+const GROWTH_THRESHOLD: &str = "the verdict of leaks: objects older than their kind gets, from at least half of the steps of the window, no fewer late than early; and at least 16 KiB, or at least 4 KiB and 1 % of all that is still allocated";
 
 /// Rule of possible growth.
 const POSSIBLE: &str = "old objects of one task from three quarters of the steps of the window, about as many early as late, whose frees have no event; and as many bytes as growth needs";
@@ -26,13 +40,13 @@ fn is_large(bytes: u64, live: u64) -> bool {
 }
 
 /// Findings of growth: one for each family of call sites, and for the pages of each task.
-pub fn compute(sources: &Sources, length: u64, view: &View) -> Vec<Finding> {
+pub fn growth(sources: &Sources, length: u64, view: &View) -> Vec<Finding> {
     let Some(tables) = sources.leaks.as_ref().and_then(|rows| rows.tables()) else { return Vec::new() };
     let live = slab_live(sources);
     let families = tables.text.families.iter().enumerate();
     let families = families.filter(|(_, family)| is_large(family.bytes, live));
     let slab = families.map(|(number, family)| {
-        let finding = Finding::new("slab_growth", THRESHOLD, "leaks", view, |view| {
+        let finding = Finding::new("slab_growth", GROWTH_THRESHOLD, "leaks", view, |view| {
             growth_sentence(family, tables.window, view)
         });
         let growing = Growing::of_family(tables, number);
@@ -44,7 +58,7 @@ pub fn compute(sources: &Sources, length: u64, view: &View) -> Vec<Finding> {
 }
 
 /// Slab bytes that are still allocated, of the interfaces whose allocations were recorded.
-pub(super) fn slab_live(sources: &Sources) -> u64 {
+fn slab_live(sources: &Sources) -> u64 {
     let Some(slab) = &sources.summary.slab else { return 0 };
     let parts = [&slab.kmalloc, &slab.cache].map(|part| part.totals.bytes_live.unwrap_or(0));
     parts.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))
@@ -73,7 +87,7 @@ fn pages<'s>(
     let live = sources.summary.pages.as_ref().and_then(|pages| pages.sums.sums.bytes_live).unwrap_or(0);
     let growths = tables.text.page_growths.iter().enumerate();
     growths.filter(move |(_, growth)| is_large(growth.sum.bytes, live)).map(move |(number, growth)| {
-        let finding = Finding::new("page_growth", THRESHOLD, "leaks", view, |view| {
+        let finding = Finding::new("page_growth", GROWTH_THRESHOLD, "leaks", view, |view| {
             page_growth_sentence(growth, tables.window, view)
         });
         let (bytes, bytes_per_second) = (Some(growth.sum.bytes), Some(growth.sum.bytes_per_second));
@@ -84,6 +98,113 @@ fn pages<'s>(
             "bytes of pages still allocated",
         )
     })
+}
+
+/// Uses in the sentence.
+const USES_SHOWN: usize = 4;
+
+/// Growth of pages: live ones of the recording, less older ones that were freed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageGrowthRow {
+    /// Bytes of pages that were allocated in the recording and are still allocated.
+    pub bytes_live: u64,
+    /// Bytes of pages that were freed in it without an allocation in it: allocated before it or, where events were lost,
+    /// in a loss.
+    pub bytes_older_freed: u64,
+    /// Uses of the live ones, the largest first.
+    pub uses: Vec<PageUseRow>,
+    /// Bytes of the live ones that are older than the selected time.
+    #[serde(skip)]
+    pub bytes_live_older: u64,
+}
+
+/// Pages of one use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageUseRow {
+    /// `page cache`, `anonymous or tmpfs`, `page tables`, `kernel`, `other user memory` or `unknown use`.
+    #[serde(rename = "use")]
+    pub name: &'static str,
+    /// Bytes of pages of this use.
+    pub bytes: u64,
+}
+
+/// Growth of pages; `None`: lives of pages were not recorded, or nothing happened.
+pub fn page_growth(context: &ReportContext<'_, '_>, summary: &SummaryRows) -> Option<PageGrowthRow> {
+    let sums = &summary.pages.as_ref()?.sums;
+    let bytes_live = sums.sums.bytes_live?;
+    let analysis = context.analysis;
+    let bytes_older_freed = sums.pages_free_only.unwrap_or(0).saturating_mul(analysis.page_size.0);
+    let uses = by_use(analysis, |totals| totals.frames_live);
+    let has_any = bytes_live > 0 || bytes_older_freed > 0;
+    let older = OlderRow::of(context);
+    let bytes_live_older = older.map_or(0, |older| older.pages_live.saturating_mul(analysis.page_size.0));
+    has_any.then_some(PageGrowthRow { bytes_live, bytes_older_freed, uses, bytes_live_older })
+}
+
+/// Bytes of pages by use, the largest first; `of` are the pages of a sum that count.
+pub fn by_use(analysis: &Analysis, of: fn(&FrameTotals) -> u64) -> Vec<PageUseRow> {
+    let mut uses: Vec<PageUseRow> = Vec::new();
+    for (site, totals) in analysis.interner.pages.items().iter().zip(&analysis.balance.frames.sites) {
+        let name = use_of(analysis.interner.gfp(site.gfp_flags), site.order);
+        let bytes = of(totals).saturating_mul(analysis.page_size.0);
+        match uses.iter_mut().find(|row| row.name == name) {
+            Some(row) => row.bytes = row.bytes.saturating_add(bytes),
+            None => uses.push(PageUseRow { name, bytes }),
+        }
+    }
+    uses.retain(|row| row.bytes > 0);
+    uses.sort_by_key(|row| (Reverse(row.bytes), row.name));
+    uses
+}
+
+impl PageGrowthRow {
+    /// `92.0 KiB of pages are still allocated: page tables 44.0 KiB, page cache 4.00 KiB; 8.00 KiB of older ones were freed.`
+    pub fn sentence(&self, view: &View) -> String {
+        let (live, older) = (view.bytes(self.bytes_live), view.bytes(self.bytes_older_freed));
+        let uses = self.uses.iter().take(USES_SHOWN);
+        let uses: Vec<String> = uses.map(|row| format!("{} {}", row.name, view.bytes(row.bytes))).collect();
+        let uses = if uses.is_empty() { String::new() } else { format!(": {}", uses.join(", ")) };
+        // Where events were lost, the allocation may be among them.
+        let freed = match (self.bytes_older_freed, view.is_lossy) {
+            (0, _) => String::new(),
+            (_, false) => format!("; {older} of older ones were freed"),
+            (_, true) => format!("; {older} without a recorded allocation were freed"),
+        };
+        let of_before = match self.bytes_live_older {
+            0 => String::new(),
+            bytes => format!("; {} of these are older than the selected time", view.bytes(bytes)),
+        };
+        // So may a free.
+        let are = if view.is_lossy { "have no free event" } else { "are still allocated" };
+        format!("{live} of pages {are}{uses}{of_before}{freed}.")
+    }
+}
+
+/// Rule of the finding.
+const UNSEEN_THRESHOLD: &str = "by /proc/slabinfo a cache grew by at least 64 KiB more than events show, by more objects than fit in eight slabs of each CPU, and by more than have allocation events";
+
+/// Findings of this kind.
+const UNSEEN_MAX: usize = 3;
+
+/// Findings of caches that grew without events, over a recording of this length.
+pub fn unseen(sources: &Sources, length: u64, view: &View) -> Vec<Finding> {
+    let rows = sources.unseen.iter().take(UNSEEN_MAX);
+    let finding = |row: &UnseenRow| {
+        let bytes = row.growth.bytes;
+        let finding =
+            Finding::new("unseen_growth", UNSEEN_THRESHOLD, "slabinfo", view, |view| row.sentence(view));
+        let rate = u128::from(bytes) * 1_000_000_000 / u128::from(length.max(1));
+        let bytes_per_second = Some(u64::try_from(rate).unwrap_or(u64::MAX));
+        let growing = Some(Growing::unseen(row));
+        Finding { bytes: Some(bytes), bytes_per_second, growing, ..finding }.share(
+            bytes,
+            slab_live(sources).saturating_add(bytes),
+            "slab bytes still allocated",
+        )
+    };
+    rows.map(finding).collect()
 }
 
 #[cfg(test)]

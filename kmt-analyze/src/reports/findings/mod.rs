@@ -1,24 +1,18 @@
 //! `findings`: the most important facts of a trace, ranked, and short totals: the first screen.
 
-mod failures;
+mod facts;
 mod finding;
 mod growing;
 mod growth;
-mod page_growth;
-mod parts;
-mod recording;
 mod rows;
 mod text;
 mod top;
 mod top_pages;
 mod top_table;
-mod unseen;
-mod waits;
-mod waste;
 
-use page_growth::PageGrowthRow;
-use parts::Parts;
+use growth::PageGrowthRow;
 pub use rows::FindingRows;
+use rows::Parts;
 use top::TopRow;
 use top_pages::TopPagesRow;
 
@@ -124,12 +118,12 @@ impl Report for Findings {
         let recorder = own.unwrap_or_default();
         let summary = Summary.compute(context, &());
         let sources = Sources {
-            parts: parts::compute(context, &summary),
+            parts: rows::parts(context, &summary),
             top: [top::allocated, top::live].map(|top| top(context, analysis.get(handles.tasks), &summary)),
             top_pages: [top_pages::allocated, top_pages::live].map(|top| {
                 top(context, (analysis.get(handles.tasks), analysis.get(handles.pages.0)), &summary)
             }),
-            page_growth: page_growth::compute(context, &summary),
+            page_growth: growth::page_growth(context, &summary),
             verdict: match answered(&self.leaks, context, &handles.leaks) {
                 Some(rows) => leaks::no_growth_sentence(&rows, &context.view(Look::default())),
                 None => not_judged(&self.leaks, context),
@@ -141,7 +135,7 @@ impl Report for Findings {
             leaks: answered(&self.leaks, context, &handles.leaks),
             latency: answered(&self.latency, context, &handles.latency),
             pages: answered(&self.pages, context, &handles.pages),
-            most_wasting: waste::most(context, &recorder),
+            most_wasting: facts::most(context, &recorder),
             recorder,
             recorder_failed: failed.unwrap_or_default(),
         };

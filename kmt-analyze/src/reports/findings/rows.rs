@@ -1,19 +1,28 @@
-//! Findings in the order of their kinds, and totals.
+//! Findings in the order of their kinds, and totals: the rows of the first screen.
+//!
+//! The recording itself has losses, length, CPUs and kernel. Parts of the kernel are those whose code allocated most slab memory.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use kmt_format::schema::Meaning;
 use serde::Serialize;
 
 use super::finding::Finding;
-use super::page_growth::PageGrowthRow;
-use super::parts::Parts;
-use super::recording::{Recording, recording};
+use super::growth::{self, PageGrowthRow};
 use super::top::TopRow;
 use super::top_pages::TopPagesRow;
-use super::{Sources, failures, growth, unseen, waits, waste};
+use super::{Sources, facts};
+use crate::render::head::is_minimum;
 use crate::render::look::Look;
-use crate::reports::common::Context;
+use crate::render::out::missing_in_input;
+use crate::render::words::{count, counted, duration, escaped, share};
 use crate::reports::common::basis::WholeTime;
+use crate::reports::common::lost_before::{lost_before_first, more_before_first};
+use crate::reports::common::{Context, ReportContext, ring};
 use crate::reports::leaks::{ReclaimableGrowth, reclaimable_growth};
 use crate::reports::summary::SummaryRows;
+use crate::trace::session::Session;
 
 /// Findings on the first screen.
 const FINDINGS_MAX: usize = 10;
@@ -61,14 +70,14 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     let (first, last) = context.selection.span(context.session);
     let length = last.saturating_sub(first);
     // Their shares are of different wholes, so that kinds are not compared. Growth goes by its rate.
-    let mut findings = growth::compute(&sources, length, &view);
-    findings.extend(unseen::compute(&sources, length, &view));
+    let mut findings = growth::growth(&sources, length, &view);
+    findings.extend(growth::unseen(&sources, length, &view));
     findings.sort_by_key(|found| std::cmp::Reverse(found.bytes_per_second));
     let has_growth = !findings.is_empty();
     let mut others: Vec<Finding> = growth::possible(&sources, length, &view).into_iter().collect();
-    others.extend(waits::compute(&sources, length, &view));
-    others.extend(failures::compute(&sources, &view));
-    others.extend(waste::compute(&sources, &view));
+    others.extend(facts::waits(&sources, length, &view));
+    others.extend(facts::failures(&sources, &view));
+    others.extend(facts::waste(&sources, &view));
     findings.truncate(FINDINGS_MAX.saturating_sub(others.len()));
     findings.extend(others);
     let [allocated, still_allocated] = sources.top;
@@ -90,4 +99,139 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
         parts: sources.parts,
         totals: sources.summary,
     }
+}
+
+/// The recording: losses, length, kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Recording {
+    /// What ended the wait of a ring buffer, when, and which processes were killed; `null`: the recording did not wait.
+    pub stopped: Option<String>,
+    /// Two sentences, and one on the window of a ring buffer.
+    pub sentence: String,
+    /// Length, in the clock's unit.
+    pub length: u64,
+    /// Release of the kernel; `null`: not recorded.
+    pub kernel_release: Option<String>,
+}
+
+/// The recording of a trace.
+fn recording(session: &Session<'_>) -> Recording {
+    let first = session.losses.window_begin().or_else(|| session.first_time());
+    let length = first.zip(session.last_time()).map_or(0, |(a, b)| b.saturating_sub(a));
+    let release = session.trace.metadata().text("kernel.release").map(|release| escaped(release.as_bytes()));
+    let kernel = release.as_deref().map_or("kernel version unknown".to_owned(), |r| format!("Linux {r}"));
+    let window = ring::window(session).map_or(String::new(), |window| format!(" {window}"));
+    let sentence = format!(
+        "{} {} in {} from {}, {kernel}.{window}",
+        losses(session),
+        events(session),
+        duration(length, session.unit()),
+        counted(session.losses.cpus.len() as u64, "CPU", "CPUs"),
+    );
+    Recording { stopped: ring::stopped(session), sentence, length, kernel_release: release }
+}
+
+/// A stack is an event of its own.
+fn events(session: &Session<'_>) -> String {
+    let has_stacks =
+        session.trace.schema().classes().any(|(_, class)| class.meaning == Meaning::KERNEL_STACK);
+    let (one, several) =
+        if has_stacks { ("event or stack", "events and stacks") } else { ("event", "events") };
+    counted(session.trace.event_count(), one, several)
+}
+
+fn losses(session: &Session<'_>) -> String {
+    let losses = &session.losses;
+    let events = session.trace.event_count();
+    let before = lost_before_first(losses);
+    match (losses.any(), losses.has_all_stats(), losses.lost_since_first()) {
+        (false, true, _) => match before {
+            None => "Nothing was lost.".to_owned(),
+            Some(before) => format!("Nothing was lost since the first event; {before}."),
+        },
+        (false, false, _) => {
+            let since = before.map_or(String::new(), |before| format!(" since the first event ({before})"));
+            format!("No loss is marked{since}, but the kernel's loss counters are not recorded.")
+        }
+        (true, _, 0) if !losses.has_gaps() => "No lost events were counted.".to_owned(),
+        (true, _, 0) => "Events were lost, not counted.".to_owned(),
+        (true, _, _) if losses.missing_in_input > 0 => missing_in_input(losses, events),
+        (true, _, lost) => {
+            let least = if is_minimum(losses) { "At least " } else { "" };
+            let were = if lost == 1 { "event was" } else { "events were" };
+            let all = lost.saturating_add(events);
+            let more = more_before_first(losses);
+            format!("{least}{} {were} lost, {} of all.{more}", count(lost), share(lost, all))
+        }
+    }
+}
+
+/// Parts on the first screen.
+const PARTS: usize = 3;
+
+/// Slab memory by part of the kernel, the largest first.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Parts {
+    /// True if the bytes are those still allocated; false: lives are not recorded, and they are all that was allocated.
+    pub is_live: bool,
+    /// Bytes of all parts, and those that are unknown.
+    pub bytes_total: u64,
+    /// Bytes of call sites whose part is unknown.
+    pub bytes_unknown: u64,
+    /// Three at most.
+    pub largest: Vec<Part>,
+}
+
+/// One part.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Part {
+    /// Directory of the part in the kernel's source; `~` before it: inferred from names of functions.
+    pub subsystem: String,
+    /// Bytes of the part.
+    pub bytes: u64,
+}
+
+/// The parts; `None`: allocations of kmalloc or of caches were not recorded, or no function has a name.
+pub fn parts(context: &ReportContext<'_, '_>, summary: &SummaryRows) -> Option<Parts> {
+    let slab = summary.slab.as_ref()?;
+    let both = [&slab.kmalloc.totals, &slab.cache.totals];
+    if both.iter().any(|totals| totals.bytes_alloc.is_none()) {
+        return None;
+    }
+    let is_live = both.iter().all(|totals| totals.bytes_live.is_some());
+    let (analysis, source) = (context.analysis, context.session.source());
+    let mut call_sites: BTreeMap<u64, u64> = BTreeMap::new();
+    for (site, parts) in analysis.interner.sites.items().iter().zip(&analysis.balance.sites) {
+        let of = |totals: &crate::ledger::totals::Totals| {
+            if is_live { totals.bytes_live } else { totals.bytes_alloc }
+        };
+        let bytes = parts.iter().map(|(_, totals)| of(totals)).fold(0, u64::saturating_add);
+        let sum = call_sites.entry(site.call_site).or_default();
+        *sum = sum.saturating_add(bytes);
+    }
+    let bytes_total = call_sites.values().copied().fold(0, u64::saturating_add);
+    let mut parts: BTreeMap<String, u64> = BTreeMap::new();
+    for (address, bytes) in call_sites {
+        if let Some(directory) = source.directory(address) {
+            let sum = parts.entry(directory.marked(directory.subsystem())).or_default();
+            *sum = sum.saturating_add(bytes);
+        }
+    }
+    let known = parts.values().copied().fold(0, u64::saturating_add);
+    let mut largest: Vec<Part> = parts
+        .into_iter()
+        .filter(|(_, bytes)| *bytes > 0)
+        .map(|(subsystem, bytes)| Part { subsystem, bytes })
+        .collect();
+    largest.sort_by_key(|part| Reverse(part.bytes));
+    largest.truncate(PARTS);
+    (!largest.is_empty()).then_some(Parts {
+        is_live,
+        bytes_total,
+        bytes_unknown: bytes_total.saturating_sub(known),
+        largest,
+    })
 }

@@ -1,8 +1,7 @@
 //! The first screen.
 
 use super::finding::Finding;
-use super::parts::{Part, Parts};
-use super::rows::FindingRows;
+use super::rows::{FindingRows, Part, Parts};
 use super::top_table;
 use crate::render::screen::{Cell, Column, CommandLine, Lead, Screen, Table};
 use crate::render::words::{count, share};

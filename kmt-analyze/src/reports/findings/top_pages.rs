@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::page_growth::by_use;
+use super::growth::by_use;
 use super::top::{TopHolders, TopPart, add, holders, top_of};
 use crate::collect::page_use::PageStackSums;
 use crate::collect::tasks::TaskSums;
