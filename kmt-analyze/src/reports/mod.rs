@@ -1,7 +1,6 @@
 //! Reports: one folder each, and one line each in the registry.
 
 pub(crate) mod account;
-mod analysis;
 pub(crate) mod anomalies;
 pub(crate) mod areas;
 pub(crate) mod baseline;

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::reports::analysis::leaks::verdict::Verdict;
 use crate::reports::common::rows::Address;
+use crate::reports::leaks::judge::verdict::Verdict;
 use crate::reports::leaks::{LeakRow, LeakTables, UnseenRow};
 use crate::trace::names::function_of;
 

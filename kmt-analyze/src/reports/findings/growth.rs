@@ -12,9 +12,9 @@ use super::finding::Finding;
 use super::growing::Growing;
 use crate::ledger::totals::FrameTotals;
 use crate::pass::Analysis;
-use crate::reports::analysis::leaks::page_flags::use_of;
 use crate::reports::common::stated::OlderRow;
 use crate::reports::common::{ReportContext, View};
+use crate::reports::leaks::judge::pages::use_of;
 use crate::reports::leaks::{
     LeakTables, UnseenRow, growth_sentence, may_grow_sentence, page_growth_sentence,
 };

@@ -1,24 +1,20 @@
 //! `leaks`: slab objects and pages that are still allocated, with a verdict on their growth.
 
+pub mod judge;
 mod makers;
-mod page_growth;
 mod reclaimable;
 mod row;
 mod rows;
 mod sentence;
-mod shares;
-mod syscall;
 mod text;
 mod text_parts;
 mod text_tables;
-mod unseen;
 
 pub use reclaimable::{ReclaimableGrowth, rate};
 pub use row::LeakRow;
-pub use rows::{LeakRows, LeakTables};
+pub use rows::{LeakRows, LeakTables, UnseenRow};
 pub use sentence::{growth_sentence, may_grow_sentence, page_growth_sentence};
 pub use text::{no_growth_sentence, reclaimable_growth};
-pub use unseen::UnseenRow;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,13 +25,13 @@ use crate::collect::{Calls, Collectors, Growth, Handle, TaskLifetimes, Unmatched
 use crate::pass::Needs;
 use crate::pass::selection::{command_exit, recorder_threads};
 use crate::render::screen::Screen;
-use crate::reports::analysis::leaks::ignore::Ignore;
-use crate::reports::analysis::leaks::verdict::Verdict;
-use crate::reports::analysis::leaks::{slab, stacks};
 use crate::reports::common::basis::{Input, too_lossy};
 use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
+use crate::reports::leaks::judge::makers::Ignore;
+use crate::reports::leaks::judge::verdict::Verdict;
+use crate::reports::leaks::judge::{judged, slab};
 use crate::reports::report::Report;
 use crate::trace::session::Session;
 
@@ -96,7 +92,7 @@ impl Report for Leaks {
             growth: collectors.add(growth),
             task_lifetimes: collectors.add(TaskLifetimes { processes: Arc::new(processes(session)) }),
             unmatched: collectors.add(Unmatched),
-            calls: stacks::may_exist(session).then(|| collectors.add(Calls { until, is_of_window: true })),
+            calls: judged::may_exist(session).then(|| collectors.add(Calls { until, is_of_window: true })),
             until,
         }
     }
@@ -144,5 +140,5 @@ pub fn has_stacks(context: &ReportContext<'_, '_>, handles: &LeaksHandles) -> bo
 /// Growth of caches that the kernel counts and no event shows, the largest first.
 pub fn unseen(context: &ReportContext<'_, '_>, handles: &LeaksHandles) -> Vec<UnseenRow> {
     let analysis = context.analysis;
-    unseen::compute(context, analysis.get(handles.growth), &analysis.get(handles.unmatched).0)
+    rows::unseen(context, analysis.get(handles.growth), &analysis.get(handles.unmatched).0)
 }

@@ -1,18 +1,22 @@
-//! Memory of one call site, or of one kind of pages, that is still allocated.
+//! Rows of memory that is still allocated: of one call site, or of one kind of pages.
+//!
+//! Kinds of pages, or call sites, whose pages the same task allocates are one growth: a queue of network buffers has pages of
+//! four orders.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
 use crate::collect::growth::{Numbers, StepCounts};
-use crate::reports::analysis::leaks::caches::CacheShare;
-use crate::reports::analysis::leaks::evidence::SURVIVORS_MIN;
-use crate::reports::analysis::leaks::families::{are_of_one_time, per_second, per_window, until};
-use crate::reports::analysis::leaks::judged::Judged;
-use crate::reports::analysis::leaks::stacks::RowStack;
-use crate::reports::analysis::leaks::verdict::Verdict;
+use crate::collect::tasks::TaskEvents;
 use crate::reports::common::labels::{Labels, Symbol};
 use crate::reports::common::rows::Address;
+use crate::reports::leaks::judge::evidence::SURVIVORS_MIN;
+use crate::reports::leaks::judge::families::{are_of_one_time, per_second, per_window, until};
+use crate::reports::leaks::judge::judged::{CacheShare, Judged, RowStack};
+use crate::reports::leaks::judge::makers::LiveWithMaker;
+use crate::reports::leaks::judge::verdict::Verdict;
 
 /// Memory of one call site, or of one kind of pages, that is still allocated.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -260,4 +264,62 @@ impl RowMaker<'_, '_, '_> {
         };
         row.stacks.iter().map(stack).collect()
     }
+}
+
+/// Pages that grow, of one task or of one row.
+#[derive(Debug, Clone, Default)]
+pub struct PageGrowth {
+    /// The row with most growing pages.
+    pub most: LeakRow,
+    /// Old bytes and growth of all its rows.
+    pub sum: LeakSum,
+    /// Growth of all its rows, as shares are counted.
+    pub growth: Growth,
+    /// The tasks with most of it, two at most, with their parts of `growth`.
+    pub holders: Vec<(String, u64)>,
+    /// Number of tasks with old pages.
+    pub tasks: usize,
+}
+
+/// Growths of these rows, the largest first.
+pub(super) fn page_growths(
+    maker: &RowMaker<'_, '_, '_>,
+    rows: &[&Judged<'_>],
+    task_events: &TaskEvents,
+) -> Vec<PageGrowth> {
+    let mut rows: Vec<&Judged<'_>> = rows.to_vec();
+    rows.sort_by_key(|row| Reverse(row.evidence.old_amount));
+    let mut groups: Vec<(LiveWithMaker<'_>, Vec<&Judged<'_>>)> = Vec::new();
+    for row in rows {
+        let made = LiveWithMaker::of(&row.growing, task_events);
+        match groups.iter_mut().find(|(first, _)| first.is_by_task_of(&made)) {
+            Some((_, rows)) => rows.push(row),
+            None => groups.push((made, vec![row])),
+        }
+    }
+    let mut growths: Vec<PageGrowth> =
+        groups.into_iter().filter_map(|(_, rows)| page_growth(maker, &rows)).collect();
+    growths.sort_by_key(|growth| Reverse(growth.sum.bytes));
+    growths
+}
+
+fn page_growth(maker: &RowMaker<'_, '_, '_>, rows: &[&Judged<'_>]) -> Option<PageGrowth> {
+    let mut growth_of: BTreeMap<i32, u64> = BTreeMap::new();
+    for row in rows {
+        for (pid, steps) in row.growing.tasks() {
+            let growth = growth_of.entry(pid).or_default();
+            *growth = growth.saturating_add(maker.per_window(row, steps.sum()));
+        }
+    }
+    let tasks = growth_of.len();
+    let mut holders: Vec<(i32, u64)> = growth_of.into_iter().collect();
+    holders.sort_by_key(|&(pid, growth)| (Reverse(growth), pid));
+    let named = |&(pid, growth): &(i32, u64)| (maker.labels.task(pid), growth);
+    Some(PageGrowth {
+        most: maker.row(rows.first()?),
+        sum: maker.old(rows.iter().copied()),
+        growth: maker.growth(rows),
+        holders: holders.iter().take(2).map(named).collect(),
+        tasks,
+    })
 }

@@ -1,22 +1,26 @@
-//! Rows of memory that is still allocated: by call site, by kind of pages, by family.
+//! Rows of memory that is still allocated: by call site, by kind of pages, by family; and growth of caches that no event shows.
+//!
+//! They are made of the judged parts (`judge`). Unseen growth comes with tasks that may have caused it.
 
+use kmt_common::unseen_allocs::unseen_allocs;
 use kmt_format::kernel::ClockUnit;
 use serde::Serialize;
 
 use super::makers::{self, FamilyRow};
 use super::row::{LeakRow, LeakSum, RowMaker};
 use super::text_parts::{TextParts, text_parts};
-use super::unseen::UnseenRow;
+use crate::collect::growth::GrowthSums;
 use crate::pass::selection::recorder_threads;
 use crate::render::words::duration;
-use crate::reports::analysis::leaks::families::{Family, families};
-use crate::reports::analysis::leaks::ignore::{Ignore, Ignored};
-use crate::reports::analysis::leaks::judged::Judged;
-use crate::reports::analysis::leaks::page_survivals::PageSurvivals;
-use crate::reports::analysis::leaks::pages::{Started, families_of, page_caller_rows, page_rows};
-use crate::reports::analysis::leaks::slab::{self, LeakSums};
-use crate::reports::common::ReportContext;
 use crate::reports::common::lead::MaybeRefused;
+use crate::reports::common::{ReportContext, View};
+use crate::reports::leaks::judge::families::{Family, families};
+use crate::reports::leaks::judge::judged::Judged;
+use crate::reports::leaks::judge::makers::{Ignore, Ignored};
+use crate::reports::leaks::judge::pages::{Started, families_of, page_caller_rows, page_rows};
+use crate::reports::leaks::judge::slab::{self, LeakSums};
+use crate::reports::leaks::judge::survivors::PageSurvivals;
+use crate::reports::slabinfo::{UnseenGrowth, unseen_growth};
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -149,4 +153,55 @@ pub fn compute(
         },
     };
     LeakRows { leaks: MaybeRefused::Found(Box::new(tables)) }
+}
+
+/// Tasks of a cache that are named.
+const TASKS_MAX: usize = 3;
+
+/// A cache that grew without allocation events.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct UnseenRow {
+    /// The growth.
+    #[serde(flatten)]
+    pub growth: UnseenGrowth,
+    /// Tasks that hold other objects of the part of the kernel that uses the cache, those with most of them first; three
+    /// at most. Of io_uring only.
+    pub tasks: Vec<String>,
+}
+
+impl UnseenRow {
+    /// The growth, its tasks, and the recording that shows the caller.
+    pub fn sentence(&self, view: &View) -> String {
+        self.growth.sentence(&self.tasks, view)
+    }
+}
+
+/// Growth over the recording, the largest first.
+pub fn unseen(context: &ReportContext<'_, '_>, growth: &GrowthSums, unmatched: &[u64]) -> Vec<UnseenRow> {
+    let row = |found: UnseenGrowth| {
+        let functions = unseen_allocs(&found.cache).map_or(&[][..], |known| known.functions);
+        UnseenRow { growth: found, tasks: tasks_at(context, growth, functions) }
+    };
+    unseen_growth(context, unmatched).into_iter().map(row).collect()
+}
+
+/// Tasks with live objects of functions whose names begin so.
+fn tasks_at(context: &ReportContext<'_, '_>, growth: &GrowthSums, functions: &[&str]) -> Vec<String> {
+    if functions.is_empty() {
+        return Vec::new();
+    }
+    let labels = context.labels();
+    let mut found: std::collections::BTreeMap<i32, u64> = std::collections::BTreeMap::new();
+    for (number, survival) in (0u32..).zip(&growth.callers) {
+        let (.., symbol) = labels.caller(context.analysis, number);
+        if functions.iter().any(|start| symbol.starts_with(start)) {
+            for (pid, steps) in survival.tasks() {
+                *found.entry(pid).or_default() += steps.sum();
+            }
+        }
+    }
+    let mut tasks: Vec<(i32, u64)> = found.into_iter().collect();
+    tasks.sort_by_key(|&(pid, objects)| (std::cmp::Reverse(objects), pid));
+    tasks.iter().take(TASKS_MAX).map(|&(pid, _)| labels.task(pid)).collect()
 }

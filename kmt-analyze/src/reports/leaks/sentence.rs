@@ -3,15 +3,13 @@
 //! Its rows may be judged over different times. Then their bytes were allocated in no one time, and only the rate is
 //! reported. All shares of a sentence are shares of the rate, so that they can be compared.
 
-use super::makers::TasksRow;
-use super::page_growth::PageGrowth;
+use super::makers::{self, TasksRow};
 use super::reclaimable::rate;
-use super::row::{Growth, LeakRow};
-use super::syscall;
+use super::row::{Growth, LeakRow, PageGrowth};
 use super::text_parts::FamilyPart;
 use crate::render::words::{count, counted, share};
-use crate::reports::analysis::leaks::verdict::Verdict;
 use crate::reports::common::View;
+use crate::reports::leaks::judge::verdict::Verdict;
 use crate::trace::names::function_of;
 
 /// Smallest share of the memory, as 1/N, from which one task is named.
@@ -167,9 +165,9 @@ fn by(held: &[(&str, u64)], whole: u64, tasks: usize) -> String {
 
 /// The system call that most stacks came through.
 fn through(row: &LeakRow) -> String {
-    let call = row.stacks.first().and_then(|stack| syscall::of_stack(&stack.frames));
+    let call = row.stacks.first().and_then(|stack| makers::syscall_of(&stack.frames));
     let Some(call) = call else { return String::new() };
-    let same = row.stacks.iter().filter(|stack| syscall::of_stack(&stack.frames) == Some(call));
+    let same = row.stacks.iter().filter(|stack| makers::syscall_of(&stack.frames) == Some(call));
     let survivors = same.map(|stack| stack.survivors).fold(0, u64::saturating_add);
     let is_most = survivors.saturating_mul(2) >= row.survivors;
     if is_most { format!(" through {call}()") } else { String::new() }

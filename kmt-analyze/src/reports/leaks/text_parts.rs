@@ -1,15 +1,15 @@
 //! Rows as the screen groups them: families, other call sites by verdict, pages; and the sums of its sentences.
+//!
+//! A table that several groups share gives each a part of its rows.
 
 use super::makers::{FamilyRow, MakersRow, TasksRow};
-use super::page_growth::{PageGrowth, page_growths};
 use super::reclaimable::ReclaimableGrowth;
-use super::row::{Growth, LeakRow, LeakSum, RowMaker};
-use super::shares::shares;
+use super::row::{Growth, LeakRow, LeakSum, PageGrowth, RowMaker, page_growths};
 use crate::collect::growth::StepCounts;
 use crate::collect::tasks::TaskEvents;
-use crate::reports::analysis::leaks::families::Family;
-use crate::reports::analysis::leaks::judged::Judged;
-use crate::reports::analysis::leaks::verdict::Verdict;
+use crate::reports::leaks::judge::families::Family;
+use crate::reports::leaks::judge::judged::Judged;
+use crate::reports::leaks::judge::verdict::Verdict;
 
 /// Rows as the screen groups them.
 #[derive(Debug, Clone, Default)]
@@ -236,4 +236,42 @@ fn table(maker: &RowMaker<'_, '_, '_>, rows: &[&Judged<'_>], limit: usize) -> Le
 fn window_needed(rows: &[&Judged<'_>]) -> u64 {
     let certain = rows.iter().filter(|row| row.evidence.verdict != Verdict::Uncertain);
     certain.map(|row| row.evidence.window_needed).max().unwrap_or(0)
+}
+
+/// Number of rows that each group gets of `limit`, by the sizes of the groups: all the same, and none more than it has.
+fn shares(sizes: &[usize], limit: usize) -> Vec<usize> {
+    let mut shares = vec![0; sizes.len()];
+    let mut left = limit;
+    loop {
+        let open = shares.iter().zip(sizes).filter(|(share, size)| share < size).count();
+        if open == 0 || left == 0 {
+            return shares;
+        }
+        let each = (left / open).max(1);
+        for (share, &size) in shares.iter_mut().zip(sizes) {
+            let more = each.min(size - *share).min(left);
+            *share += more;
+            left -= more;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shares;
+
+    #[test]
+    fn rows_are_shared_alike() {
+        for (sizes, limit, expected) in [
+            (&[3, 1, 9][..], 20, &[3, 1, 9][..]),
+            (&[3, 1, 9], 6, &[3, 1, 2]),
+            (&[30, 1, 9], 10, &[5, 1, 4]),
+            (&[5, 5, 5], 2, &[1, 1, 0]),
+            (&[5], 0, &[0]),
+            (&[], 7, &[]),
+            (&[0, 2], 1, &[0, 1]),
+        ] {
+            assert_eq!(shares(sizes, limit), expected, "{sizes:?} {limit}");
+        }
+    }
 }

@@ -6,8 +6,8 @@ use super::row::LeakRow;
 use super::text_parts::{self, TextParts};
 use crate::render::screen::{Cell, Column, Ink, RowTable, Table};
 use crate::render::words::{escaped, listed};
-use crate::reports::analysis::leaks::verdict::Verdict;
 use crate::reports::common::View;
+use crate::reports::leaks::judge::verdict::Verdict;
 
 const OVER_TIME: Column = Column::whole("over time");
 

@@ -1,24 +1,28 @@
 //! Slab objects that are still allocated, by call site.
+//!
+//! Each site gets evidence and a verdict. Objects that belong to reclaimable ones, and objects that keep reclaimable ones from
+//! being reclaimed, are marked behind that.
 
-use super::caches::{LiveCaches, label};
-use super::evidence::Evidence;
-use super::judged::{Judged, function, growing, sort};
-use super::judged_part::JudgedPart;
-use super::kernel_names::KNOWN_LIVES;
-use super::reclaimable::{self, Reclaimable};
+use std::collections::HashMap;
+
+use kmt_common::quantity::Span;
+use kmt_common::unseen_frees::is_freed_in_bulk;
+
+use super::evidence::{Evidence, without};
+use super::judged::{self, Judged, LiveCaches, function, growing, label, sort};
+use super::kernel_names::{INODE_BLOBS, KNOWN_LIVES, ONLY_MARKED, PINS, RECLAIMABLE};
 use super::rules::{Facts, judge, judge_known, verdict};
-use super::stacks;
-use super::verdict::Verdict;
+use super::verdict::{JudgedPart, Verdict};
 use crate::collect::growth::{GrowthSums, STEPS, SurvivorSums};
 use crate::collect::sums::{CallSums, Sums};
 use crate::collect::tasks::TaskEvents;
-use crate::reports::analysis::leaks::family_grouping::{FamilyCandidate, family_leaders};
-use crate::reports::analysis::leaks::tasks::{belong_to_tasks, grow_with_tasks};
 use crate::reports::common::ReportContext;
+use crate::reports::leaks::judge::families::{FamilyCandidate, come_in_pairs, family_leaders};
+use crate::reports::leaks::judge::tasks::{belong_to_tasks, grow_with_tasks};
 use crate::stream::Api;
 use crate::trace::clock::Clock;
-use kmt_common::quantity::Span;
-use kmt_common::unseen_frees::is_freed_in_bulk;
+use crate::trace::session::Session;
+use crate::trace::slabinfo::{self, Sysfs};
 
 /// Results of a pass about live objects.
 #[derive(Clone, Copy)]
@@ -39,7 +43,7 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
     let reclaimable = Reclaimable::of(context.session);
     // The kernel's own counts are those of the end of the recording.
     let bounds = context.live_bounds().bounds.by_caller(|_| until.is_none());
-    let mut stacks = stacks::by_caller(result, labels, calls);
+    let mut stacks = judged::by_caller(result, labels, calls);
     let mut rows: Vec<Judged<'g>> = (0u32..)
         .zip(&growth.callers)
         .filter(|(_, survival)| survival.survivors.sum() > 0)
@@ -73,7 +77,7 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
             }
         })
         .collect();
-    reclaimable::follow(&mut rows, growth.step());
+    follow(&mut rows, growth.step());
     follow_tasks(&mut rows, task_events, growth.step());
     sort(&mut rows);
     set_leaders(&mut rows, task_events);
@@ -121,8 +125,8 @@ fn set_leaders(rows: &mut [Judged<'_>], task_events: &TaskEvents) {
             old_births: row.evidence.old_births,
             part: row.evidence.part,
             is_unsure: may_grow(row),
-            pins: reclaimable::pins(row),
-            is_pinnable: reclaimable::is_pinnable(row),
+            pins: self::pins(row),
+            is_pinnable: self::is_pinnable(row),
         })
         .collect();
     let mut leaders = family_leaders(&candidates, task_events);
@@ -164,6 +168,122 @@ fn follow_tasks(rows: &mut [Judged<'_>], task_events: &TaskEvents, step: u64) {
         };
         if belong_to_tasks(survivors, part, &tasks, task_events, step) {
             row.evidence.verdict = Verdict::WithTasks;
+        }
+    }
+}
+
+/// Caches that the kernel shrinks when memory is short.
+pub struct Reclaimable {
+    sysfs: Option<Sysfs>,
+}
+
+impl Reclaimable {
+    /// By the flags in a trace, or else by name.
+    pub fn of(session: &Session<'_>) -> Self {
+        let metadata = session.trace.metadata();
+        let sysfs = ["slab_sysfs.after", "slab_sysfs.before"].iter().find_map(|n| metadata.attachment(n));
+        Self { sysfs: sysfs.map(slabinfo::parse_sysfs) }
+    }
+
+    /// True if its objects are reclaimed.
+    pub fn has(&self, cache: &str) -> bool {
+        let flags = self.sysfs.as_ref().and_then(|sysfs| sysfs.get(cache));
+        !ONLY_MARKED.contains(&cache)
+            && match flags.and_then(|flags| flags.get("reclaim_account")) {
+                Some(&value) => value != 0,
+                None => RECLAIMABLE.contains(&cache),
+            }
+    }
+}
+
+/// True if each object of a row keeps an inode or a dentry: an inode of a file system in memory has a dentry that stays.
+fn pins(row: &Judged<'_>) -> bool {
+    let cache = row.caches.first().map_or("", |share| share.cache.as_str());
+    let is_inode = cache.contains("inode") && !INODE_BLOBS.contains(&cache) && !row.is_reclaimable;
+    // Without what the compiler adds: `.isra.0`.
+    let function = row.function().split('.').next().unwrap_or_default();
+    is_inode || PINS.contains(&function)
+}
+
+/// True for inodes, dentries, and what belongs to them.
+fn is_pinnable(row: &Judged<'_>) -> bool {
+    let cache = row.caches.first().map_or("", |share| share.cache.as_str());
+    cache == "dentry" || cache.contains("inode") || row.evidence.verdict == Verdict::WithReclaimable
+}
+
+/// Largest number of call sites of security modules that are compared with all others; kernels have a dozen.
+const BLOBS_MAX: usize = 64;
+
+/// Marks objects that belong to reclaimable ones: names allocated where dentries are, what a file system keeps for its
+/// inodes, and the blobs that security modules allocate for each inode.
+fn follow(rows: &mut [Judged<'_>], step: u64) {
+    follow_names(rows);
+    follow_file_systems(rows);
+    // Security modules allocate a blob for each inode or file and free it with that. Inodes are of many caches.
+    let is_blob = |row: &Judged<'_>| row.name.starts_with("security_") || row.name.starts_with("lsm_");
+    let mut inodes = SurvivorSums::default();
+    rows.iter()
+        .filter(|row| row.cache.contains("inode") && !is_blob(row) && !row.evidence.verdict.is_growth())
+        .for_each(|row| inodes.absorb(row.survival.clone()));
+    let hosts: Vec<(Verdict, &SurvivorSums)> =
+        rows.iter().filter(|r| !is_blob(r)).map(|r| (r.evidence.verdict, r.survival)).collect();
+    let mut of_hosts = Vec::new();
+    let blobs = rows.iter().enumerate().filter(|(_, r)| r.evidence.verdict.is_growth() && is_blob(r));
+    for (number, row) in blobs.take(BLOBS_MAX) {
+        let goes = |verdict| hosts.iter().any(|(v, host)| *v == verdict && come_in_pairs(row.survival, host));
+        // Inodes that do not grow explain most of the blobs: the rest does not grow either.
+        let goes_with_inodes = row.name.contains("inode")
+            && !judge(&without(row.survival, &inodes.survivors.all()), step).verdict.is_growth();
+        if (goes(Verdict::Reclaimable) || goes_with_inodes) && !goes(Verdict::Grows) {
+            of_hosts.push(number);
+        }
+    }
+    for number in of_hosts {
+        if let Some(row) = rows.get_mut(number) {
+            row.evidence.verdict = Verdict::WithReclaimable;
+        }
+    }
+}
+
+fn may_follow(row: &Judged<'_>) -> bool {
+    row.evidence.verdict.is_growth() || row.evidence.verdict == Verdict::Burst
+}
+
+/// Long names are allocated where dentries are.
+fn follow_names(rows: &mut [Judged<'_>]) {
+    // Of any verdict: names of dentries may have no free event, and look like growth.
+    let mut hosts: HashMap<String, u64> = HashMap::new();
+    for row in rows.iter().filter(|row| row.is_reclaimable) {
+        let most = hosts.entry(function(&row.name).to_owned()).or_default();
+        *most = row.evidence.survivors.max(*most);
+    }
+    let belongs = |row: &Judged<'_>| {
+        let survivors = row.evidence.survivors;
+        row.api == Some(Api::Kmalloc) && hosts.get(function(&row.name)).is_some_and(|most| survivors <= *most)
+    };
+    for row in rows.iter_mut().filter(|row| may_follow(row)) {
+        if belongs(row) {
+            row.evidence.verdict = Verdict::WithReclaimable;
+        }
+    }
+}
+
+/// A file system keeps link targets, lists and journal entries for an inode, and frees them with it: what its functions
+/// allocate together with the inodes of its cache, no more than one for each.
+fn follow_file_systems(rows: &mut [Judged<'_>]) {
+    let mut hosts: HashMap<String, SurvivorSums> = HashMap::new();
+    for row in rows.iter().filter(|row| row.is_reclaimable) {
+        if let Some((file_system, _)) = row.cache.split_once("_inode") {
+            hosts.entry(format!("{file_system}_")).or_default().absorb(row.survival.clone());
+        }
+    }
+    for row in rows.iter_mut().filter(|row| may_follow(row) && !row.is_reclaimable) {
+        let prefix = row.name.find('_').and_then(|at| row.name.get(..=at)).unwrap_or_default();
+        let is_host = |host: &&SurvivorSums| {
+            row.survival.survivors.sum() <= host.survivors.sum() && come_in_pairs(row.survival, host)
+        };
+        if hosts.get(prefix).filter(is_host).is_some() {
+            row.evidence.verdict = Verdict::WithReclaimable;
         }
     }
 }

@@ -2,10 +2,10 @@
 //! credentials. They are not leaks, for any number of tasks.
 
 use super::evidence::without;
-use super::judged_part::JudgedPart;
 use super::makers::{Maker, holder};
 use super::rules::judge;
-use super::survivor_curves::curve_distance;
+use super::survivors::curve_distance;
+use super::verdict::JudgedPart;
 use crate::collect::growth::{Numbers, STEPS, StepCounts, SurvivorSums};
 use crate::collect::tasks::TaskEvents;
 
@@ -93,7 +93,7 @@ fn is_of_start(steps: &Numbers, started: Option<&Numbers>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reports::analysis::leaks::verdict::Verdict;
+    use crate::reports::leaks::judge::verdict::Verdict;
 
     const ALL: JudgedPart = JudgedPart { from: 0, to: STEPS, task: None };
 

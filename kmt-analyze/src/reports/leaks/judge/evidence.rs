@@ -5,8 +5,7 @@
 //! allocated all through the window, and as many late in it as early. Each of these is a number here, and the verdict
 //! follows from them by fixed rules ([`rules`](super::rules)); so it can be checked, and be wrong for a reason.
 
-use super::judged_part::JudgedPart;
-use super::verdict::Verdict;
+use super::verdict::{JudgedPart, Verdict};
 use crate::collect::growth::{Numbers, STEPS, StepCounts, SurvivorSums};
 use crate::collect::histogram::Histogram;
 

@@ -1,6 +1,12 @@
-//! The verdicts, with their names.
+//! The verdicts, with their names, and the part of the live objects that a verdict is about.
+//!
+//! Only objects that are old enough are judged: younger ones may still be freed.
+
+use std::ops::Range;
 
 use serde::Serialize;
+
+use crate::collect::growth::{Numbers, StepCounts, SurvivorSums};
 
 /// Verdict on the objects of a call site, or the pages of a kind, that are live at the end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -108,5 +114,44 @@ impl Verdict {
     pub fn list() -> String {
         let line = |verdict: Self| format!("\n  {:<27}  {}", verdict.words(), verdict.meaning());
         format!("Verdicts:{}", Self::ALL.map(line).concat())
+    }
+}
+
+/// Steps of birth, and the task, of objects that are judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JudgedPart {
+    /// First step.
+    pub from: usize,
+    /// Step after the last one; later objects are too young.
+    pub to: usize,
+    /// The only task; `None`: all.
+    pub task: Option<i32>,
+}
+
+impl JudgedPart {
+    /// Numbers by step, without those outside.
+    fn of_steps(self, numbers: &Numbers) -> Numbers {
+        std::array::from_fn(|step| if (self.from..self.to).contains(&step) { numbers[step] } else { 0 })
+    }
+
+    /// Steps that two parts have in common.
+    pub fn common(self, other: Self) -> Range<usize> {
+        self.from.max(other.from)..self.to.min(other.to)
+    }
+
+    /// Survivors in this part, with the births and lifetimes of all.
+    pub fn of(self, survival: &SurvivorSums) -> SurvivorSums {
+        let within = |steps: &StepCounts| StepCounts::from(&self.of_steps(&steps.all()));
+        let mut out = SurvivorSums { holders: Default::default(), ..survival.clone() };
+        for (pid, steps) in survival.tasks().filter(|(pid, _)| self.task.is_none_or(|task| task == *pid)) {
+            let steps = within(steps);
+            if steps.sum() > 0 {
+                *out.of_task(pid) = steps;
+            }
+        }
+        out.survivors = self
+            .task
+            .map_or_else(|| within(&survival.survivors), |pid| out.task(pid).cloned().unwrap_or_default());
+        out
     }
 }

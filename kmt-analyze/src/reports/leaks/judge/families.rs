@@ -1,14 +1,139 @@
-//! One leak is one finding: objects that are allocated together by the same tasks, and not freed.
+//! Call sites that grow together are one finding: objects that are allocated together by the same tasks, and not freed.
 //!
-//! A pipe that is not closed leaves an inode, a dentry, two files, their blobs and the pipe itself.
+//! A pipe that is not closed leaves an inode, a dentry, two files, their blobs and the pipe itself. The call site that allocates
+//! the thing itself, not its common parts, leads the family and names it.
 
-use super::family_leader;
-use super::judged_part::JudgedPart;
+use std::collections::BTreeMap;
+
+use super::evidence::Evidence;
+use super::judged::Judged;
+use super::kernel_names::{GENERAL, INDICES, THINGS};
 use super::makers::{LiveWithMaker, in_common};
-use super::survivor_curves::{curve_distance, grow_together};
-use super::verdict::Verdict;
+use super::survivors::{curve_distance, grow_together};
+use super::verdict::{JudgedPart, Verdict};
 use crate::collect::growth::{STEPS, SurvivorSums};
 use crate::collect::tasks::TaskEvents;
+
+/// Call sites that grow together.
+pub struct Family<'r> {
+    /// Bytes of old survivors of the call sites.
+    pub bytes: u64,
+    /// Bytes of old survivors of all of them per second, or per 10^9 ticks.
+    pub per_second: u64,
+    /// Number of the leader: [`Judged::leader`] of the rows.
+    pub leader: usize,
+    /// Call sites, the leader first.
+    pub rows: Vec<&'r Judged<'r>>,
+}
+
+/// Length of the first steps of a window.
+pub fn until(step: usize, window: u64) -> u64 {
+    (window / STEPS as u64).saturating_mul(step as u64)
+}
+
+/// Old bytes per second, or per 10^9 ticks, since growth began; of batches from the first to the last.
+pub fn per_second(evidence: &Evidence, old_bytes: u64, length: u64) -> u64 {
+    if let Some((steps, objects)) = evidence.paced.filter(|_| evidence.verdict == Verdict::Batches) {
+        let bytes = u128::from(old_bytes) * u128::from(objects) / u128::from(evidence.old.max(1));
+        let time = u128::from(until(steps, length)).max(1);
+        return u64::try_from(bytes.saturating_mul(1_000_000_000) / time).unwrap_or(u64::MAX);
+    }
+    u64::try_from(u128::from(old_bytes) * 1_000_000_000 / old_length(evidence, length)).unwrap_or(u64::MAX)
+}
+
+/// Time in which the old survivors were allocated, since growth began; at least 1.
+fn old_length(evidence: &Evidence, length: u64) -> u128 {
+    let old = length.saturating_sub(evidence.old_age);
+    let before = evidence.began.map_or(0, |step| until(step, length));
+    u128::from(old.saturating_sub(before)).max(1)
+}
+
+/// Bytes that growth at the rate of these old bytes adds in a whole window: a measure of the growth of rows that are
+/// judged over different times.
+pub fn per_window(evidence: &Evidence, old_bytes: u64, length: u64) -> u64 {
+    let time = match evidence.paced.filter(|_| evidence.verdict == Verdict::Batches) {
+        Some((steps, objects)) => {
+            u128::from(until(steps, length)) * u128::from(evidence.old.max(1)) / u128::from(objects.max(1))
+        }
+        None => old_length(evidence, length),
+    };
+    u64::try_from(u128::from(old_bytes) * u128::from(length) / time.max(1)).unwrap_or(u64::MAX)
+}
+
+/// True if these rows grew in the same time: they are judged over the same steps, from the same start.
+pub fn are_of_one_time<'r>(rows: impl IntoIterator<Item = &'r Judged<'r>>) -> bool {
+    let mut times = rows.into_iter().map(|row| {
+        let e = &row.evidence;
+        let batches = (e.verdict == Verdict::Batches).then_some(e.batches);
+        (e.part.from, e.part.to, e.began, batches)
+    });
+    let first = times.next();
+    times.all(|time| Some(time) == first)
+}
+
+/// Families, the largest first.
+pub fn families<'r>(rows: &'r [Judged<'r>], length: u64) -> Vec<Family<'r>> {
+    let mut by_leader: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (number, row) in rows.iter().enumerate() {
+        if let Some(leader) = row.leader {
+            by_leader.entry(leader).or_default().push(number);
+        }
+    }
+    let mut families = Vec::new();
+    for (leader, mut members) in by_leader {
+        // The rows are sorted, except for the leader.
+        members.sort_by_key(|&member| member != leader);
+        let rows: Vec<&Judged<'_>> = members.into_iter().filter_map(|member| rows.get(member)).collect();
+        let bytes = rows.iter().map(|r| r.evidence.old_amount).fold(0, u64::saturating_add);
+        let per_second = rows.iter().map(|r| per_second(&r.evidence, r.evidence.old_amount, length));
+        let per_second = per_second.fold(0, u64::saturating_add);
+        families.push(Family { bytes, per_second, leader, rows });
+    }
+    families.sort_by_key(|f| std::cmp::Reverse(f.bytes));
+    families
+}
+
+/// A call site of a family.
+#[derive(Debug, Clone, Copy)]
+pub struct FamilySite<'f> {
+    pub function: &'f str,
+    /// Old survivors.
+    pub old: u64,
+    /// Allocations in the time of the old survivors.
+    pub old_births: u64,
+    /// Bytes of old survivors.
+    pub old_amount: u64,
+}
+
+/// True for a function that allocates nodes of an index.
+fn is_index(function: &str) -> bool {
+    INDICES.iter().any(|start| function.starts_with(start))
+}
+
+/// Rank of a call site; the highest one names its family.
+fn rank(site: &FamilySite<'_>) -> usize {
+    // Without what the compiler adds: `.isra.0`, `.cold`.
+    let function = site.function.split('.').next().unwrap_or_default().trim_end_matches("_noprof");
+    let thing = THINGS.iter().position(|&thing| thing == function);
+    match thing {
+        Some(at) => 1 + THINGS.len() - at,
+        None => usize::from(!GENERAL.iter().any(|start| function.starts_with(start))),
+    }
+}
+
+/// A site at which others allocate this many times as much as the family does not name the family.
+const OTHERS_MAX: f64 = 20.0;
+
+/// Number of the call site that names the family. Sites of which others use more than their part come after those that only
+/// this family uses; of several alike the one with most bytes.
+fn leading_site(sites: &[(usize, FamilySite<'_>)]) -> Option<usize> {
+    let share = |site: &FamilySite<'_>| site.old as f64 / site.old_births.max(1) as f64;
+    let best = sites.iter().map(|(_, site)| share(site)).fold(0.0, f64::max);
+    let is_own = |site: &FamilySite<'_>| share(site) * OTHERS_MAX >= best;
+    let key = |(_, site): &&(usize, FamilySite<'_>)| (is_own(site), rank(site), site.old_amount);
+    // The first of equal ones.
+    sites.iter().rev().max_by_key(key).map(|(at, _)| *at)
+}
 
 /// Candidate for a family.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +186,7 @@ pub fn family_leaders(candidates: &[FamilyCandidate<'_>], task_events: &TaskEven
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     // An index grows with what is in it.
     order.sort_by_key(|&at| {
-        candidates.get(at).map(|c| (family_leader::is_index(c.function), std::cmp::Reverse(c.old_amount)))
+        candidates.get(at).map(|c| (is_index(c.function), std::cmp::Reverse(c.old_amount)))
     });
     let mut found: Vec<Option<usize>> = vec![None; candidates.len()];
     let mut founders = 0;
@@ -75,10 +200,7 @@ pub fn family_leaders(candidates: &[FamilyCandidate<'_>], task_events: &TaskEven
         let is_member = |(at, (other, made_other)): (usize, (&FamilyCandidate<'_>, &LiveWithMaker<'_>))| {
             let grows_along = || {
                 let (a, b) = in_common(made_one, made_other)?;
-                Some(
-                    family_leader::is_index(other.function)
-                        || grow_together(&a, &b, one.part.common(other.part))?,
-                )
+                Some(is_index(other.function) || grow_together(&a, &b, one.part.common(other.part))?)
             };
             let may = founders <= LEADERS_MAX && is_free(at) && (other.grows() || other.may_be_pinned());
             (at == founder || may && grows_along() == Some(true)).then_some(at)
@@ -96,10 +218,10 @@ fn form_family(candidates: &[FamilyCandidate<'_>], members: &[usize], found: &mu
     // A file pins its inode and its dentry; one call site may allocate those of two kinds.
     let is_pinned = |c: &FamilyCandidate<'_>| c.old <= pins.saturating_mul(2);
     let belongs = |c: &FamilyCandidate<'_>| c.grows() || c.may_be_pinned() && is_pinned(c);
-    let growing: Vec<(usize, family_leader::FamilySite<'_>)> = all()
+    let growing: Vec<(usize, FamilySite<'_>)> = all()
         .filter(|(_, c)| c.grows())
         .map(|(at, c)| {
-            let site = family_leader::FamilySite {
+            let site = FamilySite {
                 function: c.function,
                 old: c.old,
                 old_births: c.old_births,
@@ -108,7 +230,7 @@ fn form_family(candidates: &[FamilyCandidate<'_>], members: &[usize], found: &mu
             (at, site)
         })
         .collect();
-    let Some(leader) = family_leader::leading_site(&growing) else { return };
+    let Some(leader) = leading_site(&growing) else { return };
     for (at, candidate) in all() {
         if let Some(of) = found.get_mut(at).filter(|_| belongs(candidate)) {
             *of = Some(leader);
@@ -125,6 +247,36 @@ pub fn come_in_pairs(one: &SurvivorSums, other: &SurvivorSums) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collect::growth::SurvivorSums;
+
+    #[test]
+    fn a_page_in_four_seconds_is_growth() {
+        let evidence = Evidence { old_age: 20_000_000_000, ..Evidence::of(&SurvivorSums::default(), 1, 0) };
+        assert_eq!(per_second(&evidence, 24 * 4096, 120_000_000_000), 983);
+        assert_eq!(per_window(&evidence, 20 * 4096, 120_000_000_000), 24 * 4096);
+    }
+
+    fn site(function: &str, old: u64, old_births: u64, old_amount: u64) -> FamilySite<'_> {
+        FamilySite { function, old, old_births, old_amount }
+    }
+
+    #[test]
+    fn the_thing_names_the_family_not_its_parts() {
+        let of = |sites: &[FamilySite<'_>]| {
+            let sites: Vec<_> = sites.iter().copied().enumerate().collect();
+            leading_site(&sites).map(|at| sites[at].1.function.to_owned())
+        };
+        let file = site("alloc_empty_file", 100, 500, 9_000);
+        assert_eq!(of(&[file, site("do_eventfd", 100, 500, 800)]).as_deref(), Some("do_eventfd"));
+        assert_eq!(of(&[file, site("my_driver_open", 100, 500, 800)]).as_deref(), Some("my_driver_open"));
+        let netns = [site("neigh_parms_alloc", 9, 9, 90_000), site("copy_net_ns", 9, 9, 40_000)];
+        assert_eq!(of(&netns).as_deref(), Some("copy_net_ns"));
+        // A site at which others allocate most names no family.
+        let shared = site("sk_prot_alloc", 100, 30_000, 80_000);
+        assert_eq!(of(&[shared, site("my_socket", 100, 500, 800)]).as_deref(), Some("my_socket"));
+        assert_eq!(of(&[file]).as_deref(), Some("alloc_empty_file"));
+        assert_eq!(of(&[]), None);
+    }
 
     fn survival(pid: i32, survivors: impl Fn(usize) -> u64) -> SurvivorSums {
         let mut survival = SurvivorSums::default();
