@@ -217,5 +217,7 @@ fn plain(text: &str) -> String {
         };
         format!("{key}={value}")
     };
-    text.trim_end().split(' ').map(word).collect::<Vec<_>>().join(" ")
+    // The kernel's option `fields` prints numbers once more behind each value.
+    let is_again = |word: &&str| word.starts_with('(') && word.ends_with(')');
+    text.trim_end().split(' ').filter(|word| !is_again(word)).map(word).collect::<Vec<_>>().join(" ")
 }
