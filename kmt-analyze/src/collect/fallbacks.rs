@@ -159,7 +159,7 @@ pub struct MixingState {
     /// Last counted time.
     last: u64,
     sums: MixingSums,
-    /// Frame of the last fallback of each CPU: the next allocation there is no vote for the type of its block.
+    /// Frame of the last fallback of each CPU: the next allocation there does not vote for the type of its block.
     fallback: HashMap<u32, u64, IntHash>,
 }
 
@@ -206,7 +206,7 @@ impl Receiver for MixingState {
         }
     }
 
-    /// Records a fallback: the next allocation is no vote, unless the block changes its type.
+    /// Records a fallback: the next allocation does not vote, unless the block changes its type.
     fn side_event(&mut self, event: &SideEvent) {
         if event.kind != SideEventKind::Fallback {
             return;

@@ -327,8 +327,8 @@ mod tests {
             with("noirq-info norecord-tgid", (6, 1)),
             "         my task-42      [007]     12.345679: "
         );
-        let nobody = line(&Case { options: "record-tgid", pid: 9, ..CASE });
-        assert!(nobody.contains("-9       (-------) ["), "{nobody}");
+        let unknown = line(&Case { options: "record-tgid", pid: 9, ..CASE });
+        assert!(unknown.contains("-9       (-------) ["), "{unknown}");
         check(Case { clock: "x86-tsc", ..CASE }, "         my task-42      [007] .....  12345678500: ");
     }
 }

@@ -124,7 +124,7 @@ pub struct Pager {
 }
 
 impl Pager {
-    /// Starts the pager that `PAGER` names, or `less`, as git does; `None` where there is no terminal, where `PAGER` is
+    /// Starts the pager that `PAGER` names, or `less`, as git does; `None` without a terminal, where `PAGER` is
     /// empty or `cat`, or where it does not start.
     pub fn start(of: &Env) -> Option<Self> {
         if !of.is_terminal() {

@@ -184,7 +184,7 @@ pub struct SelectionRow {
 }
 
 /// Objects and pages that were allocated in the trace before the selected window and were live in it. `live` figures
-/// include what is left of them at its end, except those of `leaks` and `lifetimes`: what these judge was allocated in
+/// include those still allocated at its end, except those of `leaks` and `lifetimes`: what these judge was allocated in
 /// the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -65,23 +65,11 @@ pub fn rate(bytes_per_second: u64, view: &View) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kmt_format::kernel::ClockUnit;
-
     use super::*;
-    use crate::render::look::Look;
 
     #[test]
     fn slab_caches_and_page_cache_are_one_sum() {
-        let view = View {
-            unit: ClockUnit::Nanoseconds,
-            start: 0,
-            start_of_day: None,
-            is_lossy: false,
-            is_window: false,
-            is_window_lossy: false,
-            limit: 20,
-            look: Look::default(),
-        };
+        let view = View::plain();
         let sum = |rows, bytes_per_second| LeakSum { rows, bytes: 2 << 20, bytes_per_second };
         let most = LeakRow {
             symbol: "ext4_alloc_inode+0x1f".into(),

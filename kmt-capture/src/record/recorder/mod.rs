@@ -424,7 +424,7 @@ pub(super) struct Finished {
     pub window: Option<Window>,
     /// Why the wait of a ring ended.
     pub cause: Option<String>,
-    /// True if there is no file: nothing happened while a ring waited again and again.
+    /// True if no file was written: nothing happened while a ring waited again and again.
     pub is_unwanted: bool,
 }
 

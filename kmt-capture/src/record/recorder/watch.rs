@@ -140,7 +140,7 @@ impl Recorder {
             black_box.polls.leave_out(&gone);
             let gone = gone.join(", ");
             notices.push(format!(
-                "warning: the cgroup of {gone} was removed; the condition is no longer watched"
+                "warning: the cgroup of {gone} was removed; the condition is not watched any more"
             ));
         }
         (!holds.is_empty()).then(|| holds.swap_remove(0))
