@@ -28,6 +28,7 @@ mod stream;
 mod trace;
 
 mod allocinfo;
+mod built;
 mod chart;
 mod dump;
 mod edit;

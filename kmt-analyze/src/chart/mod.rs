@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::built;
 use crate::env::Env;
 use crate::export::output::Export;
 use crate::export::{Stacks, Target, Weight, folded_stacks};
@@ -305,8 +306,8 @@ fn write(context: &ReportContext<'_, '_>, options: &ChartOptions, svg: &str) -> 
 
 /// Writes a picture: PNG where the name of the output ends with it, else SVG.
 pub fn write_picture(svg: &str, target: &Target, env: &Env) -> Result<()> {
-    let is_png = target.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png"));
-    let bytes = if is_png { Cow::Owned(png(svg)?) } else { Cow::Borrowed(svg.as_bytes()) };
+    let bytes =
+        if built::is_png(&target.path) { Cow::Owned(png(svg)?) } else { Cow::Borrowed(svg.as_bytes()) };
     let mut out = Export::open(target, env)?;
     out.write(&bytes)?;
     out.finish()
@@ -319,5 +320,5 @@ fn png(svg: &str) -> Result<Vec<u8>> {
 
 #[cfg(not(feature = "png"))]
 fn png(_: &str) -> Result<Vec<u8>> {
-    Err(Failure::new("this kmt-analyze was built without PNG").hint("write a file whose name ends with .svg"))
+    built::check("png", "PNG").map(|()| Vec::new())
 }

@@ -18,6 +18,7 @@ use mistakes::{corrected, explained};
 use report::with_reports;
 
 use crate::allocinfo;
+use crate::built;
 use crate::chart::{self, ChartOptions};
 use crate::dump::{self, live};
 use crate::edit;
@@ -237,6 +238,7 @@ fn export(options: &ExportOptions, env: &Env) -> Result<Outcome> {
 }
 
 fn draw(mut options: ChartOptions, env: &Env) -> Result<Outcome> {
+    built::check_picture(&options.output)?;
     options.target().check()?;
     if let Some(against) = options.against.take() {
         if !matches!(options.kind, chart::ChartKind::Flame | chart::ChartKind::Icicle) {

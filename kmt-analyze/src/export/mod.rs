@@ -21,6 +21,7 @@ use std::path::PathBuf;
 
 use kmt_common::shell;
 
+use crate::built;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 use crate::pass::Analysis;
@@ -135,6 +136,11 @@ pub enum ExportOf {
 /// Fails early if the output cannot be written.
 pub fn check(options: &ExportOptions) -> Result<()> {
     let path = &options.output;
+    match options.format {
+        Format::Sqlite => built::check("sqlite", "SQLite")?,
+        Format::Parquet => built::check("parquet", "Parquet")?,
+        _ => {}
+    }
     if options.format != Format::Parquet {
         return options.target().check();
     }
@@ -194,9 +200,9 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
         Format::Sqlite => sqlite::run(session, options),
         #[cfg(feature = "parquet")]
         Format::Parquet => parquet::run(session, options),
+        // Refused by `check`.
         #[allow(unreachable_patterns)]
-        _ => Err(Failure::new("this kmt-analyze was built without that format")
-            .hint("build it with --features sqlite,parquet")),
+        _ => Err(Failure::new("this kmt-analyze was built without that format")),
     }
 }
 

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use kmt_common::{quantity, tell};
 
+use crate::built;
 use crate::chart::{source_ring, write_picture};
 use crate::env::Env;
 use crate::export::output::Target;
@@ -107,7 +108,10 @@ pub fn run(
     show: &Show,
 ) -> Result<Outcome> {
     let target = args.rings_file.as_ref().map(|path| Target { path: path.clone(), force: args.force });
-    target.as_ref().map(Target::check).transpose()?;
+    if let Some(target) = &target {
+        built::check_picture(&target.path)?;
+        target.check()?;
+    }
     let (Objects { objects, refused }, functions) = objects(args, env)?;
     warn_of_refused(&refused);
     let dynamic = session.map(|session| dynamic(session, selection, &functions)).transpose()?;
