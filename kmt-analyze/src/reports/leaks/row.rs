@@ -38,6 +38,9 @@ pub struct LeakRow {
     /// Cache or size class with most survivors, and the number of others, as `kmalloc-16 + 5`; of pages their migrate
     /// type, or `slab`.
     pub cache: String,
+    /// Of a kind of pages: `page cache`, `anonymous memory`, `page tables`, `kernel` ...; `null`: a call site.
+    #[serde(rename = "use")]
+    pub page_use: Option<&'static str>,
     /// Caches of the survivors, those with most first; empty for pages.
     pub caches: Vec<CacheShare>,
     /// Objects, or pages, allocated in the window that are live at its end.
@@ -211,6 +214,7 @@ impl RowMaker<'_, '_, '_> {
             call_site: (r.address != 0).then_some(Address(r.address)),
             symbol: self.labels.named(r.name.clone(), r.address),
             cache: r.cache.clone(),
+            page_use: r.page_use,
             caches: r.caches.clone(),
             survivors: e.survivors,
             bytes: bytes(e.amount),

@@ -93,7 +93,7 @@ pub fn page_growth_sentence(growth: &PageGrowth, window: u64, view: &View) -> St
             format!("at {}{}", function_of(&row.symbol), through(row)),
             counted(others, "other call site", "other call sites"),
         ),
-        None => (format!("as {} ({})", row.symbol, row.cache), counted(others, "other kind", "other kinds")),
+        None => (format!("as {}", kind(row)), counted(others, "other kind", "other kinds")),
     };
     let others = if sum.rows > 1 { format!(" and {others}") } else { String::new() };
     format!(
@@ -101,6 +101,15 @@ pub fn page_growth_sentence(growth: &PageGrowth, window: u64, view: &View) -> St
         amount(row, (sum.bytes, sum.bytes_per_second), growth.growth, window, view),
         by(&held, growth.growth.per_window, growth.tasks),
     )
+}
+
+/// A kind of pages: memory of users by its use, memory of the kernel by its flags.
+fn kind(row: &LeakRow) -> String {
+    let symbol = row.symbol.to_string();
+    match row.page_use {
+        None | Some("kernel" | "unknown use") => format!("{symbol} ({})", row.cache),
+        Some(name) => format!("{name}, {}", symbol.split(',').next().unwrap_or_default()),
+    }
 }
 
 /// Growth of one task whose frees have no event.
@@ -320,6 +329,9 @@ mod tests {
             page_growth_sentence(&growth, 9_000_000_000, &view()),
             "Pages grew by 2.00 MiB/s: 10.0 MiB in 5.00 s, 60 % of it by dd-7, as order 0, GFP_KERNEL (Unmovable)."
         );
+        growth.most.page_use = Some("anonymous memory");
+        let said = page_growth_sentence(&growth, 1, &view());
+        assert!(said.ends_with("by dd-7, as anonymous memory, order 0."), "{said}");
         growth.most.call_site = Some(crate::reports::common::rows::Address(1));
         growth.most.symbol = "leak_pages+0x1/0x2 [m]".into();
         assert!(page_growth_sentence(&growth, 1, &view()).ends_with("at leak_pages [m]."));

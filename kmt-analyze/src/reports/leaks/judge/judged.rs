@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::evidence::{Evidence, SURVIVORS_MIN};
 use super::kernel_names::FREED_BY_RCU;
+use super::pages::PAGE_CACHE_USE;
 use super::verdict::Verdict;
 use crate::collect::growth::SurvivorSums;
 use crate::collect::sums::{CallSums, StackSums};
@@ -50,8 +51,8 @@ pub struct Judged<'r> {
     pub leader: Option<usize>,
     /// Pages for the percpu allocator, which a kernel worker may allocate for others.
     pub is_percpu: bool,
-    /// Pages that hold data of files and devices.
-    pub is_page_cache: bool,
+    /// Of a kind of pages: what they are used for.
+    pub page_use: Option<&'static str>,
     /// Of pages: number of the family that they grow with.
     pub grows_with: Option<usize>,
 }
@@ -78,7 +79,7 @@ impl Judged<'_> {
 
     /// True for page cache that grows, and that the kernel can reclaim.
     pub fn is_growth_of_page_cache(&self) -> bool {
-        self.is_page_cache && self.evidence.verdict == Verdict::Reclaimable
+        self.page_use == Some(PAGE_CACHE_USE) && self.evidence.verdict == Verdict::Reclaimable
     }
 
     /// True for the kernel's structure of a task.

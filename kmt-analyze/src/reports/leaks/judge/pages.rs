@@ -73,12 +73,12 @@ pub fn page_rows<'g>(
             let gfp = escaped(&result.interner.gfp_text(site.gfp_flags));
             let is_page_table = site.order == 0 && PAGE_TABLES.contains(&gfp.as_str());
             let flags = result.interner.gfp(site.gfp_flags);
-            let is_kept = unreclaimed.has(&site, judge(survival, started.step).old);
+            let kept_use = unreclaimed.use_of(&site, judge(survival, started.step).old);
             let is_movable = site.is_movable() || migratetype == "Reclaimable";
             let facts = Facts {
                 is_slab_page: has_rows_of_slabs && is_slab(flags, site.order),
                 is_of_tasks: is_page_table && goes_with_memory(survival, &memory),
-                is_reclaimable: !is_kept && (is_movable || is_block_cache(flags, site.order)),
+                is_reclaimable: kept_use.is_none() && (is_movable || is_block_cache(flags, site.order)),
                 ..Facts::default()
             };
             let mut evidence = started.judge(survival, facts);
@@ -88,7 +88,7 @@ pub fn page_rows<'g>(
             let name = format!("order {}, {gfp}", site.order);
             Judged {
                 is_percpu: is_percpu(flags, site.order),
-                is_page_cache: use_of(flags, site.order) == PAGE_CACHE_USE,
+                page_use: Some(kept_use.unwrap_or_else(|| use_of(flags, site.order))),
                 ..row((0, name, migratetype), evidence, survival)
             }
         })
@@ -194,7 +194,7 @@ fn row(
         growing: growing(&evidence, survival),
         leader: None,
         is_percpu: false,
-        is_page_cache: false,
+        page_use: None,
         grows_with: None,
     }
 }
@@ -223,18 +223,18 @@ impl<'k> UnreclaimedPages<'k> {
         Self { interner, shmem: grew("Shmem"), anonymous: grew("AnonPages") }
     }
 
-    /// True for pages of a kind, `old` of which are old.
-    pub fn has(&self, site: &PageSite, old: u64) -> bool {
+    /// Use of pages of a kind, `old` of which are old, if they are such pages.
+    pub fn use_of(&self, site: &PageSite, old: u64) -> Option<&'static str> {
         let flags = self.interner.gfp(site.gfp_flags);
         let are_of = |grown: u64| grown > 0 && grown.saturating_mul(2) >= old;
-        is_kept(flags, site.order)
-            || is_shared(flags) && are_of(self.shmem)
-            || is_anonymous(flags) && are_of(self.anonymous)
+        kept_use(flags, site.order)
+            .or((is_shared(flags) && are_of(self.shmem)).then_some("tmpfs or shared memory"))
+            .or((is_anonymous(flags) && are_of(self.anonymous)).then_some("anonymous memory"))
     }
 }
 
-/// True for flags that only pages have which nothing reclaims.
-fn is_kept(flags: GfpFlags, order: u8) -> bool {
+/// Use of pages with flags that only pages have which nothing reclaims.
+fn kept_use(flags: GfpFlags, order: u8) -> Option<&'static str> {
     type F = GfpFlags;
     let not_of_ramfs = F::MOVABLE | F::RECLAIMABLE | F::ACCOUNT | F::ZERO | F::WRITE | F::NORETRY;
     // fs/ramfs/inode.c, 4.4 to 7.2. Secret memory and memory of guests have these flags too.
@@ -245,7 +245,12 @@ fn is_kept(flags: GfpFlags, order: u8) -> bool {
     let is_huge = order >= HUGE_ORDER_MIN
         && flags.contains(F::HIGHMEM | F::COMP | F::NOWARN)
         && !flags.intersects(F::NOMEMALLOC | F::NORETRY);
-    is_ramfs || is_compressed || is_huge
+    match () {
+        () if is_ramfs => Some("ramfs, or memory of guests"),
+        () if is_compressed => Some("compressed memory (zram, zswap)"),
+        () if is_huge => Some("huge pages (hugetlbfs)"),
+        () => None,
+    }
 }
 
 /// True for flags of shared memory and tmpfs (mm/shmem.c). Memory of processes that they copied has them too. Written
@@ -290,7 +295,7 @@ fn is_percpu(flags: GfpFlags, order: u8) -> bool {
 }
 
 /// Name of the use of pages that hold data of files and devices.
-const PAGE_CACHE_USE: &str = "page cache";
+pub(super) const PAGE_CACHE_USE: &str = "page cache";
 
 /// Use of pages with these flags, if they are known.
 pub fn use_of(flags: GfpFlags, order: u8) -> &'static str {

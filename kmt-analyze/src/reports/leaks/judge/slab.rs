@@ -72,7 +72,7 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
                 growing: growing(&evidence, survival),
                 leader: None,
                 is_percpu: false,
-                is_page_cache: false,
+                page_use: None,
                 grows_with: None,
             }
         })
