@@ -160,7 +160,10 @@ fn by_value(a: Option<Value>, b: Option<Value>) -> Ordering {
 fn column_at<'v>(row: &'v Map<String, Value>, column: &str) -> Option<&'v Value> {
     let named = SortKey::named(column).filter(|key| key.name() == column);
     let keys = named.map_or(Vec::new(), SortKey::json_keys);
-    keys.iter().find_map(|key| value_at(row, key)).or_else(|| value_at(row, column))
+    let of_survivors =
+        named.filter(|_| row.contains_key("survivors")).map_or(&[][..], SortKey::keys_of_survivors);
+    let own = || of_survivors.iter().find_map(|key| value_at(row, key));
+    keys.iter().find_map(|key| value_at(row, key)).or_else(own).or_else(|| value_at(row, column))
 }
 
 /// The value under a key; those of values in values have dots.

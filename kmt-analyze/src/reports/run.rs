@@ -97,7 +97,10 @@ fn suggested(screen: Screen, context: &ReportContext<'_, '_>) -> Screen {
         // A command of its own time, or of other tasks, has that option already. A moment is of the table that is shown.
         let own = command.clone();
         let is_new = |name: &str| name != "--at" && !own.has_option(name);
-        for (name, value) in options.iter().filter(|(name, _)| is_heeded && is_new(name)) {
+        // Each report, and all of them, heed a time.
+        let is_report = command.name() == "all" || named(command.name()).is_some();
+        let is_heeded = |name: &str| is_heeded || is_report && name == "--time";
+        for (name, value) in options.iter().filter(|(name, _)| is_heeded(name) && is_new(name)) {
             command.add(name, value.as_deref());
         }
     }

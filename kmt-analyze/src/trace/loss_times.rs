@@ -89,6 +89,16 @@ impl Losses {
         self.any() && (window == ALWAYS || self.overlaps(window.0, window.1))
     }
 
+    /// True if a gap lies partly between two times.
+    pub fn reaches_over(&self, window: (u64, u64)) -> bool {
+        let places = self.cpus.iter().flat_map(|cpu| &cpu.places).filter(|place| place.reaches(window));
+        let is_outside = |place: &LossPlace| {
+            place.after.is_none_or(|after| after < window.0)
+                || place.before.is_none_or(|before| before > window.1)
+        };
+        window != ALWAYS && places.into_iter().any(is_outside)
+    }
+
     /// True if entries that a converted text lacks may be of the time between two times.
     pub fn lacks_input_between(&self, window: (u64, u64)) -> bool {
         let reaches = |(from, to): (u64, u64)| from <= window.1 && to >= window.0;

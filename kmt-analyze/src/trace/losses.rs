@@ -212,6 +212,8 @@ pub struct Losses {
     pub missing_in_input: u64,
     /// Times of the events beside the hole in which they are taken to be; `None`: their times are unknown, too.
     pub silence: Option<(u64, u64)>,
+    /// Converted from perf.data: perf marks what a CPU lost with its next event (kernel/events/ring_buffer.c, 4.4 to 7.2).
+    pub by_perf: bool,
     /// Time spans with missing events, sorted by start; the second time is the latest end so far.
     pub(super) spans: Vec<(u64, u64)>,
 }
@@ -233,8 +235,9 @@ impl Losses {
         let missing_in_input = missing.unwrap_or(0);
         let lacks_entries = missing_in_input > 0;
         let silence = silence(trace).filter(|_| lacks_entries);
-        let mut losses =
-            Self { ended_early: early_end.is_some(), changes, missing_in_input, silence, ..Self::default() };
+        let by_perf = trace.metadata().text("source") == Some("perf.data");
+        let ended_early = early_end.is_some();
+        let mut losses = Self { ended_early, changes, missing_in_input, silence, by_perf, ..Self::default() };
         for cpu in numbers {
             let counters = counters.get(&cpu);
             let stats = counters.and_then(|c| c.before.filter(|s| s.lost_events().is_some()).or(c.after));

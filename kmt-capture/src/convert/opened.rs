@@ -98,7 +98,7 @@ fn inflate(path: &Path, reader: impl Read, most: u64, program: &str) -> Result<V
             "" => String::new(),
             _ => format!(
                 ": `{program} -dc {} > PART` writes what is before the damage, and PART can be converted",
-                shell::path(path)
+                if path == Path::new("-") { "FILE".to_owned() } else { shell::path(path) }
             ),
         };
         Failure::io("decompressing", path, &e).hint(format!("the file is damaged or incomplete{rest}"))

@@ -12,6 +12,31 @@ use crate::reports::grouped;
 /// The generated file.
 const TABLES: &str = include_str!("table_columns.txt");
 
+/// Tables whose rows have a list of values, one for each step of a time: as a table they have a row for each step.
+const BY_STEP: [&str; 1] = ["timeline.lines"];
+
+/// Columns that such a table has besides: number and end of the step, and what is of the step on all rows.
+const STEP_COLUMNS: [&str; 3] = ["step", "until", "lost_percent"];
+
+/// Rows of a table by step, by the steps of the object that has the table; `None`: it has none.
+pub fn by_step(path: &str, parent: &Map<String, Value>, items: &[Value]) -> Option<Vec<Value>> {
+    let number = |key: &str| parent.get(key).and_then(Value::as_u64);
+    let ((start, length), steps) = number("start").zip(number("step")).zip(number("steps"))?;
+    let at = |value: &Value, step: u64| -> Value {
+        let list = value.as_array();
+        list.map_or(value.clone(), |list| list.get(step as usize).cloned().unwrap_or_default())
+    };
+    let row = |item: &Map<String, Value>, step: u64| {
+        let until = start.saturating_add(length.saturating_mul(step + 1));
+        let lost = parent.get("lost_percent").map_or(Value::Null, |lost| at(lost, step));
+        let of_step = STEP_COLUMNS.map(str::to_owned).into_iter().zip([step.into(), until.into(), lost]);
+        Value::Object(of_step.chain(item.iter().map(|(key, value)| (key.clone(), at(value, step)))).collect())
+    };
+    let items = items.iter().filter_map(Value::as_object).filter(|_| BY_STEP.contains(&path));
+    let rows: Vec<Value> = items.flat_map(|item| (0..steps).map(move |step| row(item, step))).collect();
+    (!rows.is_empty()).then_some(rows)
+}
+
 /// Columns of a table.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct TableColumns {
@@ -27,7 +52,8 @@ pub fn of_report(report: &str) -> HashMap<&'static str, TableColumns> {
         let mut words = line.split_ascii_whitespace();
         let table = (words.next() == Some(report)).then(|| words.next())??;
         let texts = words.by_ref().take_while(|&word| word != "|").collect();
-        Some((table, TableColumns { texts, numbers: words.collect() }))
+        let of_step = STEP_COLUMNS.into_iter().filter(|_| BY_STEP.contains(&table));
+        Some((table, TableColumns { texts, numbers: of_step.chain(words).collect() }))
     };
     TABLES.lines().filter_map(line).collect()
 }

@@ -241,7 +241,9 @@ fn find(document: &Map<String, Value>, path: &str, known: &KnownTables, out: &mu
                     }
                     row
                 };
-                out.push((path, items.iter().map(flat).collect()));
+                let of_steps = columns::by_step(&path, document, items);
+                let rows = of_steps.as_ref().unwrap_or(items);
+                out.push((path, rows.iter().map(flat).collect()));
             }
             _ => {}
         }
@@ -308,6 +310,23 @@ mod tests {
         let (name, rows) = &tables[0];
         assert_eq!((name.as_str(), rows.len()), ("a.rows", 2));
         assert_eq!(columns(rows), ["x", "y.z", "w"]);
+    }
+
+    #[test]
+    fn a_table_by_step_has_a_row_for_each_step() {
+        let document = json!({"timeline": {"start": 100, "step": 10, "steps": 2, "lost_percent": [null, 50.0], "lines": [
+            {"name": "cache", "bytes_live": [1, 2], "bytes_live_least": null},
+            {"name": "pages", "bytes_live": [3, 4], "bytes_live_least": null},
+        ]}});
+        let Value::Object(document) = document else { unreachable!() };
+        let mut tables = Vec::new();
+        find(&document, "", &HashMap::new(), &mut tables);
+        let (name, rows) = &tables[0];
+        assert_eq!((name.as_str(), rows.len()), ("timeline.lines", 4));
+        let row = json!({"step": 1, "until": 120, "lost_percent": 50.0, "name": "cache", "bytes_live": 2, "bytes_live_least": null});
+        assert_eq!(Value::Object(rows[1].clone()), row);
+        let columns = columns::of_report("timeline")["timeline.lines"].with(&[], &[]);
+        assert_eq!(columns[..4], ["name", "step", "until", "lost_percent"]);
     }
 
     #[test]

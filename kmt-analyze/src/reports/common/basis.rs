@@ -3,7 +3,9 @@
 //! Where events were lost, the longest part of the recording without a loss can still be judged. It is found here, as a `--time`
 //! to use.
 
+use kmt_format::kernel::ClockUnit;
 use kmt_format::schema::{EventClass, Meaning};
+use serde::Serialize;
 
 use super::context::Context;
 use crate::collect::AreaKind;
@@ -223,6 +225,10 @@ impl Basis {
     }
 }
 
+/// Least time in which memory that is still allocated says something about growth: timers, writeback and RCU alone keep
+/// objects for this long.
+pub const GROWTH_WINDOW_NS_MIN: u64 = 1_000_000_000;
+
 /// Parts of the selected time, as 1/N, that are too short to be proposed.
 const SHORT: u64 = 10;
 /// Times are rounded to a millisecond, into the part, where it is longer than this many.
@@ -230,16 +236,26 @@ const MILLISECONDS_MIN: u64 = 10;
 const MILLISECOND: u64 = 1_000_000;
 
 /// A part of a recording without losses, as the command line takes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WholeTime {
+    /// Its begin, as `--time` takes it.
     from: String,
+    /// Its end.
     to: String,
+    /// Its length, in the clock's unit.
+    length: u64,
 }
 
 impl WholeTime {
     /// The option that selects it.
     pub fn option(&self) -> String {
         format!("--time {}", self.range())
+    }
+
+    /// True if it is long enough for a verdict on growth.
+    pub fn can_judge_growth(&self, unit: ClockUnit) -> bool {
+        unit != ClockUnit::Nanoseconds || self.length >= GROWTH_WINDOW_NS_MIN
     }
 
     /// Value of `--time` that selects it.
@@ -262,7 +278,7 @@ pub fn whole_time(context: &Context<'_, '_>) -> Option<WholeTime> {
     let view = context.view(Look::default());
     let (from, to) = rounded((from.saturating_sub(view.start), to.saturating_sub(view.start)));
     let option = |since: u64| view.time_option(view.start.saturating_add(since));
-    Some(WholeTime { from: option(from)?, to: option(to)? })
+    Some(WholeTime { from: option(from)?, to: option(to)?, length: to - from })
 }
 
 /// Times from the start, without digits that say nothing.

@@ -45,6 +45,7 @@ pub fn lead(
 ) -> String {
     let who = counted(rows, nouns.one, nouns.several);
     let key = sort.unwrap_or(SortKey::Alloc);
+    let mut is_of_key = true;
     let part: fn(&SlabSums) -> Option<u64> = match key {
         SortKey::Waste | SortKey::Frag => |sums| sums.bytes_wasted,
         SortKey::Live => |sums| sums.bytes_live,
@@ -52,7 +53,10 @@ pub fn lead(
         SortKey::Freed => |sums| sums.bytes_freed,
         SortKey::Count => |sums| sums.alloc_events,
         SortKey::Req => |sums| sums.bytes_req,
-        _ => |sums| sums.bytes_alloc,
+        _ => {
+            is_of_key = key == SortKey::Alloc;
+            |sums| sums.bytes_alloc
+        }
     };
     let Some(number) = part(all) else { return format!("{who}.") };
     let (bytes, objects) = (view.bytes(number), counted(number, "object", "objects"));
@@ -70,7 +74,8 @@ pub fn lead(
             format!("{who} allocated {bytes}")
         }
     };
-    let most = first.and_then(|(name, sums)| Some((name, part(sums)?)));
+    // Sorted by something else, the first row has not most of it.
+    let most = first.filter(|_| is_of_key).and_then(|(name, sums)| Some((name, part(sums)?)));
     let most = most.filter(|(_, part)| *part > 0 && rows > 1).map_or(String::new(), |(name, part)| {
         format!(", {} of it {}", share(part, number), nouns.whose(name))
     });

@@ -146,6 +146,16 @@ impl SortKey {
         names.chain(also).collect()
     }
 
+    /// Keys of JSON that are this column in rows of survivors, where all is live; elsewhere they have other meanings.
+    pub fn keys_of_survivors(self) -> &'static [&'static str] {
+        match self {
+            Self::LiveCount => &["survivors"],
+            Self::Live => &["bytes"],
+            Self::Growth => &["old_bytes_per_second"],
+            _ => &[],
+        }
+    }
+
     /// True for sums of pages: only tasks have them beside slab objects.
     pub fn is_of_pages(self) -> bool {
         matches!(self, Self::Pages | Self::LivePages)

@@ -288,7 +288,12 @@ fn losses_of_window(session: &Session<'_>, selection: &Selection) -> TrustFact {
     let lost = match losses.lost_between(window) {
         Some(lost) if lost >= 1.0 => {
             let events = events_between(session.trace, window, |_| true) as f64;
-            let least = if losses.ended_early { "At least" } else { "About" };
+            let least = match losses.ended_early {
+                true => "At least",
+                // A gap that begins before the time, or ends behind it: how many of its events are of it is unknown.
+                false if losses.reaches_over(window) => "Up to",
+                false => "About",
+            };
             format!(
                 "{least} {} events of this time ({:.1} %)",
                 count(lost as u64),
@@ -325,6 +330,9 @@ fn losses(session: &Session<'_>, selection: &Selection) -> TrustFact {
     match (out::losses(session), losses.has_all_stats()) {
         (Some(sentence), _) => TrustFact::warning(format!("{sentence}{}", more_before_first(losses))),
         (None, true) => TrustFact::normal("No events were lost, by the kernel's own counters."),
+        (None, false) if losses.by_perf => TrustFact::normal(
+            "perf marked no lost events; only those behind the last event of a CPU would have no mark.",
+        ),
         (None, false) => TrustFact::warning(
             "No lost events are marked, but the kernel's counters are not recorded: dropped events would not show.",
         ),

@@ -45,13 +45,15 @@ pub struct FindingRows {
     pub still_allocated_pages: Option<TopPagesRow>,
     /// Growth of pages; `null`: no page was allocated or freed, or that is unknown.
     pub page_growth: Option<PageGrowthRow>,
+    /// `grows`: a finding is of growth; `none`: no memory grew that could be judged; `not_judged`: the recording is too short
+    /// or lacks events, as `verdict` says.
+    pub growth: &'static str,
     /// The verdict on growth, where no finding is of growth; `null`: one is.
     pub verdict: Option<String>,
     /// Growth of what the kernel can reclaim, where no verdict has it.
     #[serde(skip)]
     pub reclaimable: Option<ReclaimableGrowth>,
-    /// The longest time without losses, where there are some.
-    #[serde(skip)]
+    /// The longest time without losses, where there are some; `null`: nothing was lost, or it is short.
     pub whole_time: Option<WholeTime>,
     /// True if slab allocations have stacks.
     #[serde(skip)]
@@ -74,6 +76,11 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     findings.extend(growth::unseen(&sources, length, &view));
     findings.sort_by_key(|found| std::cmp::Reverse(found.bytes_per_second));
     let has_growth = !findings.is_empty();
+    let growth = match sources.leaks.as_ref().map(|rows| rows.tables().is_some()) {
+        _ if has_growth => "grows",
+        Some(true) => "none",
+        Some(false) | None => "not_judged",
+    };
     let mut others: Vec<Finding> = growth::possible(&sources, length, &view).into_iter().collect();
     others.extend(facts::waits(&sources, length, &view));
     others.extend(facts::failures(&sources, &view));
@@ -86,7 +93,8 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     let reclaimable = sources.leaks.as_ref().and_then(reclaimable_growth);
     FindingRows {
         findings,
-        recording: recording(context.session),
+        growth,
+        recording: recording(context.session, context.selection.is_active()),
         allocated,
         still_allocated,
         allocated_pages,
@@ -116,14 +124,15 @@ pub struct Recording {
 }
 
 /// The recording of a trace.
-fn recording(session: &Session<'_>) -> Recording {
+fn recording(session: &Session<'_>, is_part_selected: bool) -> Recording {
     let first = session.losses.window_begin().or_else(|| session.first_time());
     let length = first.zip(session.last_time()).map_or(0, |(a, b)| b.saturating_sub(a));
     let release = session.trace.metadata().text("kernel.release").map(|release| escaped(release.as_bytes()));
     let kernel = release.as_deref().map_or("kernel version unknown".to_owned(), |r| format!("Linux {r}"));
     let window = ring::window(session).map_or(String::new(), |window| format!(" {window}"));
+    let of = if is_part_selected { "The whole file: " } else { "" };
     let sentence = format!(
-        "{} {} in {} from {}, {kernel}.{window}",
+        "{of}{} {} in {} from {}, {kernel}.{window}",
         losses(session),
         events(session),
         duration(length, session.unit()),
@@ -150,6 +159,7 @@ fn losses(session: &Session<'_>) -> String {
             None => "Nothing was lost.".to_owned(),
             Some(before) => format!("Nothing was lost since the first event; {before}."),
         },
+        (false, false, _) if losses.by_perf && before.is_none() => "perf marked no lost events.".to_owned(),
         (false, false, _) => {
             let since = before.map_or(String::new(), |before| format!(" since the first event ({before})"));
             format!("No loss is marked{since}, but the kernel's loss counters are not recorded.")

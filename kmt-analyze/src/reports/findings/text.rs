@@ -30,7 +30,7 @@ pub fn screen(rows: &FindingRows, context: &ReportContext<'_, '_>, view: &View) 
     screen.table(top_table::slab(rows.allocated.as_ref(), rows.still_allocated.as_ref(), view));
     let [allocated, live] = [&rows.allocated_pages, &rows.still_allocated_pages].map(Option::as_ref);
     screen.table(top_table::pages(allocated, live, view));
-    rows.parts.iter().for_each(|parts| screen.note(by_part(parts)));
+    rows.parts.iter().for_each(|parts| screen.note(by_part(parts, view)));
     // Of what was handed out, not of what is held: it explains the table.
     waste.iter().for_each(|finding| screen.note(sentence(finding, view)));
     next(&mut screen, rows, context);
@@ -91,10 +91,11 @@ fn next(screen: &mut Screen, rows: &FindingRows, context: &ReportContext<'_, '_>
     }
     match &rows.whole_time {
         Some(whole) if basis.lacks(Input::Lives).is_none() => {
-            screen.next(
-                CommandLine::from("leaks").option("--time", whole.range()),
-                "what grows where nothing is missing",
-            );
+            let (command, what) = match whole.can_judge_growth(context.session.unit()) {
+                true => ("leaks", "what grows where nothing is missing"),
+                false => ("summary", "the longest time in which nothing is missing"),
+            };
+            screen.next(CommandLine::from(command).option("--time", whole.range()), what);
         }
         _ if rows.verdict.is_some() => screen.next("leaks", "what grows, or why that is unknown"),
         _ => {}
@@ -108,7 +109,7 @@ fn next(screen: &mut Screen, rows: &FindingRows, context: &ReportContext<'_, '_>
 }
 
 /// `Slab memory still allocated: ~fs 51 %, ~mm 20 %.`
-fn by_part(parts: &Parts) -> String {
+fn by_part(parts: &Parts, view: &View) -> String {
     let name = |part: &Part| format!("{} {}", part.subsystem, share(part.bytes, parts.bytes_total));
     let unknown = (parts.bytes_unknown > 0)
         .then(|| format!("unknown {}", share(parts.bytes_unknown, parts.bytes_total)));
@@ -119,7 +120,7 @@ fn by_part(parts: &Parts) -> String {
     let is_inferred = parts.largest.iter().any(|part| part.subsystem.starts_with('~'));
     format!(
         "Slab memory {}: {}{}.",
-        if parts.is_live { "still allocated" } else { "allocated" },
+        if parts.is_live { top_table::live_heading(view) } else { "allocated" },
         names.join(", "),
         if is_inferred { " (~: inferred from names of functions)" } else { "" }
     )

@@ -199,6 +199,7 @@ fn losses(rows: &InfoRows, session: &Session<'_>) -> String {
                 "Parts of the recording are missing; the number of lost events is unknown.".to_owned()
             }
             (false, true) => format!("No events were lost{since}, by the kernel's counters."),
+            (false, false) if session.losses.by_perf => "perf marked no lost events.".to_owned(),
             (false, false) => {
                 format!("Losses{since} are unknown: the kernel's counters were not recorded.")
             }

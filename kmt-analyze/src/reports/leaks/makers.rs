@@ -54,12 +54,26 @@ pub struct TasksRow {
     pub not_reaped: Option<u64>,
 }
 
+/// A task with a part of a family.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FamilyHolder {
+    /// Thread id.
+    pub pid: i32,
+    /// Name and id.
+    pub task: String,
+    /// Share of the growth, in percent.
+    pub share_percent: f64,
+}
+
 /// Call sites that grow together.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FamilyRow {
     /// Tasks that allocated the old survivors of its leader.
     pub makers: MakersRow,
+    /// The task that allocated most of the growth; `null`: unknown.
+    pub holder: Option<FamilyHolder>,
     /// Tasks that started and are still allocated, where their number grows; `null`: the family is not of tasks.
     pub tasks: Option<TasksRow>,
     /// Number of call sites.

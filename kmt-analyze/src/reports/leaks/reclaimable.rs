@@ -51,7 +51,7 @@ impl ReclaimableGrowth {
     fn in_cache(&self, most: &LeakRow) -> String {
         let part = match self.slab.rows {
             1 => String::new(),
-            _ => format!("{} of it ", share(most.old_bytes, self.slab.bytes)),
+            _ => format!("{} of it ", share(most.old_bytes_per_second, self.slab.bytes_per_second)),
         };
         format!("{part}in {} at {}", most.cache, function_of(&most.symbol))
     }
@@ -74,7 +74,8 @@ mod tests {
         let most = LeakRow {
             symbol: "ext4_alloc_inode+0x1f".into(),
             cache: "ext4_inode_cache".to_owned(),
-            old_bytes: 1 << 20,
+            old_bytes: 1 << 10,
+            old_bytes_per_second: 10 << 20,
             ..LeakRow::default()
         };
         let mut growth =

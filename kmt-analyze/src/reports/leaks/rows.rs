@@ -6,12 +6,13 @@ use kmt_common::unseen_allocs::unseen_allocs;
 use kmt_format::kernel::ClockUnit;
 use serde::Serialize;
 
-use super::makers::{self, FamilyRow};
+use super::makers::{self, FamilyHolder, FamilyRow};
 use super::row::{LeakRow, LeakSum, RowMaker};
-use super::text_parts::{TextParts, text_parts};
+use super::text_parts::{TextParts, holders_of, text_parts};
 use crate::collect::growth::GrowthSums;
 use crate::pass::selection::recorder_threads;
 use crate::render::words::duration;
+use crate::reports::common::basis::GROWTH_WINDOW_NS_MIN;
 use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::{ReportContext, View};
 use crate::reports::leaks::judge::families::{Family, families};
@@ -74,9 +75,6 @@ pub struct LeakTables {
     pub text: TextParts,
 }
 
-/// Shortest window, in nanoseconds: timers, writeback and RCU alone keep objects for this long.
-const WINDOW_NS_MIN: u64 = 1_000_000_000;
-
 /// Rows of a trace.
 pub fn compute(
     context: &ReportContext<'_, '_>,
@@ -87,11 +85,11 @@ pub fn compute(
     let LeakSums { growth, task_events, until, .. } = collected;
     let (first, last) = context.selection.span(context.session);
     let length = until.unwrap_or(last).saturating_sub(first);
-    if context.session.unit() == ClockUnit::Nanoseconds && length < WINDOW_NS_MIN {
+    if context.session.unit() == ClockUnit::Nanoseconds && length < GROWTH_WINDOW_NS_MIN {
         let refused = format!(
-            "the window of {} is too short: live objects are normal for at least {}",
+            "the window of {} is too short: timers, writeback and RCU alone keep memory for {}",
             duration(length, context.session.unit()),
-            duration(WINDOW_NS_MIN, context.session.unit())
+            duration(GROWTH_WINDOW_NS_MIN, context.session.unit())
         );
         return LeakRows { leaks: MaybeRefused::Refused { refused } };
     }
@@ -117,6 +115,7 @@ pub fn compute(
     let exits = makers::has_exits(context);
     let family = |family: &Family<'_>| FamilyRow {
         makers: makers::makers(family, task_events, exits, labels),
+        holder: holder(&maker, family),
         tasks: makers::tasks(family, &tasks, task_events, exits),
         call_sites: family.rows.len(),
         leader: family.rows.first().map(|row| row.name.clone()),
@@ -153,6 +152,14 @@ pub fn compute(
         },
     };
     LeakRows { leaks: MaybeRefused::Found(Box::new(tables)) }
+}
+
+/// The task with most of a family.
+fn holder(maker: &RowMaker<'_, '_, '_>, family: &Family<'_>) -> Option<FamilyHolder> {
+    let (pid, growth) = holders_of(maker, family).into_iter().next()?;
+    let whole = maker.growth(&family.rows).per_window.max(1);
+    let share_percent = 100.0 * growth as f64 / whole as f64;
+    Some(FamilyHolder { pid, task: maker.labels.task(pid), share_percent })
 }
 
 /// Tasks of a cache that are named.

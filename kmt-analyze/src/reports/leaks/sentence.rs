@@ -104,7 +104,7 @@ pub fn page_growth_sentence(growth: &PageGrowth, window: u64, view: &View) -> St
 }
 
 /// A kind of pages: memory of users by its use, memory of the kernel by its flags.
-fn kind(row: &LeakRow) -> String {
+pub(super) fn kind(row: &LeakRow) -> String {
     let symbol = row.symbol.to_string();
     match row.page_use {
         None | Some("kernel" | "unknown use") => format!("{symbol} ({})", row.cache),

@@ -4,7 +4,7 @@ use kmt_format::kernel::ClockUnit;
 
 use super::reclaimable::{ReclaimableGrowth, rate};
 use super::rows::{LeakRows, LeakTables};
-use super::sentence::{growth_sentence, may_grow_sentence, page_growth_sentence};
+use super::sentence::{growth_sentence, kind, may_grow_sentence, page_growth_sentence};
 use super::text_parts::FamilyPart;
 use super::text_tables::{growing, others, pages};
 use crate::render::screen::{CommandLine, Screen};
@@ -135,13 +135,20 @@ fn no_growth(tables: &LeakTables, view: &View) -> String {
 fn unjudged(tables: &LeakTables, of: &str, view: &View) -> String {
     let parts = &tables.text;
     let bytes = view.bytes(parts.unjudged.bytes);
+    let most = parts.unjudged_most.as_ref().map_or(String::new(), |row| {
+        let part = share(row.bytes, parts.unjudged.bytes);
+        match row.api {
+            Some(_) => format!(" ({part} of that at {})", function_of(&row.symbol)),
+            None => format!(" ({part} of that {})", kind(row)),
+        }
+    });
     match parts.unjudged.rows {
         0 => String::new(),
         _ if parts.window_needed > tables.window => {
             let needed = view.duration(parts.window_needed);
-            format!("; {bytes} {of} cannot be judged in less than {needed}")
+            format!("; {bytes} {of} cannot be judged in less than {needed}{most}")
         }
-        _ => format!("; {bytes} {of} cannot be judged"),
+        _ => format!("; {bytes} {of} cannot be judged{most}"),
     }
 }
 

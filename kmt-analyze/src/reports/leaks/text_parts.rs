@@ -40,6 +40,8 @@ pub struct TextParts {
     pub pages_live: LeakSum,
     /// Slab objects and pages that cannot be judged.
     pub unjudged: LeakSum,
+    /// The row with most of these.
+    pub unjudged_most: Option<LeakRow>,
     /// Length of a window that can judge all of them, in the clock's unit; 0: unknown.
     pub window_needed: u64,
     /// Call sites with recent objects alone.
@@ -140,7 +142,7 @@ pub(super) fn text_parts(
         others: others(maker, &VERDICTS.map(|verdict| of(&[verdict])), limit),
         reclaimable: ReclaimableGrowth {
             slab: maker.old(reclaimable.iter().copied()),
-            most: reclaimable.iter().max_by_key(|row| row.evidence.old_amount).map(|row| maker.row(row)),
+            most: reclaimable.iter().map(|row| maker.row(row)).max_by_key(|row| row.old_bytes_per_second),
             page_cache: maker.old(pages.iter().filter(|row| row.is_growth_of_page_cache())),
         },
         may_grow: slab
@@ -151,6 +153,7 @@ pub(super) fn text_parts(
         slab: maker.live(slab),
         pages_live: maker.live(pages),
         unjudged: maker.live(unjudged.iter().copied()),
+        unjudged_most: unjudged.iter().map(|row| maker.row(row)).max_by_key(|row| row.bytes),
         window_needed: window_needed(&unjudged),
         young: count_of(Verdict::Young),
         few: count_of(Verdict::Few),
@@ -202,7 +205,7 @@ where
 }
 
 /// Tasks with most objects of the leader, two at most, and their parts of the growth of all call sites.
-fn holders_of(maker: &RowMaker<'_, '_, '_>, family: &Family<'_>) -> Vec<(i32, u64)> {
+pub(super) fn holders_of(maker: &RowMaker<'_, '_, '_>, family: &Family<'_>) -> Vec<(i32, u64)> {
     let Some(leader) = family.rows.first() else { return Vec::new() };
     let mut tasks: Vec<(i32, u64)> = leader.growing.tasks().map(|(pid, steps)| (pid, steps.sum())).collect();
     tasks.sort_by_key(|&(pid, count)| (std::cmp::Reverse(count), pid));

@@ -12,6 +12,7 @@ use crate::reports::common::cells::part;
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::rows::{FrameSums, PageAmounts};
 use crate::reports::common::sorting::SortKey;
+use crate::reports::common::stated::OlderRow;
 use crate::reports::common::{ReportContext, View};
 use crate::reports::grouped::GroupTable;
 use crate::trace::names::function_of;
@@ -261,8 +262,15 @@ fn amounts(context: &ReportContext<'_, '_>, tables: &PageTables, view: &View) ->
                 0 => String::new(),
                 uncertain => format!(" ({} uncertain)", count(uncertain)),
             };
-            let (freed, live) = (count(freed), pages(live));
-            format!("{allocated} and freed {freed} of them; {live} {are} still allocated{uncertain}.")
+            // Frees of the time count, also of pages that are older than it.
+            let older = OlderRow::of(context).map_or(0, |older| older.pages.saturating_sub(older.pages_live));
+            let freed = count(freed.saturating_sub(older));
+            let of_older =
+                if older == 0 { String::new() } else { format!(" and {} older ones", count(older)) };
+            let live = pages(live);
+            format!(
+                "{allocated} and freed {freed} of them{of_older}; {live} {are} still allocated{uncertain}."
+            )
         }
         None if all.free_events.is_none() => {
             format!("{allocated}; page frees were not recorded, so live pages are unknown.")

@@ -276,13 +276,15 @@ fn sentence(noun: &str, live: &[i64], timeline: &TimelineRow, view: &View) -> St
         return format!("No {noun} memory was recorded.");
     };
     let bytes = |bytes: i64| level(bytes).shown(&view.look);
-    match (most, step + 1 == live.len()) {
+    let is_last = step + 1 == live.len();
+    let live = if view.is_window_lossy { "By the recorded events, live" } else { "Live" };
+    match (most, is_last) {
         (..=0, _) => format!("No {noun} memory that the trace allocated was live at the end of a step."),
-        (_, true) => format!("Live {noun} memory was highest at the end ({}).", bytes(most)),
+        (_, true) => format!("{live} {noun} memory was highest at the end ({}).", bytes(most)),
         (_, false) => {
             let at = view.time(timeline.end_of(step));
             let (most, last) = (bytes(most), bytes(last));
-            format!("Live {noun} memory was highest at {at} ({most}) and {last} at the end.")
+            format!("{live} {noun} memory was highest at {at} ({most}) and {last} at the end.")
         }
     }
 }

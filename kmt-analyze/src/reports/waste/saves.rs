@@ -17,6 +17,9 @@ use crate::trace::slabinfo;
 /// Largest pages of a slab by default (slub_max_order is PAGE_ALLOC_COSTLY_ORDER, mm/slub.c 4.4 to 7.2).
 const SLAB_PAGES_MAX: u64 = 8;
 
+/// Smallest cache line: sizes that are no multiple of it have no such alignment.
+const CACHE_LINE_MIN: u64 = 32;
+
 /// Properties of the target that sizes depend on.
 pub struct Target {
     page_size: u64,
@@ -111,15 +114,17 @@ impl Target {
         let own = self.in_words(req);
         let [size, own_size, allocated, less] = [req, own, alloc, alloc.saturating_sub(self.word)].map(count);
         // SLUB puts the free pointer after an object that it must not overwrite (calculate_sizes(), mm/slub.c 4.4 to 7.2).
-        let pointer = if alloc.checked_sub(own) == Some(self.word) {
-            "a constructor or SLAB_TYPESAFE_BY_RCU (free pointer after the object)"
-        } else {
-            "padding or debug data"
+        let is_pointer = alloc.checked_sub(own) == Some(self.word);
+        let cause = match (is_pointer, alloc % CACHE_LINE_MIN == 0) {
+            (true, false) => "a constructor or SLAB_TYPESAFE_BY_RCU (free pointer after the object)",
+            (true, true) => {
+                "alignment (SLAB_HWCACHE_ALIGN), a constructor or SLAB_TYPESAFE_BY_RCU (free pointer after the object)"
+            }
+            (false, true) => "alignment (SLAB_HWCACHE_ALIGN), padding or debug data",
+            (false, false) => "padding or debug data",
         };
         if own < alloc {
-            format!(
-                "Without alignment (SLAB_HWCACHE_ALIGN), {pointer}, an object takes {own_size} bytes instead of {allocated}."
-            )
+            format!("Without {cause}, an object takes {own_size} bytes instead of {allocated}.")
         } else {
             format!("Reduce the object from {size} to {less} bytes: sizes are rounded up to words.")
         }
