@@ -103,11 +103,11 @@ pub fn page_growth_sentence(growth: &PageGrowth, window: u64, view: &View) -> St
     )
 }
 
-/// A kind of pages: memory of users by its use, memory of the kernel by its flags.
+/// A kind of pages: by its use if that is known, else by its flags.
 pub(super) fn kind(row: &LeakRow) -> String {
     let symbol = row.symbol.to_string();
     match row.page_use {
-        None | Some("kernel" | "unknown use") => format!("{symbol} ({})", row.cache),
+        None | Some("kernel" | "other user memory" | "unknown use") => format!("{symbol} ({})", row.cache),
         Some(name) => format!("{name}, {}", symbol.split(',').next().unwrap_or_default()),
     }
 }

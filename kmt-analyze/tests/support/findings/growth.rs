@@ -303,7 +303,12 @@ fn page_findings(case: &Case<'_>, rows: &[Judged<'_>], window: Window) {
         who_is(case, found, pid, held(rows, pid, window), rows[0].evidence.holders());
         let symbol = rows[0].row["symbol"].as_str().unwrap();
         let place = match rows[0].row["call_site"].is_null() {
-            true => format!("as {symbol} ({})", rows[0].row["cache"].as_str().unwrap()),
+            true => match rows[0].row["use"].as_str().unwrap() {
+                "kernel" | "other user memory" | "unknown use" => {
+                    format!("as {symbol} ({})", rows[0].row["cache"].as_str().unwrap())
+                }
+                name => format!("as {name}, {}", symbol.split(',').next().unwrap()),
+            },
             false => format!("at {}", symbol.split('+').next().unwrap()),
         };
         assert!(found["sentence"].as_str().unwrap().contains(&place), "{}: {place}: {found:#}", case.name);
