@@ -147,8 +147,8 @@ fn a_refused_report_has_its_columns_as_csv() {
     let whole = Scratch::new();
     let short = whole.convert(&data("x86_64-6.1"));
     for (table, columns) in [
-        (&[][..], "verdict,api,call_site,symbol,cache,survivors,bytes,"),
-        (&["--table", "pages"], "verdict,api,call_site,symbol,cache,survivors,bytes,"),
+        (&[][..], "verdict,api,call_site,symbol,cache,use,survivors,bytes,"),
+        (&["--table", "pages"], "verdict,api,call_site,symbol,cache,use,survivors,bytes,"),
         (&["--table", "leaks.families"], "makers.name,"),
     ] {
         for (file, why) in [(&file, "90.8 % of all events were lost"), (&short, "18.1 ms is too short")] {
