@@ -5,15 +5,17 @@ set -u
 usage() { cat << END
 usage: sh $0 DIR [SECONDS]
 
-Saves kernel memory events of this system in the new directory DIR, until Ctrl-C or for SECONDS.
-On another machine: kmt-capture convert DIR -o FILE.kmt
+Saves kernel memory events of this system in the new directory DIR, until Ctrl-C, for SECONDS, or
+until STOP happens. On another machine: kmt-capture convert DIR -o FILE.kmt
 
-The events are recorded in a separate ring buffer, which is copied at the end. If the buffer is too
-small, its oldest events are overwritten; lost events are counted and printed per CPU.
+The events are recorded in a separate ring buffer, which is copied at the end. It keeps the newest
+events: the oldest are overwritten. Lost and overwritten events are counted and printed per CPU.
 
 Environment:
   BUFKB=4096                ring buffer of each CPU, in KiB
   EVENTS=kmem               systems or SYSTEM/EVENT, separated by spaces
+  STOP=oom/mark_victim      event at which the kernel stops the buffer: SYSTEM/EVENT, or
+                            'SYSTEM/EVENT if FILTER'; it is the last one of its CPU
   CLOCK=mono                trace clock; the kernel's current clock if it is not available
   T=/sys/kernel/tracing     mount point of tracefs
 
@@ -27,6 +29,8 @@ esac
 out=$1; seconds=${2:-}
 case $seconds in *[!0-9]*) echo "$0: SECONDS is not a number: $seconds" >&2; exit 2 ;; esac
 BUFKB=${BUFKB:-4096}; EVENTS=${EVENTS:-kmem}; CLOCK=${CLOCK:-mono}
+STOP=${STOP:-}; at=${STOP%% *}; rest=${STOP#"$at"}
+[ -z "$at" ] || EVENTS="$EVENTS $at"
 die() { echo "$0: $*" >&2; exit 1; }
 
 mounted= p=
@@ -68,14 +72,20 @@ echo "$CLOCK" > "$I/trace_clock" 2> /dev/null || echo "$0: this kernel has no cl
 echo "$BUFKB" > "$I/buffer_size_kb" || { finish; die "cannot allocate BUFKB=$BUFKB KiB per CPU: set a smaller BUFKB"; }
 echo 1 > "$I/options/overwrite"
 for e in $EVENTS; do { [ -e "$I/events/$e/enable" ] && echo 1 > "$I/events/$e/enable"; } || { finish; die "this kernel has no events/$e: set other EVENTS"; }; done
+if [ -n "$at" ]; then
+    # Written while the buffer is off: the first such event of all would use it up.
+    echo "traceoff:1$rest" > "$I/events/$at/trigger" || { finish; die "this kernel cannot stop at STOP='$STOP'"; }
+    echo "kmt-snippet-$$ waits for $STOP" > /dev/kmsg
+fi
 state before
 stop=
 trap 'stop=1' INT USR1
-echo "recording $EVENTS, $BUFKB KiB per CPU${seconds:+, for $seconds s}; Ctrl-C stops" >&2
+echo "recording $EVENTS, $BUFKB KiB per CPU${seconds:+, for $seconds s}${STOP:+, until $STOP}; Ctrl-C stops" >&2
 echo 1 > "$I/tracing_on"
 n=0
 while [ -z "$stop" ]; do
     [ -n "$seconds" ] && [ $n -ge "$seconds" ] && break
+    [ -n "$at" ] && [ "$(cat "$I/tracing_on")" = 0 ] && { echo "$STOP" > "$out/stopped_by"; break; }
     sleep 1; n=$((n + 1))
 done
 echo 0 > "$I/tracing_on"
@@ -88,6 +98,8 @@ now() { for d in "$I"/per_cpu/cpu*; do
 done; }
 t=$(now); cat /proc/slabinfo > "$out/slabinfo" 2> /dev/null && mv "$out/slabinfo" "$out/slabinfo.at.$t-$(now)"
 state after
+# The kernel's messages since the wait began, such as those of an OOM kill.
+[ -n "$at" ] && dmesg 2> /dev/null | sed -n "/kmt-snippet-$$ waits/,\$p" > "$out/kmsg"
 
 # Sub-buffers may be larger than pages; each read returns one.
 sub=$(sed -n 's/.*field: char data;.*offset:\([0-9]*\);.*size:\([0-9]*\);.*/\1 \2/p' "$I/events/header_page" 2> /dev/null)
@@ -101,7 +113,8 @@ for d in "$I"/per_cpu/cpu*; do
     cat "$d/stats" > "$O/per_cpu/$c/stats"
     o=$(of "$c" overrun); r=$(of "$c" "dropped events"); m=$(of "$c" "commit overrun")
     o=${o:-0}; r=${r:-0}; m=${m:-0}
-    [ "$o$r$m" = 000 ] || echo "$c: lost $((o + r + m)) events: $o overrun, $r dropped, $m commit overrun" >&2
+    [ "$r$m" = 00 ] || echo "$c: lost $((r + m)) events: $r dropped, $m commit overrun" >&2
+    [ "$o" = 0 ] || echo "$c: $o older events were overwritten" >&2
     cpus=$((cpus + 1)); overrun=$((overrun + o)); dropped=$((dropped + r)); commit=$((commit + m))
     : > "$O/per_cpu/$c/trace_pipe_raw"
     [ "$(of "$c" entries)" = 0 ] && continue
@@ -136,7 +149,7 @@ uname -a > "$out/uname"
 k=$(sed -n 's/^KernelPageSize: *\([0-9]*\) kB/\1/p' /proc/self/smaps 2> /dev/null | sed -n 1p)
 [ -n "$k" ] && echo $((k * 1024)) > "$out/pagesize"
 finish
-lost=$((overrun + dropped + commit))
-echo "lost $lost events on $cpus CPUs: $overrun overrun, $dropped dropped, $commit commit overrun" >&2
-[ $lost -gt 0 ] && echo "to lose fewer events: set a larger BUFKB, or fewer EVENTS" >&2
+lost=$((dropped + commit))
+echo "lost $lost events on $cpus CPUs: $dropped dropped, $commit commit overrun; $overrun older events were overwritten" >&2
+[ $overrun -gt 0 ] && echo "to keep older events: set a larger BUFKB, or fewer EVENTS" >&2
 [ -n "${REMOTE:-}" ] || echo "saved in $out; on another machine: kmt-capture convert $out -o trace.kmt" >&2

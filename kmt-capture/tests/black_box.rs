@@ -180,6 +180,56 @@ fn a_trigger_stops_the_ring_and_its_event_is_the_last() {
     }
 }
 
+/// The script for targets without the program waits in the same way.
+#[test]
+fn the_shell_script_stops_at_an_event() {
+    let Some(bench) = Bench::new("script") else { return };
+    let script = Command::new(env!("CARGO_BIN_EXE_kmt-capture")).arg("snippet").output().unwrap().stdout;
+    fs::write(bench.path("snippet.sh"), script).unwrap();
+    let name = format!("kmt{}", std::process::id() % 1_000_000);
+    let condition = format!("task/task_rename if newcomm == \"{name}\"");
+    let messages = File::create(bench.path("messages")).unwrap();
+    let mut script = Command::new("sh");
+    script.arg(bench.path("snippet.sh")).arg(bench.path("saved")).arg("20");
+    script.env("STOP", &condition).env("BUFKB", "512").stderr(messages).stdout(Stdio::null());
+    let mut child = script.spawn().unwrap();
+    assert!(until(|| bench.messages().contains("recording ")), "{}", bench.messages());
+    std::thread::sleep(Duration::from_millis(300));
+    load();
+    Command::new("bash").args(["-c", &format!("printf {name} > /proc/self/comm")]).status().unwrap();
+    load();
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let status = child.try_wait().unwrap().unwrap_or_else(|| {
+        signal("TERM", child.id());
+        child.wait().unwrap()
+    });
+    assert_eq!(status.code(), Some(0), "{}", bench.messages());
+    assert!(bench.messages().contains("lost 0 events on "), "{}", bench.messages());
+    let mut convert = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));
+    let converted = convert.args(["convert", "-o"]).arg(bench.path("out.kmt")).arg(bench.path("saved")).output();
+    let Output { status, stderr, .. } = converted.unwrap();
+    assert_eq!(status.code(), Some(0), "{}", String::from_utf8_lossy(&stderr));
+    let bytes = fs::read(bench.path("out.kmt")).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
+    assert_eq!(text(&trace, "record.stopped_by"), condition);
+    let mut record = Vec::new();
+    let (mut found, mut last) = (None, std::collections::BTreeMap::new());
+    for event in trace.events().unwrap() {
+        event.to_record(&mut record);
+        if event.class().name == "task_rename" && record.windows(name.len()).any(|w| w == name.as_bytes()) {
+            found = Some((event.cpu(), event.time()));
+        }
+        last.insert(event.cpu(), event.time());
+    }
+    let (cpu, time) = found.expect("the event that stopped it is in the file");
+    assert_eq!(last[&cpu], time, "it is the last of its CPU");
+    let is_marked = |info: &kmt_format::read::ChunkInfo| info.loss.overwritten;
+    assert!(trace.streams().values().any(|s| s.chunks.first().is_some_and(|(_, info)| is_marked(info))));
+}
+
 #[test]
 fn conditions_on_memory_stop_after_a_time() {
     let Some(bench) = Bench::new("memory") else { return };

@@ -65,6 +65,10 @@ fn describe(
     if let Some(cmdline) = directory.target_file("cmdline")? {
         pairs.push(("cmdline".into(), cmdline.trim_ascii().to_vec()));
     }
+    if let Some(cause) = directory.target_text("stopped_by")? {
+        // Of the script for targets without kmt-capture: what its wait was for.
+        pairs.push(("record.stopped_by".into(), cause.trim().as_bytes().to_vec()));
+    }
     pairs.extend(directory.build_ids(target.order)?);
     for (name, value) in directory.conditions()? {
         pairs.push((format!("tracefs/{name}"), value.trim_ascii_end().to_vec()));

@@ -16,7 +16,7 @@ use crate::failure::{Failure, Result};
 use crate::tracefs::CONDITIONS;
 
 /// Files of the target that are kept verbatim, also with `.before` and `.after` after their name.
-pub const STATE: [&str; 12] = [
+pub const STATE: [&str; 13] = [
     "slabinfo",
     "buddyinfo",
     "pagetypeinfo",
@@ -29,6 +29,7 @@ pub const STATE: [&str; 12] = [
     "config",
     "last_boot_info",
     "btf",
+    "kmsg",
 ];
 
 /// The files of one CPU.
