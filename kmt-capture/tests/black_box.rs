@@ -209,7 +209,8 @@ fn the_shell_script_stops_at_an_event() {
     assert_eq!(status.code(), Some(0), "{}", bench.messages());
     assert!(bench.messages().contains("lost 0 events on "), "{}", bench.messages());
     let mut convert = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));
-    let converted = convert.args(["convert", "-o"]).arg(bench.path("out.kmt")).arg(bench.path("saved")).output();
+    let converted =
+        convert.args(["convert", "-o"]).arg(bench.path("out.kmt")).arg(bench.path("saved")).output();
     let Output { status, stderr, .. } = converted.unwrap();
     assert_eq!(status.code(), Some(0), "{}", String::from_utf8_lossy(&stderr));
     let bytes = fs::read(bench.path("out.kmt")).unwrap();

@@ -63,6 +63,7 @@ impl TaskNames {
 
     /// Takes in the tasks that are running.
     pub fn running(&mut self) {
+        self.pending.clear();
         for process in numbered("/proc") {
             for thread in numbered(&format!("/proc/{process}/task")) {
                 let Ok(mut comm) = fs::read(format!("/proc/{process}/task/{thread}/comm")) else { continue };

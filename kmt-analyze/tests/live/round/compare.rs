@@ -124,8 +124,11 @@ fn same(
                 cut(raw) == cut(read)
             }
             (Some(Value::Name(raw)), Some(Value::Name(read))) if *name == "gfp_flags" => {
-                let flags = |names| flags_of(names).replace("GFP_NOWAIT|__GFP_NOWARN", "GFP_NOWAIT");
                 // A number is named by the names of 6.1, where GFP_NOWAIT lacks the other flag.
+                let flags = |names| {
+                    let names = flags_of(names);
+                    if names.contains("GFP_NOWAIT") { names.replace("|__GFP_NOWARN", "") } else { names }
+                };
                 flags_of(raw) == flags_of(read) || layout.lacks(Lack::KernelText) && flags(raw) == flags(read)
             }
             // Kernels print more than they record: `accounted` of kmalloc.

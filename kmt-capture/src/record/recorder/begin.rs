@@ -25,14 +25,8 @@ impl Recorder {
         writer.add_clock(&TraceClock::named(&self.setup.clock))?;
         description::write(writer, &self.setup, &self.plan, options, sub_buffer_len)?;
         let before = writer.finished_len();
-        // What the ring holds begins at an unknown time after this program did.
-        let is_ring = options.black_box.is_some();
-        let missing = if is_ring { Vec::new() } else { snapshot::write(writer, When::Before)? };
         snapshot::write_cgroups(writer, 0)?;
         self.room.keep_for_end(writer.finished_len().saturating_sub(before));
-        if !missing.is_empty() {
-            self.plan.notes.push(format!("no snapshots of {}", missing.join(", ")));
-        }
         self.file.write()?;
         let modules = std::fs::read_to_string("/proc/modules").unwrap_or_default();
         if !modules.is_empty() {
@@ -51,22 +45,32 @@ impl Recorder {
             symbols::Outcome::Written(_) => {}
         }
         self.clock_pair()?;
-        // Late: what is allocated between this and the first event is in no account. The names of tasks are read once before:
-        // the second time allocates no inodes of /proc.
-        if !options.baseline.is_empty() {
-            self.names.running();
-        }
-        let before = self.file.writer.finished_len();
-        let accounts = if is_ring { &[][..] } else { options.baseline.as_slice() };
-        let missing = baseline::read(accounts).write(&mut self.file.writer, When::Before)?;
-        self.room.keep_for_end(self.file.writer.finished_len().saturating_sub(before));
-        if !missing.is_empty() {
-            self.plan.notes.push(format!("this kernel has no {}", missing.join(", ")));
+        // What the ring holds begins at an unknown time after this program did.
+        if options.black_box.is_none() {
+            self.counts_before(options)?;
         }
         // Last: between this and the first event no task should change its name.
         self.names.running();
         self.file.writer.add_tasks(&self.names.take())?;
         self.file.write()
+    }
+
+    /// The kernel's counts before the first event. Late: what is allocated between this and the first event is in no count.
+    /// The names of tasks are read once before: the second time allocates no inodes of /proc.
+    fn counts_before(&mut self, options: &RecordOptions) -> Result<()> {
+        self.names.running();
+        let writer = &mut self.file.writer;
+        let before = writer.finished_len();
+        let missing = baseline::read(options.baseline.as_slice()).write(writer, When::Before)?;
+        let unknown = snapshot::write(writer, When::Before)?;
+        self.room.keep_for_end(writer.finished_len().saturating_sub(before));
+        if !unknown.is_empty() {
+            self.plan.notes.push(format!("no snapshots of {}", unknown.join(", ")));
+        }
+        if !missing.is_empty() {
+            self.plan.notes.push(format!("this kernel has no {}", missing.join(", ")));
+        }
+        Ok(())
     }
 
     /// Writes all symbols, or begins to collect those that are used.
