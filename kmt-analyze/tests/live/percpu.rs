@@ -43,11 +43,11 @@ fn bytes_are_those_of_meminfo() {
     let Some(_alone) = Alone::or_skip() else { return };
     let scratch = Scratch::new();
     let path = scratch.0.join("percpu.kmt");
-    let length = Duration::from_secs(25);
+    let length = Duration::from_secs(40);
     let options = Options { preset: Some(Preset::All), duration: Some(length), ..options(&path) };
     record_as(options, || {
-        let namespaces = Namespaces::new(400);
-        thread::sleep(Duration::from_secs(15));
+        let namespaces = Namespaces::new(1_000);
+        thread::sleep(Duration::from_secs(25));
         namespaces
     });
     let areas = json(&["percpu", "--json"], &path)["areas"].take();

@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use super::evidence::{Evidence, SURVIVORS_MIN};
 use super::kernel_names::FREED_BY_RCU;
-use super::pages::PAGE_CACHE_USE;
 use super::verdict::Verdict;
 use crate::collect::growth::SurvivorSums;
 use crate::collect::sums::{CallSums, StackSums};
@@ -27,6 +26,9 @@ use crate::trace::session::Session;
 
 /// Share of the old objects from which they are of one task, in percent.
 const ONE_TASK_PERCENT: u64 = 90;
+
+/// Name of the use of pages that hold data of files and devices.
+pub const PAGE_CACHE_USE: &str = "page cache";
 
 /// A call site, or a kind of pages, with the verdict on its live memory.
 pub struct Judged<'r> {

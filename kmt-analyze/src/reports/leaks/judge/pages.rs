@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::evidence::Evidence;
 use super::families::Family;
-use super::judged::{Judged, growing, sort};
+use super::judged::{Judged, PAGE_CACHE_USE, growing, sort};
 use super::kernel_names::{PAGE_CACHE, PAGE_TABLES, PERCPU_PAGES, SHARED_MEMORY};
 use super::rules::{Facts, judge, verdict};
 use super::survivors::PageSurvivals;
@@ -293,9 +293,6 @@ fn is_percpu(flags: GfpFlags, order: u8) -> bool {
     let has = flags.contains(GfpFlags::HIGHMEM | GfpFlags::NORETRY | GfpFlags::NOWARN);
     order == 0 && has && !flags.intersects(others)
 }
-
-/// Name of the use of pages that hold data of files and devices.
-pub(super) const PAGE_CACHE_USE: &str = "page cache";
 
 /// Use of pages with these flags, if they are known.
 pub fn use_of(flags: GfpFlags, order: u8) -> &'static str {
