@@ -70,7 +70,10 @@ export class Chart {
   private fit(host: HTMLElement): void {
     const width = Math.max(200, host.clientWidth);
     if (width !== this.plot.width) this.plot.setSize({ width, height: this.plot.height });
-    if (this.range) this.mark(this.range);
+    // The plot scales its mark when it takes the new size, which is a microtask: positions are right behind it.
+    queueMicrotask(() => {
+      if (this.range) this.mark(this.range);
+    });
   }
 
   /** Marks the selected range. */
@@ -150,9 +153,12 @@ function seconds(about: About, step: number): number {
   return Number(edge(about, step)) / (about.unit === "ns" ? 1e9 : 1);
 }
 
-/** Digits after the point that tell ticks of a distance apart. */
-function digits(step: number): number {
-  return Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
+/** Digits after the point of ticks of a distance: of 2.5 one. */
+export function digits(step: number): number {
+  const isExact = (places: number): boolean => Math.abs(step * 10 ** places - Math.round(step * 10 ** places)) < 1e-6 * step * 10 ** places;
+  let places = 0;
+  while (places < 12 && !isExact(places)) places++;
+  return places;
 }
 
 /** Distances of ticks of sizes: powers of two. */

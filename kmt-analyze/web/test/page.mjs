@@ -150,6 +150,34 @@ async function isAccessible() {
   }
 }
 
+/** The band of a link is where its range is, when the page opens and when its width changes. */
+async function isMarked() {
+  const { browser, page } = await opened(path, { width: 1400 });
+  const steps = Number(await page.getAttribute(".range input", "max"));
+  const [from, to] = [Math.floor(steps * 0.3), Math.ceil(steps * 0.7)];
+  const url = `${page.url().split("#")[0]}#t=${from}-${to}`;
+  for (const width of [1400, 800, 400]) {
+    const other = await browser.newPage({ viewport: { width, height: 900 } });
+    await other.goto(url);
+    await until(other, () => document.getElementById("time").dataset.ready === "yes");
+    for (const changed of [width, 1000, 640]) {
+      await other.setViewportSize({ width: changed, height: 900 });
+      const shares = async () =>
+        other.$$eval(".u-over", (all) =>
+          all.map((over) => {
+            const [whole, band] = [over.getBoundingClientRect(), over.querySelector(".u-select").getBoundingClientRect()];
+            return [(band.left - whole.left) / whole.width, (band.right - whole.left) / whole.width];
+          }),
+        );
+      const isRight = ([left, right]) => Math.abs(left - from / steps) < 0.01 && Math.abs(right - to / steps) < 0.01;
+      for (let times = 0; times < 20 && !(await shares()).every(isRight); times++) await other.waitForTimeout(50);
+      assert.ok((await shares()).every(isRight), `${width}, then ${changed}: ${JSON.stringify(await shares())}, not ${from / steps} to ${to / steps}`);
+    }
+    await other.close();
+  }
+  await browser.close();
+}
+
 /** Names that look like markup are text. */
 async function isText() {
   const { browser, page, said } = await opened(hostile);
@@ -169,5 +197,6 @@ async function isText() {
 const readyMs = await selects();
 await isOperable();
 await isAccessible();
+await isMarked();
 await isText();
 console.log(`ready in ${readyMs.toFixed(0)} ms`);
