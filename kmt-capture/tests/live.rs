@@ -1281,31 +1281,39 @@ fn check_tells_facts_and_remedies() {
     bench.assert_untouched();
 }
 
-/// What the recorder itself reads of processes is in no count of the kernel: these begin behind it.
+/// What the recorder itself reads of processes is in no count of the kernel: these begin behind it. Another program may read
+/// the same folders meanwhile, so that one of three recordings decides.
 #[test]
 fn counts_of_the_kernel_begin_behind_the_reads_of_the_recorder() {
     let Some(bench) = Bench::new("counts") else { return };
     if !Path::new("/proc/slabinfo").exists() {
         return;
     }
-    // Nothing has read their folders in /proc yet.
-    let start = |_| Command::new("sleep").arg("30").stdout(Stdio::null()).spawn().unwrap();
-    let mut sleepers: Vec<Child> = (0..400).map(start).collect();
-    let output = bench.record(&["-d", "200ms"]);
-    for sleeper in &mut sleepers {
-        let _ = sleeper.kill();
-        let _ = sleeper.wait();
+    let mut grown = Vec::new();
+    for _ in 0..3 {
+        // Nothing has read their folders in /proc yet.
+        let start = |_| Command::new("sleep").arg("30").stdout(Stdio::null()).spawn().unwrap();
+        let mut sleepers: Vec<Child> = (0..400).map(start).collect();
+        let output = bench.record(&["--force", "-d", "200ms"]);
+        for sleeper in &mut sleepers {
+            let _ = sleeper.kill();
+            let _ = sleeper.wait();
+        }
+        recorded(&output);
+        let bytes = fs::read(bench.path("out.kmt")).unwrap();
+        let trace = Trace::open(&bytes).unwrap();
+        let active = |name: &str| -> u64 {
+            let text = String::from_utf8_lossy(trace.metadata().attachment(name).unwrap()).into_owned();
+            let line = text.lines().find(|line| line.starts_with("proc_inode_cache ")).unwrap();
+            line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
+        };
+        let [before, after] = ["slabinfo.before", "slabinfo.after"].map(active);
+        grown.push(after.saturating_sub(before));
+        if grown.last().is_some_and(|inodes| *inodes < 400) {
+            return;
+        }
     }
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let bytes = fs::read(bench.path("out.kmt")).unwrap();
-    let trace = Trace::open(&bytes).unwrap();
-    let active = |name: &str| -> u64 {
-        let text = String::from_utf8(trace.metadata().attachment(name).unwrap().to_vec()).unwrap();
-        let line = text.lines().find(|line| line.starts_with("proc_inode_cache ")).unwrap().to_owned();
-        line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
-    };
-    let [before, after] = ["slabinfo.before", "slabinfo.after"].map(active);
-    assert!(after < before + 400, "{before} to {after} inodes of /proc");
+    panic!("inodes of /proc: {grown:?}");
 }
 
 #[test]

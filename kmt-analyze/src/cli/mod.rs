@@ -272,13 +272,22 @@ fn footprint(
 }
 
 fn page(options: &PageOptions, env: &Env) -> Result<Outcome> {
+    if options.open && options.output == Path::new("-") {
+        return Err(Failure::new("--open opens a file").hint("add -o FILE.html").usage());
+    }
     check_binary(&options.target(), env)?;
     let outcome = with(env, &options.file, |session| {
         let changes =
             |file: &PathBuf| with(env, file, |before| Ok(html::changes(before, session, &options.selection)));
         html::run(session, options, options.against.as_ref().map(changes).transpose()?)
     })?;
-    report_written(&options.output, "open it in a browser");
+    report_written(
+        &options.output,
+        if options.open { "opened in a browser" } else { "open it in a browser" },
+    );
+    if options.open {
+        html::open(&options.output)?;
+    }
     Ok(outcome)
 }
 

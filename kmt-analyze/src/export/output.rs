@@ -72,6 +72,14 @@ impl Export {
         Ok(())
     }
 
+    /// Lets every user read the file: [`Output::make_public`].
+    pub fn make_public(&self) -> Result<()> {
+        match &self.sink {
+            ExportSink::Output(output) => output.make_public(),
+            ExportSink::Held(_) => Ok(()),
+        }
+    }
+
     /// Completes the file.
     pub fn finish(mut self) -> Result<()> {
         if !self.closed {

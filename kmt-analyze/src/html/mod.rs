@@ -11,13 +11,14 @@ mod screen;
 
 pub use super::chart::svg::html_text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use kmt_common::shell;
 
 use crate::collect::{Collectors, Handle, Steps};
 use crate::export::Target;
-use crate::failure::{Outcome, Result};
+use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
 use crate::pass::{self, Needs, Request};
 use crate::render::look::Look;
@@ -78,6 +79,12 @@ pub struct PageOptions {
     /// Overwrite existing output
     #[arg(long)]
     pub force: bool,
+    /// Let every user read the page, as a web server needs it (mode 0644)
+    #[arg(long)]
+    pub public: bool,
+    /// Open the page in a browser (xdg-open)
+    #[arg(long)]
+    pub open: bool,
     #[command(flatten)]
     pub selection: Selection,
 }
@@ -136,8 +143,22 @@ pub fn run(session: &Session<'_>, options: &PageOptions, changes: Option<Screen>
     };
     let mut out = crate::export::output::Export::open_binary(&options.target(), &session.env)?;
     out.write(page.html().as_bytes())?;
+    if options.public {
+        out.make_public()?;
+    }
     out.finish()?;
     Ok(outcome(session, &analysis.faults))
+}
+
+/// Opens a page with the program that the desktop has for it.
+pub fn open(page: &Path) -> Result<()> {
+    let status = Command::new("xdg-open").arg(page).stdin(Stdio::null()).stdout(Stdio::null()).status();
+    let failure = match status {
+        Ok(status) if status.success() => return Ok(()),
+        Ok(status) => Failure::new(format!("xdg-open ended with {status}")),
+        Err(error) => Failure::os("xdg-open cannot be run", &error),
+    };
+    Err(failure.hint(format!("the page is written: open {} in a browser", page.display())))
 }
 
 /// Steps of a round length, so that times at their edges are short.

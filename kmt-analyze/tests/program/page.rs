@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use kmt_format::write::Task;
 use serde_json::Value;
@@ -337,4 +339,49 @@ fn little_makes_a_page_too() {
             "{args:?}"
         );
     }
+}
+
+/// Only its user reads a page, unless it is to be public.
+#[test]
+fn a_page_for_a_web_server_is_readable_by_all() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let path = scratch.0.join("page.html");
+    let to = path.to_str().unwrap();
+    for (options, mode) in [(&[][..], 0o600), (&["--public"], 0o644)] {
+        let output = run(&[&["report", "--force", "-o", to], options].concat(), &file);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode, "{options:?}");
+    }
+}
+
+/// With a program in place of the desktop's, which keeps what it is given.
+#[test]
+fn a_page_is_opened_when_it_is_written() {
+    let scratch = Scratch::new();
+    let file = scratch.convert(&data("x86_64-6.1"));
+    let (page, opener) = (scratch.0.join("page.html"), scratch.0.join("xdg-open"));
+    let opened = scratch.0.join("opened");
+    let report = |folder: &Path, to: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kmt-analyze"));
+        command.args(["report", "--force", "--open", "-o", to]).arg(&file);
+        command.env("PATH", format!("{}:/usr/bin:/bin", folder.display())).output().unwrap()
+    };
+    let write = |status| {
+        let script =
+            format!("#!/bin/sh\ntest -s \"$1\" && echo \"$1\" > {}\nexit {status}\n", opened.display());
+        fs::write(&opener, script).unwrap();
+        fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let to = page.to_str().unwrap();
+    write(0);
+    let output = report(&scratch.0, to);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(&opened).unwrap(), format!("{to}\n"));
+    write(3);
+    let output = report(&scratch.0, to);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("the page is written: open "), "{}", stderr(&output));
+    let output = report(&scratch.0, "-");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }

@@ -11,6 +11,8 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::Path;
 
+use rustix::fs::Mode;
+
 use self::dir_entry::{DirEntry, sync_file};
 pub use self::folders::Folders;
 use self::special::{write_all, write_slowly};
@@ -189,6 +191,15 @@ impl Output {
             ),
             _ => failure,
         }
+    }
+
+    /// Lets every user read the file. Standard output, pipes and devices stay as they are.
+    pub fn make_public(&self) -> Result<()> {
+        if self.part.is_none() {
+            return Ok(());
+        }
+        let changed = rustix::fs::fchmod(&self.file, Mode::from_raw_mode(0o644));
+        changed.map_err(|e| Failure::io("changing the mode of", &self.target.path, &e.into()))
     }
 
     /// Removes what was written to a file.
