@@ -37,68 +37,105 @@ impl Report for Events {
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
+    /// Rows of the selected events.
     fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> EventRows {
-        compute(context)
+        let (counts, labels) = (counts(context), context.labels());
+        let shown = EventsShown {
+            by_task: sorted(by_name(&counts, |cell| labels.task(cell.pid))),
+            by_cpu: sorted(by_name(&counts, |cell| format!("{:3}", cell.cpu))),
+            seconds: seconds(context),
+        };
+        let count = |events| EventCount { events, events_per_second: shown.rate(events) };
+        let names = context.session.names();
+        let end = context.selection.span(context.session).1;
+        let event = |cell: &CountCell| {
+            let class = context.session.trace.schema().class(cell.class as usize);
+            class.map_or("?".to_owned(), |class| format!("{}:{}", class.system, class.name))
+        };
+        let cell = |(cell, &events): (&CountCell, &u64)| CellRow {
+            event: event(cell),
+            pid: cell.pid,
+            comm: names.at(cell.pid, end).map(text),
+            cpu: cell.cpu,
+            count: count(events),
+        };
+        let by_event = by_name(&counts, event);
+        EventRows {
+            events_total: counts.values().sum(),
+            events: by_event.into_iter().map(|(name, events)| (name, count(events))).collect(),
+            cells_total: counts.len(),
+            cells: counts.iter().take(context.limit).map(cell).collect(),
+            shown,
+        }
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &EventRows, view: &View) -> Screen {
-        screen(context, rows, view)
+    /// Counts by event, task and CPU.
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &EventRows, view: &View) -> Screen {
+        let EventsShown { by_task, by_cpu, .. } = &rows.shown;
+        let by_event = sorted(rows.events.iter().map(|(name, count)| (name.clone(), count.events)).collect());
+        let all = rows.events_total;
+        let rate = rows.shown.rate(all);
+        let mut screen = Screen::new(answer(all, rate, by_event.first()));
+        if let Some(sentence) = busiest(by_task, by_cpu, all) {
+            screen.answer(sentence);
+        }
+        screen.table(table(Column::name("event"), ("event", "events"), &by_event, rows, view));
+        screen.table(table(Column::name("task"), ("task", "tasks"), by_task, rows, view));
+        screen.table(table(Column::number("CPU"), ("CPU", "CPUs"), by_cpu, rows, view));
+        if all > 0 && rate.is_none() {
+            screen.note("There are no rates: the clock counts ticks, or all events have one time.");
+        }
+        if all > 0 {
+            screen.next("dump -l 20", "the first events as text");
+            screen.next("tasks", "memory by task");
+        }
+        if view.is_lossy {
+            screen.next("info", "what is missing, and where as far as known");
+        }
+        screen
     }
 }
 
 /// An event class, a task and a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CountCell {
+struct CountCell {
     /// Number of the class.
-    pub class: u32,
+    class: u32,
     /// Thread id.
-    pub pid: i32,
+    pid: i32,
     /// Number of the CPU.
-    pub cpu: u32,
+    cpu: u32,
 }
 
-/// Counts of the selected events, and the time in which they occurred.
-pub struct CountedEvents {
-    /// By class, task and CPU.
-    pub cells: BTreeMap<CountCell, u64>,
-    /// Length of the selected time; `None`: it is 0, or the clock's unit is not a part of a second.
-    seconds: Option<f64>,
+/// Counts of the selected events by class, task and CPU.
+fn counts(context: &ReportContext<'_, '_>) -> BTreeMap<CountCell, u64> {
+    let interner = &context.analysis.interner;
+    let mut cells = BTreeMap::new();
+    for &(class, number, events) in &context.analysis.event_counts {
+        let Some(origin) = interner.origins.get(number) else { continue };
+        if interner.selected.origins.get(number as usize).copied().unwrap_or(true) {
+            *cells.entry(CountCell { class, pid: origin.pid, cpu: origin.cpu }).or_default() += events;
+        }
+    }
+    cells
 }
 
-impl CountedEvents {
-    /// Counts of a pass.
-    pub fn of(context: &ReportContext<'_, '_>) -> Self {
-        let analysis = context.analysis;
-        let (session, selection) = (context.session, context.selection);
-        let interner = &analysis.interner;
-        let mut cells = BTreeMap::new();
-        for &(class, number, events) in &analysis.event_counts {
-            let Some(origin) = interner.origins.get(number) else { continue };
-            if interner.selected.origins.get(number as usize).copied().unwrap_or(true) {
-                *cells.entry(CountCell { class, pid: origin.pid, cpu: origin.cpu }).or_default() += events;
-            }
-        }
-        let (first, last) = selection.span(session);
-        let seconds = match session.unit() {
-            ClockUnit::Nanoseconds => Some(last.saturating_sub(first) as f64 / 1e9).filter(|s| *s > 0.0),
-            ClockUnit::Ticks => None,
-        };
-        Self { cells, seconds }
+/// Length of the selected time in seconds; `None`: it is 0, or the clock's unit is not a part of a second.
+fn seconds(context: &ReportContext<'_, '_>) -> Option<f64> {
+    let (first, last) = context.selection.span(context.session);
+    match context.session.unit() {
+        ClockUnit::Nanoseconds => Some(last.saturating_sub(first) as f64 / 1e9).filter(|s| *s > 0.0),
+        ClockUnit::Ticks => None,
     }
+}
 
-    /// Events per second.
-    pub fn rate(&self, events: u64) -> Option<f64> {
-        self.seconds.map(|seconds| events as f64 / seconds)
+/// Sums of cells with the same name.
+fn by_name(cells: &BTreeMap<CountCell, u64>, name: impl Fn(&CountCell) -> String) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for (cell, events) in cells {
+        *sums.entry(name(cell)).or_default() += events;
     }
-
-    /// Sums of cells with the same name.
-    pub fn by_name(&self, name: impl Fn(&CountCell) -> String) -> BTreeMap<String, u64> {
-        let mut sums = BTreeMap::new();
-        for (cell, events) in &self.cells {
-            *sums.entry(name(cell)).or_default() += events;
-        }
-        sums
-    }
+    sums
 }
 
 /// Rows of the report.
@@ -113,6 +150,26 @@ pub struct EventRows {
     pub cells_total: usize,
     /// Counts by event, task and CPU.
     pub cells: Vec<CellRow>,
+    #[serde(skip)]
+    shown: EventsShown,
+}
+
+/// Sums that only the screen has.
+#[derive(Debug)]
+struct EventsShown {
+    /// Counts by task, the largest first.
+    by_task: Vec<(String, u64)>,
+    /// Counts by CPU, the largest first.
+    by_cpu: Vec<(String, u64)>,
+    /// See [`seconds`].
+    seconds: Option<f64>,
+}
+
+impl EventsShown {
+    /// Events per second.
+    fn rate(&self, events: u64) -> Option<f64> {
+        self.seconds.map(|seconds| events as f64 / seconds)
+    }
 }
 
 /// Count and rate of one event.
@@ -140,61 +197,6 @@ pub struct CellRow {
     /// Count and rate.
     #[serde(flatten)]
     pub count: EventCount,
-}
-
-/// Rows of the selected events.
-fn compute(context: &ReportContext<'_, '_>) -> EventRows {
-    let counts = CountedEvents::of(context);
-    let count = |events| EventCount { events, events_per_second: counts.rate(events) };
-    let names = context.session.names();
-    let end = context.selection.span(context.session).1;
-    let event = |cell: &CountCell| {
-        let class = context.session.trace.schema().class(cell.class as usize);
-        class.map_or("?".to_owned(), |class| format!("{}:{}", class.system, class.name))
-    };
-    let cell = |(cell, &events): (&CountCell, &u64)| CellRow {
-        event: event(cell),
-        pid: cell.pid,
-        comm: names.at(cell.pid, end).map(text),
-        cpu: cell.cpu,
-        count: count(events),
-    };
-    let by_event = counts.by_name(event);
-    EventRows {
-        events_total: counts.cells.values().sum(),
-        events: by_event.iter().map(|(name, &events)| (name.clone(), count(events))).collect(),
-        cells_total: counts.cells.len(),
-        cells: counts.cells.iter().take(context.limit).map(cell).collect(),
-    }
-}
-
-/// Counts by event, task and CPU.
-fn screen(context: &ReportContext<'_, '_>, rows: &EventRows, view: &View) -> Screen {
-    let (counts, labels) = (CountedEvents::of(context), context.labels());
-    let events = rows.events.iter().map(|(name, count)| (name.clone(), count.events));
-    let by_event = sorted(events.collect());
-    let by_task = sorted(counts.by_name(|cell| labels.task(cell.pid)));
-    let by_cpu = sorted(counts.by_name(|cell| format!("{:3}", cell.cpu)));
-    let all = rows.events_total;
-    let mut screen = Screen::new(answer(all, counts.rate(all), by_event.first()));
-    if let Some(sentence) = busiest(&by_task, &by_cpu, all) {
-        screen.answer(sentence);
-    }
-    let limit = view.limit;
-    screen.table(table(Column::name("event"), ("event", "events"), &by_event, &counts, limit));
-    screen.table(table(Column::name("task"), ("task", "tasks"), &by_task, &counts, limit));
-    screen.table(table(Column::number("CPU"), ("CPU", "CPUs"), &by_cpu, &counts, limit));
-    if all > 0 && counts.rate(all).is_none() {
-        screen.note("There are no rates: the clock counts ticks, or all events have one time.");
-    }
-    if all > 0 {
-        screen.next("dump -l 20", "the first events as text");
-        screen.next("tasks", "memory by task");
-    }
-    if view.is_lossy {
-        screen.next("info", "what is missing, and where as far as known");
-    }
-    screen
 }
 
 /// Names and counts, the largest first.
@@ -258,13 +260,13 @@ fn table(
     column: Column,
     (one, several): (&'static str, &'static str),
     sums: &[(String, u64)],
-    counts: &CountedEvents,
-    limit: usize,
+    rows: &EventRows,
+    view: &View,
 ) -> Table {
-    let all: u64 = counts.cells.values().sum();
-    let rate = |events| counts.rate(events).map_or(Cell::Empty, |rate| Cell::text(rounded(rate)));
-    let has_rates = !sums.is_empty() && counts.rate(all).is_some();
-    Table::of_rows("", sums.iter().take(limit))
+    let all = rows.events_total;
+    let rate = |events| rows.shown.rate(events).map_or(Cell::Empty, |rate| Cell::text(rounded(rate)));
+    let has_rates = !sums.is_empty() && rows.shown.seconds.is_some();
+    Table::of_rows("", sums.iter().take(view.limit))
         .of(one, several, sums.len())
         .column(column, |(name, _)| Cell::text(escaped(name.trim_start().as_bytes())))
         .column(Column::number("count"), |(_, events)| Cell::Count(*events))
