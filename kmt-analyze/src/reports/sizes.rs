@@ -45,12 +45,49 @@ impl Report for Sizes {
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
+    /// Rows of all size classes.
     fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> SizeRows {
-        compute(context, &self.rows.sort)
+        let analysis = context.analysis;
+        let mut all = classes(analysis);
+        let number = |class: &Class, key: SortKey| key.number(&in_order(class.estimate, class.totals));
+        sort_rows(&mut all, &self.rows.sort, number, |a, b| a.bytes_alloc.cmp(&b.bytes_alloc));
+        let recorded = RecordedSums::slab(context.basis(), Some(Api::Kmalloc));
+        let request =
+            |(size, totals): &(u64, Totals)| RequestRow { sums: SlabSums::of(totals, recorded), size: *size };
+        let row = |class: &Class| SizeRow {
+            sums: SlabSums::of(&class.totals, recorded),
+            estimated: class.estimate.map(Estimated::from),
+            size_class: class.bytes_alloc,
+            requests: class.requests.iter().map(request).collect(),
+        };
+        SizeRows {
+            sizes_total: all.len(),
+            sizes: all.iter().take(context.limit).map(row).collect(),
+            all: SlabSums::of(&sum_of(analysis, Some(Api::Kmalloc)), recorded),
+        }
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &SizeRows, view: &View) -> Screen {
-        screen(context, rows, self.rows.sort.first().copied(), view)
+    /// The largest size classes, and the requests that waste most in them.
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &SizeRows, view: &View) -> Screen {
+        let sort = self.rows.sort.first().copied();
+        let name = rows.sizes.first().map(|row| format!("kmalloc of {} bytes", count(row.size_class)));
+        let first = name.as_deref().zip(rows.sizes.first().map(|row| &row.sums));
+        let total = rows.sizes_total;
+        let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &rows.all, first, view));
+        let is_lossy = view.is_lossy;
+        screen.table(
+            Table::of_rows("", &rows.sizes)
+                .of("size class", "size classes", total)
+                .column(Column::number("size class"), |row| Cell::Count(row.size_class))
+                .column(Column::number("sizes").leaves(4), |row| Cell::text(range(row)))
+                .columns(slab_columns(sort, is_lossy), |r| {
+                    slab_cells(&r.sums, r.estimated.as_ref(), is_lossy)
+                })
+                .column(Column::text("most waste: size x count").leaves(5), |row| Cell::text(worst(row))),
+        );
+        screen.note("kmalloc rounds each size up to its class. Caches have one size each.");
+        screen.next("what-if", "what other size classes would save");
+        screen
     }
 }
 
@@ -72,6 +109,9 @@ pub struct SizeRows {
     pub sizes_total: usize,
     /// Size classes.
     pub sizes: Vec<SizeRow>,
+    /// Sums over all size classes, which the screen has.
+    #[serde(skip)]
+    all: SlabSums,
 }
 
 /// Sums of one size class.
@@ -109,30 +149,6 @@ struct Class {
     requests: Vec<(u64, Totals)>,
 }
 
-/// Rows of all size classes.
-fn compute(context: &ReportContext<'_, '_>, sort: &[SortKey]) -> SizeRows {
-    let analysis = context.analysis;
-    let mut all = classes(analysis);
-    let number = |class: &Class, key: SortKey| key.number(&in_order(class.estimate, class.totals));
-    sort_rows(&mut all, sort, number, |a, b| a.bytes_alloc.cmp(&b.bytes_alloc));
-    let recorded = RecordedSums::slab(context.basis(), Some(Api::Kmalloc));
-    let request =
-        |(size, totals): &(u64, Totals)| RequestRow { sums: SlabSums::of(totals, recorded), size: *size };
-    let row = |class: &Class| SizeRow {
-        sums: SlabSums::of(&class.totals, recorded),
-        estimated: class.estimate.map(Estimated::from),
-        size_class: class.bytes_alloc,
-        requests: class.requests.iter().map(request).collect(),
-    };
-    SizeRows { sizes_total: all.len(), sizes: all.iter().take(context.limit).map(row).collect() }
-}
-
-/// Sums over all size classes.
-fn all(context: &ReportContext<'_, '_>) -> SlabSums {
-    let sum = sum_of(context.analysis, Some(Api::Kmalloc));
-    SlabSums::of(&sum, RecordedSums::slab(context.basis(), Some(Api::Kmalloc)))
-}
-
 /// All size classes that have objects.
 fn classes(analysis: &Analysis) -> Vec<Class> {
     let mut classes: BTreeMap<u64, BTreeMap<u64, Totals>> = BTreeMap::new();
@@ -163,26 +179,6 @@ fn classes(analysis: &Analysis) -> Vec<Class> {
 const REQUESTS: usize = 3;
 
 const NOUNS: Nouns = Nouns { one: "kmalloc size class", several: "kmalloc size classes" };
-
-/// The largest size classes, and the requests that waste most in them.
-fn screen(context: &ReportContext<'_, '_>, rows: &SizeRows, sort: Option<SortKey>, view: &View) -> Screen {
-    let name = rows.sizes.first().map(|row| format!("kmalloc of {} bytes", count(row.size_class)));
-    let first = name.as_deref().zip(rows.sizes.first().map(|row| &row.sums));
-    let total = rows.sizes_total;
-    let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &all(context), first, view));
-    let is_lossy = view.is_lossy;
-    screen.table(
-        Table::of_rows("", &rows.sizes)
-            .of("size class", "size classes", total)
-            .column(Column::number("size class"), |row| Cell::Count(row.size_class))
-            .column(Column::number("sizes").leaves(4), |row| Cell::text(range(row)))
-            .columns(slab_columns(sort, is_lossy), |r| slab_cells(&r.sums, r.estimated.as_ref(), is_lossy))
-            .column(Column::text("most waste: size x count").leaves(5), |row| Cell::text(worst(row))),
-    );
-    screen.note("kmalloc rounds each size up to its class. Caches have one size each.");
-    screen.next("what-if", "what other size classes would save");
-    screen
-}
 
 /// Smallest and largest requested size.
 fn range(row: &SizeRow) -> String {
