@@ -55,12 +55,71 @@ impl Report for Caches {
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
+    /// Rows of the caches whose name contains the text of `--cache`.
     fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> CacheRows {
-        compute(context, &self.rows.sort, self.cache.as_deref())
+        let is_selected = |name: &str| self.cache.as_deref().is_none_or(|text| name.contains(text));
+        let (mut all, others): (Vec<(String, CacheTotals)>, Vec<_>) =
+            caches(context.analysis).partition(|(name, _)| is_selected(name));
+        let number = |cache: &CacheTotals, key: SortKey| key.number(&in_order(cache.estimate, cache.totals));
+        sort_rows(&mut all, &self.rows.sort, |(_, cache), key| number(cache, key), |a, b| a.0.cmp(&b.0));
+        let (aliases, basis) = (Aliases::of(context.session.trace.metadata()), context.basis());
+        let bounds = context.live_bounds();
+        let live = bounds.bounds.by_cache();
+        let row = |(name, cache): &(String, CacheTotals)| {
+            row(name, cache, &aliases, recorded(cache, basis), live.get(&cache.key).copied().flatten())
+        };
+        let mut sum = Totals::default();
+        all.iter().for_each(|(_, cache)| sum += &cache.totals);
+        let is_nameless = |(_, cache): &(String, CacheTotals)| matches!(cache.key, CacheKey::Nameless(..));
+        let others = others.into_iter().map(|(name, _)| name).filter(|_| all.is_empty());
+        let shown = CachesShown {
+            sums: SlabSums::of(&sum, RecordedSums::slab(basis, None)),
+            has_doubts: all.iter().any(|(_, cache)| is_doubtful(&cache.totals)),
+            legend: bounds.legend(),
+            names: others.collect(),
+            lists_aliases: aliases.is_recorded(),
+            page_size: context.analysis.page_size.0,
+            why_nameless: all.iter().any(is_nameless).then(|| why_nameless(context.session)),
+        };
+        CacheRows {
+            caches_total: all.len(),
+            caches: all.iter().take(context.limit).map(row).collect(),
+            shown,
+        }
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &CacheRows, view: &View) -> Screen {
-        screen(self, context, rows, view)
+    /// The largest caches, and the meaning of their names.
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &CacheRows, view: &View) -> Screen {
+        let (shown, total) = (&rows.shown, rows.caches_total);
+        if !shown.names.is_empty() {
+            return head::nothing(vec![format!("caches: {}", some_values(shown.names.clone()))]);
+        }
+        let sort = self.rows.sort.first().copied();
+        let largest = rows.caches.first().map(name);
+        let first = largest.as_deref().zip(rows.caches.first().map(|row| &row.sums));
+        let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &shown.sums, first, view));
+        let (is_lossy, has_doubts) = (view.is_lossy, shown.has_doubts);
+        screen.table(
+            Table::of_rows("", &rows.caches)
+                .of("cache", "caches", total)
+                .column(Column::name("cache"), |row| Cell::text(name(row)))
+                .column(Column::number("size").leaves(5), |row| Cell::text(size(row)))
+                .columns(slab_columns(sort, is_lossy), |r| {
+                    slab_cells(&r.sums, r.estimated.as_ref(), is_lossy)
+                })
+                .columns(live_range(has_doubts), |r| live_range_cells(has_doubts, &r.live_range, r.sums.live))
+                .explain(LIVE_RANGE[0].heading, shown.legend),
+        );
+        for sentence in other_names(rows) {
+            screen.note(sentence);
+        }
+        screen.note(of_pages(rows).unwrap_or_default());
+        if let Some(reason) = shown.why_nameless {
+            screen.note(format!("?: the cache of these objects is unknown: {reason}."));
+        }
+        screen.next("callers --sort live", "call sites that hold the memory");
+        screen.next("sizes", "sizes that kmalloc rounds up");
+        screen
     }
 }
 
@@ -82,6 +141,26 @@ pub struct CacheRows {
     pub caches_total: usize,
     /// Caches and size classes.
     pub caches: Vec<CacheRow>,
+    #[serde(skip)]
+    shown: CachesShown,
+}
+
+/// Facts that only the screen has, of all caches whose name contains the text of `--cache`.
+#[derive(Debug)]
+struct CachesShown {
+    /// Sums of their objects.
+    sums: SlabSums,
+    /// Any has frees without events.
+    has_doubts: bool,
+    /// The note on bounds.
+    legend: &'static str,
+    /// Names of all caches of the trace, if none contains the text.
+    names: Vec<String>,
+    /// The file lists the caches that were merged.
+    lists_aliases: bool,
+    page_size: u64,
+    /// Why no event names some of them; `None`: all have names.
+    why_nameless: Option<&'static str>,
 }
 
 /// Sums of one cache or size class.
@@ -114,53 +193,6 @@ pub struct CacheRow {
 fn caches(analysis: &Analysis) -> impl Iterator<Item = (String, CacheTotals)> {
     let caches = by_cache(analysis).into_iter().filter(|cache| cache.totals != Totals::default());
     caches.map(|cache| (cache.key.shown(analysis.size_classes), cache))
-}
-
-/// Rows of the caches whose name contains `filter`.
-fn compute(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CacheRows {
-    let mut all: Vec<(String, CacheTotals)> = caches(context.analysis)
-        .filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter)))
-        .collect();
-    let number = |cache: &CacheTotals, key: SortKey| key.number(&in_order(cache.estimate, cache.totals));
-    sort_rows(&mut all, sort, |(_, cache), key| number(cache, key), |a, b| a.0.cmp(&b.0));
-    let (aliases, basis) = (Aliases::of(context.session.trace.metadata()), context.basis());
-    let live = context.live_bounds().bounds.by_cache();
-    let row = |(name, cache): &(String, CacheTotals)| {
-        row(name, cache, &aliases, recorded(cache, basis), live.get(&cache.key).copied().flatten())
-    };
-    CacheRows { caches_total: all.len(), caches: all.iter().take(context.limit).map(row).collect() }
-}
-
-/// All caches whose name contains the text of `--cache`, shown or not.
-pub struct AllCaches {
-    /// Sums of their objects.
-    pub sums: SlabSums,
-    /// Any has frees without events.
-    pub has_doubts: bool,
-    /// No event names some of them.
-    pub has_nameless: bool,
-}
-
-impl AllCaches {
-    /// Those of the trace.
-    pub fn of(context: &ReportContext<'_, '_>, filter: Option<&str>) -> Self {
-        let mut sum = Totals::default();
-        let (mut has_doubts, mut has_nameless) = (false, false);
-        for (name, cache) in caches(context.analysis) {
-            if filter.is_none_or(|filter| name.contains(filter)) {
-                sum += &cache.totals;
-                has_doubts |= is_doubtful(&cache.totals);
-                has_nameless |= matches!(cache.key, CacheKey::Nameless(..));
-            }
-        }
-        let sums = SlabSums::of(&sum, RecordedSums::slab(context.basis(), None));
-        Self { sums, has_doubts, has_nameless }
-    }
-}
-
-/// Names of all caches.
-fn names(context: &ReportContext<'_, '_>) -> Vec<String> {
-    caches(context.analysis).map(|(name, _)| name).collect()
 }
 
 /// Sums of a cache whose events were recorded.
@@ -196,50 +228,14 @@ fn row(
 
 const NOUNS: Nouns = Nouns { one: "cache", several: "caches" };
 
-/// The largest caches, and the meaning of their names.
-fn screen(report: &Caches, context: &ReportContext<'_, '_>, rows: &CacheRows, view: &View) -> Screen {
-    let (sort, filter) = (report.rows.sort.first().copied(), report.cache.as_deref());
-    let total = rows.caches_total;
-    let names = if total == 0 && filter.is_some() { names(context) } else { Vec::new() };
-    if !names.is_empty() {
-        return head::nothing(vec![format!("caches: {}", some_values(names))]);
-    }
-    let all = AllCaches::of(context, filter);
-    let largest = rows.caches.first().map(name);
-    let first = largest.as_deref().zip(rows.caches.first().map(|row| &row.sums));
-    let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &all.sums, first, view));
-    let is_lossy = view.is_lossy;
-    screen.table(
-        Table::of_rows("", &rows.caches)
-            .of("cache", "caches", total)
-            .column(Column::name("cache"), |row| Cell::text(name(row)))
-            .column(Column::number("size").leaves(5), |row| Cell::text(size(row)))
-            .columns(slab_columns(sort, is_lossy), |r| slab_cells(&r.sums, r.estimated.as_ref(), is_lossy))
-            .columns(live_range(all.has_doubts), |r| {
-                live_range_cells(all.has_doubts, &r.live_range, r.sums.live)
-            })
-            .explain(LIVE_RANGE[0].heading, context.live_bounds().legend()),
-    );
-    for sentence in other_names(rows, context.session) {
-        screen.note(sentence);
-    }
-    screen.note(of_pages(rows, context.analysis.page_size.0).unwrap_or_default());
-    if all.has_nameless {
-        let reason = why_nameless(context.session);
-        screen.note(format!("?: the cache of these objects is unknown: {reason}."));
-    }
-    screen.next("callers --sort live", "call sites that hold the memory");
-    screen.next("sizes", "sizes that kmalloc rounds up");
-    screen
-}
-
 /// Name of a cache on one line.
 fn name(row: &CacheRow) -> String {
     escaped(row.cache.as_bytes())
 }
 
 /// Why a name of kmalloc is not in /proc/slabinfo.
-fn of_pages(rows: &CacheRows, page_size: u64) -> Option<String> {
+fn of_pages(rows: &CacheRows) -> Option<String> {
+    let page_size = rows.shown.page_size;
     let is_it = |row: &&CacheRow| row.kind == "kmalloc" && is_of_pages(row.object_size_min, page_size);
     let first = rows.caches.iter().find(is_it)?;
     Some(format!(
@@ -268,8 +264,8 @@ fn why_nameless(session: &Session<'_>) -> &'static str {
 }
 
 /// Other caches of a name.
-fn other_names(rows: &CacheRows, session: &Session<'_>) -> Vec<String> {
-    if !Aliases::of(session.trace.metadata()).is_recorded() {
+fn other_names(rows: &CacheRows) -> Vec<String> {
+    if !rows.shown.lists_aliases {
         return vec![
             "A name may stand for several caches: SLUB merges caches of like size and events name the first; the file does not list the others."
                 .to_owned(),
