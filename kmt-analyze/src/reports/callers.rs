@@ -63,12 +63,77 @@ impl Report for Callers {
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
+    /// Rows of the call sites whose name contains the text of `--call-site`.
     fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> CallerRows {
-        compute(context, &self.rows.sort, self.call_site.as_deref())
+        let named = |caller: CallerTotals| (context.labels().located(caller.address), caller);
+        let is_selected = |name: &Symbol| self.call_site.as_deref().is_none_or(|text| name.contains(text));
+        let (mut all, others): (Vec<(Symbol, CallerTotals)>, Vec<_>) =
+            callers(context.analysis).into_iter().map(named).partition(|(name, _)| is_selected(name));
+        let number = |c: &CallerTotals, key: SortKey| key.number(&in_order(c.estimate(), c.totals));
+        sort_rows(&mut all, &self.rows.sort, |(_, caller), key| number(caller, key), |a, b| a.0.cmp(&b.0));
+        let bounds = context.live_bounds();
+        let wanted: HashSet<(Api, u64)> =
+            all.iter().take(context.limit).map(|(_, c)| (c.api, c.address)).collect();
+        let live = bounds.bounds.by_caller(|caller| wanted.contains(&caller));
+        let basis = context.basis();
+        let recorded = [Api::Kmalloc, Api::Cache].map(|api| RecordedSums::slab(basis, Some(api)));
+        let row = |(name, c): &(Symbol, CallerTotals)| {
+            let recorded = recorded[c.api as usize];
+            let live = live.get(&(c.api, c.address)).copied().flatten();
+            CallerRow {
+                sums: SlabSums::of(&c.totals, recorded),
+                estimated: c.estimate().map(Estimated::from),
+                call_site: Address(c.address),
+                symbol: name.clone(),
+                api: c.api.name(),
+                live_range: LiveRange::of(&c.totals, live, recorded.lives),
+                alloc_failures: c.failures,
+            }
+        };
+        let mut sum = Totals::default();
+        all.iter().for_each(|(_, c)| sum += &c.totals);
+        let others = others.into_iter().map(|(name, _)| String::from(name)).filter(|_| all.is_empty());
+        let shown = CallersShown {
+            sums: SlabSums::of(&sum, RecordedSums::slab(basis, None)),
+            has_failures: all.iter().any(|(_, c)| c.failures > 0),
+            has_doubts: all.iter().any(|(_, c)| is_doubtful(&c.totals)),
+            legend: bounds.legend(),
+            names: others.collect(),
+        };
+        CallerRows {
+            callers_total: all.len(),
+            callers: all.iter().take(context.limit).map(row).collect(),
+            shown,
+        }
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &CallerRows, view: &View) -> Screen {
-        screen(self, context, rows, view)
+    /// The largest call sites, and the share of the first.
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &CallerRows, view: &View) -> Screen {
+        let (shown, total) = (&rows.shown, rows.callers_total);
+        if !shown.names.is_empty() {
+            return head::nothing(vec![format!("call sites: {}", some_values(shown.names.clone()))]);
+        }
+        let sort = self.rows.sort.first().copied();
+        let first = rows.callers.first().map(|row| (row.symbol.as_str(), &row.sums));
+        let mut screen = Screen::new(lead(sort, total as u64, CALL_SITES, &shown.sums, first, view));
+        let (is_lossy, has_doubts) = (view.is_lossy, shown.has_doubts);
+        screen.table(
+            Table::of_rows("", &rows.callers)
+                .of("call site", "call sites", total)
+                .column(Column::name("call site"), |row| Cell::from(&row.symbol))
+                .column(Column::whole("api").leaves(5), |row| Cell::text(row.api))
+                .columns(slab_columns(sort, is_lossy), |r| {
+                    slab_cells(&r.sums, r.estimated.as_ref(), is_lossy)
+                })
+                .column_if(shown.has_failures, Column::number("failed").leaves(6), |r| {
+                    Cell::Count(r.alloc_failures)
+                })
+                .columns(live_range(has_doubts), |r| live_range_cells(has_doubts, &r.live_range, r.sums.live))
+                .explain(LIVE_RANGE[0].heading, shown.legend),
+        );
+        screen.next("lifetimes", "how long their objects live, and where they are freed");
+        screen.next("callers --sort wasted", "who wastes most");
+        screen
     }
 }
 
@@ -90,6 +155,23 @@ pub struct CallerRows {
     pub callers_total: usize,
     /// Call sites and interfaces.
     pub callers: Vec<CallerRow>,
+    #[serde(skip)]
+    shown: CallersShown,
+}
+
+/// Facts that only the screen has, of all call sites whose name contains the text of `--call-site`.
+#[derive(Debug)]
+struct CallersShown {
+    /// Sums of their objects.
+    sums: SlabSums,
+    /// Any has allocations that failed.
+    has_failures: bool,
+    /// Any has frees without events.
+    has_doubts: bool,
+    /// The note on bounds.
+    legend: &'static str,
+    /// Names of all call sites of the trace, if none contains the text.
+    names: Vec<String>,
 }
 
 /// Sums of one call site and interface.
@@ -151,94 +233,4 @@ fn callers(analysis: &Analysis) -> Vec<CallerTotals> {
         Some(CallerTotals { address: first.call_site, api: first.api, totals, estimate, failures })
     };
     callers.filter_map(caller).filter(|c| c.totals != Totals::default() || c.failures > 0).collect()
-}
-
-/// Rows of the call sites whose name contains `filter`.
-fn compute(context: &ReportContext<'_, '_>, sort: &[SortKey], filter: Option<&str>) -> CallerRows {
-    let named = |caller: CallerTotals| (context.labels().located(caller.address), caller);
-    let mut all: Vec<(Symbol, CallerTotals)> = callers(context.analysis).into_iter().map(named).collect();
-    all.retain(|(name, _)| filter.is_none_or(|filter| name.contains(filter)));
-    let number = |c: &CallerTotals, key: SortKey| key.number(&in_order(c.estimate(), c.totals));
-    sort_rows(&mut all, sort, |(_, caller), key| number(caller, key), |a, b| a.0.cmp(&b.0));
-    let bounds = context.live_bounds();
-    let wanted: HashSet<(Api, u64)> =
-        all.iter().take(context.limit).map(|(_, c)| (c.api, c.address)).collect();
-    let live = bounds.bounds.by_caller(|caller| wanted.contains(&caller));
-    let basis = context.basis();
-    let recorded = [Api::Kmalloc, Api::Cache].map(|api| RecordedSums::slab(basis, Some(api)));
-    let row = |(name, c): &(Symbol, CallerTotals)| {
-        let recorded = recorded[c.api as usize];
-        let live = live.get(&(c.api, c.address)).copied().flatten();
-        CallerRow {
-            sums: SlabSums::of(&c.totals, recorded),
-            estimated: c.estimate().map(Estimated::from),
-            call_site: Address(c.address),
-            symbol: name.clone(),
-            api: c.api.name(),
-            live_range: LiveRange::of(&c.totals, live, recorded.lives),
-            alloc_failures: c.failures,
-        }
-    };
-    CallerRows { callers_total: all.len(), callers: all.iter().take(context.limit).map(row).collect() }
-}
-
-/// All call sites whose name contains the text of `--call-site`, shown or not.
-pub struct AllCallers {
-    /// Sums of their objects.
-    pub sums: SlabSums,
-    /// Any has allocations that failed.
-    pub has_failures: bool,
-    /// Any has frees without events.
-    pub has_doubts: bool,
-}
-
-impl AllCallers {
-    /// Those of the trace.
-    pub fn of(context: &ReportContext<'_, '_>, filter: Option<&str>) -> Self {
-        let mut all = callers(context.analysis);
-        all.retain(|c| filter.is_none_or(|filter| context.labels().located(c.address).contains(filter)));
-        let mut sum = Totals::default();
-        all.iter().for_each(|c| sum += &c.totals);
-        Self {
-            sums: SlabSums::of(&sum, RecordedSums::slab(context.basis(), None)),
-            has_failures: all.iter().any(|c| c.failures > 0),
-            has_doubts: all.iter().any(|c| is_doubtful(&c.totals)),
-        }
-    }
-}
-
-/// Names of all call sites, by address.
-fn names(context: &ReportContext<'_, '_>) -> Vec<String> {
-    callers(context.analysis).iter().map(|c| context.labels().located(c.address).to_string()).collect()
-}
-
-/// The largest call sites, and the share of the first.
-fn screen(report: &Callers, context: &ReportContext<'_, '_>, rows: &CallerRows, view: &View) -> Screen {
-    let (sort, filter) = (report.rows.sort.first().copied(), report.call_site.as_deref());
-    let total = rows.callers_total;
-    let names = if total == 0 && filter.is_some() { names(context) } else { Vec::new() };
-    if !names.is_empty() {
-        return head::nothing(vec![format!("call sites: {}", some_values(names))]);
-    }
-    let all = AllCallers::of(context, filter);
-    let first = rows.callers.first().map(|row| (row.symbol.as_str(), &row.sums));
-    let mut screen = Screen::new(lead(sort, total as u64, CALL_SITES, &all.sums, first, view));
-    let is_lossy = view.is_lossy;
-    screen.table(
-        Table::of_rows("", &rows.callers)
-            .of("call site", "call sites", total)
-            .column(Column::name("call site"), |row| Cell::from(&row.symbol))
-            .column(Column::whole("api").leaves(5), |row| Cell::text(row.api))
-            .columns(slab_columns(sort, is_lossy), |r| slab_cells(&r.sums, r.estimated.as_ref(), is_lossy))
-            .column_if(all.has_failures, Column::number("failed").leaves(6), |r| {
-                Cell::Count(r.alloc_failures)
-            })
-            .columns(live_range(all.has_doubts), |r| {
-                live_range_cells(all.has_doubts, &r.live_range, r.sums.live)
-            })
-            .explain(LIVE_RANGE[0].heading, context.live_bounds().legend()),
-    );
-    screen.next("lifetimes", "how long their objects live, and where they are freed");
-    screen.next("callers --sort wasted", "who wastes most");
-    screen
 }
