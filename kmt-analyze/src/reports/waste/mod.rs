@@ -12,16 +12,15 @@ use saves::Target;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::collect::occupancy::OccupancySums;
 use crate::collect::{Collectors, Handle, Occupancy};
 use crate::pass::Needs;
 use crate::pass::caches::CacheNames;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::reports::common::basis::Input;
 use crate::reports::common::cells::part;
-use crate::reports::common::labels::SourceRow;
+use crate::reports::common::labels::{SourceRow, Symbol};
 use crate::reports::common::rows::Address;
 use crate::reports::common::sorting::{SortKey, sort_keys};
 use crate::reports::common::{Context, ReportContext, View};
@@ -52,12 +51,61 @@ impl Report for WasteReport {
         collectors.add(occupancy_of(context))
     }
 
+    /// Rows of a trace.
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> WasteRows {
-        compute(context, context.analysis.get(*handle), &self.sort)
+        let occupancy = context.analysis.get(*handle);
+        let caches = CacheNames::of(context.analysis).of_sites();
+        let traced = Traced::of(context, &caches);
+        let (mut places, kinds) = kinds::rounding(&traced, occupancy);
+        let mut kinds = Vec::from(kinds);
+        for (more, kind) in [kinds::slab_tails(&traced), kinds::sparse_slabs(&traced, occupancy)] {
+            places.extend(more);
+            kinds.push(kind);
+        }
+        sort(&mut places, &self.sort);
+        let places_total = places.len();
+        places.truncate(context.limit);
+        let is_known = places_total > 0 || context.basis().allocs(None);
+        let places_total = is_known.then_some(places_total);
+        WasteRows { waste: WasteTable { kinds, places_total, places: rows(&traced, places) } }
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &WasteRows, view: &View) -> Screen {
-        screen(context, rows, self.sort.first().copied(), view)
+    /// All places in one table, and what would save the first.
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &WasteRows, view: &View) -> Screen {
+        let rows = &rows.waste;
+        let mut screen = Screen::new(answer(rows, self.sort.first().copied(), view));
+        screen.table(
+            Table::of_rows("", &rows.places)
+                .of("place", "places", rows.places_total.unwrap_or(0))
+                .column(Column::whole("kind"), |row| Cell::text(row.kind))
+                .column(Column::name("call site or cache"), |row| match row.call_site {
+                    Some(_) => Cell::from(&row.name),
+                    None => Cell::text(row.name.as_str()),
+                })
+                .column(Column::number("wasted"), |row| at_times(row, row.wasted.bytes_wasted))
+                .column(Column::number("live waste"), |row| Cell::bytes(row.wasted.bytes_wasted_live))
+                .column(Column::number("mean waste").leaves(2), |row| {
+                    at_times(row, row.wasted.bytes_wasted_on_average)
+                })
+                .column(Column::number("objects").leaves(3), |row| Cell::count(row.wasted.objects))
+                .explain(
+                    "wasted",
+                    "wasted: by all allocations; live waste: at the end, also of slabs; mean waste: on average over the window.",
+                ),
+        );
+        let change = |row: &PlaceRow| format!("{} ({}): {}", function_of(&row.name), row.kind, row.saves);
+        let changed = rows.places.iter().filter(|row| !row.saves.is_empty());
+        let changes = changed.take(part(view.limit, CHANGES)).map(change);
+        screen.lines("what would save it", changes.collect());
+        if rows.places.iter().any(|row| row.api.is_none()) {
+            screen.note(
+                "Slab tails are those of all slabs of the machine (/proc/slabinfo), and sparse slabs have tails too: do not add up kinds.",
+            );
+        }
+        unknown(rows).into_iter().for_each(|note| screen.note(note));
+        screen.next("fragmentation", "unused memory by place, with shares");
+        screen.next("what-if", "size classes that would waste less");
+        screen
     }
 }
 
@@ -88,7 +136,9 @@ pub struct PlaceRow {
     /// See `kinds`.
     pub kind: &'static str,
     /// Function and offset of the call site, or its address; else the name of the cache.
-    pub name: String,
+    #[serde(serialize_with = "text")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub name: Symbol,
     /// `kmalloc` or `cache`; `null`: slabs of a cache.
     pub api: Option<&'static str>,
     /// Address of the call site; `null`: the place is a cache.
@@ -107,22 +157,8 @@ pub struct PlaceRow {
     pub saves: String,
 }
 
-/// Rows of a trace.
-fn compute(context: &ReportContext<'_, '_>, occupancy: &OccupancySums, keys: &[SortKey]) -> WasteRows {
-    let caches = CacheNames::of(context.analysis).of_sites();
-    let traced = Traced::of(context, &caches);
-    let (mut places, kinds) = kinds::rounding(&traced, occupancy);
-    let mut kinds = Vec::from(kinds);
-    for (more, kind) in [kinds::slab_tails(&traced), kinds::sparse_slabs(&traced, occupancy)] {
-        places.extend(more);
-        kinds.push(kind);
-    }
-    sort(&mut places, keys);
-    let places_total = places.len();
-    places.truncate(context.limit);
-    let is_known = places_total > 0 || context.basis().allocs(None);
-    let places_total = is_known.then_some(places_total);
-    WasteRows { waste: WasteTable { kinds, places_total, places: rows(&traced, places) } }
+fn text<S: Serializer>(name: &Symbol, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(name)
 }
 
 fn rows<'t>(traced: &'t Traced<'_, '_, '_>, places: Vec<WastePlace<'t>>) -> Vec<PlaceRow> {
@@ -139,11 +175,11 @@ fn rows<'t>(traced: &'t Traced<'_, '_, '_>, places: Vec<WastePlace<'t>>) -> Vec<
         let request = rounded(&place).and_then(|rounded| requests.get(&rounded));
         PlaceRow {
             kind: place.kind.name(),
-            name: place.name.to_string(),
             api: place.api(),
             call_site: place.call_site.map(Address),
             saves: target.sentence(&place, request),
-            source: place.name.into_source(),
+            source: place.name.clone().into_source(),
+            name: place.name,
             wasted: place.wasted,
             bytes_req: request.map(|request| request.req),
             bytes_alloc: request.map(|request| request.alloc),
@@ -192,41 +228,6 @@ fn number(place: &WastePlace<'_>, key: SortKey) -> Option<u64> {
 /// Changes that are shown, unless more are allowed.
 const CHANGES: usize = 6;
 
-/// All places in one table, and what would save the first.
-fn screen(context: &ReportContext<'_, '_>, rows: &WasteRows, sort: Option<SortKey>, view: &View) -> Screen {
-    let rows = &rows.waste;
-    let mut screen = Screen::new(answer(rows, sort, view));
-    screen.table(
-        Table::of_rows("", &rows.places)
-            .of("place", "places", rows.places_total.unwrap_or(0))
-            .column(Column::whole("kind"), |row| Cell::text(row.kind))
-            .column(Column::name("call site or cache"), |row| name(context, row))
-            .column(Column::number("wasted"), |row| at_times(row, row.wasted.bytes_wasted))
-            .column(Column::number("live waste"), |row| Cell::bytes(row.wasted.bytes_wasted_live))
-            .column(Column::number("mean waste").leaves(2), |row| {
-                at_times(row, row.wasted.bytes_wasted_on_average)
-            })
-            .column(Column::number("objects").leaves(3), |row| Cell::count(row.wasted.objects))
-            .explain(
-                "wasted",
-                "wasted: by all allocations; live waste: at the end, also of slabs; mean waste: on average over the window.",
-            ),
-    );
-    let change = |row: &PlaceRow| format!("{} ({}): {}", function_of(&row.name), row.kind, row.saves);
-    let changed = rows.places.iter().filter(|row| !row.saves.is_empty());
-    let changes = changed.take(part(view.limit, CHANGES)).map(change);
-    screen.lines("what would save it", changes.collect());
-    if rows.places.iter().any(|row| row.api.is_none()) {
-        screen.note(
-            "Slab tails are those of all slabs of the machine (/proc/slabinfo), and sparse slabs have tails too: do not add up kinds.",
-        );
-    }
-    unknown(rows).into_iter().for_each(|note| screen.note(note));
-    screen.next("fragmentation", "unused memory by place, with shares");
-    screen.next("what-if", "size classes that would waste less");
-    screen
-}
-
 /// Reasons why numbers are unknown, each with its kinds.
 fn unknown(rows: &WasteTable) -> Vec<String> {
     let unknown: Vec<_> =
@@ -236,13 +237,6 @@ fn unknown(rows: &WasteTable) -> Vec<String> {
         Some(format!("{}: unknown; {}.", names.join(", "), kinds.first()?.1))
     });
     same.collect()
-}
-
-fn name(context: &ReportContext<'_, '_>, row: &PlaceRow) -> Cell {
-    match row.call_site {
-        Some(address) => Cell::from(&context.labels().located(address.0)),
-        None => Cell::text(&row.name),
-    }
 }
 
 /// Bytes over time, which slabs do not have.
