@@ -4,8 +4,8 @@
 
 mod rows;
 
-use rows::TaskRow;
 pub use rows::TaskRows;
+use rows::{TaskRow, TasksShown};
 
 use crate::collect::{Collectors, Handle, PageUse, Tasks};
 use crate::pass::selection::Selection;
@@ -50,8 +50,28 @@ impl Report for TaskReport {
         rows::compute(context, analysis.get(handles.0), &analysis.get(handles.1).tasks, &self.rows.sort)
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &TaskRows, view: &View) -> Screen {
-        screen(context, rows, self.rows.sort.first().copied(), view)
+    /// The largest tasks, and their events of the page allocator.
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &TaskRows, view: &View) -> Screen {
+        let sort = self.rows.sort.first().copied();
+        let mut screen = Screen::default();
+        screen.answer.extend(slab(rows, sort, view));
+        screen.answer.extend(pages(&rows.shown, view));
+        if screen.answer.is_empty() {
+            screen.answer("No task allocated memory, or the selection leaves none.");
+        }
+        screen.table(load(rows, sort, view));
+        screen.table(rows::page_allocator(&rows.shown));
+        if !rows.tasks.is_empty() {
+            screen.note("Objects and pages count for the task that allocated them, in interrupts for the interrupted task. Slab objects lie in pages: do not add the two.");
+        }
+        if let Some(first) = rows.tasks.first() {
+            screen.next(
+                CommandLine::from("callers").option("--pid", first.pid),
+                format!("call sites of {}", first.name()),
+            );
+            screen.next("crosscpu", "objects that another CPU freed");
+        }
+        screen
     }
 }
 
@@ -63,47 +83,25 @@ impl Groupable for TaskReport {
 
 const NOUNS: Nouns = Nouns { one: "task", several: "tasks" };
 
-/// The largest tasks, and their events of the page allocator.
-fn screen(context: &ReportContext<'_, '_>, rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Screen {
-    let mut screen = Screen::default();
-    screen.answer.extend(slab(rows, sort, view));
-    screen.answer.extend(pages(rows, view));
-    if screen.answer.is_empty() {
-        screen.answer("No task allocated memory, or the selection leaves none.");
-    }
-    screen.table(load(rows, sort, view));
-    screen.table(rows::page_allocator(rows, context.session.pageblock_order()));
-    if !rows.tasks.is_empty() {
-        screen.note("Objects and pages count for the task that allocated them, in interrupts for the interrupted task. Slab objects lie in pages: do not add the two.");
-    }
-    if let Some(first) = rows.tasks.first() {
-        screen.next(
-            CommandLine::from("callers").option("--pid", first.pid),
-            format!("call sites of {}", first.name()),
-        );
-        screen.next("crosscpu", "objects that another CPU freed");
-    }
-    screen
-}
-
 /// Slab objects of all tasks, and the share of the first.
 fn slab(rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Option<String> {
-    rows.slab.alloc_events.filter(|allocs| *allocs > 0)?;
+    let TasksShown { slab, slab_users_total, .. } = &rows.shown;
+    slab.alloc_events.filter(|allocs| *allocs > 0)?;
     let name = rows.tasks.first().map(TaskRow::name);
     let first = name.as_deref().zip(rows.tasks.first().map(|row| &row.slab));
-    let sentence = lead(sort, rows.slab_users_total, NOUNS, &rows.slab, first, view);
+    let sentence = lead(sort, *slab_users_total, NOUNS, slab, first, view);
     Some(format!("Slab: {sentence}{}", others(rows).unwrap_or_default()))
 }
 
 /// Tasks of the table that allocated no slab objects.
 fn others(rows: &TaskRows) -> Option<String> {
-    let others = (rows.tasks_total as u64).saturating_sub(rows.slab_users_total);
+    let others = (rows.tasks_total as u64).saturating_sub(rows.shown.slab_users_total);
     let others = (others > 0).then(|| counted(others, "other task", "other tasks"))?;
     Some(format!(" {others} only freed slab objects or used pages."))
 }
 
 /// Pages of all tasks, and the share of the largest.
-fn pages(rows: &TaskRows, view: &View) -> Option<String> {
+fn pages(rows: &TasksShown, view: &View) -> Option<String> {
     let all = rows.pages.bytes_alloc.filter(|all| *all > 0)?;
     let (name, bytes) = rows.largest_page_user.as_ref()?;
     Some(format!("Pages: {} allocated, {} of it by {name}.", view.bytes(all), share(*bytes, all)))

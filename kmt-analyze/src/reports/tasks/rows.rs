@@ -27,24 +27,27 @@ pub struct TaskRows {
     pub tasks_total: usize,
     /// Tasks.
     pub tasks: Vec<TaskRow>,
-    /// Sums of the slab objects of all tasks.
     #[serde(skip)]
+    pub shown: TasksShown,
+}
+
+/// Facts on all tasks that only the screen has.
+#[derive(Debug)]
+pub struct TasksShown {
+    /// Sums of the slab objects of all tasks.
     pub slab: SlabSums,
     /// Tasks that allocated slab objects.
-    #[serde(skip)]
     pub slab_users_total: u64,
     /// Sums of the pages of all tasks.
-    #[serde(skip)]
     pub pages: FrameSums,
     /// Task that allocated most pages, and the bytes of these.
-    #[serde(skip)]
     pub largest_page_user: Option<(String, u64)>,
     /// Tasks that used the page allocator, those with most allocations first.
-    #[serde(skip)]
     pub page_users: Vec<(String, PageAllocatorRow)>,
     /// Number of these tasks, shown or not.
-    #[serde(skip)]
     pub page_users_total: usize,
+    /// Order of a pageblock, and whether that is only assumed.
+    pub pageblock_order: (u32, bool),
 }
 
 /// Sums of one task.
@@ -231,9 +234,7 @@ pub fn compute(
     }
     let page_size = analysis.page_size.0;
     let largest = all.iter().max_by_key(|c| (c.sums.pages.frames_alloc, Reverse(c.pid)));
-    TaskRows {
-        tasks_total: all.len(),
-        tasks: rows,
+    let shown = TasksShown {
         slab: SlabSums::of(&slab, recorded.slab),
         slab_users_total: all.iter().filter(|c| c.sums.slab.alloc_events > 0).count() as u64,
         pages: FrameSums::of(&pages, page_size, recorded.pages),
@@ -241,7 +242,9 @@ pub fn compute(
             .map(|c| (c.name.clone(), c.sums.pages.frames_alloc.saturating_mul(page_size))),
         page_users_total: users.len(),
         page_users: users.iter().take(context.limit).map(user).collect(),
-    }
+        pageblock_order: context.session.pageblock_order(),
+    };
+    TaskRows { tasks_total: all.len(), tasks: rows, shown }
 }
 
 fn row(c: &TaskCandidate, page_size: u64, recorded: &RecordedTasks) -> TaskRow {
@@ -258,9 +261,10 @@ fn row(c: &TaskCandidate, page_size: u64, recorded: &RecordedTasks) -> TaskRow {
     }
 }
 
-/// Events of the page allocator by task. Given the order of a pageblock, and whether that is only assumed.
-pub fn page_allocator(rows: &TaskRows, (order, is_assumed): (u32, bool)) -> Table {
+/// Events of the page allocator by task.
+pub fn page_allocator(rows: &TasksShown) -> Table {
     type Events = PageAllocatorRow;
+    let (order, is_assumed) = rows.pageblock_order;
     let assumed = if is_assumed { " (assumed)" } else { "" };
     let number = |of: fn(&Events) -> Option<u64>| move |(_, row): &&(String, Events)| Cell::count(of(row));
     Table::of_rows("Page allocator events", &rows.page_users)
