@@ -10,12 +10,11 @@ use serde::Serialize;
 use super::slabs::Traced;
 use crate::collect::occupancy::OccupancySums;
 use crate::collect::sums::{Sums, sums};
-use crate::pass::caches::CacheNames;
 use crate::render::screen::{Cell, Column, RowTable, Screen, Table};
+use crate::reports::common::View;
 use crate::reports::common::cells::part;
 use crate::reports::common::labels::Symbol;
 use crate::reports::common::rows::{Address, RecordedSums};
-use crate::reports::common::{ReportContext, View};
 use crate::stream::{Api, Site};
 
 /// Bytes allocated beyond those requested.
@@ -172,15 +171,13 @@ pub fn compute(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> Intern
 
 /// The call site of kmalloc or the cache that wastes most in live objects, and these bytes; of equal ones the first by
 /// name.
-pub fn largest(context: &ReportContext<'_, '_>) -> Option<(String, u64)> {
-    let caches = CacheNames::of(context.analysis).of_sites();
-    let traced = Traced::of(context, &caches);
+pub fn largest(traced: &Traced<'_, '_, '_>) -> Option<(String, u64)> {
     let mut places: BTreeMap<InternalPlace<'_>, InternalSums> = BTreeMap::new();
-    for ((_, place), sums) in by_place(&traced, &[]) {
+    for ((_, place), sums) in by_place(traced, &[]) {
         places.entry(place).or_default().absorb(sums);
     }
     let name = |place| match place {
-        InternalPlace::CallSite(address) => context.labels().located(address).to_string(),
+        InternalPlace::CallSite(address) => traced.context.labels().located(address).to_string(),
         InternalPlace::Cache(name) => name.to_owned(),
     };
     let wasteful = places.into_iter().filter(|(_, sums)| sums.wasted_live() > 0);
@@ -331,15 +328,8 @@ pub fn by_place<'t>(
 /// Rows of call sites and caches, unless more are allowed.
 const ROWS: usize = 5;
 
-/// Adds waste by kind, and by call site of kmalloc and cache.
-pub fn add_internal(
-    screen: &mut Screen,
-    rows: &InternalTables,
-    context: &ReportContext<'_, '_>,
-    view: &View,
-) {
-    let (first, last) = context.selection.span(context.session);
-    let length = last.saturating_sub(first);
+/// Adds waste by kind, and by call site of kmalloc and cache; `length`: of the window.
+pub fn add_internal(screen: &mut Screen, rows: &InternalTables, length: u64, view: &View) {
     let kinds = [
         ("kmalloc, size classes", rows.kmalloc.as_ref()),
         ("kmalloc, whole pages", rows.kmalloc_large.as_ref()),

@@ -6,7 +6,7 @@ use super::FragmentationTables;
 use super::internal::{InternalTables, Waste, largest};
 use super::occupancy::Occupied;
 use super::pages::ZoneRow;
-use super::slabs::SlabTails;
+use super::slabs::{SlabTails, Traced};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::share;
 use crate::reports::common::lead::MaybeRefused;
@@ -69,14 +69,10 @@ fn wasted_in_all(internal: &InternalTables) -> Option<(u64, u64)> {
 }
 
 /// Losses of all places, the largest first, unknown ones last.
-pub fn compute(
-    context: &ReportContext<'_, '_>,
-    tables: &FragmentationTables,
-    requested: Requested,
-) -> Vec<Loss> {
-    let page_size = context.analysis.page_size.0;
+pub fn compute(traced: &Traced<'_, '_, '_>, tables: &FragmentationTables, requested: Requested) -> Vec<Loss> {
+    let page_size = traced.context.analysis.page_size.0;
     let mut losses = vec![
-        objects(context, &tables.internal),
+        objects(traced, &tables.internal),
         self::slabs(tables.slabs.as_ref()),
         between_objects(&tables.occupancy),
         between_pages(tables.pages.zones.as_deref(), requested, page_size),
@@ -86,7 +82,7 @@ pub fn compute(
     losses
 }
 
-fn objects(context: &ReportContext<'_, '_>, internal: &InternalTables) -> Loss {
+fn objects(traced: &Traced<'_, '_, '_>, internal: &InternalTables) -> Loss {
     let kinds = [&internal.kmalloc, &internal.kmalloc_large, &internal.caches];
     let known = || kinds.into_iter().flatten();
     // A kind that was not recorded is not part of the sum; one without frees makes it unknown.
@@ -98,7 +94,7 @@ fn objects(context: &ReportContext<'_, '_>, internal: &InternalTables) -> Loss {
     Loss {
         place: UnusedIn::Objects,
         of: sum(|waste| waste.bytes_live).filter(|_| is_any),
-        largest: largest(context).filter(|_| bytes.is_some()),
+        largest: largest(traced).filter(|_| bytes.is_some()),
         bytes,
     }
 }

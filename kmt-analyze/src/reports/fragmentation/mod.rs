@@ -12,18 +12,14 @@ mod pages;
 pub mod slabs;
 
 use internal::InternalTables;
-use losses::{Requested, UnusedIn};
+use losses::{Loss, Requested, UnusedIn};
 pub use occupancy::{Occupied, OccupiedCache};
 pub use pageblocks::{BlockRow, Pageblocks};
 use pages::{FallbackTable, ZoneRow};
 use slabs::{SlabTails, Traced};
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 
-use crate::collect::fallbacks::{Fallback, MixingSums};
-use crate::collect::occupancy::OccupancySums;
 use crate::collect::{Collectors, Fallbacks, Handle, Mixing, Occupancy};
 use crate::pass::Needs;
 use crate::pass::caches::CacheNames;
@@ -70,14 +66,59 @@ impl Report for Fragmentation {
         )
     }
 
+    /// Rows of a trace.
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> FragmentationRows {
-        let analysis = context.analysis;
-        let (occupancy, mixing) = (analysis.get(handles.0), analysis.get(handles.1));
-        compute(context, occupancy, mixing, analysis.get(handles.2))
+        let (analysis, requested) = (context.analysis, Requested::of(context));
+        let occupancy = analysis.get(handles.0);
+        let caches = CacheNames::of(context.analysis).of_sites();
+        let traced = Traced::of(context, &caches);
+        let tables = FragmentationTables {
+            internal: internal::compute(&traced, occupancy),
+            slabs: slabs::compute(&traced),
+            occupancy: occupancy::compute(&traced, occupancy),
+            pages: PageFragmentation {
+                zones: pages::zones(&traced),
+                fallbacks: pages::fallbacks(&traced, analysis.get(handles.2)),
+                pageblocks: pageblocks::compute(&traced, analysis.get(handles.1)),
+            },
+        };
+        let (first, last) = context.selection.span(context.session);
+        let shown = FragmentationShown {
+            losses: losses::compute(&traced, &tables, requested),
+            requested,
+            caches_with_tails: slabs::all(&traced)
+                .iter()
+                .flatten()
+                .filter(|cache| cache.tail_bytes > 0)
+                .count(),
+            page_size: analysis.page_size.0,
+            length: last.saturating_sub(first),
+        };
+        FragmentationRows { fragmentation: tables, shown }
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &FragmentationRows, view: &View) -> Screen {
-        screen(context, rows, view)
+    /// All parts.
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &FragmentationRows, view: &View) -> Screen {
+        let FragmentationRows { fragmentation: rows, shown } = rows;
+        let mut screen = losses::screen(rows, &shown.losses, shown.requested, view);
+        for loss in &shown.losses {
+            match loss.place {
+                UnusedIn::Objects => internal::add_internal(&mut screen, &rows.internal, shown.length, view),
+                UnusedIn::Slabs => slabs::add_slabs(&mut screen, rows.slabs.as_ref(), shown, view),
+                UnusedIn::BetweenObjects => {
+                    occupancy_text::add(&mut screen, &rows.occupancy, view);
+                    occupancy_text::add_pinned(&mut screen, &rows.occupancy, view);
+                }
+                UnusedIn::BetweenPages => {
+                    let (order, page_size) = (shown.requested.order, shown.page_size);
+                    pages::add_pages(&mut screen, &rows.pages, (order, page_size), view);
+                }
+            }
+        }
+        screen.next("fragmentation -l 0 --wide", "all rows, slabs over time, all indices");
+        screen.next("callers --sort wasted", "call sites that waste most in all");
+        screen.next("what-if", "size classes that would waste less");
+        screen
     }
 }
 
@@ -87,6 +128,22 @@ impl Report for Fragmentation {
 pub struct FragmentationRows {
     /// Memory that is held and not used.
     pub fragmentation: FragmentationTables,
+    #[serde(skip)]
+    shown: FragmentationShown,
+}
+
+/// Facts that only the screen has.
+#[derive(Debug)]
+pub struct FragmentationShown {
+    /// Unused memory of all places, the largest first.
+    losses: Vec<Loss>,
+    /// Order that free memory is judged by.
+    requested: Requested,
+    /// Number of caches with bytes after the last object.
+    caches_with_tails: usize,
+    page_size: u64,
+    /// Length of the window.
+    length: u64,
 }
 
 /// Memory that is held and not used, by kind.
@@ -113,52 +170,4 @@ pub struct PageFragmentation {
     pub fallbacks: Option<FallbackTable>,
     /// Pageblocks with live pages of the trace; `null`: page events were not recorded.
     pub pageblocks: Option<Pageblocks>,
-}
-
-/// Rows of a trace.
-fn compute(
-    context: &ReportContext<'_, '_>,
-    occupancy: &OccupancySums,
-    mixing: &MixingSums,
-    fallbacks: &HashMap<Fallback, u64>,
-) -> FragmentationRows {
-    let caches = CacheNames::of(context.analysis).of_sites();
-    let traced = Traced::of(context, &caches);
-    let tables = FragmentationTables {
-        internal: internal::compute(&traced, occupancy),
-        slabs: slabs::compute(&traced),
-        occupancy: occupancy::compute(&traced, occupancy),
-        pages: PageFragmentation {
-            zones: pages::zones(&traced),
-            fallbacks: pages::fallbacks(&traced, fallbacks),
-            pageblocks: pageblocks::compute(&traced, mixing),
-        },
-    };
-    FragmentationRows { fragmentation: tables }
-}
-
-/// All parts.
-fn screen(context: &ReportContext<'_, '_>, rows: &FragmentationRows, view: &View) -> Screen {
-    let rows = &rows.fragmentation;
-    let requested = Requested::of(context);
-    let losses = losses::compute(context, rows, requested);
-    let mut screen = losses::screen(rows, &losses, requested, view);
-    for loss in &losses {
-        match loss.place {
-            UnusedIn::Objects => internal::add_internal(&mut screen, &rows.internal, context, view),
-            UnusedIn::Slabs => slabs::add_slabs(&mut screen, rows.slabs.as_ref(), context, view),
-            UnusedIn::BetweenObjects => {
-                occupancy_text::add(&mut screen, &rows.occupancy, view);
-                occupancy_text::add_pinned(&mut screen, &rows.occupancy, view);
-            }
-            UnusedIn::BetweenPages => {
-                let page_size = context.analysis.page_size.0;
-                pages::add_pages(&mut screen, &rows.pages, (requested.order, page_size), view);
-            }
-        }
-    }
-    screen.next("fragmentation -l 0 --wide", "all rows, slabs over time, all indices");
-    screen.next("callers --sort wasted", "call sites that waste most in all");
-    screen.next("what-if", "size classes that would waste less");
-    screen
 }

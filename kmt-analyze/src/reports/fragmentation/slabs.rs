@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::FragmentationShown;
 use crate::collect::sums::Sums;
 use crate::pass::coverage::Coverage;
 use crate::render::screen::{Cell, Column, Screen, Table};
@@ -58,15 +59,6 @@ pub struct CacheTail {
 
 /// Snapshots, the best first.
 const SNAPSHOTS: [&str; 3] = ["slabinfo.after", "slabinfo.before", "slabinfo"];
-
-/// Number of caches with bytes after the last object.
-fn number_with_tails(context: &ReportContext<'_, '_>) -> usize {
-    let metadata = context.session.trace.metadata();
-    let text = SNAPSHOTS.iter().find_map(|name| metadata.attachment(name)).unwrap_or_default();
-    let caches = slabinfo::parse(text);
-    let tails = caches.values().filter(|cache| cache.num_slabs > 0);
-    tails.filter(|cache| cache.tail_bytes(context.analysis.page_size.0) > 0).count()
-}
 
 /// The last snapshot of /proc/slabinfo; `None`: the file has none.
 pub fn snapshot<'v>(traced: &'v Traced<'_, '_, '_>) -> Option<&'v [u8]> {
@@ -131,26 +123,20 @@ fn cache(info: &SlabInfoLine, sysfs: Option<&Sysfs>, page_size: u64) -> CacheTai
 const ROWS: usize = 5;
 
 /// Adds unused bytes of slabs by cache.
-pub fn add_slabs(
-    screen: &mut Screen,
-    rows: Option<&SlabTails>,
-    context: &ReportContext<'_, '_>,
-    view: &View,
-) {
+pub fn add_slabs(screen: &mut Screen, rows: Option<&SlabTails>, shown: &FragmentationShown, view: &View) {
     let Some(rows) = rows else { return };
-    let page_size = context.analysis.page_size.0;
     let wasteful = rows.caches.iter().filter(|cache| cache.tail_bytes > 0);
     let title = "inside slabs: bytes behind the last object (all slabs, /proc/slabinfo)";
     screen.table(
         Table::of_rows(title, wasteful.take(part(view.limit, ROWS)))
-            .of("cache", "caches", number_with_tails(context))
+            .of("cache", "caches", shown.caches_with_tails)
             .column(Column::name("cache"), |c| Cell::text(escaped(c.cache.as_bytes())))
             .column(Column::number("slabs"), |c| Cell::Count(c.num_slabs))
             .column(Column::number("objects x size").leaves(3), |c| {
                 Cell::text(format!("{} x {}", c.objects_per_slab, c.object_size))
             })
             .column(Column::number("slab size").leaves(2), |c| {
-                Cell::Bytes(c.pages_per_slab.saturating_mul(page_size))
+                Cell::Bytes(c.pages_per_slab.saturating_mul(shown.page_size))
             })
             .column(Column::number("tail"), |c| Cell::Bytes(c.tail_bytes_per_slab))
             .column(Column::number("all tails"), |c| Cell::Bytes(c.tail_bytes))
