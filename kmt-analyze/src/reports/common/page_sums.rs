@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::rows::{FrameSums, RecordedSums};
 use crate::ledger::totals::FrameTotals;
 use crate::pass::Analysis;
-use crate::reports::common::ReportContext;
 use crate::trace::names::Symbolizer;
 
 /// Sums and counts of all pages; frames are pages of the target's size. `null`: the events of the number were not
@@ -40,6 +39,15 @@ pub struct PageSums {
     pub bytes_wasted_live: Option<u64>,
     /// 0.
     pub internal_fragmentation_percent: Option<f64>,
+    /// Bytes of a page, for screens.
+    #[serde(skip)]
+    pub page_size: u64,
+    /// Pages freed, by plain sum, for screens.
+    #[serde(skip)]
+    pub raw_pages_freed: Option<u64>,
+    /// Pages freed in the selected time that are older than it, for screens.
+    #[serde(skip)]
+    pub older_pages_freed: u64,
 }
 
 /// Plain sums over page events.
@@ -69,14 +77,8 @@ impl PageSums {
     }
 
     /// Live pages of allocations that cross a loss.
-    pub fn pages_live_uncertain(&self, page_size: u64) -> Option<u64> {
-        self.sums.bytes_live_uncertain.map(|bytes| bytes / page_size.max(1))
-    }
-
-    /// Pages freed, by plain sum.
-    pub fn raw_pages_freed(context: &ReportContext<'_, '_>) -> Option<u64> {
-        let frees = RecordedSums::pages(context.basis()).frees;
-        frees.then_some(context.analysis.balance.frames.counts.raw_frames_freed)
+    pub fn pages_live_uncertain(&self) -> Option<u64> {
+        self.sums.bytes_live_uncertain.map(|bytes| bytes / self.page_size.max(1))
     }
 
     /// Sums of a pass; `null` where events were not recorded.
@@ -106,6 +108,9 @@ impl PageSums {
             bytes_wasted: alloc(0),
             bytes_wasted_live: life(0),
             internal_fragmentation_percent: recorded.allocs.then_some(0.0),
+            page_size,
+            raw_pages_freed: free(counts.raw_frames_freed),
+            older_pages_freed: analysis.balance.older.pages.saturating_sub(analysis.balance.older.pages_live),
         }
     }
 }

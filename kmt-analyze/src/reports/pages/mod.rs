@@ -94,8 +94,8 @@ impl Report for Pages {
         rows
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &PageRows, view: &View) -> Screen {
-        text::screen(self, context, rows, view)
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &PageRows, view: &View) -> Screen {
+        text::screen(self, rows, view)
     }
 }
 

@@ -8,12 +8,11 @@ use super::callers::PassedOverRow;
 use super::{PageFlagsRow, PageRows, PageTables, PageTypeRow, Pages};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{count, counted, share};
+use crate::reports::common::View;
 use crate::reports::common::cells::part;
 use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::rows::{FrameSums, PageAmounts};
 use crate::reports::common::sorting::SortKey;
-use crate::reports::common::stated::OlderRow;
-use crate::reports::common::{ReportContext, View};
 use crate::reports::grouped::GroupTable;
 use crate::trace::names::function_of;
 
@@ -35,12 +34,12 @@ pub const PAGES: [Column; 7] = [
 const UNCERTAIN: Column = Column::number("uncertain").leaves(1);
 
 /// Pages allocated, by call site, order, migrate type and flags: by pages, unless there are keys to sort by.
-pub fn screen(report: &Pages, context: &ReportContext<'_, '_>, rows: &PageRows, view: &View) -> Screen {
+pub fn screen(report: &Pages, rows: &PageRows, view: &View) -> Screen {
     let sort = &report.sort;
     let Some(tables) = &rows.pages else {
         return Screen::new("No page events were recorded: record kmem:mm_page_alloc and kmem:mm_page_free.");
     };
-    let answer = sentences(context, tables, sort.first().copied(), view);
+    let answer = sentences(tables, sort.first().copied(), view);
     let mut screen = Screen { answer, ..Screen::default() };
     if let Some(groups) = &tables.groups {
         let columns = EVENTS.into_iter().chain(page_columns(view));
@@ -55,7 +54,7 @@ pub fn screen(report: &Pages, context: &ReportContext<'_, '_>, rows: &PageRows, 
     screen.table(callers(tables, sort, report.verbose, view));
     screen.table(by_type(tables, sort, view));
     screen.table(by_flags(tables, sort, view));
-    screen.table(totals(tables, context.analysis.page_size.0));
+    screen.table(totals(&tables.all));
     let others = tables.other_events.iter().map(|(name, events)| format!("{name} {}", count(*events)));
     let others = others.collect::<Vec<_>>().join(", ");
     screen.lines("other page events", if others.is_empty() { Vec::new() } else { vec![others] });
@@ -194,9 +193,9 @@ fn by_flags(tables: &PageTables, sort: &[SortKey], view: &View) -> Table {
 }
 
 /// Sums of all pages; rows of zeros are left out.
-fn totals(tables: &PageTables, page_size: u64) -> Table {
-    let (all, sums) = (&tables.all, &tables.all.sums);
-    let bytes = |pages: Option<u64>| Cell::bytes(pages.map(|pages| pages.saturating_mul(page_size)));
+fn totals(all: &PageSums) -> Table {
+    let sums = &all.sums;
+    let bytes = |pages: Option<u64>| Cell::bytes(pages.map(|pages| pages.saturating_mul(all.page_size)));
     let row = |name: &str, events: Cell, pages: Option<u64>| {
         [Cell::text(name), events, Cell::count(pages), bytes(pages)]
     };
@@ -210,7 +209,7 @@ fn totals(tables: &PageTables, page_size: u64) -> Table {
         row("frees without a traced allocation", Cell::count(all.frees_unmatched), all.pages_free_only),
         row("implied frees (page allocated again)", Cell::Empty, sums.pages_freed_unseen),
         row("still allocated", Cell::Empty, sums.pages_live),
-        row("still allocated, uncertain", Cell::Empty, all.pages_live_uncertain(page_size)),
+        row("still allocated, uncertain", Cell::Empty, all.pages_live_uncertain()),
     ];
     let columns = [
         Column::text("all pages"),
@@ -225,25 +224,19 @@ fn totals(tables: &PageTables, page_size: u64) -> Table {
 }
 
 /// Sentences of the answer.
-fn sentences(
-    context: &ReportContext<'_, '_>,
-    tables: &PageTables,
-    sort: Option<SortKey>,
-    view: &View,
-) -> Vec<String> {
-    [Some(amounts(context, tables, view)), largest(tables, sort), failures(tables)]
+fn sentences(tables: &PageTables, sort: Option<SortKey>, view: &View) -> Vec<String> {
+    [Some(amounts(&tables.all, view)), largest(tables, sort), failures(tables)]
         .into_iter()
         .flatten()
         .collect()
 }
 
 /// Pages allocated, freed and still allocated.
-fn amounts(context: &ReportContext<'_, '_>, tables: &PageTables, view: &View) -> String {
-    let (all, sums) = (&tables.all, &tables.all.sums);
-    let page_size = context.analysis.page_size.0;
-    let bytes = |pages: u64| view.bytes(pages.saturating_mul(page_size));
+fn amounts(all: &PageSums, view: &View) -> String {
+    let sums = &all.sums;
+    let bytes = |pages: u64| view.bytes(pages.saturating_mul(all.page_size));
     let pages = |number: u64| format!("{} ({})", counted(number, "page", "pages"), bytes(number));
-    let allocated = match (sums.pages_alloc, PageSums::raw_pages_freed(context)) {
+    let allocated = match (sums.pages_alloc, all.raw_pages_freed) {
         (Some(allocated), _) => format!("The kernel allocated {}", pages(allocated)),
         (None, Some(freed)) => {
             return format!("The kernel freed {}; page allocations were not recorded.", pages(freed));
@@ -258,12 +251,12 @@ fn amounts(context: &ReportContext<'_, '_>, tables: &PageTables, view: &View) ->
         }
         Some((freed, live)) => {
             let are = if live == 1 { "is" } else { "are" };
-            let uncertain = match all.pages_live_uncertain(page_size).unwrap_or(0) {
+            let uncertain = match all.pages_live_uncertain().unwrap_or(0) {
                 0 => String::new(),
                 uncertain => format!(" ({} uncertain)", count(uncertain)),
             };
             // Frees of the time count, also of pages that are older than it.
-            let older = OlderRow::of(context).map_or(0, |older| older.pages.saturating_sub(older.pages_live));
+            let older = all.older_pages_freed;
             let freed = count(freed.saturating_sub(older));
             let of_older =
                 if older == 0 { String::new() } else { format!(" and {} older ones", count(older)) };

@@ -6,7 +6,7 @@
 mod slab;
 mod text;
 
-use slab::{BothTotals, InterfaceTotals, RawTotals, RecordedEvents, SlabTotals};
+use slab::{BothTotals, InterfaceTotals, RawTotals, RecordedEvents, SlabTotals, SummaryShown};
 
 use std::collections::BTreeMap;
 
@@ -44,12 +44,33 @@ impl Report for Summary {
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
+    /// Totals of a trace.
     fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> SummaryRows {
-        compute(context)
+        let analysis = context.analysis;
+        let basis = context.basis();
+        let meanings = [Meaning::KMALLOC, Meaning::KFREE, Meaning::CACHE_ALLOC, Meaning::CACHE_FREE];
+        let recorded = meanings.map(|meaning| context.recorded(meaning));
+        let [kmalloc, kfree, kmem_cache_alloc, kmem_cache_free] = recorded;
+        let events = RecordedEvents { kmalloc, kfree, kmem_cache_alloc, kmem_cache_free };
+        let bounds = &context.live_bounds().bounds;
+        let live = [None, Some(Api::Kmalloc), Some(Api::Cache)].map(|api| bounds.of_api(api));
+        let has_slab = recorded.contains(&Some(true));
+        let has_pages = [Meaning::PAGE_ALLOC, Meaning::PAGE_FREE]
+            .into_iter()
+            .any(|meaning| context.recorded(meaning) == Some(true));
+        let pages = || PageTotals {
+            sums: PageSums::of(analysis, RecordedSums::pages(basis)),
+            ranges: ranges(analysis, "pages"),
+        };
+        SummaryRows {
+            slab: has_slab.then(|| slab(analysis, basis, live, events)),
+            pages: has_pages.then(pages),
+            shown: SummaryShown::of(context),
+        }
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) -> Screen {
-        text::screen(context, rows, view)
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) -> Screen {
+        text::screen(rows, view)
     }
 }
 
@@ -61,6 +82,8 @@ pub struct SummaryRows {
     pub slab: Option<BothTotals>,
     /// Totals of pages; `null`: no page event was recorded.
     pub pages: Option<PageTotals>,
+    #[serde(skip)]
+    shown: SummaryShown,
 }
 
 /// Totals of pages with their ranges.
@@ -73,27 +96,6 @@ pub struct PageTotals {
     /// For each total the lowest and highest number that it can be with the lost events; `null`: nothing was lost, or
     /// their number is unknown.
     pub ranges: Option<SummaryRanges>,
-}
-
-/// Totals of a trace.
-fn compute(context: &ReportContext<'_, '_>) -> SummaryRows {
-    let analysis = context.analysis;
-    let basis = context.basis();
-    let meanings = [Meaning::KMALLOC, Meaning::KFREE, Meaning::CACHE_ALLOC, Meaning::CACHE_FREE];
-    let recorded = meanings.map(|meaning| context.recorded(meaning));
-    let [kmalloc, kfree, kmem_cache_alloc, kmem_cache_free] = recorded;
-    let events = RecordedEvents { kmalloc, kfree, kmem_cache_alloc, kmem_cache_free };
-    let bounds = &context.live_bounds().bounds;
-    let live = [None, Some(Api::Kmalloc), Some(Api::Cache)].map(|api| bounds.of_api(api));
-    let has_slab = recorded.contains(&Some(true));
-    let has_pages = [Meaning::PAGE_ALLOC, Meaning::PAGE_FREE]
-        .into_iter()
-        .any(|meaning| context.recorded(meaning) == Some(true));
-    let pages = || PageTotals {
-        sums: PageSums::of(analysis, RecordedSums::pages(basis)),
-        ranges: ranges(analysis, "pages"),
-    };
-    SummaryRows { slab: has_slab.then(|| slab(analysis, basis, live, events)), pages: has_pages.then(pages) }
 }
 
 fn slab(

@@ -13,6 +13,7 @@ use crate::ledger::totals::{EventCounts, Totals};
 use crate::pass::sum_of;
 use crate::reports::common::ReportContext;
 use crate::reports::common::rows::{Estimated, RecordedSums};
+use crate::reports::common::stated::OlderRow;
 use crate::stream::Api;
 
 /// Totals of one interface, or of both; `null`: the events of the number were not recorded.
@@ -179,6 +180,35 @@ pub struct RecordedEvents {
     pub kmem_cache_free: Option<bool>,
 }
 
+/// Facts that only the screen has.
+#[derive(Debug)]
+pub struct SummaryShown {
+    /// Ranges of totals; `None`: nothing was lost, or the number of lost events is unknown.
+    pub ranges: Option<Vec<ShownRange>>,
+    /// Other numbers of objects than the live figures can be live, of any interface or of both together.
+    pub is_bounded: bool,
+    /// Objects and pages older than the window; `None`: no window is selected.
+    pub older: Option<OlderRow>,
+    /// The call site with most live bytes, and these; ties go to the lowest address.
+    pub largest: Option<(String, u64)>,
+}
+
+impl SummaryShown {
+    /// Those of a trace.
+    pub fn of(context: &ReportContext<'_, '_>) -> Self {
+        let bounds = &context.live_bounds().bounds;
+        let is_bounded = |api| {
+            bounds.of_api(api).is_some_and(|live| live.objects[1] != sum_of(context.analysis, api).live)
+        };
+        Self {
+            ranges: ranges(context),
+            is_bounded: [None, Some(Api::Kmalloc), Some(Api::Cache)].into_iter().any(is_bounded),
+            older: OlderRow::of(context),
+            largest: largest(context).filter(|_| RecordedSums::slab(context.basis(), None).lives),
+        }
+    }
+}
+
 /// Range of a total with the lost events.
 #[derive(Debug)]
 pub struct ShownRange {
@@ -211,8 +241,7 @@ const SHOWN: [(&str, &str, &str); 12] = [
     ("pages: live bytes", "pages", "bytes_live"),
 ];
 
-/// Ranges that the screen shows; `None`: nothing was lost, or the number of lost events is unknown.
-pub fn ranges(context: &ReportContext<'_, '_>) -> Option<Vec<ShownRange>> {
+fn ranges(context: &ReportContext<'_, '_>) -> Option<Vec<ShownRange>> {
     let ranges = context.analysis.ranges.as_ref()?;
     let shown = |(title, section, name): (&'static str, &'static str, &'static str)| {
         let range = ranges.get(&(section, name)).copied().flatten()?;
@@ -220,14 +249,6 @@ pub fn ranges(context: &ReportContext<'_, '_>) -> Option<Vec<ShownRange>> {
         Some(ShownRange { title, is_bytes, low: range.low as u64, high: range.high.map(|high| high as u64) })
     };
     Some(SHOWN.into_iter().filter_map(shown).collect())
-}
-
-/// True if other numbers of objects than the live figures can be live, of any interface or of both together.
-pub fn is_bounded(context: &ReportContext<'_, '_>) -> bool {
-    let bounds = &context.live_bounds().bounds;
-    [None, Some(Api::Kmalloc), Some(Api::Cache)].into_iter().any(|api| {
-        bounds.of_api(api).is_some_and(|live| live.objects[1] != sum_of(context.analysis, api).live)
-    })
 }
 
 /// Sums of both interfaces: estimates of those that were sampled, and the numbers of the others; `None`: neither was.
@@ -244,8 +265,7 @@ pub fn estimated(slab: &BothTotals) -> Option<Estimated> {
     Some(sum)
 }
 
-/// The call site with most live bytes, and these; ties go to the lowest address.
-pub fn largest(context: &ReportContext<'_, '_>) -> Option<(String, u64)> {
+fn largest(context: &ReportContext<'_, '_>) -> Option<(String, u64)> {
     let analysis = context.analysis;
     let mut live: BTreeMap<u64, u64> = BTreeMap::new();
     for (site, by_cache) in analysis.interner.sites.items().iter().zip(&analysis.balance.sites) {

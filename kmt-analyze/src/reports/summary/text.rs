@@ -3,39 +3,39 @@
 //! A range is shown where events were lost. All figures come from the rows of the report.
 
 use super::SummaryRows;
-use super::slab::{self, BothTotals, InterfaceTotals, ShownRange, SlabTotals};
+use super::slab::{self, BothTotals, InterfaceTotals, ShownRange, SlabTotals, SummaryShown};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{count, counted, share};
+use crate::reports::common::View;
 use crate::reports::common::cells::at_most;
 use crate::reports::common::page_sums::PageSums;
-use crate::reports::common::rows::{Estimated, RecordedSums};
+use crate::reports::common::rows::Estimated;
 use crate::reports::common::stated::OlderRow;
-use crate::reports::common::{ReportContext, View};
 use crate::trace::names::without_size;
 
 /// The balance of slab objects and of pages.
-pub fn screen(context: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) -> Screen {
-    let (shown_ranges, is_bounded) = (slab::ranges(context), slab::is_bounded(context));
+pub fn screen(rows: &SummaryRows, view: &View) -> Screen {
+    let shown = &rows.shown;
+    let (shown_ranges, is_bounded) = (shown.ranges.as_deref(), shown.is_bounded);
     let pages = rows.pages.as_ref().map(|pages| &pages.sums);
     let mut screen = Screen::default();
     screen.answer.extend(rows.slab.as_ref().map(|slab| {
         // Without a loss an upper bound is the figure that counts.
         let most = shown_ranges.is_none().then(|| most_live(slab, is_bounded)).flatten();
-        objects(context, slab, most, view)
+        objects(slab, shown, most, view)
     }));
     let by_slabinfo = rows.slab.as_ref().and_then(|slab| slab.bytes_live_range).map(|[_, most]| most);
-    let older = OlderRow::of(context);
-    screen.answer.extend(bound(shown_ranges.as_deref(), by_slabinfo, view));
+    screen.answer.extend(bound(shown_ranges, by_slabinfo, view));
     screen.answer.extend(rows.slab.as_ref().and_then(|slab| doubt(slab, view)));
-    screen.answer.extend(pages.map(|sums| self::pages(sums, older, view)));
+    screen.answer.extend(pages.map(|sums| self::pages(sums, shown.older, view)));
     screen.answer.extend(missing(rows).map(str::to_owned));
     if let Some(slab) = &rows.slab {
         screen.table(slab_table(slab, is_bounded, view));
     }
     if let Some(sums) = pages {
-        screen.table(pages_table(context, sums, view));
+        screen.table(pages_table(sums, view));
     }
-    screen.table(ranges(shown_ranges.as_deref(), by_slabinfo));
+    screen.table(ranges(shown_ranges, by_slabinfo));
     if rows.slab.is_some() && pages.is_some_and(|sums| !sums.is_empty()) {
         screen.note("Slab objects lie in pages: do not add the two tables.");
     }
@@ -60,7 +60,7 @@ fn missing(rows: &SummaryRows) -> Option<&'static str> {
 }
 
 /// Slab objects in a sentence: allocated, still allocated, and the call site that holds most.
-fn objects(context: &ReportContext<'_, '_>, slab: &BothTotals, most: Option<u64>, view: &View) -> String {
+fn objects(slab: &BothTotals, shown: &SummaryShown, most: Option<u64>, view: &View) -> String {
     let totals = &slab.totals;
     let objects = |number| counted(number, "object", "objects");
     let allocated = match (totals.alloc_events, totals.bytes_alloc, totals.free_events) {
@@ -77,13 +77,11 @@ fn objects(context: &ReportContext<'_, '_>, slab: &BothTotals, most: Option<u64>
     };
     let live = match (totals.live, totals.bytes_live) {
         (Some(live), Some(bytes)) => {
-            let lives = RecordedSums::slab(context.basis(), None).lives;
-            let largest = slab::largest(context).filter(|_| lives);
-            let largest = largest.map_or(String::new(), |(name, part)| {
-                format!(", {} of it at {}", share(part, bytes), without_size(&name))
+            let largest = shown.largest.as_ref().map_or(String::new(), |(name, part)| {
+                format!(", {} of it at {}", share(*part, bytes), without_size(name))
             });
-            let older = OlderRow::of(context);
-            let older = older
+            let older = shown
+                .older
                 .map_or(String::new(), |older| with_older(older.objects_live, view.bytes(older.bytes_live)));
             match most {
                 None => {
@@ -214,7 +212,7 @@ fn next(screen: &mut Screen, rows: &SummaryRows, view: &View) {
 }
 
 /// Balance of all pages; no rows where nothing happened to any. `--wide` has rows of zeros, too.
-fn pages_table(context: &ReportContext<'_, '_>, pages: &PageSums, view: &View) -> Table {
+fn pages_table(pages: &PageSums, view: &View) -> Table {
     let columns = [
         Column::text("page allocator"),
         Column::number("events"),
@@ -225,7 +223,7 @@ fn pages_table(context: &ReportContext<'_, '_>, pages: &PageSums, view: &View) -
     if pages.is_empty() {
         return table;
     }
-    for (name, cells) in rows(context, pages) {
+    for (name, cells) in rows(pages) {
         if view.look.wide || !cells.iter().all(Cell::is_nothing) {
             table.row(std::iter::once(Cell::text(name)).chain(cells));
         }
@@ -234,8 +232,8 @@ fn pages_table(context: &ReportContext<'_, '_>, pages: &PageSums, view: &View) -
 }
 
 /// Names of the rows, and their events, pages and bytes.
-fn rows(context: &ReportContext<'_, '_>, pages: &PageSums) -> [(&'static str, [Cell; 3]); 7] {
-    let (sums, page_size) = (&pages.sums, context.analysis.page_size.0);
+fn rows(pages: &PageSums) -> [(&'static str, [Cell; 3]); 7] {
+    let (sums, page_size) = (&pages.sums, pages.page_size);
     let size = |frames: Option<u64>| {
         [Cell::count(frames), Cell::bytes(frames.map(|frames| frames.saturating_mul(page_size)))]
     };
@@ -250,7 +248,7 @@ fn rows(context: &ReportContext<'_, '_>, pages: &PageSums) -> [(&'static str, [C
     };
     let frees = match pages.frees_matched {
         Some(_) => both(pages.frees_matched, sums.pages_freed),
-        None => both(pages.free_events, PageSums::raw_pages_freed(context)),
+        None => both(pages.free_events, pages.raw_pages_freed),
     };
     [
         ("allocs", both(sums.alloc_events, sums.pages_alloc)),
