@@ -12,7 +12,7 @@ mod top_table;
 
 use growth::PageGrowthRow;
 pub use rows::FindingRows;
-use rows::Parts;
+use rows::{FindingsShown, Parts};
 use top::TopRow;
 use top_pages::TopPagesRow;
 
@@ -25,7 +25,7 @@ use crate::pass::Needs;
 use crate::pass::selection::{recorder, recorder_threads};
 use crate::render::look::Look;
 use crate::render::screen::Screen;
-use crate::reports::common::basis::{Input, WholeTime, whole_time};
+use crate::reports::common::basis::{Input, whole_time};
 use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
@@ -73,10 +73,8 @@ struct Sources {
     page_growth: Option<PageGrowthRow>,
     /// The verdict of `leaks`, where it finds no growth or refuses to judge.
     verdict: Option<String>,
-    /// The longest time without losses, where there are some.
-    whole_time: Option<WholeTime>,
-    /// True if slab allocations have stacks.
-    has_stacks: bool,
+    /// Facts for the screen, without growth of what the kernel can reclaim.
+    shown: FindingsShown,
     /// Function whose calls of kmalloc waste most, and its bytes.
     most_wasting: Option<(String, u64)>,
     /// kmalloc by the recorder, by address of the call site.
@@ -111,7 +109,7 @@ impl Report for Findings {
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &FindingsHandles) -> FindingRows {
-        let analysis = context.analysis;
+        let (analysis, basis) = (context.analysis, context.basis());
         let own = handles.recorder.map(|(sums, _)| by_call_site(context, &analysis.get(sums).callers));
         let failed =
             handles.recorder.map(|(_, failures)| failed_of_recorder(context, analysis.get(failures)));
@@ -128,8 +126,13 @@ impl Report for Findings {
                 Some(rows) => leaks::no_growth_sentence(&rows, &context.view(Look::default())),
                 None => not_judged(&self.leaks, context),
             },
-            whole_time: whole_time(context),
-            has_stacks: leaks::has_stacks(context, &handles.leaks),
+            shown: FindingsShown {
+                reclaimable: None,
+                whole_time: whole_time(context).filter(|_| basis.lacks(Input::Lives).is_none()),
+                has_stacks: leaks::has_stacks(context, &handles.leaks),
+                has_stalls: basis.lacks(Input::Stalls).is_none(),
+                has_events: context.session.trace.event_count() > 0,
+            },
             summary,
             unseen: leaks::unseen(context, &handles.leaks),
             leaks: answered(&self.leaks, context, &handles.leaks),
@@ -142,8 +145,8 @@ impl Report for Findings {
         rows::compute(context, sources)
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &FindingRows, view: &View) -> Screen {
-        text::screen(rows, context, view)
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &FindingRows, view: &View) -> Screen {
+        text::screen(rows, view)
     }
 }
 

@@ -50,20 +50,29 @@ pub struct FindingRows {
     pub growth: &'static str,
     /// The verdict on growth, where no finding is of growth; `null`: one is.
     pub verdict: Option<String>,
-    /// Growth of what the kernel can reclaim, where no verdict has it.
-    #[serde(skip)]
-    pub reclaimable: Option<ReclaimableGrowth>,
-    /// The longest time without losses, where there are some; `null`: nothing was lost, or it is short.
+    /// The longest time without losses, where there are some and lives are known; `null`: nothing was lost, or it is short.
     pub whole_time: Option<WholeTime>,
-    /// True if slab allocations have stacks.
-    #[serde(skip)]
-    pub has_stacks: bool,
     /// Parts of the kernel that allocated most; `null`: allocations of kmalloc or of caches were not recorded, or no
     /// function has a name.
     pub parts: Option<Parts>,
     /// Totals, as `summary` has them.
     #[serde(flatten)]
     pub totals: SummaryRows,
+    #[serde(skip)]
+    pub shown: FindingsShown,
+}
+
+/// Facts that only the screen has.
+#[derive(Debug)]
+pub struct FindingsShown {
+    /// Growth of what the kernel can reclaim, where no verdict has it.
+    pub reclaimable: Option<ReclaimableGrowth>,
+    /// True if slab allocations have stacks.
+    pub has_stacks: bool,
+    /// True if waits for memory were recorded.
+    pub has_stalls: bool,
+    /// True if the file has events.
+    pub has_events: bool,
 }
 
 /// Findings of a trace.
@@ -100,8 +109,10 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
         allocated_pages,
         still_allocated_pages,
         page_growth: sources.page_growth,
-        has_stacks: sources.has_stacks,
-        reclaimable: reclaimable.filter(|_| verdict.is_none()).cloned(),
+        shown: FindingsShown {
+            reclaimable: reclaimable.filter(|_| verdict.is_none()).cloned(),
+            ..sources.shown
+        },
         verdict,
         whole_time: sources.whole_time,
         parts: sources.parts,

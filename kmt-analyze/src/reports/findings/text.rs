@@ -5,8 +5,7 @@ use super::rows::{FindingRows, Part, Parts};
 use super::top_table;
 use crate::render::screen::{Cell, Column, CommandLine, Lead, Screen, Table};
 use crate::render::words::{count, share};
-use crate::reports::common::basis::Input;
-use crate::reports::common::{ReportContext, View};
+use crate::reports::common::View;
 use crate::reports::leaks::rate;
 use crate::reports::summary::SummaryRows;
 
@@ -14,7 +13,7 @@ use crate::reports::summary::SummaryRows;
 const SMALL: u64 = 100;
 
 /// Findings, who allocates and who holds memory, the recording, and short totals.
-pub fn screen(rows: &FindingRows, context: &ReportContext<'_, '_>, view: &View) -> Screen {
+pub fn screen(rows: &FindingRows, view: &View) -> Screen {
     let mut screen = Screen::default();
     // What happened comes first, before its possible reasons.
     let stopped = rows.recording.stopped.iter();
@@ -23,7 +22,7 @@ pub fn screen(rows: &FindingRows, context: &ReportContext<'_, '_>, view: &View) 
         rows.findings.iter().partition(|finding| finding.finding == "waste");
     screen.leads(leads(&leading, view));
     screen.answer.extend(rows.verdict.clone());
-    screen.answer.extend(rows.reclaimable.as_ref().map(|growth| growth.sentence(view)));
+    screen.answer.extend(rows.shown.reclaimable.as_ref().map(|growth| growth.sentence(view)));
     rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(view)));
     screen.answer(rows.recording.sentence.clone());
     screen.table(totals(&rows.totals, view));
@@ -33,7 +32,7 @@ pub fn screen(rows: &FindingRows, context: &ReportContext<'_, '_>, view: &View) 
     rows.parts.iter().for_each(|parts| screen.note(by_part(parts, view)));
     // Of what was handed out, not of what is held: it explains the table.
     waste.iter().for_each(|finding| screen.note(sentence(finding, view)));
-    next(&mut screen, rows, context);
+    next(&mut screen, rows, view);
     waste.iter().for_each(|finding| screen.next(finding.command, "who wastes it"));
     screen.next("all", "every report");
     screen
@@ -73,9 +72,9 @@ fn leads(findings: &[&Finding], view: &View) -> Vec<Lead> {
 }
 
 /// Commands that fit the file.
-fn next(screen: &mut Screen, rows: &FindingRows, context: &ReportContext<'_, '_>) {
-    let basis = context.basis();
-    match (&rows.allocated, rows.has_stacks) {
+fn next(screen: &mut Screen, rows: &FindingRows, view: &View) {
+    let shown = &rows.shown;
+    match (&rows.allocated, shown.has_stacks) {
         (None, _) => {}
         (Some(_), true) => screen.next("callgraph", "who allocates, by stack"),
         (Some(_), false) => screen.next("callers", "who allocates"),
@@ -90,20 +89,20 @@ fn next(screen: &mut Screen, rows: &FindingRows, context: &ReportContext<'_, '_>
         screen.next("tasks --sort live_pages", "who holds pages");
     }
     match &rows.whole_time {
-        Some(whole) if basis.lacks(Input::Lives).is_none() => {
-            let (command, what) = match whole.can_judge_growth(context.session.unit()) {
+        Some(whole) => {
+            let (command, what) = match whole.can_judge_growth(view.unit) {
                 true => ("leaks", "what grows where nothing is missing"),
                 false => ("summary", "the longest time in which nothing is missing"),
             };
             screen.next(CommandLine::from(command).option("--time", whole.range()), what);
         }
-        _ if rows.verdict.is_some() => screen.next("leaks", "what grows, or why that is unknown"),
-        _ => {}
+        None if rows.verdict.is_some() => screen.next("leaks", "what grows, or why that is unknown"),
+        None => {}
     }
-    if basis.lacks(Input::Stalls).is_none() {
+    if shown.has_stalls {
         screen.next("latency", "who waits for memory");
     }
-    if rows.allocated.is_none() && rows.page_growth.is_none() && context.session.trace.event_count() > 0 {
+    if rows.allocated.is_none() && rows.page_growth.is_none() && shown.has_events {
         screen.next("events", "events that the file has");
     }
 }
