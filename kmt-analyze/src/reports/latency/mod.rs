@@ -87,10 +87,9 @@ impl Report for Latency {
         rows::compute(context, context.analysis.get(*stalls), *threshold)
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &LatencyRows, view: &View) -> Screen {
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &LatencyRows, view: &View) -> Screen {
         let mut screen = text::screen(rows, view);
-        let has_direct = rows.latency.kinds.iter().any(|kind| kind.kind == "direct_compaction");
-        if has_direct && compactors(context.session) != Compactors::Announced {
+        if rows.shown.guesses_compactors {
             screen.note("mm_compaction_try_to_compact_pages was not recorded: compactions by tasks other than kcompactd and kswapd count as waits of these tasks.");
         }
         screen

@@ -4,11 +4,12 @@
 
 use serde::Serialize;
 
+use super::compactors;
 use super::intervals::{self, LongIntervals};
 use super::kinds::{self, ShrinkerFunction, StallKind};
 use super::tasks::{self, ReclaimTask, Recorded};
 use super::tracepoints::{StallNames, key};
-use crate::collect::stalls::{Delayed, StallSums, Waits};
+use crate::collect::stalls::{Compactors, Delayed, StallSums, Waits};
 use crate::pass::Analysis;
 use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
@@ -20,6 +21,19 @@ use crate::reports::common::rows::Address;
 pub struct LatencyRows {
     /// Times that tasks waited.
     pub latency: LatencyTables,
+    #[serde(skip)]
+    pub shown: LatencyShown,
+}
+
+/// Facts that only the screen has.
+#[derive(Debug)]
+pub struct LatencyShown {
+    /// The outermost intervals with the events of their tasks, where a threshold was given.
+    pub long_intervals: Option<LongIntervals>,
+    /// Allocations that failed after a wait.
+    pub failed_allocations: u64,
+    /// Only names tell kernel threads from tasks that compact for their own allocations.
+    pub guesses_compactors: bool,
 }
 
 /// Times that tasks waited.
@@ -52,12 +66,6 @@ pub struct LatencyTables {
     pub intervals: Vec<IntervalRow>,
     /// Intervals of that length beyond the limit of the list.
     pub intervals_left_out: u64,
-    /// The outermost of them with the events of their tasks, where a threshold was given.
-    #[serde(skip)]
-    pub long_intervals: Option<LongIntervals>,
-    /// Allocations that failed after a wait.
-    #[serde(skip)]
-    pub failed_allocations: u64,
 }
 
 /// One interval.
@@ -108,10 +116,14 @@ pub fn compute(context: &ReportContext<'_, '_>, stalls: &StallSums, threshold: O
         threshold,
         intervals: stalls.intervals.iter().map(interval).collect(),
         intervals_left_out: stalls.intervals_left_out,
+    };
+    let has_direct = tables.kinds.iter().any(|kind| kind.kind == "direct_compaction");
+    let shown = LatencyShown {
         long_intervals: threshold.map(|_| intervals::compute(context, &names, recorded.graph)),
         failed_allocations: stalls.delayed.iter().filter(|(d, _)| d.failed).map(|(_, w)| w.count).sum(),
+        guesses_compactors: has_direct && compactors(context.session) != Compactors::Announced,
     };
-    LatencyRows { latency: tables }
+    LatencyRows { latency: tables, shown }
 }
 
 /// Allocations of one kind that waited.

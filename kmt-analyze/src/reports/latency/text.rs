@@ -13,14 +13,14 @@ use crate::render::words::{count, counted};
 use crate::reports::common::View;
 
 /// The answer and all tables, or the long stalls where a threshold was given.
-pub fn screen(LatencyRows { latency }: &LatencyRows, view: &View) -> Screen {
-    if let Some(intervals) = &latency.long_intervals {
+pub fn screen(LatencyRows { latency, shown }: &LatencyRows, view: &View) -> Screen {
+    if let Some(intervals) = &shown.long_intervals {
         return long_screen(latency, intervals, view);
     }
     let mut screen = Screen::new(
         WaitSums::of(latency).map_or_else(|| no_waits(latency), |waits| waits.sentence(view.unit)),
     );
-    match latency.failed_allocations {
+    match shown.failed_allocations {
         0 => {}
         failed => {
             screen.answer(format!("{} failed after the wait.", counted(failed, "allocation", "allocations")))
