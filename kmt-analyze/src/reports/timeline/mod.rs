@@ -11,7 +11,6 @@ use lines::level;
 use clap::builder::TypedValueParser;
 use serde::Serialize;
 
-use crate::collect::timeline::TimelineSums;
 use crate::collect::{Collectors, Handle, Timeline};
 use crate::limits;
 use crate::pass::Needs;
@@ -75,13 +74,45 @@ impl Report for TimelineReport {
         collectors.add(Timeline::new(first, last, self.steps, self.by.is_of_origins()))
     }
 
+    /// Rows of the lines.
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> TimelineRows {
-        compute(context, context.analysis.get(*handle), self)
+        let (session, timeline) = (context.session, context.analysis.get(*handle));
+        let steps = &timeline.steps;
+        let start_of = |step| start_of(steps.start, steps.step, step);
+        let lost = |step| session.losses.missing_share(start_of(step), start_of(step + 1));
+        TimelineRows {
+            timeline: TimelineRow {
+                start: steps.start,
+                step: steps.step,
+                steps: steps.steps,
+                lost_percent: (0..steps.steps).map(|step| lost(step).map(|share| 100.0 * share)).collect(),
+                lines: lines::compute(context, timeline, self.by, self.lines_max()),
+                last: context.selection.span(session).1,
+            },
+            has_slab: context.basis().allocs(None),
+        }
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &TimelineRows, view: &View) -> Screen {
-        let mut screen = self::screen(context, rows, self.by, view);
-        screen.note(self.note(&rows.timeline).unwrap_or_default());
+    /// The highest step and the last one, the steps, and the lines.
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &TimelineRows, view: &View) -> Screen {
+        let TimelineRows { timeline, has_slab } = rows;
+        let all = has_slab.then(|| SlabSteps::of(timeline));
+        let slab = all.as_ref().map(|slab| sentence("slab", &slab.bytes_live, timeline, view));
+        let pages = timeline.pages().map(|pages| sentence("page", pages, timeline, view));
+        let mut sentences = slab.into_iter().chain(pages);
+        let mut screen = Screen::new(sentences.next().unwrap_or_else(|| "Nothing was allocated.".to_owned()));
+        sentences.for_each(|sentence| screen.answer(sentence));
+        screen.table(steps(timeline, all.as_ref(), view));
+        screen.table(lines::lines_table(timeline, self.by));
+        if view.is_lossy && !has_lost(timeline) {
+            screen.note("Dropped events have no known time: any step may lack events.");
+        }
+        screen.note("Live figures are at the end of each step, of memory allocated in the trace.");
+        screen.next("peak", "exact peak and its call sites");
+        if self.by == TimelineKey::Kind {
+            screen.next("timeline --by call-site", "call sites behind it");
+        }
+        screen.note(self.note(timeline).unwrap_or_default());
         screen
     }
 }
@@ -132,6 +163,9 @@ fn name(context: &ReportContext<'_, '_>, caches: &CacheNames<'_>, by: TimelineKe
 pub struct TimelineRows {
     /// The timeline.
     pub timeline: TimelineRow,
+    /// Allocations of slab objects were recorded, for the screen.
+    #[serde(skip)]
+    has_slab: bool,
 }
 
 /// Steps of equal length, and the lines.
@@ -219,54 +253,6 @@ impl TimelineRow {
 
 fn start_of(start: u64, length: u64, step: usize) -> u64 {
     start.saturating_add(length.saturating_mul(step as u64))
-}
-
-/// Rows of the lines.
-fn compute(
-    context: &ReportContext<'_, '_>,
-    timeline: &TimelineSums,
-    options: &TimelineReport,
-) -> TimelineRows {
-    let session = context.session;
-    let steps = &timeline.steps;
-    let start_of = |step| start_of(steps.start, steps.step, step);
-    let lost = |step| session.losses.missing_share(start_of(step), start_of(step + 1));
-    TimelineRows {
-        timeline: TimelineRow {
-            start: steps.start,
-            step: steps.step,
-            steps: steps.steps,
-            lost_percent: (0..steps.steps).map(|step| lost(step).map(|share| 100.0 * share)).collect(),
-            lines: lines::compute(context, timeline, options.by, options.lines_max()),
-            last: context.selection.span(session).1,
-        },
-    }
-}
-
-/// The highest step and the last one, the steps, and the lines.
-fn screen(
-    context: &ReportContext<'_, '_>,
-    TimelineRows { timeline }: &TimelineRows,
-    by: TimelineKey,
-    view: &View,
-) -> Screen {
-    let all = context.basis().allocs(None).then(|| SlabSteps::of(timeline));
-    let slab = all.as_ref().map(|slab| sentence("slab", &slab.bytes_live, timeline, view));
-    let pages = timeline.pages().map(|pages| sentence("page", pages, timeline, view));
-    let mut sentences = slab.into_iter().chain(pages);
-    let mut screen = Screen::new(sentences.next().unwrap_or_else(|| "Nothing was allocated.".to_owned()));
-    sentences.for_each(|sentence| screen.answer(sentence));
-    screen.table(steps(timeline, all.as_ref(), view));
-    screen.table(lines::lines_table(timeline, by));
-    if view.is_lossy && !has_lost(timeline) {
-        screen.note("Dropped events have no known time: any step may lack events.");
-    }
-    screen.note("Live figures are at the end of each step, of memory allocated in the trace.");
-    screen.next("peak", "exact peak and its call sites");
-    if by == TimelineKey::Kind {
-        screen.next("timeline --by call-site", "call sites behind it");
-    }
-    screen
 }
 
 /// The highest of the live bytes, and the last.
