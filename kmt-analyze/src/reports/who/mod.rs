@@ -113,10 +113,10 @@ impl Report for WhoReport {
         }
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &WhoRows, view: &View) -> Screen {
+    fn screen(&self, _: &ReportContext<'_, '_>, rows: &WhoRows, view: &View) -> Screen {
         match &rows.frame {
             Some(frame) => frame::screen(frame, view),
-            None => objects::screen(context.labels(), rows, view),
+            None => objects::screen(rows, view),
         }
     }
 }

@@ -58,6 +58,9 @@ pub struct WhoLifeRow {
     pub symbol: Symbol,
     /// Thread id of the allocating task.
     pub pid: i32,
+    /// Name and thread id of the task then.
+    #[serde(skip)]
+    pub task: String,
     /// CPU of the allocation.
     pub cpu: u32,
     /// Kind of its end.
@@ -89,6 +92,9 @@ pub struct WhoFreeRow {
     pub symbol: Symbol,
     /// Thread id of the freeing task.
     pub pid: i32,
+    /// Name and thread id of the task then.
+    #[serde(skip)]
+    pub task: String,
     /// CPU of the free.
     pub cpu: u32,
     /// True if the event was logged after the address had been allocated again.
@@ -160,6 +166,7 @@ impl Lookup<'_, '_, '_> {
             call_site: Address(call_site),
             symbol: self.labels.located(call_site),
             pid: life.born_at.pid,
+            task: self.labels.task_at(life.born_at.pid, life.life.born),
             cpu: life.born_at.cpu,
             end,
             ended: life.end.time(),
@@ -178,6 +185,7 @@ impl Lookup<'_, '_, '_> {
             call_site: Address(address),
             symbol,
             pid: origin.pid,
+            task: self.labels.task_at(origin.pid, free.time),
             cpu: origin.cpu,
             late,
         }
@@ -218,9 +226,9 @@ fn neighbours<'r>(life: &Closed, near: &'r [Closed]) -> [Option<&'r Closed>; 2] 
 }
 
 /// The objects that held an address, and their neighbours.
-pub fn screen(labels: &Labels<'_, '_>, rows: &WhoRows, view: &View) -> Screen {
-    let mut screen = Screen::new(answer(labels, rows, view));
-    screen.table(lives(labels, rows, view));
+pub fn screen(rows: &WhoRows, view: &View) -> Screen {
+    let mut screen = Screen::new(answer(rows, view));
+    screen.table(lives(rows, view));
     screen.table(neighbours_table(rows));
     if rows.lives.iter().any(|life| life.end == LifeEnd::FreedUnseen) {
         screen.note("Implied free: the address or its page was reused, and no free event was recorded; the lifetime is the longest possible.");
@@ -249,7 +257,7 @@ fn plain_function(symbol: &str) -> Option<&str> {
 }
 
 /// One sentence: the number of objects, and the last of them.
-fn answer(labels: &Labels<'_, '_>, rows: &WhoRows, view: &View) -> String {
+fn answer(rows: &WhoRows, view: &View) -> String {
     let address = rows.address.map_or(0, |address| address.0);
     let Some(last) = rows.lives.last() else {
         return format!(
@@ -265,19 +273,18 @@ fn answer(labels: &Labels<'_, '_>, rows: &WhoRows, view: &View) -> String {
     format!(
         "{held} held {address:#x}; {which} was allocated at {} by {} in {}{}.",
         view.time(last.born),
-        labels.task_at(last.pid, last.born),
+        last.task,
         function_of(&last.symbol),
-        end(labels, last, view)
+        end(last, view)
     )
 }
 
 /// The end of an object, in words.
-fn end(labels: &Labels<'_, '_>, life: &WhoLifeRow, view: &View) -> String {
+fn end(life: &WhoLifeRow, view: &View) -> String {
     let lifetime = life.ended.map(|ended| view.duration(ended.saturating_sub(life.born)));
     match (&life.freed, lifetime) {
         (Some(free), Some(lifetime)) => {
-            let task = labels.task_at(free.pid, free.time);
-            format!(", and freed after {lifetime} by {task} in {}", function_of(&free.symbol))
+            format!(", and freed after {lifetime} by {} in {}", free.task, function_of(&free.symbol))
         }
         (None, Some(lifetime)) => format!(", and freed without an event after at most {lifetime}"),
         (_, None) => ", and is still allocated".to_owned(),
@@ -285,7 +292,7 @@ fn end(labels: &Labels<'_, '_>, life: &WhoLifeRow, view: &View) -> String {
 }
 
 /// A row for each object.
-fn lives(labels: &Labels<'_, '_>, rows: &WhoRows, view: &View) -> Table {
+fn lives(rows: &WhoRows, view: &View) -> Table {
     let lifetime = |life: &WhoLifeRow| life.ended.map(|ended| ended.saturating_sub(life.born));
     let free =
         |life: &WhoLifeRow, cell: &dyn Fn(&WhoFreeRow) -> Cell| life.freed.as_ref().map_or(Cell::Empty, cell);
@@ -297,7 +304,7 @@ fn lives(labels: &Labels<'_, '_>, rows: &WhoRows, view: &View) -> Table {
         .column(Column::number("requested").leaves(8), |(_, life)| Cell::Bytes(life.bytes_req))
         .column(Column::text("cache").leaves(3), |(_, life)| cache(life.cache.as_deref()))
         .column(Column::name("call site"), |(_, life)| Cell::from(&life.symbol))
-        .column(Column::name("task").leaves(2), |(_, life)| Cell::text(labels.task_at(life.pid, life.born)))
+        .column(Column::name("task").leaves(2), |(_, life)| Cell::text(&life.task))
         .column(Column::number("cpu").leaves(6), |(_, life)| Cell::Count(life.cpu.into()))
         .column(Column::number("lifetime"), |(_, life)| {
             lifetime(life).map_or(Cell::Empty, |lifetime| Cell::Duration(lifetime, view.unit))
@@ -307,9 +314,7 @@ fn lives(labels: &Labels<'_, '_>, rows: &WhoRows, view: &View) -> Table {
             (LifeEnd::Live, _) => Cell::text("still allocated"),
             (_, None) => Cell::text("implied free"),
         })
-        .column(Column::name("freed by").leaves(4), |(_, life)| {
-            free(life, &|free| Cell::text(labels.task_at(free.pid, free.time)))
-        })
+        .column(Column::name("freed by").leaves(4), |(_, life)| free(life, &|free| Cell::text(&free.task)))
         .column(Column::number("freed on cpu").leaves(7), |(_, life)| {
             free(life, &|free| Cell::Count(free.cpu.into()))
         })
