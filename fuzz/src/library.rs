@@ -81,7 +81,7 @@ fn joint(context: &Context<'_, '_>, reports: &[&dyn AnyReport], more: Needs) -> 
     let rows = Summary.compute(context, &());
     analysis.get(counting).check(&rows, !context.selection.is_active());
     let view = context.view(Look::default());
-    let shown = pending.iter().map(|report| report(context).map(|answer| show(&*answer, context, &view)));
+    let shown = pending.iter().map(|report| report(context).map(|answer| show(&*answer, &view)));
     (shown.collect(), *analysis.get(counting))
 }
 
@@ -92,11 +92,11 @@ fn alone(context: &Context<'_, '_>, report: &dyn AnyReport) -> Shown {
     let analysis =
         pass::run(context.session, &Request::new(context.selection, &collectors).with(needs(&[report])));
     let context = ReportContext::new(context, &analysis);
-    pending(&context).map(|answer| show(&*answer, &context, &context.view(Look::default())))
+    pending(&context).map(|answer| show(&*answer, &context.view(Look::default())))
 }
 
 /// A report as JSON that can be parsed, and as text that cannot steer a terminal.
-fn show(answer: &dyn Answer, context: &ReportContext<'_, '_>, view: &View) -> (String, String) {
+fn show(answer: &dyn Answer, view: &View) -> (String, String) {
     let document = answer.document();
     assert!(!document.is_empty(), "rows that cannot be serialized");
     let json = serde_json::to_string(&document).expect("a map of texts and numbers");
@@ -104,7 +104,7 @@ fn show(answer: &dyn Answer, context: &ReportContext<'_, '_>, view: &View) -> (S
     // Narrow and wide, without and with all columns.
     let text = [40, 80, Look::NO_LIMIT].map(|width| {
         let look = Look { width, ..view.look };
-        page(&answer.screen(context, view), &[], &["memory.kmt".to_owned()], &look)
+        page(&answer.screen(view), &[], &["memory.kmt".to_owned()], &look)
     });
     let text = text.concat();
     let hostile = text.chars().find(|c| c.is_control() && *c != '\n');

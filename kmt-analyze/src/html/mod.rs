@@ -121,7 +121,7 @@ pub fn run(session: &Session<'_>, options: &PageOptions, changes: Option<Screen>
     let view = context.view(look);
     let screens = reports.iter().zip(&pending).map(|(report, pending)| {
         let answer = pending(&context);
-        (report.name(), answer.map(|answer| answer.screen(&context, &view)))
+        (report.name(), answer.map(|answer| answer.screen(&view)))
     });
     let mut screens: Vec<document::TitledAnswer> = screens.collect();
     screens.extend(changes.map(|screen| ("diff", Ok(screen))));

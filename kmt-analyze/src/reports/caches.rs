@@ -89,7 +89,7 @@ impl Report for Caches {
     }
 
     /// The largest caches, and the meaning of their names.
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &CacheRows, view: &View) -> Screen {
+    fn screen(&self, rows: &CacheRows, view: &View) -> Screen {
         let (shown, total) = (&rows.shown, rows.caches_total);
         if !shown.names.is_empty() {
             return head::nothing(vec![format!("caches: {}", some_values(shown.names.clone()))]);

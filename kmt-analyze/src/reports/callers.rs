@@ -108,7 +108,7 @@ impl Report for Callers {
     }
 
     /// The largest call sites, and the share of the first.
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &CallerRows, view: &View) -> Screen {
+    fn screen(&self, rows: &CallerRows, view: &View) -> Screen {
         let (shown, total) = (&rows.shown, rows.callers_total);
         if !shown.names.is_empty() {
             return head::nothing(vec![format!("call sites: {}", some_values(shown.names.clone()))]);

@@ -70,7 +70,7 @@ impl Report for Events {
     }
 
     /// Counts by event, task and CPU.
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &EventRows, view: &View) -> Screen {
+    fn screen(&self, rows: &EventRows, view: &View) -> Screen {
         let EventsShown { by_task, by_cpu, .. } = &rows.shown;
         let by_event = sorted(rows.events.iter().map(|(name, count)| (name.clone(), count.events)).collect());
         let all = rows.events_total;

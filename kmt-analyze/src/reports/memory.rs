@@ -66,7 +66,7 @@ impl Report for MemoryReport {
         compute(context, handles, &self.by)
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &Self::Rows, view: &View) -> Screen {
+    fn screen(&self, rows: &Self::Rows, view: &View) -> Screen {
         screen(rows, view)
     }
 }

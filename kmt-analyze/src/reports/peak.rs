@@ -62,7 +62,7 @@ impl Report for PeakReport {
         compute(context, context.analysis.get(*handle))
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &PeakRows, view: &View) -> Screen {
+    fn screen(&self, rows: &PeakRows, view: &View) -> Screen {
         screen(rows, view)
     }
 }

@@ -18,8 +18,8 @@ use crate::reports::common::ReportContext;
 
 /// A report: computes rows from a trace, and prints them. Its fields are its options on the command line.
 ///
-/// JSON is the rows that [`Report::compute`] makes; CSV is made of the same. [`Report::screen`] makes text of the rows, and
-/// takes what JSON does not need, such as names and sums for a sentence, from the results of the pass.
+/// JSON is the rows that [`Report::compute`] makes; CSV is made of the same. [`Report::screen`] makes text of them, too: what
+/// JSON does not need, such as sums for a sentence, is beside the rows, and not serialized.
 pub trait Report: clap::Args + 'static {
     /// Handles of its collectors.
     type Handles: 'static;
@@ -102,7 +102,7 @@ pub trait Report: clap::Args + 'static {
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> Self::Rows;
 
     /// The answer for people.
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &Self::Rows, view: &View) -> Screen;
+    fn screen(&self, rows: &Self::Rows, view: &View) -> Screen;
 }
 
 /// Rows with a schema: docs/json.schema.json is made of it.
@@ -154,7 +154,7 @@ pub trait Answer {
     /// See [`Report::lacks_table`].
     fn lacks_table(&self) -> Option<String>;
     /// Screen of the rows.
-    fn screen(&self, context: &ReportContext<'_, '_>, view: &View) -> Screen;
+    fn screen(&self, view: &View) -> Screen;
 }
 
 impl fmt::Debug for dyn AnyReport + '_ {
@@ -200,23 +200,19 @@ impl<R: Report> AnyReport for R {
         let handles = Report::collect(self, context, collectors);
         Box::new(move |context| match Report::refuses(self, context) {
             Some(reason) => Err(reason),
-            None => Ok(Box::new(AnsweredReport { report: self, rows: self.compute(context, &handles) })),
+            None => Ok(Box::new((self, self.compute(context, &handles)))),
         })
     }
 }
 
-struct AnsweredReport<'r, R: Report> {
-    report: &'r R,
-    rows: R::Rows,
-}
-
-impl<R: Report> Answer for AnsweredReport<'_, R> {
+/// A report and its rows.
+impl<R: Report> Answer for (&R, R::Rows) {
     fn rows(&self) -> &dyn erased_serde::Serialize {
-        &self.rows
+        &self.1
     }
 
     fn document(&self) -> Map<String, Value> {
-        match serde_json::to_value(&self.rows) {
+        match serde_json::to_value(&self.1) {
             Ok(Value::Object(document)) => document,
             // Rows are structs of numbers, texts and lists: they serialize to objects, and without errors.
             _ => Map::new(),
@@ -224,10 +220,10 @@ impl<R: Report> Answer for AnsweredReport<'_, R> {
     }
 
     fn lacks_table(&self) -> Option<String> {
-        self.report.lacks_table(&self.rows)
+        self.0.lacks_table(&self.1)
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, view: &View) -> Screen {
-        self.report.screen(context, &self.rows, view)
+    fn screen(&self, view: &View) -> Screen {
+        self.0.screen(&self.1, view)
     }
 }

@@ -67,7 +67,7 @@ pub fn one(
         Err(reason) => return refuse(&about, &context, &output, report.title(), &reason),
         Ok(answer) => answer,
     };
-    let screen = || suggested(answer.screen(&context, &context.view(output.show.look)), &context);
+    let screen = || suggested(answer.screen(&context.view(output.show.look)), &context);
     if order.is_empty() {
         return emit(&about, &context, &output, || answer.rows(), || vec![(String::new(), screen())]);
     }
@@ -79,7 +79,7 @@ pub fn one(
         document = answer.document();
         order.sort_document(&mut document, whole.document())?;
     } else {
-        order.sort_screen(&mut screen, whole.screen(&all, &all.view(output.show.look)))?;
+        order.sort_screen(&mut screen, whole.screen(&all.view(output.show.look)))?;
     }
     emit(&about, &context, &output, || document, || vec![(String::new(), screen)])
 }
@@ -189,8 +189,7 @@ impl Answers<'_> {
         for (report, answer) in &self.0 {
             match answer {
                 Ok(answer) => {
-                    screens
-                        .push((report.title().to_owned(), suggested(answer.screen(context, view), context)));
+                    screens.push((report.title().to_owned(), suggested(answer.screen(view), context)));
                 }
                 Err(reason) => refused.push((report.key(), format!("{reason}."))),
             }

@@ -68,7 +68,7 @@ impl Report for Sizes {
     }
 
     /// The largest size classes, and the requests that waste most in them.
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &SizeRows, view: &View) -> Screen {
+    fn screen(&self, rows: &SizeRows, view: &View) -> Screen {
         let sort = self.rows.sort.first().copied();
         let name = rows.sizes.first().map(|row| format!("kmalloc of {} bytes", count(row.size_class)));
         let first = name.as_deref().zip(rows.sizes.first().map(|row| &row.sums));

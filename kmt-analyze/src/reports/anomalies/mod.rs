@@ -38,7 +38,7 @@ impl Report for AnomalyReport {
         meanings::anomaly_rows(context, context.analysis.get(*handle))
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &AnomalyRows, view: &View) -> Screen {
+    fn screen(&self, rows: &AnomalyRows, view: &View) -> Screen {
         screen(rows, view)
     }
 }

@@ -73,7 +73,7 @@ impl<A: Allocator> Report for AreaReport<A> {
         rows::compute::<A>(context, context.analysis.get(*handle), &self.by, &self.sort)
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &AreaRows, view: &View) -> Screen {
+    fn screen(&self, rows: &AreaRows, view: &View) -> Screen {
         screen::<A>(&rows.areas, view)
     }
 }

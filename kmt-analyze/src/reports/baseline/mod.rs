@@ -60,7 +60,7 @@ impl Report for BaselineReport {
         compute(context, &analysis.get(handles.0).stacks, &older_frees)
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &BaselineRows, view: &View) -> Screen {
+    fn screen(&self, rows: &BaselineRows, view: &View) -> Screen {
         screen(rows, view)
     }
 }

@@ -103,7 +103,7 @@ impl Report for CallGraph {
         rows.callgraph.is_none().then(|| without_stacks(self.pages))
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &CallGraphRows, view: &View) -> Screen {
+    fn screen(&self, rows: &CallGraphRows, view: &View) -> Screen {
         screen(rows, self.pages, view)
     }
 }

@@ -40,7 +40,7 @@ impl Report for CrossCpuReport {
         compute(context, context.analysis.get(*handle))
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &CrossCpuRows, view: &View) -> Screen {
+    fn screen(&self, rows: &CrossCpuRows, view: &View) -> Screen {
         text::screen(rows, view)
     }
 }

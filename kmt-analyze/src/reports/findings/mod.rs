@@ -145,7 +145,7 @@ impl Report for Findings {
         rows::compute(context, sources)
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &FindingRows, view: &View) -> Screen {
+    fn screen(&self, rows: &FindingRows, view: &View) -> Screen {
         text::screen(rows, view)
     }
 }

@@ -98,7 +98,7 @@ impl Report for Fragmentation {
     }
 
     /// All parts.
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &FragmentationRows, view: &View) -> Screen {
+    fn screen(&self, rows: &FragmentationRows, view: &View) -> Screen {
         let FragmentationRows { fragmentation: rows, shown } = rows;
         let mut screen = losses::screen(rows, &shown.losses, shown.requested, view);
         for loss in &shown.losses {

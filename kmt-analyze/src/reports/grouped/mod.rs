@@ -159,10 +159,10 @@ impl<R: Groupable> Report for Grouped<R> {
         GroupedRows { rows: self.report.compute(context, own), groups }
     }
 
-    fn screen(&self, context: &ReportContext<'_, '_>, rows: &Self::Rows, view: &View) -> Screen {
+    fn screen(&self, rows: &Self::Rows, view: &View) -> Screen {
         match &rows.groups {
             Some(groups) => screen(R::NAME, groups, self.report.row_options().sort.first().copied(), view),
-            None => Report::screen(&self.report, context, &rows.rows, view),
+            None => self.report.screen(&rows.rows, view),
         }
     }
 }

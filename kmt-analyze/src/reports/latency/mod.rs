@@ -87,7 +87,7 @@ impl Report for Latency {
         rows::compute(context, context.analysis.get(*stalls), *threshold)
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &LatencyRows, view: &View) -> Screen {
+    fn screen(&self, rows: &LatencyRows, view: &View) -> Screen {
         let mut screen = text::screen(rows, view);
         if rows.shown.guesses_compactors {
             screen.note("mm_compaction_try_to_compact_pages was not recorded: compactions by tasks other than kcompactd and kswapd count as waits of these tasks.");

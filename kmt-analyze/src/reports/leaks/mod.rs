@@ -120,7 +120,7 @@ impl Report for Leaks {
         }
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &LeakRows, view: &View) -> Screen {
+    fn screen(&self, rows: &LeakRows, view: &View) -> Screen {
         text::screen(rows, view)
     }
 }

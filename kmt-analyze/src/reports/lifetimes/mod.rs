@@ -81,7 +81,7 @@ impl Report for Lifetimes {
         LifetimeRows { groups, ..own }
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &LifetimeRows, view: &View) -> Screen {
+    fn screen(&self, rows: &LifetimeRows, view: &View) -> Screen {
         screen(rows, self.sort.first().copied(), view)
     }
 }

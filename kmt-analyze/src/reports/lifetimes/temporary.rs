@@ -65,7 +65,7 @@ impl Report for Temporary {
         compute(context, context.analysis.get(*handle), &self.sort, *bound)
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &TemporaryRows, view: &View) -> Screen {
+    fn screen(&self, rows: &TemporaryRows, view: &View) -> Screen {
         screen(rows, view)
     }
 }

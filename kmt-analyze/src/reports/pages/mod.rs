@@ -94,7 +94,7 @@ impl Report for Pages {
         rows
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &PageRows, view: &View) -> Screen {
+    fn screen(&self, rows: &PageRows, view: &View) -> Screen {
         text::screen(self, rows, view)
     }
 }

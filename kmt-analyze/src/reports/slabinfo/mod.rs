@@ -62,7 +62,7 @@ impl Report for SlabInfo {
         compute(context, analysis.get(handles.0), changes.as_ref(), unseen)
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &SlabInfoRows, view: &View) -> Screen {
+    fn screen(&self, rows: &SlabInfoRows, view: &View) -> Screen {
         screen(rows, view)
     }
 }

@@ -69,7 +69,7 @@ impl Report for Summary {
         }
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &SummaryRows, view: &View) -> Screen {
+    fn screen(&self, rows: &SummaryRows, view: &View) -> Screen {
         text::screen(rows, view)
     }
 }

@@ -51,7 +51,7 @@ impl Report for TaskReport {
     }
 
     /// The largest tasks, and their events of the page allocator.
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &TaskRows, view: &View) -> Screen {
+    fn screen(&self, rows: &TaskRows, view: &View) -> Screen {
         let sort = self.rows.sort.first().copied();
         let mut screen = Screen::default();
         screen.answer.extend(slab(rows, sort, view));

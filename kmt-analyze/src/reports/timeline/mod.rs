@@ -94,7 +94,7 @@ impl Report for TimelineReport {
     }
 
     /// The highest step and the last one, the steps, and the lines.
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &TimelineRows, view: &View) -> Screen {
+    fn screen(&self, rows: &TimelineRows, view: &View) -> Screen {
         let TimelineRows { timeline, has_slab } = rows;
         let all = has_slab.then(|| SlabSteps::of(timeline));
         let slab = all.as_ref().map(|slab| sentence("slab", &slab.bytes_live, timeline, view));

@@ -71,7 +71,7 @@ impl Report for WasteReport {
     }
 
     /// All places in one table, and what would save the first.
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &WasteRows, view: &View) -> Screen {
+    fn screen(&self, rows: &WasteRows, view: &View) -> Screen {
         let rows = &rows.waste;
         let mut screen = Screen::new(answer(rows, self.sort.first().copied(), view));
         screen.table(

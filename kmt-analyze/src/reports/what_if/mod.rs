@@ -87,7 +87,7 @@ impl Report for WhatIf {
         rows::compute(context, context.analysis.get(handles.0), handles.1.as_ref())
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &WhatIfRows, view: &View) -> Screen {
+    fn screen(&self, rows: &WhatIfRows, view: &View) -> Screen {
         screen(rows, view)
     }
 }

@@ -113,7 +113,7 @@ impl Report for WhoReport {
         }
     }
 
-    fn screen(&self, _: &ReportContext<'_, '_>, rows: &WhoRows, view: &View) -> Screen {
+    fn screen(&self, rows: &WhoRows, view: &View) -> Screen {
         match &rows.frame {
             Some(frame) => frame::screen(frame, view),
             None => objects::screen(rows, view),
