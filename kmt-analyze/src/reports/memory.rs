@@ -62,12 +62,83 @@ impl Report for MemoryReport {
         )
     }
 
+    /// Groups by keys `by`, the largest first: by live memory at an instant, else by allocated memory.
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> Self::Rows {
-        compute(context, handles, &self.by)
+        let &(slab, pages, [vmalloc, percpu]) = handles;
+        let analysis = context.analysis;
+        let values = Values::new(context);
+        let mut groups: Grouping<'_, '_, MemorySums> = Grouping::new(&self.by, &values, analysis);
+        for (group, totals) in analysis.get(slab).iter().filter(|(_, sum)| **sum != Totals::default()) {
+            let Some(site) = analysis.interner.sites.get(group.site) else { continue };
+            groups.of(GroupPart::Slab(group, site)).slab += totals;
+        }
+        let pages = &analysis.get(pages).0;
+        for (group, totals) in pages.iter().filter(|(_, sum)| !sum.has_no_pages()) {
+            let Some(site) = analysis.interner.pages.get(group.site) else { continue };
+            groups.of(GroupPart::Pages(group, site)).pages += totals;
+        }
+        for (group, totals) in areas(analysis.get(vmalloc)) {
+            groups.of(GroupPart::Area(group)).vmalloc.absorb(*totals);
+        }
+        for (group, totals) in areas(analysis.get(percpu)) {
+            groups.of(GroupPart::Area(group)).percpu.absorb(*totals);
+        }
+        let (page_size, is_live) = (analysis.page_size.0, context.selection.at.is_some());
+        let largest = |sums: &MemorySums, ()| Some(sums.largest(is_live, page_size).into());
+        MemoryRows {
+            table: groups.table(&[()], largest, context.limit, |sums| sums.row(context)),
+            pages_lack_stacks: !pages.is_empty() && pages.keys().all(|group| group.stack == NO_STACK),
+        }
     }
 
+    /// Memory of all kinds by group.
     fn screen(&self, rows: &Self::Rows, view: &View) -> Screen {
-        screen(rows, view)
+        let table = &rows.table;
+        if table.groups_total == 0 {
+            return Screen::new("No memory was allocated, or the selection leaves none.");
+        }
+        let nouns = table.nouns();
+        let groups = counted(table.groups_total as u64, nouns.one, nouns.several);
+        let mut screen = Screen::new(format!("Memory of {groups}, the largest first."));
+        if let Some((phrase, row)) = table.first_known() {
+            let parts = [("slab objects", row.slab), ("pages", row.pages), ("vmalloc areas", row.vmalloc)];
+            let part = |(what, sums): (&str, Option<KindSums>)| {
+                let bytes = sums?.bytes_alloc.filter(|&bytes| bytes > 0)?;
+                Some(format!("{} of {what}", view.bytes(bytes)))
+            };
+            let parts: Vec<String> = parts.into_iter().filter_map(part).collect();
+            if !parts.is_empty() {
+                screen.answer(format!("{phrase}: {} allocated.", parts.join(", ")));
+            }
+        }
+        let is_recorded = |of: fn(&MemoryRow) -> Option<KindSums>| {
+            table.groups.iter().any(|group| of(&group.row).is_some())
+        };
+        let kinds: Vec<_> = KINDS.into_iter().filter(|kind| is_recorded(kind.2)).collect();
+        let columns: Vec<Column> =
+            kinds.iter().flat_map(|(allocated, live, _)| [allocated.clone(), live.clone()]).collect();
+        screen.table(table.table(columns, |row| {
+            let cells = kinds.iter().flat_map(|(.., of)| {
+                let sums = of(row);
+                [Cell::bytes(sums.and_then(|s| s.bytes_alloc)), Cell::bytes(sums.and_then(|s| s.bytes_live))]
+            });
+            cells.collect()
+        }));
+        screen.note(
+            "Slab objects are on pages, and so is memory of vmalloc and percpu areas: do not add up the columns.",
+        );
+        if rows.pages_lack_stacks && table.by.iter().any(|key| key.needs_stacks()) {
+            screen.note("Pages have no call sites here: record with --stack kmem:mm_page_alloc.");
+        }
+        screen.next("summary", "totals of all memory");
+        if table.by.iter().all(|key| key.name != "call_site") {
+            let keys: String = table.by.iter().map(|key| format!("{},", key.name)).collect();
+            screen.next(
+                CommandLine::from("memory").option("--by", format!("{keys}call_site")),
+                "call sites of each",
+            );
+        }
+        screen
     }
 }
 
@@ -164,38 +235,6 @@ impl MemorySums {
     }
 }
 
-/// Groups by keys `by`, the largest first: by live memory at an instant, else by allocated memory.
-fn compute(
-    context: &ReportContext<'_, '_>,
-    &(slab, pages, [vmalloc, percpu]): &MemoryHandles,
-    by: &[&'static GroupKey],
-) -> MemoryRows {
-    let analysis = context.analysis;
-    let values = Values::new(context);
-    let mut groups: Grouping<'_, '_, MemorySums> = Grouping::new(by, &values, analysis);
-    for (group, totals) in analysis.get(slab).iter().filter(|(_, sum)| **sum != Totals::default()) {
-        let Some(site) = analysis.interner.sites.get(group.site) else { continue };
-        groups.of(GroupPart::Slab(group, site)).slab += totals;
-    }
-    let pages = &analysis.get(pages).0;
-    for (group, totals) in pages.iter().filter(|(_, sum)| !sum.has_no_pages()) {
-        let Some(site) = analysis.interner.pages.get(group.site) else { continue };
-        groups.of(GroupPart::Pages(group, site)).pages += totals;
-    }
-    for (group, totals) in areas(analysis.get(vmalloc)) {
-        groups.of(GroupPart::Area(group)).vmalloc.absorb(*totals);
-    }
-    for (group, totals) in areas(analysis.get(percpu)) {
-        groups.of(GroupPart::Area(group)).percpu.absorb(*totals);
-    }
-    let (page_size, is_live) = (analysis.page_size.0, context.selection.at.is_some());
-    let largest = |sums: &MemorySums, ()| Some(sums.largest(is_live, page_size).into());
-    MemoryRows {
-        table: groups.table(&[()], largest, context.limit, |sums| sums.row(context)),
-        pages_lack_stacks: !pages.is_empty() && pages.keys().all(|group| group.stack == NO_STACK),
-    }
-}
-
 /// Areas with their sums.
 fn areas(sums: &AreaGroupSums) -> impl Iterator<Item = (&AreaGroup, &AreaTotals)> {
     sums.groups.iter().filter(|(_, totals)| **totals != AreaTotals::default())
@@ -211,52 +250,3 @@ const KINDS: [Kind; 4] = [
     (Column::number("vmalloc").leaves(4), Column::number("vmalloc live").leaves(3), |row| row.vmalloc),
     (Column::number("percpu").leaves(6), Column::number("percpu live").leaves(5), |row| row.percpu),
 ];
-
-/// Memory of all kinds by group.
-fn screen(rows: &MemoryRows, view: &View) -> Screen {
-    let table = &rows.table;
-    if table.groups_total == 0 {
-        return Screen::new("No memory was allocated, or the selection leaves none.");
-    }
-    let nouns = table.nouns();
-    let groups = counted(table.groups_total as u64, nouns.one, nouns.several);
-    let mut screen = Screen::new(format!("Memory of {groups}, the largest first."));
-    if let Some((phrase, row)) = table.first_known() {
-        let parts = [("slab objects", row.slab), ("pages", row.pages), ("vmalloc areas", row.vmalloc)];
-        let part = |(what, sums): (&str, Option<KindSums>)| {
-            let bytes = sums?.bytes_alloc.filter(|&bytes| bytes > 0)?;
-            Some(format!("{} of {what}", view.bytes(bytes)))
-        };
-        let parts: Vec<String> = parts.into_iter().filter_map(part).collect();
-        if !parts.is_empty() {
-            screen.answer(format!("{phrase}: {} allocated.", parts.join(", ")));
-        }
-    }
-    let is_recorded =
-        |of: fn(&MemoryRow) -> Option<KindSums>| table.groups.iter().any(|group| of(&group.row).is_some());
-    let kinds: Vec<_> = KINDS.into_iter().filter(|kind| is_recorded(kind.2)).collect();
-    let columns: Vec<Column> =
-        kinds.iter().flat_map(|(allocated, live, _)| [allocated.clone(), live.clone()]).collect();
-    screen.table(table.table(columns, |row| {
-        let cells = kinds.iter().flat_map(|(.., of)| {
-            let sums = of(row);
-            [Cell::bytes(sums.and_then(|s| s.bytes_alloc)), Cell::bytes(sums.and_then(|s| s.bytes_live))]
-        });
-        cells.collect()
-    }));
-    screen.note(
-        "Slab objects are on pages, and so is memory of vmalloc and percpu areas: do not add up the columns.",
-    );
-    if rows.pages_lack_stacks && table.by.iter().any(|key| key.needs_stacks()) {
-        screen.note("Pages have no call sites here: record with --stack kmem:mm_page_alloc.");
-    }
-    screen.next("summary", "totals of all memory");
-    if table.by.iter().all(|key| key.name != "call_site") {
-        let keys: String = table.by.iter().map(|key| format!("{},", key.name)).collect();
-        screen.next(
-            CommandLine::from("memory").option("--by", format!("{keys}call_site")),
-            "call sites of each",
-        );
-    }
-    screen
-}

@@ -58,12 +58,71 @@ impl Report for PeakReport {
         lacks.or_else(|| too_lossy(context, LOST_PERCENT_MAX, why))
     }
 
+    /// Rows of the peak.
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> PeakRows {
-        compute(context, context.analysis.get(*handle))
+        let (analysis, peak) = (context.analysis, context.analysis.get(*handle));
+        let labels = Labels::new(context.session);
+        // Where events were lost, more objects may be live: no range.
+        let is_whole = !context.session.losses.any();
+        let certain = is_whole.then(|| context.live_bounds().bounds.certain_sites());
+        let callers = by_caller(analysis, peak, certain.as_deref());
+        let mut all = PeakSums::default();
+        for sums in callers.values() {
+            all.objects += sums.objects;
+            all.bytes_least += sums.bytes_least;
+            all.objects_least += sums.objects_least;
+        }
+        let mut callers: Vec<(u64, Api, Symbol, PeakSums)> = callers
+            .into_iter()
+            .map(|((address, api), sums)| (address, api, labels.located(address), sums))
+            .collect();
+        callers
+            .sort_by(|(_, _, a, of_a), (_, _, b, of_b)| of_b.bytes.cmp(&of_a.bytes).then_with(|| a.cmp(b)));
+        let callers_total = callers.len();
+        callers.truncate(context.limit);
+        let (waiting_bytes, waiting_objects) = peak.waiting_at_peak;
+        let highest = peak.highest.map(|(bytes, time)| (bytes.max(0) as u64, time));
+        let in_whole = highest.filter(|_| is_whole);
+        let peak = PeakRow {
+            time: highest.map(|(_, time)| time),
+            bytes_live: highest.map(|(bytes, _)| bytes),
+            bytes_live_range: in_whole
+                .map(|(bytes, _)| [all.bytes_least, bytes + waiting_bytes.max(0) as u64]),
+            live: highest.map(|_| all.objects),
+            live_range: in_whole.map(|_| [all.objects_least, all.objects + waiting_objects.max(0) as u64]),
+            callers_total,
+            callers: callers.into_iter().map(|caller| row(caller, is_whole)).collect(),
+        };
+        PeakRows { peak }
     }
 
-    fn screen(&self, rows: &PeakRows, view: &View) -> Screen {
-        screen(rows, view)
+    /// The peak, its range, and the call sites that allocated the memory.
+    fn screen(&self, PeakRows { peak }: &PeakRows, view: &View) -> Screen {
+        let (Some(bytes), Some(objects), Some(at)) = (peak.bytes_live, peak.live, peak.time) else {
+            return Screen::new("No peak: no slab object was allocated in the selected part of the trace.");
+        };
+        let objects = counted(objects, "object", "objects");
+        let mut screen = Screen::new(format!(
+            "Slab memory peaked at {} with {} in {objects}{}.",
+            view.time(at),
+            view.bytes(bytes),
+            most(peak, bytes),
+        ));
+        let least = least(peak);
+        if let Some((bytes, objects)) = least {
+            screen.answer(format!(
+                "At least {} in {} is certain; frees of the rest may have no event.",
+                view.bytes(bytes),
+                counted(objects, "object", "objects"),
+            ));
+        }
+        screen.table(callers(peak, bytes, least.is_some()));
+        screen.note("Objects allocated before the trace are not counted.");
+        if let Some(at) = view.time_option(at) {
+            screen.next(CommandLine::from("caches").option("--at", at), "caches that held the memory then");
+        }
+        screen.next("timeline", "live memory over time");
+        screen
     }
 }
 
@@ -154,42 +213,6 @@ fn by_caller(
     callers
 }
 
-/// Rows of the peak.
-fn compute(context: &ReportContext<'_, '_>, peak: &LiveBytes) -> PeakRows {
-    let analysis = context.analysis;
-    let labels = Labels::new(context.session);
-    // Where events were lost, more objects may be live: no range.
-    let is_whole = !context.session.losses.any();
-    let certain = is_whole.then(|| context.live_bounds().bounds.certain_sites());
-    let callers = by_caller(analysis, peak, certain.as_deref());
-    let mut all = PeakSums::default();
-    for sums in callers.values() {
-        all.objects += sums.objects;
-        all.bytes_least += sums.bytes_least;
-        all.objects_least += sums.objects_least;
-    }
-    let mut callers: Vec<(u64, Api, Symbol, PeakSums)> = callers
-        .into_iter()
-        .map(|((address, api), sums)| (address, api, labels.located(address), sums))
-        .collect();
-    callers.sort_by(|(_, _, a, of_a), (_, _, b, of_b)| of_b.bytes.cmp(&of_a.bytes).then_with(|| a.cmp(b)));
-    let callers_total = callers.len();
-    callers.truncate(context.limit);
-    let (waiting_bytes, waiting_objects) = peak.waiting_at_peak;
-    let highest = peak.highest.map(|(bytes, time)| (bytes.max(0) as u64, time));
-    let in_whole = highest.filter(|_| is_whole);
-    let peak = PeakRow {
-        time: highest.map(|(_, time)| time),
-        bytes_live: highest.map(|(bytes, _)| bytes),
-        bytes_live_range: in_whole.map(|(bytes, _)| [all.bytes_least, bytes + waiting_bytes.max(0) as u64]),
-        live: highest.map(|_| all.objects),
-        live_range: in_whole.map(|_| [all.objects_least, all.objects + waiting_objects.max(0) as u64]),
-        callers_total,
-        callers: callers.into_iter().map(|caller| row(caller, is_whole)).collect(),
-    };
-    PeakRows { peak }
-}
-
 fn row((address, api, symbol, sums): (u64, Api, Symbol, PeakSums), is_whole: bool) -> PeakCallerRow {
     let is_bounded = is_whole && !sums.has_waiting;
     PeakCallerRow {
@@ -202,35 +225,6 @@ fn row((address, api, symbol, sums): (u64, Api, Symbol, PeakSums), is_whole: boo
         live_range: is_bounded.then_some([sums.objects_least, sums.objects]),
         live_least: sums.objects_least,
     }
-}
-
-/// The peak, its range, and the call sites that allocated the memory.
-fn screen(PeakRows { peak }: &PeakRows, view: &View) -> Screen {
-    let (Some(bytes), Some(objects), Some(at)) = (peak.bytes_live, peak.live, peak.time) else {
-        return Screen::new("No peak: no slab object was allocated in the selected part of the trace.");
-    };
-    let objects = counted(objects, "object", "objects");
-    let mut screen = Screen::new(format!(
-        "Slab memory peaked at {} with {} in {objects}{}.",
-        view.time(at),
-        view.bytes(bytes),
-        most(peak, bytes),
-    ));
-    let least = least(peak);
-    if let Some((bytes, objects)) = least {
-        screen.answer(format!(
-            "At least {} in {} is certain; frees of the rest may have no event.",
-            view.bytes(bytes),
-            counted(objects, "object", "objects"),
-        ));
-    }
-    screen.table(callers(peak, bytes, least.is_some()));
-    screen.note("Objects allocated before the trace are not counted.");
-    if let Some(at) = view.time_option(at) {
-        screen.next(CommandLine::from("caches").option("--at", at), "caches that held the memory then");
-    }
-    screen.next("timeline", "live memory over time");
-    screen
 }
 
 /// The call site of most bytes, if there are several.

@@ -38,29 +38,26 @@ impl Report for AnomalyReport {
         meanings::anomaly_rows(context, context.analysis.get(*handle))
     }
 
+    /// Kinds that occurred with their verdicts, then the sites of each.
     fn screen(&self, rows: &AnomalyRows, view: &View) -> Screen {
-        screen(rows, view)
+        let found: Vec<&AnomalyKind> = rows.anomalies.iter().filter(|kind| kind.count > 0).collect();
+        let mut screen = Screen::default();
+        answer(&mut screen, &found, view);
+        if found.is_empty() {
+            let titles: Vec<&str> = rows.anomalies.iter().map(|kind| kind.title).collect();
+            screen.note(format!("Checked: {}.", titles.join(", ")));
+        }
+        screen.table(kinds(&found, view));
+        for kind in &found {
+            let heading = format!("{}: {}", kind.title, count(kind.count));
+            let sentences =
+                kind.explanation.split_inclusive(". ").map(|sentence| sentence.trim_end().to_owned());
+            screen.parts.push(ScreenPart::Lines { heading, lines: sentences.collect() });
+            screen.table(sites(kind, view));
+        }
+        screen.next("caches", "implied frees and live memory by cache");
+        screen
     }
-}
-
-/// Kinds that occurred with their verdicts, then the sites of each.
-fn screen(rows: &AnomalyRows, view: &View) -> Screen {
-    let found: Vec<&AnomalyKind> = rows.anomalies.iter().filter(|kind| kind.count > 0).collect();
-    let mut screen = Screen::default();
-    answer(&mut screen, &found, view);
-    if found.is_empty() {
-        let titles: Vec<&str> = rows.anomalies.iter().map(|kind| kind.title).collect();
-        screen.note(format!("Checked: {}.", titles.join(", ")));
-    }
-    screen.table(kinds(&found, view));
-    for kind in &found {
-        let heading = format!("{}: {}", kind.title, count(kind.count));
-        let sentences = kind.explanation.split_inclusive(". ").map(|sentence| sentence.trim_end().to_owned());
-        screen.parts.push(ScreenPart::Lines { heading, lines: sentences.collect() });
-        screen.table(sites(kind, view));
-    }
-    screen.next("caches", "implied frees and live memory by cache");
-    screen
 }
 
 /// Kinds that may be bugs, or else the most frequent one.

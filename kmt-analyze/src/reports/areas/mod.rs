@@ -73,8 +73,28 @@ impl<A: Allocator> Report for AreaReport<A> {
         rows::compute::<A>(context, context.analysis.get(*handle), &self.by, &self.sort)
     }
 
-    fn screen(&self, rows: &AreaRows, view: &View) -> Screen {
-        screen::<A>(&rows.areas, view)
+    /// Areas by the keys of `--by`, and the kernel's counts.
+    fn screen(&self, AreaRows { areas: rows }: &AreaRows, view: &View) -> Screen {
+        let mut screen = Screen::new(amounts::<A>(rows, view));
+        if let Some(sentence) = largest(rows, view) {
+            screen.answer(sentence);
+        }
+        let columns = SUMS.into_iter().chain(view.is_lossy.then_some(UNCERTAIN));
+        screen.table(rows.groups.table(columns, |sums| cells(sums, view)));
+        if let Some(change) = &rows.vmallocinfo {
+            screen.table(callers(change, view));
+        }
+        notes::<A>(&mut screen, rows, view);
+        let by_call_site = rows.groups.by.iter().any(|key| key.name == "call_site");
+        match by_call_site {
+            true => {
+                screen
+                    .next(CommandLine::from(A::NAME).option("--by", "module"), "modules that allocate them");
+            }
+            false => screen.next(A::NAME, "call sites"),
+        }
+        screen.next("leaks", "pages and objects that stay");
+        screen
     }
 }
 
@@ -94,29 +114,6 @@ const SUMS: [Column; 7] = [
 
 /// Column of areas that cross a loss.
 const UNCERTAIN: Column = Column::number("uncertain").leaves(1);
-
-/// Areas by the keys of `--by`, and the kernel's counts.
-fn screen<A: Allocator>(rows: &AreaTables, view: &View) -> Screen {
-    let mut screen = Screen::new(amounts::<A>(rows, view));
-    if let Some(sentence) = largest(rows, view) {
-        screen.answer(sentence);
-    }
-    let columns = SUMS.into_iter().chain(view.is_lossy.then_some(UNCERTAIN));
-    screen.table(rows.groups.table(columns, |sums| cells(sums, view)));
-    if let Some(change) = &rows.vmallocinfo {
-        screen.table(callers(change, view));
-    }
-    notes::<A>(&mut screen, rows, view);
-    let by_call_site = rows.groups.by.iter().any(|key| key.name == "call_site");
-    match by_call_site {
-        true => {
-            screen.next(CommandLine::from(A::NAME).option("--by", "module"), "modules that allocate them");
-        }
-        false => screen.next(A::NAME, "call sites"),
-    }
-    screen.next("leaks", "pages and objects that stay");
-    screen
-}
 
 /// Areas allocated, freed and still allocated.
 fn amounts<A: Allocator>(rows: &AreaTables, view: &View) -> String {

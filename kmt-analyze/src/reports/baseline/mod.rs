@@ -9,14 +9,12 @@ mod names;
 use names::{Account, Amounts, CacheAccount, CacheAccounts, Live, add_account, short};
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
 
 use crate::collect::{Collectors, Handle, PageStacks, Unmatched};
-use crate::int_hash::IntHash;
-use crate::ledger::totals::FrameTotals;
 use crate::pass::Needs;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{count, counted, escaped};
@@ -54,14 +52,61 @@ impl Report for BaselineReport {
         (collectors.add(PageStacks), collectors.add(Unmatched))
     }
 
+    /// All accounts of a trace.
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> BaselineRows {
         let analysis = context.analysis;
         let older_frees = names::older_frees(analysis, &analysis.get(handles.1).0);
-        compute(context, &analysis.get(handles.0).stacks, &older_frees)
+        let allocinfo = twice(context, "allocinfo").map(|files| files.map(bytes_by_function));
+        let tagged = allocinfo.iter().flatten().flat_map(Amounts::keys).map(String::as_str).collect();
+        let live = Live::of(context, &analysis.get(handles.0).stacks, &tagged);
+        let page_size = i64::try_from(analysis.page_size.0).unwrap_or(i64::MAX);
+        let found = |name: &str, amounts: &dyn Fn(&[u8]) -> Amounts, live: &Amounts| {
+            let [before, after] = twice(context, name)?;
+            Some(joined(&amounts(before), &amounts(after), live))
+        };
+        let any = |_: &str| i64::MAX;
+        let allocinfo = allocinfo.map(|[before, after]| joined(&before, &after, &live.functions));
+        let page_owner = found("page_owner", &|file| lines(file, page_size, short), &live.pages);
+        let slab = found("slab_traces", &|file| lines(file, 1, in_cache), &live.slab);
+        let of_cache = |name: &str| {
+            let cache = name.split(names::APART).next().unwrap_or(name);
+            older_frees.get(cache).copied().unwrap_or(0)
+        };
+        let sites = |slab: &Joined| {
+            let sites = slab.iter().map(|(name, account)| (name.as_str(), *account));
+            names::caches(sites, &older_frees, context.limit)
+        };
+        BaselineRows {
+            allocinfo: allocinfo.map(|found| rows(found, any, context.limit)),
+            page_owner: page_owner.map(|found| rows(found, any, context.limit)),
+            caches: slab.as_ref().map(sites),
+            slab_traces: slab.map(|found| rows(found, of_cache, context.limit)),
+        }
     }
 
+    /// Accounts: begin + live in the trace - older memory freed = end.
     fn screen(&self, rows: &BaselineRows, view: &View) -> Screen {
-        screen(rows, view)
+        let accounts = [
+            ("/proc/allocinfo, bytes by function", &rows.allocinfo, Unit::Bytes),
+            ("page_owner, bytes of pages by call site", &rows.page_owner, Unit::Bytes),
+            ("slab traces, objects by cache and call site", &rows.slab_traces, Unit::Objects),
+        ];
+        let mut screen = Screen::default();
+        for (title, rows, unit) in accounts {
+            let Some(rows) = rows else { continue };
+            screen.answer(sentence(title, &rows.total, unit, view));
+            screen.table(table(title, rows, unit));
+        }
+        if let Some(caches) = &rows.caches {
+            screen.answer(exact(caches));
+            screen.table(cache_table(caches));
+        }
+        screen.note(
+            "The kernel's numbers are read before and after the events; its own work in between is in them too.",
+        );
+        screen.next("leaks", "pages and objects that stay");
+        screen.next("callers --sort live", "live objects by call site");
+        screen
     }
 }
 
@@ -118,40 +163,6 @@ fn twice<'d>(context: &ReportContext<'_, 'd>, name: &str) -> Option<[&'d [u8]; 2
     let metadata = context.session.trace.metadata();
     let at = |when: &str| metadata.attachment(&format!("{name}.{when}"));
     Some([at("before")?, at("after")?])
-}
-
-/// All accounts of a trace; `older_frees`: older objects that were freed, by cache.
-fn compute(
-    context: &ReportContext<'_, '_>,
-    pages: &HashMap<u32, FrameTotals, IntHash>,
-    older_frees: &Amounts,
-) -> BaselineRows {
-    let allocinfo = twice(context, "allocinfo").map(|files| files.map(bytes_by_function));
-    let tagged = allocinfo.iter().flatten().flat_map(Amounts::keys).map(String::as_str).collect();
-    let live = Live::of(context, pages, &tagged);
-    let page_size = i64::try_from(context.analysis.page_size.0).unwrap_or(i64::MAX);
-    let found = |name: &str, amounts: &dyn Fn(&[u8]) -> Amounts, live: &Amounts| {
-        let [before, after] = twice(context, name)?;
-        Some(joined(&amounts(before), &amounts(after), live))
-    };
-    let any = |_: &str| i64::MAX;
-    let allocinfo = allocinfo.map(|[before, after]| joined(&before, &after, &live.functions));
-    let page_owner = found("page_owner", &|file| lines(file, page_size, short), &live.pages);
-    let slab = found("slab_traces", &|file| lines(file, 1, in_cache), &live.slab);
-    let of_cache = |name: &str| {
-        let cache = name.split(names::APART).next().unwrap_or(name);
-        older_frees.get(cache).copied().unwrap_or(0)
-    };
-    let sites = |slab: &Joined| {
-        let sites = slab.iter().map(|(name, account)| (name.as_str(), *account));
-        names::caches(sites, older_frees, context.limit)
-    };
-    BaselineRows {
-        allocinfo: allocinfo.map(|found| rows(found, any, context.limit)),
-        page_owner: page_owner.map(|found| rows(found, any, context.limit)),
-        caches: slab.as_ref().map(sites),
-        slab_traces: slab.map(|found| rows(found, of_cache, context.limit)),
-    }
 }
 
 /// Accounts by name.
@@ -224,31 +235,6 @@ fn bytes_by_function(file: &[u8]) -> Amounts {
 enum Unit {
     Bytes,
     Objects,
-}
-
-/// Accounts: begin + live in the trace - older memory freed = end.
-fn screen(rows: &BaselineRows, view: &View) -> Screen {
-    let accounts = [
-        ("/proc/allocinfo, bytes by function", &rows.allocinfo, Unit::Bytes),
-        ("page_owner, bytes of pages by call site", &rows.page_owner, Unit::Bytes),
-        ("slab traces, objects by cache and call site", &rows.slab_traces, Unit::Objects),
-    ];
-    let mut screen = Screen::default();
-    for (title, rows, unit) in accounts {
-        let Some(rows) = rows else { continue };
-        screen.answer(sentence(title, &rows.total, unit, view));
-        screen.table(table(title, rows, unit));
-    }
-    if let Some(caches) = &rows.caches {
-        screen.answer(exact(caches));
-        screen.table(cache_table(caches));
-    }
-    screen.note(
-        "The kernel's numbers are read before and after the events; its own work in between is in them too.",
-    );
-    screen.next("leaks", "pages and objects that stay");
-    screen.next("callers --sort live", "live objects by call site");
-    screen
 }
 
 fn sentence(title: &str, total: &Account, unit: Unit, view: &View) -> String {

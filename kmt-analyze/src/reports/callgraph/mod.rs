@@ -103,38 +103,34 @@ impl Report for CallGraph {
         rows.callgraph.is_none().then(|| without_stacks(self.pages))
     }
 
+    /// The call graph, and its heaviest branch.
     fn screen(&self, rows: &CallGraphRows, view: &View) -> Screen {
-        screen(rows, self.pages, view)
+        let Some(graph) = &rows.callgraph else {
+            let sentence = without_stacks(self.pages);
+            return Screen::new(format!("{}.", sentence.replacen("no ", "No ", 1)));
+        };
+        let mut screen = Screen::new(answer(graph, view));
+        screen.table(tree(graph));
+        let without = graph.without_stack.alloc_events;
+        if without > 0 {
+            screen.note(format!(
+                "Not in the graph: {} without a stack.",
+                counted(without, "allocation", "allocations")
+            ));
+        }
+        let callgraph = CommandLine::from(if graph.pages { "callgraph --pages" } else { "callgraph" });
+        if !graph.top_down {
+            screen.next(callgraph.clone().flag("--top-down"), "the same from system calls and threads");
+        }
+        if graph.weight != TreeWeight::Live {
+            screen.next(callgraph.option("--by", "live"), "stacks of memory that is still allocated");
+        }
+        screen
     }
 }
 
 /// Steps to the right at most: names have to fit beside them.
 const INDENT_MAX: usize = 12;
-
-/// The call graph, and its heaviest branch.
-fn screen(rows: &CallGraphRows, pages: bool, view: &View) -> Screen {
-    let Some(graph) = &rows.callgraph else {
-        let sentence = without_stacks(pages);
-        return Screen::new(format!("{}.", sentence.replacen("no ", "No ", 1)));
-    };
-    let mut screen = Screen::new(answer(graph, view));
-    screen.table(tree(graph));
-    let without = graph.without_stack.alloc_events;
-    if without > 0 {
-        screen.note(format!(
-            "Not in the graph: {} without a stack.",
-            counted(without, "allocation", "allocations")
-        ));
-    }
-    let callgraph = CommandLine::from(if graph.pages { "callgraph --pages" } else { "callgraph" });
-    if !graph.top_down {
-        screen.next(callgraph.clone().flag("--top-down"), "the same from system calls and threads");
-    }
-    if graph.weight != TreeWeight::Live {
-        screen.next(callgraph.option("--by", "live"), "stacks of memory that is still allocated");
-    }
-    screen
-}
 
 /// One sentence: the weight of all stacks, and the share of the heaviest branch.
 fn answer(graph: &CallTree, view: &View) -> String {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::collect::frees::{CallerCrossCpu, CrossCpuSums};
+use crate::collect::frees::CallerCrossCpu;
 use crate::collect::{Collectors, CrossCpu, Handle};
 use crate::pass::Analysis;
 use crate::render::screen::Screen;
@@ -36,8 +36,32 @@ impl Report for CrossCpuReport {
         collectors.add(CrossCpu)
     }
 
+    /// Rows of all call sites whose objects were freed on another CPU.
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> CrossCpuRows {
-        compute(context, context.analysis.get(*handle))
+        let (analysis, sums) = (context.analysis, context.analysis.get(*handle));
+        let labels = Labels::new(context.session);
+        let callers = (0..).zip(&sums.callers).filter(|(_, caller)| caller.delay.count() > 0);
+        let mut callers: Vec<_> =
+            callers.map(|(number, caller)| (labels.caller(analysis, number), caller)).collect();
+        callers.sort_by(|((api_a, _, a), of_a), ((api_b, _, b), of_b)| {
+            (of_b.delay.count(), a, api_a).cmp(&(of_a.delay.count(), b, api_b))
+        });
+        let shown = context.limit.min(callers.len());
+        let nodes = by_node(context, &sums.matrix);
+        let (cross_cpu_frees, cross_cpu_bytes) = between(&sums.matrix);
+        let between_nodes = nodes.as_ref().map(between);
+        CrossCpuRows {
+            crosscpu: FreesByCpu {
+                frees: sums.matrix.values().map(|(objects, _)| objects).sum(),
+                cross_cpu_frees,
+                cross_cpu_bytes,
+                cpus: pairs(&sums.matrix),
+                nodes: nodes.as_ref().map(pairs),
+                cross_node_frees: between_nodes.map(|(objects, _)| objects),
+                callers_total: callers.len(),
+                callers: callers.into_iter().take(shown).map(|c| caller_row(analysis, &labels, c)).collect(),
+            },
+        }
     }
 
     fn screen(&self, rows: &CrossCpuRows, view: &View) -> Screen {
@@ -160,34 +184,6 @@ fn pairs(matrix: &Matrix) -> Vec<PairRow> {
         bytes,
     };
     matrix.iter().map(pair).collect()
-}
-
-/// Rows of all call sites whose objects were freed on another CPU.
-fn compute(context: &ReportContext<'_, '_>, sums: &CrossCpuSums) -> CrossCpuRows {
-    let analysis = context.analysis;
-    let labels = Labels::new(context.session);
-    let callers = (0..).zip(&sums.callers).filter(|(_, caller)| caller.delay.count() > 0);
-    let mut callers: Vec<_> =
-        callers.map(|(number, caller)| (labels.caller(analysis, number), caller)).collect();
-    callers.sort_by(|((api_a, _, a), of_a), ((api_b, _, b), of_b)| {
-        (of_b.delay.count(), a, api_a).cmp(&(of_a.delay.count(), b, api_b))
-    });
-    let shown = context.limit.min(callers.len());
-    let nodes = by_node(context, &sums.matrix);
-    let (cross_cpu_frees, cross_cpu_bytes) = between(&sums.matrix);
-    let between_nodes = nodes.as_ref().map(between);
-    CrossCpuRows {
-        crosscpu: FreesByCpu {
-            frees: sums.matrix.values().map(|(objects, _)| objects).sum(),
-            cross_cpu_frees,
-            cross_cpu_bytes,
-            cpus: pairs(&sums.matrix),
-            nodes: nodes.as_ref().map(pairs),
-            cross_node_frees: between_nodes.map(|(objects, _)| objects),
-            callers_total: callers.len(),
-            callers: callers.into_iter().take(shown).map(|c| caller_row(analysis, &labels, c)).collect(),
-        },
-    }
 }
 
 fn caller_row(

@@ -81,39 +81,36 @@ impl Report for Lifetimes {
         LifetimeRows { groups, ..own }
     }
 
+    /// Lifetimes by call site, or by other keys.
     fn screen(&self, rows: &LifetimeRows, view: &View) -> Screen {
-        screen(rows, self.sort.first().copied(), view)
+        let sort = self.sort.first().copied();
+        let answer = match rows.survival.sentence(view) {
+            Some(sentence) => format!("{} {sentence}", answer(rows, sort, view)),
+            None => answer(rows, sort, view),
+        };
+        let mut screen = Screen::new(answer);
+        screen.table(match &rows.groups {
+            Some(groups) => groups.table(life_columns(sort, view), |row| life_cells(row, view)),
+            None => table(rows, sort, view),
+        });
+        let without = rows.censored.saturating_add(rows.freed_unseen);
+        let lives = rows.all.n.saturating_add(without);
+        if without.saturating_mul(CENSORED) > lives {
+            screen.note(format!(
+                "{} of the objects have no lifetime: still allocated {}, freed without an event {}. Where these are many, percentiles are too short.",
+                share(without, lives),
+                share(rows.censored, lives),
+                share(rows.freed_unseen, lives)
+            ));
+        }
+        screen.next("temporary", "objects that are freed within 100 us");
+        screen.next("leaks", "objects that are never freed, and grow");
+        screen
     }
 }
 
 /// Share of objects without a lifetime, as 1/N, from which percentiles are too short to be silent about it.
 const CENSORED: u64 = 20;
-
-/// Lifetimes by call site, or by other keys.
-fn screen(rows: &LifetimeRows, sort: Option<SortKey>, view: &View) -> Screen {
-    let answer = match rows.survival.sentence(view) {
-        Some(sentence) => format!("{} {sentence}", answer(rows, sort, view)),
-        None => answer(rows, sort, view),
-    };
-    let mut screen = Screen::new(answer);
-    screen.table(match &rows.groups {
-        Some(groups) => groups.table(life_columns(sort, view), |row| life_cells(row, view)),
-        None => table(rows, sort, view),
-    });
-    let without = rows.censored.saturating_add(rows.freed_unseen);
-    let lives = rows.all.n.saturating_add(without);
-    if without.saturating_mul(CENSORED) > lives {
-        screen.note(format!(
-            "{} of the objects have no lifetime: still allocated {}, freed without an event {}. Where these are many, percentiles are too short.",
-            share(without, lives),
-            share(rows.censored, lives),
-            share(rows.freed_unseen, lives)
-        ));
-    }
-    screen.next("temporary", "objects that are freed within 100 us");
-    screen.next("leaks", "objects that are never freed, and grow");
-    screen
-}
 
 /// One sentence: the median and 99th percentile of all, and the first call site.
 fn answer(rows: &LifetimeRows, sort: Option<SortKey>, view: &View) -> String {

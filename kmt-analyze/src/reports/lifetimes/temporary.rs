@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::life::survival_bounds;
 use super::rows::LIFETIMES;
-use crate::collect::lifetimes::LifetimeSums;
 use crate::collect::{self, Collectors, Handle};
 use crate::failure::{Failure, Result};
 use crate::render::screen::{Cell, Column, Screen, Table};
@@ -61,12 +60,38 @@ impl Report for Temporary {
         )
     }
 
-    fn compute(&self, context: &ReportContext<'_, '_>, (handle, bound): &Self::Handles) -> TemporaryRows {
-        compute(context, context.analysis.get(*handle), &self.sort, *bound)
+    /// Rows of the call sites that have temporary objects.
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> TemporaryRows {
+        let (analysis, &(handle, (bound, is_timed))) = (context.analysis, handles);
+        let labels = Labels::new(context.session);
+        let mut sites = with_lives(analysis, analysis.get(handle), &labels);
+        sites.retain(|site| site.lives.temporary > 0);
+        sort_rows(&mut sites, &self.sort, |site, key| number(key, site.lives), AllocSite::by_name);
+        let row = |site| TemporaryRow {
+            lifetimes: LifetimeRow::of(site, analysis, &labels, is_timed),
+            temporary: site.lives.temporary,
+            bytes_temporary: site.lives.bytes_temporary,
+            temporary_freed_elsewhere: site.lives.temporary_elsewhere,
+        };
+        TemporaryRows {
+            temporary_bound: bound,
+            temporary_total: sites.len(),
+            all: Distribution::from(&all_freed(&sites)),
+            temporary: sites.iter().take(context.limit).map(row).collect(),
+            objects: sites.iter().map(|site| site.lives.temporary).sum(),
+            bytes: sites.iter().map(|site| site.lives.bytes_temporary).sum(),
+        }
     }
 
+    /// Temporary objects by call site.
     fn screen(&self, rows: &TemporaryRows, view: &View) -> Screen {
-        screen(rows, view)
+        let mut screen = Screen::new(answer(rows, view));
+        screen.table(table(rows, view));
+        if rows.temporary_total > 0 {
+            screen.note("Objects this short-lived can often be on the stack, or be kept for reuse.");
+        }
+        screen.next("lifetimes", "all lifetimes");
+        screen
     }
 }
 
@@ -103,45 +128,6 @@ pub struct TemporaryRow {
     pub bytes_temporary: u64,
     /// Objects freed within the bound on another CPU, by another task or on another interrupt level.
     pub temporary_freed_elsewhere: u64,
-}
-
-/// Rows of the call sites that have temporary objects, sorted by these keys.
-fn compute(
-    context: &ReportContext<'_, '_>,
-    sums: &LifetimeSums,
-    keys: &[SortKey],
-    (bound, is_timed): (u64, bool),
-) -> TemporaryRows {
-    let analysis = context.analysis;
-    let labels = Labels::new(context.session);
-    let mut sites = with_lives(analysis, sums, &labels);
-    sites.retain(|site| site.lives.temporary > 0);
-    sort_rows(&mut sites, keys, |site, key| number(key, site.lives), AllocSite::by_name);
-    let row = |site| TemporaryRow {
-        lifetimes: LifetimeRow::of(site, analysis, &labels, is_timed),
-        temporary: site.lives.temporary,
-        bytes_temporary: site.lives.bytes_temporary,
-        temporary_freed_elsewhere: site.lives.temporary_elsewhere,
-    };
-    TemporaryRows {
-        temporary_bound: bound,
-        temporary_total: sites.len(),
-        all: Distribution::from(&all_freed(&sites)),
-        temporary: sites.iter().take(context.limit).map(row).collect(),
-        objects: sites.iter().map(|site| site.lives.temporary).sum(),
-        bytes: sites.iter().map(|site| site.lives.bytes_temporary).sum(),
-    }
-}
-
-/// Temporary objects by call site.
-fn screen(rows: &TemporaryRows, view: &View) -> Screen {
-    let mut screen = Screen::new(answer(rows, view));
-    screen.table(table(rows, view));
-    if rows.temporary_total > 0 {
-        screen.note("Objects this short-lived can often be on the stack, or be kept for reuse.");
-    }
-    screen.next("lifetimes", "all lifetimes");
-    screen
 }
 
 /// One sentence: the number of temporary objects, and the first call site.

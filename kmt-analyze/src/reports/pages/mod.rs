@@ -8,7 +8,7 @@ mod text;
 
 use callers::{PAGE_SUMS, PageCallerRow, number};
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use kmt_format::schema::Meaning;
 use serde::Serialize;
@@ -16,7 +16,6 @@ use serde::Serialize;
 use crate::collect::groups::PageGroupSums;
 use crate::collect::{Collectors, Handle, PageGroups, PageStacks};
 use crate::failure::Result;
-use crate::int_hash::IntHash;
 use crate::ledger::totals::FrameTotals;
 use crate::pass::selection::Selection;
 use crate::pass::{Analysis, Needs};
@@ -84,14 +83,25 @@ impl Report for Pages {
         (collectors.add(PageStacks), groups)
     }
 
+    /// Rows of a trace.
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> PageRows {
         let analysis = context.analysis;
-        let mut rows = compute(context, &analysis.get(handles.0).stacks, &self.sort);
-        if let Some((tables, groups)) = rows.pages.as_mut().zip(handles.1) {
-            tables.groups =
-                Some(self::groups(context, analysis.get(groups), &self.by, unless_given(&self.sort)));
+        let is_recorded = context.recorded(Meaning::PAGE_ALLOC) == Some(true)
+            || context.recorded(Meaning::PAGE_FREE) == Some(true);
+        if !is_recorded {
+            return PageRows { pages: None };
         }
-        rows
+        let recorded = RecordedSums::pages(context.basis());
+        let (keys, stacks) = (self.sort.as_slice(), &analysis.get(handles.0).stacks);
+        let tables = PageTables {
+            all: PageSums::of(analysis, recorded),
+            by_order_and_migratetype: by_type(analysis, recorded, keys),
+            by_gfp_flags: by_flags(analysis, recorded, keys),
+            callers: callers::compute(context, stacks, recorded, unless_given(keys)),
+            other_events: other_events(context),
+            groups: handles.1.map(|sums| groups(context, analysis.get(sums), &self.by, unless_given(keys))),
+        };
+        PageRows { pages: Some(tables) }
     }
 
     fn screen(&self, rows: &PageRows, view: &View) -> Screen {
@@ -179,30 +189,6 @@ pub struct PageFlagsRow {
 
 /// Flags of callers that expect failures.
 const EXPECTED: GfpFlags = GfpFlags::NOWARN.union(GfpFlags::NORETRY);
-
-/// Rows of a trace.
-fn compute(
-    context: &ReportContext<'_, '_>,
-    stacks: &HashMap<u32, FrameTotals, IntHash>,
-    keys: &[SortKey],
-) -> PageRows {
-    let analysis = context.analysis;
-    let is_recorded = context.recorded(Meaning::PAGE_ALLOC) == Some(true)
-        || context.recorded(Meaning::PAGE_FREE) == Some(true);
-    if !is_recorded {
-        return PageRows { pages: None };
-    }
-    let recorded = RecordedSums::pages(context.basis());
-    let tables = PageTables {
-        all: PageSums::of(analysis, recorded),
-        by_order_and_migratetype: by_type(analysis, recorded, keys),
-        by_gfp_flags: by_flags(analysis, recorded, keys),
-        callers: callers::compute(context, stacks, recorded, unless_given(keys)),
-        other_events: other_events(context),
-        groups: None,
-    };
-    PageRows { pages: Some(tables) }
-}
 
 /// The order of tables without one of their own: by pages, unless keys are given.
 fn unless_given(keys: &[SortKey]) -> &[SortKey] {

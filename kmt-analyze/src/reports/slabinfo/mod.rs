@@ -10,7 +10,6 @@ pub use unseen::{UnseenGrowth, compute as unseen_growth};
 
 use serde::Serialize;
 
-use crate::collect::peak::MomentSums;
 use crate::collect::{Collectors, Handle, Moments, Unmatched};
 use crate::pass::Needs;
 use crate::pass::coverage::history::{CacheHistory, HistoryAt, histories, times};
@@ -55,15 +54,104 @@ impl Report for SlabInfo {
         )
     }
 
+    /// Rows of a trace; caches with more live objects than possible are first.
     fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> SlabInfoRows {
         let analysis = context.analysis;
-        let changes = SlabChanges::of(context, &analysis.get(handles.1).0);
-        let unseen = unseen::compute(context, &analysis.get(handles.1).0);
-        compute(context, analysis.get(handles.0), changes.as_ref(), unseen)
+        let unmatched = &analysis.get(handles.1).0;
+        let changes = SlabChanges::of(context, unmatched);
+        let mut unseen_growth = unseen::compute(context, unmatched);
+        let (snapshots, times_known) = slabinfo_readings(context);
+        let bounds = &context.live_bounds().bounds;
+        // Only rows that are shown keep all snapshots.
+        let at = |history: &CacheHistory| -> Vec<HistoryAt> {
+            let bounded = |at: HistoryAt| HistoryAt { most: at.most.filter(|_| times_known), ..at };
+            history.at(&snapshots).map(bounded).collect()
+        };
+        let ranked = |history: CacheHistory| {
+            let at = at(&history);
+            let over = |at: &HistoryAt| over(at.live, at.most, at.in_use_max, at.born_while_read);
+            let rank = (at.iter().map(over).max(), at.last().map(|at| at.live));
+            let is_contradicted = at.iter().any(HistoryAt::is_contradicted);
+            (history.key.shown(analysis.size_classes), history, rank, is_contradicted)
+        };
+        let mut all: Vec<_> =
+            histories(analysis, bounds, analysis.get(handles.0)).into_iter().map(ranked).collect();
+        all.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
+        let change = |key: &CacheKey| changes.as_ref()?.until(key, snapshots.last()?);
+        let row = |(name, history, _, is_contradicted): &(String, CacheHistory, _, bool)| SlabInfoCache {
+            change: change(&history.key),
+            is_contradicted: *is_contradicted,
+            ..cache(name, &at(history))
+        };
+        let unseen = || {
+            // Some caches are in no event.
+            let keys = unseen_growth.iter().map(|grown| CacheKey::Named(grown.cache.as_bytes().to_vec()));
+            let grown: Vec<_> = unseen_growth.iter().zip(keys).collect();
+            let grown = grown.iter().filter_map(|(grown, key)| Some((&grown.cache, change(key)?)));
+            let changed = all.iter().filter_map(|(name, history, ..)| Some((name, change(&history.key)?)));
+            let changed = changed.chain(grown);
+            changed.max_by_key(|(_, change)| change.unseen.unsigned_abs())
+        };
+        let most_unseen = unseen().map(|(name, change)| (name.clone(), change));
+        unseen_growth.truncate(context.limit);
+        let table = SlabInfoTable {
+            times: snapshots.iter().map(|s| s.to).collect(),
+            read_for: snapshots.iter().map(|s| s.to - s.from).collect(),
+            times_known,
+            caches_total: all.len(),
+            most_unseen,
+            unseen_growth,
+            caches_contradicted: all.iter().filter(|(.., is_contradicted)| *is_contradicted).count(),
+            caches: all.iter().take(context.limit).map(row).collect(),
+        };
+        SlabInfoRows { slabinfo: table }
     }
 
-    fn screen(&self, rows: &SlabInfoRows, view: &View) -> Screen {
-        screen(rows, view)
+    /// Caches with frees that have no event first.
+    fn screen(&self, SlabInfoRows { slabinfo: rows }: &SlabInfoRows, view: &View) -> Screen {
+        let mut screen = Screen::new(answer(rows, view));
+        if let Some(growth) = rows.unseen_growth.first() {
+            screen.answer(growth.sentence(&[], view));
+        }
+        let over = |cache: &SlabInfoCache| cache.most_over(&rows.times);
+        let known = |number: Option<u64>| number.map_or(Cell::Empty, Cell::Count);
+        let has_changes = rows.most_unseen.is_some();
+        let mut table = Table::of_rows("", &rows.caches)
+            .of("cache", "caches", rows.caches_total)
+            .column(Column::name("cache"), |cache| Cell::text(name(cache)))
+            .column(Column::number("live objects"), |cache| Cell::Count(cache.live.last().copied().unwrap_or(0)))
+            .column(Column::number("at least").leaves(2), |cache| Cell::Count(live_range(cache).0))
+            .column(Column::number("at most").leaves(1), |cache| known(live_range(cache).1))
+            .column(Column::number("active"), |cache| active(cache))
+            .column(Column::number("excess"), |cache| known(over(cache).map(|(over, _)| over)))
+            .column(Column::number("excess at").leaves(3), |cache| {
+                over(cache).map_or(Cell::Empty, |(_, at)| Cell::text(view.time(at)))
+            })
+            .columns(CHANGE.into_iter().filter(|_| has_changes), |cache| {
+                changes(cache).into_iter().filter(|_| has_changes)
+            })
+            .explain(
+                "active",
+                "Active: objects that /proc/slabinfo counts, with those allocated before the trace and free ones in per-CPU slabs; empty: it does not list the cache.",
+            );
+        if rows.caches.iter().any(is_estimate) {
+            table = table.explain(
+                "active",
+                "~: the cache has more than 10,000 slabs, of which the kernel (since 6.10) counts some and estimates the rest.",
+            );
+        }
+        let excess = match rows.times_known {
+            true => "Excess: most live objects beyond those that can be live, at one reading.",
+            false => {
+                "Excess: live objects beyond the active ones: freed without an event, or after the trace."
+            }
+        };
+        let unseen_note = "Unseen: change of the active objects over the recording that no event shows.";
+        screen.table(table.explain("excess", excess).explain("unseen", unseen_note));
+        screen.note(if rows.times_known { readings(rows, view) } else { UNTIMED.to_owned() });
+        screen.note(unseen(rows));
+        screen.next("caches --sort live", "live figures of caches and their bounds");
+        screen
     }
 }
 
@@ -139,60 +227,6 @@ impl SlabInfoCache {
     }
 }
 
-/// Rows of a trace; caches with more live objects than possible are first.
-fn compute(
-    context: &ReportContext<'_, '_>,
-    moments: &MomentSums,
-    changes: Option<&SlabChanges>,
-    mut unseen_growth: Vec<UnseenGrowth>,
-) -> SlabInfoRows {
-    let analysis = context.analysis;
-    let (snapshots, times_known) = slabinfo_readings(context);
-    let bounds = &context.live_bounds().bounds;
-    // Only rows that are shown keep all snapshots.
-    let at = |history: &CacheHistory| -> Vec<HistoryAt> {
-        let bounded = |at: HistoryAt| HistoryAt { most: at.most.filter(|_| times_known), ..at };
-        history.at(&snapshots).map(bounded).collect()
-    };
-    let ranked = |history: CacheHistory| {
-        let at = at(&history);
-        let over = |at: &HistoryAt| over(at.live, at.most, at.in_use_max, at.born_while_read);
-        let rank = (at.iter().map(over).max(), at.last().map(|at| at.live));
-        let is_contradicted = at.iter().any(HistoryAt::is_contradicted);
-        (history.key.shown(analysis.size_classes), history, rank, is_contradicted)
-    };
-    let mut all: Vec<_> = histories(analysis, bounds, moments).into_iter().map(ranked).collect();
-    all.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
-    let change = |key: &CacheKey| changes?.until(key, snapshots.last()?);
-    let row = |(name, history, _, is_contradicted): &(String, CacheHistory, _, bool)| SlabInfoCache {
-        change: change(&history.key),
-        is_contradicted: *is_contradicted,
-        ..cache(name, &at(history))
-    };
-    let unseen = || {
-        // Some caches are in no event.
-        let keys = unseen_growth.iter().map(|grown| CacheKey::Named(grown.cache.as_bytes().to_vec()));
-        let grown: Vec<_> = unseen_growth.iter().zip(keys).collect();
-        let grown = grown.iter().filter_map(|(grown, key)| Some((&grown.cache, change(key)?)));
-        let changed = all.iter().filter_map(|(name, history, ..)| Some((name, change(&history.key)?)));
-        let changed = changed.chain(grown);
-        changed.max_by_key(|(_, change)| change.unseen.unsigned_abs())
-    };
-    let most_unseen = unseen().map(|(name, change)| (name.clone(), change));
-    unseen_growth.truncate(context.limit);
-    let table = SlabInfoTable {
-        times: snapshots.iter().map(|s| s.to).collect(),
-        read_for: snapshots.iter().map(|s| s.to - s.from).collect(),
-        times_known,
-        caches_total: all.len(),
-        most_unseen,
-        unseen_growth,
-        caches_contradicted: all.iter().filter(|(.., is_contradicted)| *is_contradicted).count(),
-        caches: all.iter().take(context.limit).map(row).collect(),
-    };
-    SlabInfoRows { slabinfo: table }
-}
-
 /// Objects that seem live beyond those that can be, or, where nothing bounds them, beyond those that slabinfo counts.
 fn over(live: u64, most: Option<u64>, in_use_max: Option<u64>, born_while_read: u64) -> u64 {
     let in_use = in_use_max.map(|in_use| in_use.saturating_add(born_while_read));
@@ -212,52 +246,6 @@ fn cache(name: &str, at: &[HistoryAt]) -> SlabInfoCache {
         change: None,
         is_contradicted: false,
     }
-}
-
-/// Caches with frees that have no event first.
-fn screen(rows: &SlabInfoRows, view: &View) -> Screen {
-    let rows = &rows.slabinfo;
-    let mut screen = Screen::new(answer(rows, view));
-    if let Some(growth) = rows.unseen_growth.first() {
-        screen.answer(growth.sentence(&[], view));
-    }
-    let over = |cache: &SlabInfoCache| cache.most_over(&rows.times);
-    let known = |number: Option<u64>| number.map_or(Cell::Empty, Cell::Count);
-    let has_changes = rows.most_unseen.is_some();
-    let mut table = Table::of_rows("", &rows.caches)
-        .of("cache", "caches", rows.caches_total)
-        .column(Column::name("cache"), |cache| Cell::text(name(cache)))
-        .column(Column::number("live objects"), |cache| Cell::Count(cache.live.last().copied().unwrap_or(0)))
-        .column(Column::number("at least").leaves(2), |cache| Cell::Count(live_range(cache).0))
-        .column(Column::number("at most").leaves(1), |cache| known(live_range(cache).1))
-        .column(Column::number("active"), |cache| active(cache))
-        .column(Column::number("excess"), |cache| known(over(cache).map(|(over, _)| over)))
-        .column(Column::number("excess at").leaves(3), |cache| {
-            over(cache).map_or(Cell::Empty, |(_, at)| Cell::text(view.time(at)))
-        })
-        .columns(CHANGE.into_iter().filter(|_| has_changes), |cache| {
-            changes(cache).into_iter().filter(|_| has_changes)
-        })
-        .explain(
-            "active",
-            "Active: objects that /proc/slabinfo counts, with those allocated before the trace and free ones in per-CPU slabs; empty: it does not list the cache.",
-        );
-    if rows.caches.iter().any(is_estimate) {
-        table = table.explain(
-            "active",
-            "~: the cache has more than 10,000 slabs, of which the kernel (since 6.10) counts some and estimates the rest.",
-        );
-    }
-    let excess = match rows.times_known {
-        true => "Excess: most live objects beyond those that can be live, at one reading.",
-        false => "Excess: live objects beyond the active ones: freed without an event, or after the trace.",
-    };
-    let unseen_note = "Unseen: change of the active objects over the recording that no event shows.";
-    screen.table(table.explain("excess", excess).explain("unseen", unseen_note));
-    screen.note(if rows.times_known { readings(rows, view) } else { UNTIMED.to_owned() });
-    screen.note(unseen(rows));
-    screen.next("caches --sort live", "live figures of caches and their bounds");
-    screen
 }
 
 /// Limit of a reading whose time is unknown.

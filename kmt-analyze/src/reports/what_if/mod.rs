@@ -87,8 +87,36 @@ impl Report for WhatIf {
         rows::compute(context, context.analysis.get(handles.0), handles.1.as_ref())
     }
 
-    fn screen(&self, rows: &WhatIfRows, view: &View) -> Screen {
-        screen(rows, view)
+    /// Layouts against the kernel's own, and the requests that waste most.
+    fn screen(&self, WhatIfRows { what_if: rows }: &WhatIfRows, view: &View) -> Screen {
+        let mut screen = Screen::new(answer(rows, view));
+        for layout in rows.layouts.iter().filter(|layout| layout.requests_not_served > 0) {
+            let requests = counted(layout.requests_not_served, "request", "requests");
+            let held = view.bytes(layout.slab_bytes_on_average);
+            screen.answer(format!(
+                "The layout {} would need {held}, but not serve {requests}.",
+                quoted(layout)
+            ));
+        }
+        if rows.bytes_alloc == 0 {
+            screen.next("caches", "slab memory by cache");
+            return screen;
+        }
+        screen.table(layouts(rows));
+        screen.table(requests(rows, view));
+        let apart = rows.call_sites_apart.as_deref().unwrap_or_default();
+        screen.lines("call sites with slabs of their own", named(apart, view));
+        let long_lived = rows.long_lived_call_sites.as_deref().unwrap_or_default();
+        screen.lines(
+            "long-lived call sites (objects held for at least 10 % of the time)",
+            named(long_lived, view),
+        );
+        screen.note(
+            "Simulation: an object goes to the fullest slab of its class, and a class keeps 5 empty slabs. Objects older than the trace, per-CPU slabs, nodes and cgroups are left out: compare layouts with each other only.",
+        );
+        screen.next("sizes", "requested sizes of each size class");
+        screen.next("callers --sort wasted", "call sites that waste most");
+        screen
     }
 }
 
@@ -100,34 +128,6 @@ const REQUESTS: usize = 6;
 
 /// Longest name of a layout that other columns give way to, in characters.
 const NAME_MAX: usize = 34;
-
-/// Layouts against the kernel's own, and the requests that waste most.
-fn screen(rows: &WhatIfRows, view: &View) -> Screen {
-    let rows = &rows.what_if;
-    let mut screen = Screen::new(answer(rows, view));
-    for layout in rows.layouts.iter().filter(|layout| layout.requests_not_served > 0) {
-        let requests = counted(layout.requests_not_served, "request", "requests");
-        let held = view.bytes(layout.slab_bytes_on_average);
-        screen.answer(format!("The layout {} would need {held}, but not serve {requests}.", quoted(layout)));
-    }
-    if rows.bytes_alloc == 0 {
-        screen.next("caches", "slab memory by cache");
-        return screen;
-    }
-    screen.table(layouts(rows));
-    screen.table(requests(rows, view));
-    let apart = rows.call_sites_apart.as_deref().unwrap_or_default();
-    screen.lines("call sites with slabs of their own", named(apart, view));
-    let long_lived = rows.long_lived_call_sites.as_deref().unwrap_or_default();
-    screen
-        .lines("long-lived call sites (objects held for at least 10 % of the time)", named(long_lived, view));
-    screen.note(
-        "Simulation: an object goes to the fullest slab of its class, and a class keeps 5 empty slabs. Objects older than the trace, per-CPU slabs, nodes and cgroups are left out: compare layouts with each other only.",
-    );
-    screen.next("sizes", "requested sizes of each size class");
-    screen.next("callers --sort wasted", "call sites that waste most");
-    screen
-}
 
 /// The layout that saves most, and how much.
 fn answer(rows: &WhatIfTable, view: &View) -> String {
