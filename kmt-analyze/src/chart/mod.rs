@@ -24,7 +24,6 @@ use crate::limits;
 use crate::pass::selection::Selection;
 use crate::pass::{Analysis, sum_of};
 use crate::render::words::escaped;
-use crate::reports::callers::Callers;
 use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::trust::warnings;
@@ -165,11 +164,11 @@ fn timeline(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome
 }
 
 fn waste(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
-    let report = Sizes::with_defaults().ok_or_else(|| Failure::new("sizes needs options"))?;
+    let report = Grouped::<Sizes>::with_defaults().ok_or_else(|| Failure::new("sizes needs options"))?;
     let (analysis, rows) = rows_of(context, &report)?;
     let context = ReportContext::new(context, &analysis);
     let frame = frame(&context, "sizes".to_owned());
-    write(&context, options, &bars::waste(&rows, &frame))
+    write(&context, options, &bars::waste(&rows.rows, &frame))
 }
 
 fn lifetimes(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
@@ -218,7 +217,7 @@ fn latency(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome>
 fn source_tree(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
     let session = context.session;
     session.check_directories("a picture of the source tree")?;
-    let report = Grouped { report: Callers::by_source() };
+    let report = Grouped::by_source();
     let (analysis, rows) = rows_of(&Context { limit: usize::MAX, ..*context }, &report)?;
     let context = ReportContext::new(context, &analysis);
     let branch = options.selection.branch();

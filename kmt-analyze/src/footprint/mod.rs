@@ -31,7 +31,6 @@ use crate::pass::selection::Selection;
 use crate::render::out::{self, Schema, print_rows};
 use crate::render::screen::{Cell, Column, Screen, Table, page};
 use crate::render::words::{counted, size};
-use crate::reports::callers::Callers;
 use crate::reports::common::Context;
 use crate::reports::grouped::Grouped;
 use crate::reports::output::Show;
@@ -178,7 +177,7 @@ fn dynamic(
     functions: &FunctionObjects,
 ) -> Result<BTreeMap<String, Dynamic>> {
     session.check_directories("dynamic memory by directory")?;
-    let report = Grouped { report: Callers::by_source() };
+    let report = Grouped::by_source();
     let context = Context { session, selection, limit: usize::MAX };
     let (_, rows) = typed(&context, &report);
     let rows = rows.map_err(|reason| Failure::new(format!("{}: {reason}", session.path.display())))?;

@@ -10,7 +10,6 @@ use crate::collect::Collectors;
 use crate::ledger::totals::Totals;
 use crate::pass::caches::{CacheTotals, by_cache};
 use crate::pass::coverage::bounds::LiveSpan;
-use crate::pass::selection::Selection;
 use crate::pass::weights::in_order;
 use crate::pass::{Analysis, Needs};
 use crate::render::head::{self, some_values};
@@ -23,8 +22,7 @@ use crate::reports::common::report_context::is_doubtful;
 use crate::reports::common::rows::{Estimated, LiveRange, RecordedSums, SlabSums};
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::common::{Context, ReportContext, View};
-use crate::reports::grouped::{Groupable, Only, RowOptions};
-use crate::reports::report::Report;
+use crate::reports::grouped::{Groupable, Only};
 use crate::stream::Api;
 use crate::trace::aliases::Aliases;
 use crate::trace::names::{CacheKey, cache_name, is_of_pages};
@@ -36,11 +34,9 @@ pub struct Caches {
     /// Only caches whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     cache: Option<String>,
-    #[command(flatten)]
-    rows: RowOptions,
 }
 
-impl Report for Caches {
+impl Groupable for Caches {
     type Handles = ();
     type Rows = CacheRows;
 
@@ -49,19 +45,19 @@ impl Report for Caches {
     const NEEDS: Needs = Needs::CACHE_NAMES;
     const RESTS_ON: Input = Input::SlabAllocs;
 
-    fn for_selection(self, selection: &Selection) -> Self {
-        Self { rows: self.rows.for_selection(selection), ..self }
+    fn only(&self) -> Only<'_> {
+        self.cache.as_deref().map_or(Only::All, Only::Cache)
     }
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     /// Rows of the caches whose name contains the text of `--cache`.
-    fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> CacheRows {
+    fn compute(&self, context: &ReportContext<'_, '_>, (): &(), sort: &[SortKey]) -> CacheRows {
         let is_selected = |name: &str| self.cache.as_deref().is_none_or(|text| name.contains(text));
         let (mut all, others): (Vec<(String, CacheTotals)>, Vec<_>) =
             caches(context.analysis).partition(|(name, _)| is_selected(name));
         let number = |cache: &CacheTotals, key: SortKey| key.number(&in_order(cache.estimate, cache.totals));
-        sort_rows(&mut all, &self.rows.sort, |(_, cache), key| number(cache, key), |a, b| a.0.cmp(&b.0));
+        sort_rows(&mut all, sort, |(_, cache), key| number(cache, key), |a, b| a.0.cmp(&b.0));
         let (aliases, basis) = (Aliases::of(context.session.trace.metadata()), context.basis());
         let bounds = context.live_bounds();
         let live = bounds.bounds.by_cache();
@@ -89,12 +85,11 @@ impl Report for Caches {
     }
 
     /// The largest caches, and the meaning of their names.
-    fn screen(&self, rows: &CacheRows, view: &View) -> Screen {
+    fn screen(&self, rows: &CacheRows, sort: Option<SortKey>, view: &View) -> Screen {
         let (shown, total) = (&rows.shown, rows.caches_total);
         if !shown.names.is_empty() {
             return head::nothing(vec![format!("caches: {}", some_values(shown.names.clone()))]);
         }
-        let sort = self.rows.sort.first().copied();
         let largest = rows.caches.first().map(name);
         let first = largest.as_deref().zip(rows.caches.first().map(|row| &row.sums));
         let mut screen = Screen::new(lead(sort, total as u64, NOUNS, &shown.sums, first, view));
@@ -120,16 +115,6 @@ impl Report for Caches {
         screen.next("callers --sort live", "call sites that hold the memory");
         screen.next("sizes", "sizes that kmalloc rounds up");
         screen
-    }
-}
-
-impl Groupable for Caches {
-    fn row_options(&self) -> &RowOptions {
-        &self.rows
-    }
-
-    fn only(&self) -> Only<'_> {
-        self.cache.as_deref().map_or(Only::All, Only::Cache)
     }
 }
 

@@ -10,7 +10,6 @@ use serde::Serialize;
 use crate::collect::Collectors;
 use crate::ledger::SiteTotals;
 use crate::ledger::totals::Totals;
-use crate::pass::selection::Selection;
 use crate::pass::weights::{Estimate, in_order};
 use crate::pass::{Analysis, Needs};
 use crate::render::head::{self, some_values};
@@ -23,8 +22,7 @@ use crate::reports::common::report_context::is_doubtful;
 use crate::reports::common::rows::{Address, Estimated, LiveRange, RecordedSums, SlabSums};
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::common::{Context, ReportContext, View};
-use crate::reports::grouped::{GroupKey, GroupOptions, Groupable, Only, RowOptions, WHOLE_DIR};
-use crate::reports::report::Report;
+use crate::reports::grouped::{GroupKey, GroupOptions, Groupable, Grouped, Only, RowOptions, WHOLE_DIR};
 use crate::stream::{Api, Site};
 
 /// Sums by call site and interface.
@@ -33,20 +31,19 @@ pub struct Callers {
     /// Only call sites whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     call_site: Option<String>,
-    #[command(flatten)]
-    rows: RowOptions,
 }
 
-impl Callers {
+impl Grouped<Callers> {
     /// Grouped by directory, source file and function.
     pub fn by_source() -> Self {
         let others = ["file", "function"].into_iter().filter_map(|name| GroupKey::parse_slab(name).ok());
         let by = std::iter::once(&WHOLE_DIR).chain(others).collect();
-        Self { call_site: None, rows: RowOptions { groups: GroupOptions { by }, sort: vec![SortKey::Alloc] } }
+        let rows = RowOptions { groups: GroupOptions { by }, sort: vec![SortKey::Alloc] };
+        Self { report: Callers { call_site: None }, rows }
     }
 }
 
-impl Report for Callers {
+impl Groupable for Callers {
     type Handles = ();
     type Rows = CallerRows;
 
@@ -57,20 +54,20 @@ impl Report for Callers {
     const NEEDS: Needs = Needs::CACHE_NAMES;
     const RESTS_ON: Input = Input::SlabAllocs;
 
-    fn for_selection(self, selection: &Selection) -> Self {
-        Self { rows: self.rows.for_selection(selection), ..self }
+    fn only(&self) -> Only<'_> {
+        self.call_site.as_deref().map_or(Only::All, Only::CallSite)
     }
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     /// Rows of the call sites whose name contains the text of `--call-site`.
-    fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> CallerRows {
+    fn compute(&self, context: &ReportContext<'_, '_>, (): &(), sort: &[SortKey]) -> CallerRows {
         let named = |caller: CallerTotals| (context.labels().located(caller.address), caller);
         let is_selected = |name: &Symbol| self.call_site.as_deref().is_none_or(|text| name.contains(text));
         let (mut all, others): (Vec<(Symbol, CallerTotals)>, Vec<_>) =
             callers(context.analysis).into_iter().map(named).partition(|(name, _)| is_selected(name));
         let number = |c: &CallerTotals, key: SortKey| key.number(&in_order(c.estimate(), c.totals));
-        sort_rows(&mut all, &self.rows.sort, |(_, caller), key| number(caller, key), |a, b| a.0.cmp(&b.0));
+        sort_rows(&mut all, sort, |(_, caller), key| number(caller, key), |a, b| a.0.cmp(&b.0));
         let bounds = context.live_bounds();
         let wanted: HashSet<(Api, u64)> =
             all.iter().take(context.limit).map(|(_, c)| (c.api, c.address)).collect();
@@ -108,12 +105,11 @@ impl Report for Callers {
     }
 
     /// The largest call sites, and the share of the first.
-    fn screen(&self, rows: &CallerRows, view: &View) -> Screen {
+    fn screen(&self, rows: &CallerRows, sort: Option<SortKey>, view: &View) -> Screen {
         let (shown, total) = (&rows.shown, rows.callers_total);
         if !shown.names.is_empty() {
             return head::nothing(vec![format!("call sites: {}", some_values(shown.names.clone()))]);
         }
-        let sort = self.rows.sort.first().copied();
         let first = rows.callers.first().map(|row| (row.symbol.as_str(), &row.sums));
         let mut screen = Screen::new(lead(sort, total as u64, CALL_SITES, &shown.sums, first, view));
         let (is_lossy, has_doubts) = (view.is_lossy, shown.has_doubts);
@@ -134,16 +130,6 @@ impl Report for Callers {
         screen.next("lifetimes", "how long their objects live, and where they are freed");
         screen.next("callers --sort wasted", "who wastes most");
         screen
-    }
-}
-
-impl Groupable for Callers {
-    fn row_options(&self) -> &RowOptions {
-        &self.rows
-    }
-
-    fn only(&self) -> Only<'_> {
-        self.call_site.as_deref().map_or(Only::All, Only::CallSite)
     }
 }
 

@@ -31,7 +31,7 @@ use crate::reports::common::rows::{Estimated, RecordedSums, SlabSums};
 use crate::reports::common::sorting::{SLAB_SUMS, SortKey, sort_keys};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
-use crate::reports::report::Report;
+use crate::reports::report::{Described, Report};
 use crate::stream::Api;
 
 /// Keys of the groups.
@@ -84,15 +84,46 @@ impl Only<'_> {
     }
 }
 
-/// A report with `--by`.
-pub trait Groupable: Report {
-    /// Groups and order.
-    fn row_options(&self) -> &RowOptions;
+/// A table of slab objects, of which `--by` makes groups. Its fields are its options besides those of [`RowOptions`].
+pub trait Groupable: clap::Args + 'static {
+    /// See [`Report::Handles`].
+    type Handles: 'static;
+    /// See [`Report::Rows`].
+    type Rows: Serialize + Described + 'static;
+
+    /// See [`Report::NAME`].
+    const NAME: &'static str;
+    /// See [`Report::KEY`].
+    const KEY: &'static str = Self::NAME;
+    /// See [`Report::TITLE`].
+    const TITLE: &'static str = Self::NAME;
+    /// See [`Report::ABOUT`].
+    const ABOUT: &'static str;
+    /// See [`Report::RESTS_ON`].
+    const RESTS_ON: Input;
+    /// See [`Report::KEYS`].
+    const KEYS: Keys = Keys::Slab;
+    /// See [`Report::NEEDS`].
+    const NEEDS: Needs = Needs::empty();
 
     /// Objects of its groups.
     fn only(&self) -> Only<'_> {
         Only::All
     }
+
+    /// Adds its collectors to a pass.
+    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles;
+
+    /// Computes the rows, sorted by these keys.
+    fn compute(
+        &self,
+        context: &ReportContext<'_, '_>,
+        handles: &Self::Handles,
+        sort: &[SortKey],
+    ) -> Self::Rows;
+
+    /// The answer for people; rows are sorted by this key.
+    fn screen(&self, rows: &Self::Rows, sort: Option<SortKey>, view: &View) -> Screen;
 }
 
 /// A report, or its groups if `--by` is given.
@@ -101,6 +132,9 @@ pub struct Grouped<R: Groupable> {
     /// The report.
     #[command(flatten)]
     pub report: R,
+    /// Groups and order.
+    #[command(flatten)]
+    pub rows: RowOptions,
 }
 
 /// Rows of a report, with its groups.
@@ -109,7 +143,7 @@ pub struct Grouped<R: Groupable> {
 pub struct GroupedRows<T> {
     /// Rows of the report.
     #[serde(flatten)]
-    rows: T,
+    pub rows: T,
     /// Groups, if any key was given.
     #[serde(flatten)]
     pub groups: Option<GroupRows>,
@@ -127,42 +161,39 @@ impl<R: Groupable> Report for Grouped<R> {
     const KEYS: Keys = R::KEYS;
 
     fn for_selection(self, selection: &Selection) -> Self {
-        Self { report: self.report.for_selection(selection) }
+        Self { rows: self.rows.for_selection(selection), ..self }
     }
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
-        Report::check(&self.report, context)?;
-        let RowOptions { groups, sort } = self.report.row_options();
+        let RowOptions { groups, sort } = &self.rows;
         if sort.iter().any(|key| key.is_of_pages()) && (R::NAME != "tasks" || !groups.by.is_empty()) {
             return Err(Failure::new("--sort: these are sums of slab objects, not of pages")
                 .hint("`pages --by` has sums of pages, `tasks` has both"));
         }
-        self.report.row_options().groups.by.iter().try_for_each(|key| key.check(context.session))
+        groups.by.iter().try_for_each(|key| key.check(context.session))
     }
 
     fn needs(&self) -> Needs {
-        self.report.needs() | self.report.row_options().groups.by.iter().map(|key| key.needs()).collect()
+        R::NEEDS | self.rows.groups.by.iter().map(|key| key.needs()).collect()
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        let own = Report::collect(&self.report, context, collectors);
-        (own, (!self.report.row_options().groups.by.is_empty()).then(|| collectors.add(Groups)))
-    }
-
-    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
-        Report::refuses(&self.report, context)
+        let own = self.report.collect(context, collectors);
+        (own, (!self.rows.groups.by.is_empty()).then(|| collectors.add(Groups)))
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, (own, groups): &Self::Handles) -> Self::Rows {
         let analysis = context.analysis;
-        let groups = groups.map(|handle| compute(context, analysis.get(handle), &self.report));
-        GroupedRows { rows: self.report.compute(context, own), groups }
+        let only = self.report.only();
+        let groups = groups.map(|handle| compute(context, analysis.get(handle), &self.rows, only));
+        GroupedRows { rows: self.report.compute(context, own, &self.rows.sort), groups }
     }
 
     fn screen(&self, rows: &Self::Rows, view: &View) -> Screen {
+        let sort = self.rows.sort.first().copied();
         match &rows.groups {
-            Some(groups) => screen(R::NAME, groups, self.report.row_options().sort.first().copied(), view),
-            None => self.report.screen(&rows.rows, view),
+            Some(groups) => screen(R::NAME, groups, sort, view),
+            None => self.report.screen(&rows.rows, sort, view),
         }
     }
 }
@@ -235,13 +266,17 @@ fn add(
 }
 
 /// Rows of all groups.
-fn compute(context: &ReportContext<'_, '_>, sums: &GroupSums, report: &impl Groupable) -> GroupRows {
+fn compute(
+    context: &ReportContext<'_, '_>,
+    sums: &GroupSums,
+    options: &RowOptions,
+    only: Only<'_>,
+) -> GroupRows {
     let analysis = context.analysis;
-    let options = report.row_options();
     let values = Values::new(context);
     let mut groups = Grouping::new(&options.groups.by, &values, analysis);
-    let mut names = Numbered::new(&[report.only().key()], &values, analysis);
-    add(&mut groups, analysis, sums, report.only(), &mut names);
+    let mut names = Numbered::new(&[only.key()], &values, analysis);
+    add(&mut groups, analysis, sums, only, &mut names);
     let basis = context.basis();
     let recorded = |apis: [bool; 2]| match apis {
         [true, false] => RecordedSums::slab(basis, Some(Api::Kmalloc)),

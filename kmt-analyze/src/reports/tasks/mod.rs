@@ -8,7 +8,6 @@ pub use rows::TaskRows;
 use rows::{TaskRow, TasksShown};
 
 use crate::collect::{Collectors, Handle, PageUse, Tasks};
-use crate::pass::selection::Selection;
 use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::words::{counted, share};
 use crate::reports::common::basis::Input;
@@ -17,17 +16,13 @@ use crate::reports::common::lead::{Nouns, lead};
 use crate::reports::common::sorting::SortKey;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
-use crate::reports::grouped::{Groupable, RowOptions};
-use crate::reports::report::Report;
+use crate::reports::grouped::Groupable;
 
 /// Sums by the task that allocated.
 #[derive(Debug, clap::Args)]
-pub struct TaskReport {
-    #[command(flatten)]
-    rows: RowOptions,
-}
+pub struct TaskReport;
 
-impl Report for TaskReport {
+impl Groupable for TaskReport {
     type Handles = (Handle<Tasks>, Handle<PageUse>);
     type Rows = TaskRows;
 
@@ -36,23 +31,23 @@ impl Report for TaskReport {
     const RESTS_ON: Input = Input::Allocs;
     const KEYS: Keys = Keys::All;
 
-    fn for_selection(self, selection: &Selection) -> Self {
-        Self { rows: self.rows.for_selection(selection) }
-    }
-
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         let pageblock_order = context.session.pageblock_order().0.into();
         (collectors.add(Tasks), collectors.add(PageUse { pageblock_order }))
     }
 
-    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> TaskRows {
+    fn compute(
+        &self,
+        context: &ReportContext<'_, '_>,
+        handles: &Self::Handles,
+        sort: &[SortKey],
+    ) -> TaskRows {
         let analysis = context.analysis;
-        rows::compute(context, analysis.get(handles.0), &analysis.get(handles.1).tasks, &self.rows.sort)
+        rows::compute(context, analysis.get(handles.0), &analysis.get(handles.1).tasks, sort)
     }
 
     /// The largest tasks, and their events of the page allocator.
-    fn screen(&self, rows: &TaskRows, view: &View) -> Screen {
-        let sort = self.rows.sort.first().copied();
+    fn screen(&self, rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Screen {
         let mut screen = Screen::default();
         screen.answer.extend(slab(rows, sort, view));
         screen.answer.extend(pages(&rows.shown, view));
@@ -72,12 +67,6 @@ impl Report for TaskReport {
             screen.next("crosscpu", "objects that another CPU freed");
         }
         screen
-    }
-}
-
-impl Groupable for TaskReport {
-    fn row_options(&self) -> &RowOptions {
-        &self.rows
     }
 }
 
