@@ -59,6 +59,33 @@ pub struct Judged<'r> {
     pub grows_with: Option<usize>,
 }
 
+impl<'r> Judged<'r> {
+    /// A row of no family, without what only some rows have.
+    pub fn new(
+        (address, name, cache): (u64, String, String),
+        evidence: Evidence,
+        survival: &'r SurvivorSums,
+    ) -> Self {
+        Self {
+            api: None,
+            address,
+            name,
+            cache,
+            caches: Vec::new(),
+            evidence,
+            is_reclaimable: false,
+            is_of_tasks: false,
+            stacks: Vec::new(),
+            survival,
+            growing: growing(&evidence, survival),
+            leader: None,
+            is_percpu: false,
+            page_use: None,
+            grows_with: None,
+        }
+    }
+}
+
 impl Judged<'_> {
     /// Function of the call site.
     pub fn function(&self) -> &str {

@@ -89,7 +89,7 @@ pub fn page_rows<'g>(
             Judged {
                 is_percpu: is_percpu(flags, site.order),
                 page_use: Some(kept_use.unwrap_or_else(|| use_of(flags, site.order))),
-                ..row((0, name, migratetype), evidence, survival)
+                ..Judged::new((0, name, migratetype), evidence, survival)
             }
         })
         .collect();
@@ -140,7 +140,7 @@ pub fn page_caller_rows<'g>(
             );
             let cache = if is_slab { "slab" } else { "" }.to_owned();
             let is_percpu = PERCPU_PAGES.iter().any(|start| name.starts_with(start));
-            Judged { is_percpu, ..row((address, name, cache), evidence, survival) }
+            Judged { is_percpu, ..Judged::new((address, name, cache), evidence, survival) }
         })
         .collect();
     sort(&mut rows);
@@ -173,30 +173,6 @@ pub fn families_of(
         })
     };
     rows.iter().map(|row| family(row).filter(|_| row.evidence.verdict.is_growth())).collect()
-}
-
-fn row(
-    (address, name, cache): (u64, String, String),
-    evidence: Evidence,
-    survival: &SurvivorSums,
-) -> Judged<'_> {
-    Judged {
-        api: None,
-        address,
-        name,
-        cache,
-        caches: Vec::new(),
-        evidence,
-        is_reclaimable: false,
-        is_of_tasks: false,
-        stacks: Vec::new(),
-        survival,
-        growing: growing(&evidence, survival),
-        leader: None,
-        is_percpu: false,
-        page_use: None,
-        grows_with: None,
-    }
 }
 
 /// Smallest order of a huge page: 64 KiB of pages of 4 KiB, as arm64 has.

@@ -9,7 +9,7 @@ use kmt_common::quantity::Span;
 use kmt_common::unseen_frees::is_freed_in_bulk;
 
 use super::evidence::{Evidence, without};
-use super::judged::{self, Judged, LiveCaches, function, growing, label, sort};
+use super::judged::{self, Judged, LiveCaches, function, label, sort};
 use super::kernel_names::{INODE_BLOBS, KNOWN_LIVES, ONLY_MARKED, PINS, RECLAIMABLE};
 use super::rules::{Facts, judge, judge_known, verdict};
 use super::verdict::{JudgedPart, Verdict};
@@ -58,22 +58,13 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
             let function = function(&name);
             let facts = Facts { cache: most, function, is_reclaimable, live_max, ..Facts::default() };
             evidence.verdict = verdict(&evidence, &facts);
+            let row = (address, name.into(), label(&caches));
             Judged {
                 api: Some(api),
-                address,
-                name: name.into(),
-                cache: label(&caches),
                 caches,
-                evidence,
                 is_reclaimable,
-                is_of_tasks: false,
                 stacks: stacks.remove(&number).unwrap_or_default(),
-                survival,
-                growing: growing(&evidence, survival),
-                leader: None,
-                is_percpu: false,
-                page_use: None,
-                grows_with: None,
+                ..Judged::new(row, evidence, survival)
             }
         })
         .collect();
