@@ -1,7 +1,9 @@
-//! docs/json.schema.json: the JSON Schema of every document, generated from the types of the rows.
+//! docs/json.schema.json: the JSON Schema of every document, generated from the types of the rows; and its keys as paths, each of
+//! which must have a meaning.
 //!
 //! `KMT_WRITE=1 cargo test -p kmt-analyze --lib json_` writes it; without the variable the test fails where the file differs.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use schemars::generate::SchemaSettings;
@@ -15,7 +17,6 @@ use super::diff::DiffRows;
 use super::document::ReportDocument;
 use super::info::{ChangeRows, InfoRows};
 use super::registry::{Entry, REPORTS};
-use super::schema_keys::paths;
 use crate::allocinfo::AllocinfoRows;
 use crate::edit::{AnonymizeRows, VerifyRows};
 use crate::footprint::{ComparedRows, FootprintRows};
@@ -217,6 +218,107 @@ fn text_of(file: &Value) -> String {
     file.serialize(&mut serde_json::Serializer::with_formatter(&mut text, form)).expect("in memory");
     text.push(b'\n');
     String::from_utf8(text).expect("JSON is UTF-8")
+}
+
+/// Keys of a schema as paths, with their types and meanings: columns of CSV are made of them (`export/tabular/columns.rs`).
+pub fn paths(schema: &Value) -> Vec<[String; 3]> {
+    let mut keys = Keys::default();
+    keys.follow(schema, schema, "");
+    keys.rows
+}
+
+/// Keys of one document.
+#[derive(Default)]
+struct Keys<'s> {
+    /// Definitions on the path of the walk: recursive ones are not walked again.
+    open: Vec<&'s str>,
+    rows: Vec<[String; 3]>,
+}
+
+impl<'s> Keys<'s> {
+    fn walk(&mut self, root: &'s Value, schema: &'s Value, path: &str) {
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            for (name, property) in properties {
+                self.property(root, name, property, path);
+            }
+        }
+        // Alternatives, and parts flattened into the same object.
+        for list in ["anyOf", "oneOf", "allOf"] {
+            for schema in schema.get(list).and_then(Value::as_array).into_iter().flatten() {
+                self.follow(root, schema, path);
+            }
+        }
+        if let Some(items) = schema.get("items") {
+            self.follow(root, items, &format!("{path}[]"));
+        }
+        if let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object()) {
+            self.follow(root, values, &format!("{path}.*"));
+        }
+    }
+
+    fn property(&mut self, root: &'s Value, name: &str, property: &'s Value, path: &str) {
+        let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let meaning = property.get("description").and_then(Value::as_str).unwrap_or_default();
+        let row = [path.clone(), type_of(root, property), meaning.to_owned()];
+        if !self.rows.contains(&row) {
+            self.rows.push(row);
+        }
+        self.follow(root, property, &path);
+    }
+
+    /// Walks the target of a reference, or the schema itself.
+    fn follow(&mut self, root: &'s Value, schema: &'s Value, path: &str) {
+        let Some(name) = schema.get("$ref").and_then(Value::as_str).and_then(|r| r.strip_prefix("#/$defs/"))
+        else {
+            return self.walk(root, schema, path);
+        };
+        let Some(definition) = root.get("$defs").and_then(|defs| defs.get(name)) else { return };
+        if !self.open.contains(&name) {
+            self.open.push(name);
+            self.walk(root, definition, path);
+            self.open.pop();
+        }
+    }
+}
+
+/// Type of the definition that a schema refers to.
+fn defined_type<'s>(root: &'s Value, schema: &Value) -> &'s str {
+    let name = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.rsplit('/').next());
+    let definition = name.and_then(|name| root.get("$defs")?.get(name));
+    definition.and_then(|definition| definition.get("type")?.as_str()).unwrap_or("object")
+}
+
+/// Type of a value in words.
+fn type_of(root: &Value, schema: &Value) -> String {
+    let mut types = BTreeSet::new();
+    let mut is_null = false;
+    let mut add = |name: &str| match name {
+        "null" => is_null = true,
+        "integer" | "number" => drop(types.insert("number".to_owned())),
+        "string" => drop(types.insert("text".to_owned())),
+        "boolean" => drop(types.insert("true or false".to_owned())),
+        "array" => drop(types.insert("list".to_owned())),
+        other => drop(types.insert(other.to_owned())),
+    };
+    match schema.get("type") {
+        Some(Value::String(name)) => add(name),
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).for_each(&mut add),
+        _ => {}
+    }
+    for list in ["anyOf", "oneOf"] {
+        for schema in schema.get(list).and_then(Value::as_array).into_iter().flatten() {
+            add(schema.get("type").and_then(Value::as_str).unwrap_or_else(|| defined_type(root, schema)));
+        }
+    }
+    if schema.get("$ref").is_some() {
+        add(defined_type(root, schema));
+    }
+    let text = types.into_iter().collect::<Vec<_>>().join(" or ");
+    match (text.is_empty(), is_null) {
+        (true, _) => "any".to_owned(),
+        (false, true) => format!("{text} or null"),
+        (false, false) => text,
+    }
 }
 
 #[test]

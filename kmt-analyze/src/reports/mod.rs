@@ -19,7 +19,7 @@ pub(crate) mod fragmentation;
 pub(crate) mod grouped;
 pub(crate) mod info;
 #[cfg(all(test, feature = "dwarf"))]
-mod json_schema;
+pub(crate) mod json_schema;
 pub(crate) mod latency;
 pub(crate) mod leaks;
 pub(crate) mod lifetimes;
@@ -30,8 +30,6 @@ pub(crate) mod peak;
 pub(crate) mod registry;
 pub(crate) mod report;
 pub(crate) mod run;
-#[cfg(test)]
-pub(crate) mod schema_keys;
 pub(crate) mod sizes;
 pub(crate) mod slabinfo;
 pub(crate) mod summary;

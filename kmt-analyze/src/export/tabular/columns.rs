@@ -105,7 +105,7 @@ impl TableColumns {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "dwarf"))]
 mod tests {
     use std::path::Path;
 
@@ -113,8 +113,8 @@ mod tests {
 
     use super::super::report::is_range;
     use super::*;
+    use crate::reports::json_schema::paths;
     use crate::reports::registry::REPORTS;
-    use crate::reports::schema_keys::paths;
 
     fn rows(rows: Value) -> Vec<Map<String, Value>> {
         serde_json::from_value(rows).unwrap()
