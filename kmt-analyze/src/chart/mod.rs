@@ -22,7 +22,7 @@ use crate::export::{Stacks, Target, Weight, folded_stacks};
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 use crate::pass::selection::Selection;
-use crate::pass::{Analysis, sum_of};
+use crate::pass::sum_of;
 use crate::render::words::escaped;
 use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::stated::Stated;
@@ -142,105 +142,92 @@ pub fn run(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
     match options.kind {
         ChartKind::Timeline => timeline(&context, options),
         ChartKind::Flame | ChartKind::Icicle => flame(&context, options),
-        ChartKind::Waste => waste(&context, options),
-        ChartKind::Lifetimes => lifetimes(&context, options),
-        ChartKind::Filling => filling(&context, options),
-        ChartKind::Pageblocks => pageblocks(&context, options),
-        ChartKind::Latency => latency(&context, options),
+        ChartKind::Waste => {
+            let report = Grouped::<Sizes>::with_defaults();
+            let report = report.ok_or_else(|| Failure::new("sizes needs options"))?;
+            picture(&context, options, (&report, "sizes"), |rows, frame| Ok(bars::waste(&rows.rows, frame)))
+        }
+        ChartKind::Lifetimes => {
+            let report = (&Lifetimes::by_size(), "lifetimes --by size");
+            picture(&context, options, report, |rows, frame| Ok(heat::lifetimes(rows, frame)))
+        }
+        ChartKind::Filling => picture(&context, options, (&Fragmentation, "fragmentation"), |rows, frame| {
+            match &rows.fragmentation.occupancy {
+                MaybeRefused::Found(occupied) => Ok(bars::filling(occupied, frame)),
+                MaybeRefused::Refused { refused } => Err(lacks(session, "filling of slabs", refused)),
+            }
+        }),
+        ChartKind::Pageblocks => {
+            let none = "it needs kmem:mm_page_alloc, which was not recorded";
+            picture(&context, options, (&Fragmentation, "fragmentation"), |rows, frame| {
+                let blocks = rows.fragmentation.pages.pageblocks.as_ref();
+                let blocks = blocks.ok_or_else(|| lacks(session, "pageblocks", none))?;
+                Ok(heat::pageblocks(blocks, frame))
+            })
+        }
+        ChartKind::Latency => {
+            let report = (&Latency::with_all_stalls(), "latency --threshold 0");
+            let span = options.selection.span(session);
+            picture(&context, options, report, |rows, frame| {
+                Ok(heat::latency(rows, span, &session.losses, frame))
+            })
+        }
         ChartKind::Ring | ChartKind::Treemap => source_tree(&context, options),
     }
 }
 
+/// Writes a picture of the rows of a report, which that command prints.
+fn picture<R: Report>(
+    context: &Context<'_, '_>,
+    options: &ChartOptions,
+    (report, command): (&R, &str),
+    draw: impl FnOnce(&R::Rows, &mut Frame) -> Result<String>,
+) -> Result<Outcome> {
+    context.selection.check(context.session, "this chart", Report::keys(report))?;
+    let (analysis, rows) = typed(context, report);
+    let rows = rows.map_err(|reason| lacks(context.session, R::TITLE, &reason))?;
+    let context = ReportContext::new(context, &analysis);
+    let mut frame = frame(&context, command.to_owned());
+    write(&context, options, &draw(&rows, &mut frame)?)
+}
+
 fn timeline(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
     let report = TimelineReport { by: options.by, steps: options.steps as usize, lines: options.lines };
-    let (analysis, rows) = rows_of(context, &report)?;
-    let context = ReportContext::new(context, &analysis);
     let by = options.by.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
     let lines = if options.lines == usize::MAX { 0 } else { options.lines };
     let command = format!("timeline --by {by} --steps {} -l {lines}", options.steps);
-    report.note(&rows.timeline).into_iter().for_each(|note| tell!("note: {note}"));
-    let frame = frame(&context, command);
-    write(&context, options, &timeline::draw(&rows.timeline, &frame))
-}
-
-fn waste(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
-    let report = Grouped::<Sizes>::with_defaults().ok_or_else(|| Failure::new("sizes needs options"))?;
-    let (analysis, rows) = rows_of(context, &report)?;
-    let context = ReportContext::new(context, &analysis);
-    let frame = frame(&context, "sizes".to_owned());
-    write(&context, options, &bars::waste(&rows.rows, &frame))
-}
-
-fn lifetimes(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
-    let report = Lifetimes::by_size();
-    let (analysis, rows) = rows_of(context, &report)?;
-    let context = ReportContext::new(context, &analysis);
-    let frame = frame(&context, "lifetimes --by size".to_owned());
-    write(&context, options, &heat::lifetimes(&rows, &frame))
-}
-
-fn filling(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
-    let (analysis, rows) = rows_of(context, &Fragmentation)?;
-    let context = ReportContext::new(context, &analysis);
-    let occupied = match &rows.fragmentation.occupancy {
-        MaybeRefused::Found(occupied) => occupied,
-        MaybeRefused::Refused { refused } => {
-            return Err(lacks(context.session, "filling of slabs", refused));
-        }
-    };
-    let frame = frame(&context, "fragmentation".to_owned());
-    write(&context, options, &bars::filling(occupied, &frame))
-}
-
-fn pageblocks(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
-    let (analysis, rows) = rows_of(context, &Fragmentation)?;
-    let context = ReportContext::new(context, &analysis);
-    let Some(blocks) = &rows.fragmentation.pages.pageblocks else {
-        return Err(lacks(
-            context.session,
-            "pageblocks",
-            "it needs kmem:mm_page_alloc, which was not recorded",
-        ));
-    };
-    let frame = frame(&context, "fragmentation".to_owned());
-    write(&context, options, &heat::pageblocks(blocks, &frame))
-}
-
-fn latency(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
-    let (analysis, rows) = rows_of(context, &Latency::with_all_stalls())?;
-    let context = ReportContext::new(context, &analysis);
-    let frame = frame(&context, "latency --threshold 0".to_owned());
-    let span = options.selection.span(context.session);
-    write(&context, options, &heat::latency(&rows, span, &context.session.losses, &frame))
+    picture(context, options, (&report, command.as_str()), |rows, frame| {
+        report.note(&rows.timeline).into_iter().for_each(|note| tell!("note: {note}"));
+        Ok(timeline::draw(&rows.timeline, frame))
+    })
 }
 
 fn source_tree(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
-    let session = context.session;
+    let (session, weight) = (context.session, options.weight);
     session.check_directories("a picture of the source tree")?;
-    let report = Grouped::by_source();
-    let (analysis, rows) = rows_of(&Context { limit: usize::MAX, ..*context }, &report)?;
-    let context = ReportContext::new(context, &analysis);
-    let branch = options.selection.branch();
-    let branch = branch.as_deref();
-    let weight = options.weight;
-    let groups =
-        rows.groups.as_ref().ok_or_else(|| lacks(session, "source tree", "its groups are missing"))?;
-    let (root, inferred) = tree::compute(groups, weight, branch);
-    let (depth, whole) = (session.env.source.depth.map_or(LEVELS, usize::from), root.weight);
-    let root = tree::gathered(root, depth, whole / PARTS);
-    let picture = tree::SourcePicture {
-        title: tree::SourcePicture::title(weight, branch),
-        weight,
-        whole,
-        version: session.version(),
-    };
-    let mut frame = frame(&context, "callers --by dir,file,function".to_owned());
-    if inferred > 0 {
-        let amount = picture.amount(inferred);
-        frame.trust.push(format!("Directories of {amount} are inferred from names of functions."));
-    }
-    let draw = if options.kind == ChartKind::Ring { shares::ring } else { shares::treemap };
-    write(&context, options, &draw(&root, &picture, &frame))
+    let context = Context { limit: usize::MAX, ..*context };
+    let report = (&Grouped::by_source(), "callers --by dir,file,function");
+    picture(&context, options, report, |rows, frame| {
+        let branch = options.selection.branch();
+        let branch = branch.as_deref();
+        let groups = rows.groups.as_ref();
+        let groups = groups.ok_or_else(|| lacks(session, "source tree", "its groups are missing"))?;
+        let (root, inferred) = tree::compute(groups, weight, branch);
+        let (depth, whole) = (session.env.source.depth.map_or(LEVELS, usize::from), root.weight);
+        let root = tree::gathered(root, depth, whole / PARTS);
+        let picture = tree::SourcePicture {
+            title: tree::SourcePicture::title(weight, branch),
+            weight,
+            whole,
+            version: session.version(),
+        };
+        if inferred > 0 {
+            let amount = picture.amount(inferred);
+            frame.trust.push(format!("Directories of {amount} are inferred from names of functions."));
+        }
+        let draw = if options.kind == ChartKind::Ring { shares::ring } else { shares::treemap };
+        Ok(draw(&root, &picture, frame))
+    })
 }
 
 /// Rings of weights in bytes by path, below a directory.
@@ -261,14 +248,6 @@ pub fn source_ring<'p>(
 
 fn lacks(session: &Session<'_>, what: &str, reason: &str) -> Failure {
     Failure::new(format!("{}: no {what}: {reason}", session.path.display()))
-}
-
-/// The rows of a report.
-fn rows_of<R: Report>(context: &Context<'_, '_>, report: &R) -> Result<(Analysis, R::Rows)> {
-    context.selection.check(context.session, "this chart", Report::keys(report))?;
-    let (analysis, rows) = typed(context, report);
-    let path = context.session.path.display();
-    Ok((analysis, rows.map_err(|reason| Failure::new(format!("{path}: no {}: {reason}", R::TITLE)))?))
 }
 
 fn flame(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
