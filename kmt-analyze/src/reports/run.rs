@@ -40,12 +40,16 @@ pub fn needs(reports: &[&dyn AnyReport]) -> Needs {
     reports.iter().map(|report| report.needs()).collect()
 }
 
-/// Runs reports over one pass.
-fn pass_for<'r>(context: &Context<'_, '_>, reports: &[&'r dyn AnyReport]) -> (Analysis, Vec<Pending<'r>>) {
+/// Runs a pass of these collectors.
+fn pass_for(context: &Context<'_, '_>, collectors: &Collectors, needs: Needs) -> Analysis {
+    pass::run(context.session, &Request::new(context.selection, collectors).with(needs))
+}
+
+/// Runs one report over a pass of its own.
+fn alone<'r>(context: &Context<'_, '_>, report: &'r dyn AnyReport) -> (Analysis, Pending<'r>) {
     let mut collectors = Collectors::default();
-    let pending = collect(context, reports, &mut collectors);
-    let request = Request::new(context.selection, &collectors).with(needs(reports));
-    (pass::run(context.session, &request), pending)
+    let pending = report.collect(context, &mut collectors);
+    (pass_for(context, &collectors, report.needs()), pending)
 }
 
 /// Prints one report; its tables in that order, if any is given.
@@ -58,11 +62,10 @@ pub fn one(
     let request = Context { session, selection, limit: output.rows() };
     selection.check(session, report.title(), report.keys())?;
     report.check(&request)?;
-    let (analysis, pending) = pass_for(&request, &[report]);
+    let (analysis, pending) = alone(&request, report);
     let context = ReportContext::new(&request, &analysis);
     let schema = Schema { report: report.name(), version: report.version() };
     let about = About { keys: report.keys(), schema };
-    let Some(pending) = pending.first() else { return Ok(Outcome::Done) };
     let answer = match pending(&context) {
         Err(reason) => return refuse(&about, &context, &output, report.title(), &reason),
         Ok(answer) => answer,
@@ -125,8 +128,7 @@ pub fn typed<R: Report>(
 ) -> (Analysis, std::result::Result<R::Rows, String>) {
     let mut collectors = Collectors::default();
     let handles = Report::collect(report, context, &mut collectors);
-    let request = Request::new(context.selection, &collectors).with(needs(&[report]));
-    let analysis = pass::run(context.session, &request);
+    let analysis = pass_for(context, &collectors, Report::needs(report));
     let context = ReportContext::new(context, &analysis);
     let rows = match Report::refuses(report, &context) {
         Some(reason) => Err(reason),
@@ -140,15 +142,10 @@ pub fn rows_of(
     context: &Context<'_, '_>,
     report: &dyn AnyReport,
 ) -> (Analysis, std::result::Result<Map<String, Value>, String>) {
-    let (analysis, pending) = pass_for(context, &[report]);
-    let answer = match pending.first() {
-        None => Ok(Map::new()),
-        Some(pending) => {
-            let answer = pending(&ReportContext::new(context, &analysis));
-            answer.and_then(|answer| answer.lacks_table().map_or(Ok(answer.document()), Err))
-        }
-    };
-    (analysis, answer)
+    let (analysis, pending) = alone(context, report);
+    let answer = pending(&ReportContext::new(context, &analysis));
+    let rows = answer.and_then(|answer| answer.lacks_table().map_or(Ok(answer.document()), Err));
+    (analysis, rows)
 }
 
 /// Rows of each table of several reports, unless `-l` says otherwise.
@@ -167,7 +164,9 @@ fn several(
     for report in reports {
         report.check(&context)?;
     }
-    let (analysis, pending) = pass_for(&context, reports);
+    let mut collectors = Collectors::default();
+    let pending = collect(&context, reports, &mut collectors);
+    let analysis = pass_for(&context, &collectors, needs(reports));
     let context = ReportContext::new(&context, &analysis);
     let about = About { keys: Keys::All, schema: Schema::first("all") };
     let answers = reports.iter().zip(&pending);
