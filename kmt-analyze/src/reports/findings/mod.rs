@@ -115,6 +115,7 @@ impl Report for Findings {
             handles.recorder.map(|(_, failures)| failed_of_recorder(context, analysis.get(failures)));
         let recorder = own.unwrap_or_default();
         let summary = Summary.compute(context, &());
+        let leaks = answered(&self.leaks, context, &handles.leaks);
         let sources = Sources {
             parts: rows::parts(context, &summary),
             top: [top::allocated, top::live].map(|top| top(context, analysis.get(handles.tasks), &summary)),
@@ -122,8 +123,8 @@ impl Report for Findings {
                 top(context, (analysis.get(handles.tasks), analysis.get(handles.pages.0)), &summary)
             }),
             page_growth: growth::page_growth(context, &summary),
-            verdict: match answered(&self.leaks, context, &handles.leaks) {
-                Some(rows) => leaks::no_growth_sentence(&rows, &context.view(Look::default())),
+            verdict: match &leaks {
+                Some(rows) => leaks::no_growth_sentence(rows, &context.view(Look::default())),
                 None => not_judged(&self.leaks, context),
             },
             shown: FindingsShown {
@@ -135,7 +136,7 @@ impl Report for Findings {
             },
             summary,
             unseen: leaks::unseen(context, &handles.leaks),
-            leaks: answered(&self.leaks, context, &handles.leaks),
+            leaks,
             latency: answered(&self.latency, context, &handles.latency),
             pages: answered(&self.pages, context, &handles.pages),
             most_wasting: facts::most(context, &recorder),
