@@ -47,10 +47,7 @@ pub struct DiffRow {
     pub rows_beyond_noise: usize,
     /// Rows: those that differ beyond noise, then the others, the largest change first.
     pub rows: Vec<NameRow>,
-    /// True if a side has several runs.
-    #[serde(skip)]
-    pub is_repeated: bool,
-    /// The row of slab memory with most allocated bytes.
+    /// The row of slab memory with most allocated bytes; `None`: a side has several runs.
     #[serde(skip)]
     pub largest: Option<NameRow>,
     /// Changes of allocated bytes.
@@ -115,8 +112,7 @@ pub fn compute(before: &[RunProfile], after: &[RunProfile], options: &DiffOption
             rows_total,
             rows_beyond_noise,
             rows,
-            is_repeated,
-            largest,
+            largest: largest.filter(|_| !is_repeated),
             allocated,
             live,
         },

@@ -85,7 +85,7 @@ fn live_change(
 
 /// The smallest change that one recording of each side can show, of the row with most allocated bytes.
 fn limit(diff: &DiffRow, options: &DiffOptions) -> Option<String> {
-    let row = diff.largest.as_ref().filter(|_| !diff.is_repeated)?;
+    let row = diff.largest.as_ref()?;
     let exact = &row.bytes_alloc;
     let least = exact.least_beyond_noise();
     let share = match exact.before {
