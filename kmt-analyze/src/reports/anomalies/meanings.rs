@@ -212,7 +212,7 @@ fn kinds(context: &ReportContext<'_, '_>, sums: &AnomalySums) -> Vec<AnomalyKind
             rows_total: rows.len(),
             suspect: rows.iter().map(|row| row.suspect).sum(),
             maybe_lost: rows.iter().map(|row| row.maybe_lost).sum(),
-            is_bulk: rows.iter().all(|row| row.is_bulk),
+            is_bulk: rows.iter().all(AnomalyRow::is_bulk),
             rows,
         }
     };

@@ -86,9 +86,13 @@ pub struct AnomalyRow {
     /// Number of those that may be bugs, or due to lost events.
     #[serde(skip)]
     pub maybe_lost: u64,
+}
+
+impl AnomalyRow {
     /// The kernel allocates objects of this cache in bulk.
-    #[serde(skip)]
-    pub is_bulk: bool,
+    pub fn is_bulk(&self) -> bool {
+        self.cache.as_deref().and_then(unseen_allocs).is_some()
+    }
 }
 
 /// Numbers of one site, by kind of anomaly.
@@ -208,17 +212,7 @@ impl Finder<'_, '_, '_> {
         let [call_site, freed_by] = sites;
         let unit = self.context.session.unit();
         let detail = numbers.map_or(String::new(), |numbers| numbers.text(unit));
-        AnomalyRow {
-            call_site,
-            freed_by,
-            count,
-            detail,
-            numbers,
-            cache: None,
-            is_bulk: false,
-            suspect: 0,
-            maybe_lost: 0,
-        }
+        AnomalyRow { call_site, freed_by, count, detail, numbers, cache: None, suspect: 0, maybe_lost: 0 }
     }
 
     fn allocated(&self, caller: u32, count: u64, numbers: Option<Detail>) -> AnomalyRow {
@@ -226,9 +220,7 @@ impl Finder<'_, '_, '_> {
     }
 
     fn freed(&self, free: u32, count: u64, numbers: Option<Detail>) -> AnomalyRow {
-        let cache = self.cache(free);
-        let is_bulk = cache.as_deref().and_then(unseen_allocs).is_some();
-        AnomalyRow { cache, is_bulk, ..self.row([None, self.free_site(free)], count, numbers) }
+        AnomalyRow { cache: self.cache(free), ..self.row([None, self.free_site(free)], count, numbers) }
     }
 
     /// Allocations smaller than requested.
@@ -258,7 +250,7 @@ impl Finder<'_, '_, '_> {
             };
             let count = again_seen.saturating_add(again_unseen).saturating_add(again_lost);
             let row = self.freed(*free, count, Some(numbers));
-            let [suspect, maybe_lost] = if row.is_bulk { [0, 0] } else { [unexplained(frees), again_lost] };
+            let [suspect, maybe_lost] = if row.is_bulk() { [0, 0] } else { [unexplained(frees), again_lost] };
             AnomalyRow { suspect, maybe_lost, ..row }
         };
         self.sums.unmatched.iter().map(row).filter(|row| row.count > 0).collect()
