@@ -187,9 +187,11 @@ pub fn lifetimes(rows: &LifetimeRows, frame: &Frame) -> String {
     let from = |digits: usize| if digits == 0 { 0 } else { 1u64 << (digits - 1) };
     let total = groups.map_or(0, |table| table.groups_total);
     let mut notes = Vec::new();
-    if rows.censored > 0 {
-        notes
-            .push(format!("{} objects are still allocated: they are not in the grid.", count(rows.censored)));
+    if rows.shown.censored > 0 {
+        notes.push(format!(
+            "{} objects are still allocated: they are not in the grid.",
+            count(rows.shown.censored)
+        ));
     }
     if total > sizes.len() {
         notes.push(format!("{} sizes with fewer objects are not drawn.", total - sizes.len()));

@@ -184,7 +184,7 @@ fn callers(change: &VmallocInfoChange, view: &View) -> Table {
 
 /// Facts that the tables need.
 fn notes<A: Allocator>(screen: &mut Screen, rows: &AreaTables, view: &View) {
-    if A::KIND == AreaKind::Vmalloc && rows.total.alloc_events > 0 && !rows.have_call_sites {
+    if A::KIND == AreaKind::Vmalloc && rows.total.alloc_events > 0 && !rows.shown.have_call_sites {
         screen.note("Call sites are unknown: record with --stack vmalloc:alloc_vmap_area.");
     }
     if A::KIND == AreaKind::Vmalloc {
@@ -192,7 +192,7 @@ fn notes<A: Allocator>(screen: &mut Screen, rows: &AreaTables, view: &View) {
             "Bytes are of addresses, with a guard page for each area; ioremap and vmap allocate no pages.",
         );
     }
-    if rows.are_bytes_of_events && rows.total.bytes_alloc.is_some_and(|bytes| bytes > 0) {
+    if rows.shown.are_bytes_of_events && rows.total.bytes_alloc.is_some_and(|bytes| bytes > 0) {
         screen.note(
             "The number of CPUs is not in the file: bytes are those of the events, which may count pointers to memory cgroups, too.",
         );

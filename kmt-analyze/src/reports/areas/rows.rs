@@ -44,11 +44,16 @@ pub struct AreaTables {
     /// read twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percpu: Option<PercpuLine>,
-    /// True if the number of CPUs is unknown, and bytes of percpu allocations are those of the events.
     #[serde(skip)]
+    pub shown: AreasShown,
+}
+
+/// Facts that only the screen has.
+#[derive(Debug)]
+pub struct AreasShown {
+    /// True if the number of CPUs is unknown, and bytes of percpu allocations are those of the events.
     pub are_bytes_of_events: bool,
     /// True if an area has a call site: in its event, or of a stack.
-    #[serde(skip)]
     pub have_call_sites: bool,
 }
 
@@ -126,8 +131,10 @@ pub fn compute<A: Allocator>(
         groups: groups.table(order, |totals, key: SortKey| number(key, totals), context.limit, row),
         vmallocinfo: if is_percpu { None } else { vmallocinfo::vmallocinfo(context, sums) },
         percpu: if is_percpu { vmallocinfo::percpu(context) } else { None },
-        are_bytes_of_events: is_percpu && cpu_nodes::possible(context.session.trace.metadata()).is_none(),
-        have_call_sites: sums.groups.keys().any(|group| group.call_site != 0 || group.stack != NO_STACK),
+        shown: AreasShown {
+            are_bytes_of_events: is_percpu && cpu_nodes::possible(context.session.trace.metadata()).is_none(),
+            have_call_sites: sums.groups.keys().any(|group| group.call_site != 0 || group.stack != NO_STACK),
+        },
     };
     AreaRows { areas }
 }

@@ -47,14 +47,18 @@ pub struct DiffRow {
     pub rows_beyond_noise: usize,
     /// Rows: those that differ beyond noise, then the others, the largest change first.
     pub rows: Vec<NameRow>,
-    /// The row of slab memory with most allocated bytes; `None`: a side has several runs.
     #[serde(skip)]
+    pub shown: DiffShown,
+}
+
+/// Rows as the screen has them.
+#[derive(Debug)]
+pub struct DiffShown {
+    /// The row of slab memory with most allocated bytes; `None`: a side has several runs.
     pub largest: Option<NameRow>,
     /// Changes of allocated bytes.
-    #[serde(skip)]
     pub allocated: Changes,
     /// Changes of live bytes.
-    #[serde(skip)]
     pub live: Changes,
 }
 
@@ -112,9 +116,7 @@ pub fn compute(before: &[RunProfile], after: &[RunProfile], options: &DiffOption
             rows_total,
             rows_beyond_noise,
             rows,
-            largest: largest.filter(|_| !is_repeated),
-            allocated,
-            live,
+            shown: DiffShown { largest: largest.filter(|_| !is_repeated), allocated, live },
         },
     }
 }

@@ -19,8 +19,10 @@ pub fn screen(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {
         .map(|(name, side)| format!("{name}: {}, {}", side.name, runs(side)));
     screen.parts.push(ScreenPart::Lines { heading: String::new(), lines: sides.to_vec() });
     let rate = if options.rates { ", per second" } else { "" };
-    let live = table(format!("live bytes at the end{rate}"), &diff.live, |row| &row.bytes_live, options);
-    let allocated = table(format!("allocated bytes{rate}"), &diff.allocated, |row| &row.bytes_alloc, options);
+    let live =
+        table(format!("live bytes at the end{rate}"), &diff.shown.live, |row| &row.bytes_live, options);
+    let allocated =
+        table(format!("allocated bytes{rate}"), &diff.shown.allocated, |row| &row.bytes_alloc, options);
     for mut table in [live, allocated] {
         table.explain("noise", format!("noise: standard error of the change, from {}.", diff.noise_from));
         screen.table(table);
@@ -50,13 +52,15 @@ fn answer(screen: &mut Screen, diff: &DiffRow, options: &DiffOptions) {
     let rate = if options.rates { " a second" } else { "" };
     let changes = [diff.live_growth_beyond_noise, diff.live_decrease_beyond_noise];
     screen.answer(live_change(changes, &most_grown(diff), rate, |value| bytes(value).shown(look)));
-    let most =
-        diff.allocated.rows.first().filter(|row| row.bytes_alloc.is_real()).map_or(String::new(), |row| {
+    let most = diff.shown.allocated.rows.first().filter(|row| row.bytes_alloc.is_real()).map_or(
+        String::new(),
+        |row| {
             let change = row.bytes_alloc.change();
             let (more, change) =
                 (if change < 0.0 { "less" } else { "more" }, bytes(change.abs()).shown(look));
             format!("; {} allocated {change}{rate} {more}", function_of(&row.name))
-        });
+        },
+    );
     screen.answer(format!("{} of {all} differ beyond noise{most}.", count(diff.rows_beyond_noise as u64)));
 }
 
@@ -85,7 +89,7 @@ fn live_change(
 
 /// The smallest change that one recording of each side can show, of the row with most allocated bytes.
 fn limit(diff: &DiffRow, options: &DiffOptions) -> Option<String> {
-    let row = diff.largest.as_ref()?;
+    let row = diff.shown.largest.as_ref()?;
     let exact = &row.bytes_alloc;
     let least = exact.least_beyond_noise();
     let share = match exact.before {
@@ -103,7 +107,7 @@ fn limit(diff: &DiffRow, options: &DiffOptions) -> Option<String> {
 /// The row of slab memory that grew most.
 fn most_grown(diff: &DiffRow) -> String {
     let change = |row: &NameRow| row.bytes_live.change();
-    let slab = diff.live.rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real());
+    let slab = diff.shown.live.rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real());
     slab.max_by(|a, b| change(a).total_cmp(&change(b))).map_or(String::new(), |row| {
         let part = share(change(row).max(0.0) as u64, diff.live_growth_beyond_noise as u64);
         format!(", {part} of it by {}", function_of(&row.name))

@@ -93,14 +93,14 @@ impl Report for Lifetimes {
             Some(groups) => groups.table(life_columns(sort, view), |row| life_cells(row, view)),
             None => table(rows, sort, view),
         });
-        let without = rows.censored.saturating_add(rows.freed_unseen);
+        let without = rows.shown.censored.saturating_add(rows.shown.freed_unseen);
         let lives = rows.all.n.saturating_add(without);
         if without.saturating_mul(CENSORED) > lives {
             screen.note(format!(
                 "{} of the objects have no lifetime: still allocated {}, freed without an event {}. Where these are many, percentiles are too short.",
                 share(without, lives),
-                share(rows.censored, lives),
-                share(rows.freed_unseen, lives)
+                share(rows.shown.censored, lives),
+                share(rows.shown.freed_unseen, lives)
             ));
         }
         screen.next("temporary", "objects that are freed within 100 us");
@@ -120,7 +120,7 @@ fn answer(rows: &LifetimeRows, sort: Option<SortKey>, view: &View) -> String {
     };
     let sites = counted(number as u64, nouns.one, nouns.several);
     let (Some(p50), Some(p99)) = (rows.all.p50, rows.all.p99) else {
-        return match rows.censored + rows.freed_unseen {
+        return match rows.shown.censored + rows.shown.freed_unseen {
             0 => "No object was allocated.".to_owned(),
             objects => format!(
                 "No object that was allocated here was freed with an event: {} of {sites} are still allocated or have no free event.",

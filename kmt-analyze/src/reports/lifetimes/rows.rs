@@ -33,11 +33,16 @@ pub struct LifetimeRows {
     /// Groups of --by.
     #[serde(flatten)]
     pub groups: Option<GroupTable<LifeRow>>,
-    /// Objects of all call sites that are still allocated.
     #[serde(skip)]
+    pub shown: LifetimesShown,
+}
+
+/// Objects without a lifetime, of all call sites.
+#[derive(Debug)]
+pub struct LifetimesShown {
+    /// Objects that are still allocated.
     pub censored: u64,
-    /// Implied frees of all call sites.
-    #[serde(skip)]
+    /// Implied frees.
     pub freed_unseen: u64,
 }
 
@@ -85,9 +90,11 @@ pub fn compute(
             .take(context.limit)
             .map(|site| LifetimeRow::of(site, analysis, &labels, is_timed))
             .collect(),
-        censored: sites.iter().map(|site| site.lives.censored).sum(),
-        freed_unseen: sites.iter().map(|site| site.lives.implied_frees).sum(),
         groups: None,
+        shown: LifetimesShown {
+            censored: sites.iter().map(|site| site.lives.censored).sum(),
+            freed_unseen: sites.iter().map(|site| site.lives.implied_frees).sum(),
+        },
     }
 }
 

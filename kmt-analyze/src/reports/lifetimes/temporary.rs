@@ -78,8 +78,10 @@ impl Report for Temporary {
             temporary_total: sites.len(),
             all: Distribution::from(&all_freed(&sites)),
             temporary: sites.iter().take(context.limit).map(row).collect(),
-            objects: sites.iter().map(|site| site.lives.temporary).sum(),
-            bytes: sites.iter().map(|site| site.lives.bytes_temporary).sum(),
+            shown: TemporaryShown {
+                objects: sites.iter().map(|site| site.lives.temporary).sum(),
+                bytes: sites.iter().map(|site| site.lives.bytes_temporary).sum(),
+            },
         }
     }
 
@@ -107,12 +109,15 @@ pub struct TemporaryRows {
     pub all: Distribution,
     /// Call sites and interfaces that have temporary objects.
     pub temporary: Vec<TemporaryRow>,
-    /// Temporary objects of all call sites.
     #[serde(skip)]
-    pub objects: u64,
-    /// Bytes of temporary objects of all call sites.
-    #[serde(skip)]
-    pub bytes: u64,
+    shown: TemporaryShown,
+}
+
+/// Temporary objects of all call sites.
+#[derive(Debug, Clone, Copy)]
+struct TemporaryShown {
+    objects: u64,
+    bytes: u64,
 }
 
 /// Temporary objects of one call site and interface.
@@ -132,25 +137,22 @@ pub struct TemporaryRow {
 
 /// One sentence: the number of temporary objects, and the first call site.
 fn answer(rows: &TemporaryRows, view: &View) -> String {
+    let TemporaryShown { objects, bytes } = rows.shown;
     let bound = view.duration(rows.temporary_bound);
-    if rows.objects == 0 {
+    if objects == 0 {
         return format!(
             "No object was freed within {bound} of its allocation; --within TIME sets another limit."
         );
     }
     let sites = counted(rows.temporary_total as u64, "call site", "call sites");
     let first = rows.temporary.first().filter(|_| rows.temporary_total > 1).map_or(String::new(), |row| {
-        format!(
-            ", {} of them from {}",
-            share(row.temporary, rows.objects),
-            function_of(&row.lifetimes.symbol)
-        )
+        format!(", {} of them from {}", share(row.temporary, objects), function_of(&row.lifetimes.symbol))
     });
     format!(
         "{} ({}, {} of the frees of {sites}) were freed within {bound} of their allocation{first}.",
-        counted(rows.objects, "object", "objects"),
-        view.bytes(rows.bytes),
-        share(rows.objects, rows.all.n),
+        counted(objects, "object", "objects"),
+        view.bytes(bytes),
+        share(objects, rows.all.n),
     )
 }
 
