@@ -25,7 +25,7 @@ use crate::pass::Needs;
 use crate::pass::selection::{recorder, recorder_threads};
 use crate::render::look::Look;
 use crate::render::screen::Screen;
-use crate::reports::common::basis::{Input, whole_time};
+use crate::reports::common::basis::{Input, WholeTime, whole_time};
 use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
@@ -73,6 +73,8 @@ struct Sources {
     page_growth: Option<PageGrowthRow>,
     /// The verdict of `leaks`, where it finds no growth or refuses to judge.
     verdict: Option<String>,
+    /// The longest time without losses, where there are some and lives are known.
+    whole_time: Option<WholeTime>,
     /// Facts for the screen, without growth of what the kernel can reclaim.
     shown: FindingsShown,
     /// Function whose calls of kmalloc waste most, and its bytes.
@@ -127,9 +129,9 @@ impl Report for Findings {
                 Some(rows) => leaks::no_growth_sentence(rows, &context.view(Look::default())),
                 None => not_judged(&self.leaks, context),
             },
+            whole_time: whole_time(context).filter(|_| basis.lacks(Input::Lives).is_none()),
             shown: FindingsShown {
                 reclaimable: None,
-                whole_time: whole_time(context).filter(|_| basis.lacks(Input::Lives).is_none()),
                 has_stacks: leaks::has_stacks(context, &handles.leaks),
                 has_stalls: basis.lacks(Input::Stalls).is_none(),
                 has_events: context.session.trace.event_count() > 0,
