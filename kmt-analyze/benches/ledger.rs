@@ -58,6 +58,7 @@ fn traces() -> Vec<PathBuf> {
         verbatim: false,
         quiet: true,
         instance: None,
+        boot: None,
         limits: kmt_capture::convert::Limits::default(),
     };
     kmt_capture::convert::convert(&options).expect("the sample can be converted");

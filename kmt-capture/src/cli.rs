@@ -14,7 +14,7 @@ use kmt_common::usage;
 use kmt_common::version::VERSION;
 
 #[cfg(feature = "convert")]
-use crate::convert::{ConvertOptions, LimitKind, Limits, convert};
+use crate::convert::{Boot, ConvertOptions, LimitKind, Limits, convert};
 #[cfg(feature = "docs")]
 use crate::failure::Failure;
 use crate::failure::{Outcome, Result};
@@ -314,6 +314,9 @@ struct ConvertArgs {
     /// Buffer of a trace.dat: name of an instance, or "" for the top level. Default: the first buffer with events
     #[arg(long, value_name = "NAME")]
     instance: Option<String>,
+    /// Convert one boot of a persistent ring buffer that holds the events of several. Default: such a buffer is refused
+    #[arg(long, value_enum, value_name = "WHICH")]
+    boot: Option<Boot>,
     /// Raise or lower a limit on the input, such as kallsyms=1G. Names: raw (ring buffers), kallsyms, format, file (each other
     /// file), directory (all files but ring buffers), stream (standard input, pipes), inflated (decompressed bytes), and
     /// those in messages. May be given several times
@@ -373,8 +376,18 @@ pub fn run() -> Result<Outcome> {
         Command::Clean { tracefs } => clean::clean(tracefs.as_deref()),
         #[cfg(feature = "convert")]
         Command::Convert(args) => {
-            let ConvertArgs { input, output, force, compress, symbols, verbatim, quiet, instance, limit } =
-                args;
+            let ConvertArgs {
+                input,
+                output,
+                force,
+                compress,
+                symbols,
+                verbatim,
+                quiet,
+                instance,
+                boot,
+                limit,
+            } = args;
             let mut limits = Limits::default();
             for (kind, bytes) in limit {
                 limits.set(kind, bytes);
@@ -388,6 +401,7 @@ pub fn run() -> Result<Outcome> {
                 verbatim,
                 quiet,
                 instance,
+                boot,
                 limits,
             })
         }

@@ -55,3 +55,4 @@ mod snippet;
 mod test_support;
 pub mod tracefs;
 mod uuid;
+mod zero_times;

@@ -157,12 +157,12 @@ fn missing_formats_and_header() {
     let scratch = Scratch::new();
     let capture = scratch.capture("s390x-6.1");
     let tracefs = capture.join("tracefs");
-    fs::remove_file(tracefs.join("events/kmem/kmem_cache_free/format")).unwrap();
-    fails(
-        &scratch,
-        &capture,
-        &["trace_pipe_raw at offset ", "event id ", "has no format", "copy events/*/*/format"],
-    );
+    // One that is missing costs its events (tests/boots.rs); if none fits, none can be decoded.
+    for entry in fs::read_dir(tracefs.join("events/kmem")).unwrap().map(|entry| entry.unwrap().path()) {
+        let text = fs::read_to_string(entry.join("format")).unwrap();
+        fs::write(entry.join("format"), text.replace("\nID: ", "\nID: 60")).unwrap();
+    }
+    fails(&scratch, &capture, &["no event has a format: id ", "copy events/*/*/format"]);
     fs::remove_dir_all(tracefs.join("events/kmem")).unwrap();
     fails(&scratch, &capture, &["has no SYSTEM/EVENT/format"]);
     fs::remove_file(tracefs.join("events/header_page")).unwrap();

@@ -556,6 +556,7 @@ fn every_way_of_storing_dumps_the_same() {
                 quiet: true,
                 symbols: kmt_capture::record::Symbols::Used,
                 instance: Option::None,
+                boot: Option::None,
                 limits: kmt_capture::convert::Limits::default(),
             };
             kmt_capture::convert::convert(&options).unwrap();

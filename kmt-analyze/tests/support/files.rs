@@ -43,6 +43,7 @@ impl Scratch {
             verbatim: false,
             quiet: true,
             instance: None,
+            boot: None,
             limits: kmt_capture::convert::Limits::default(),
         };
         kmt_capture::convert::convert(&options).unwrap();

@@ -8,6 +8,7 @@ use kmt_format::kernel::{
 use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions};
 use kmt_format::{Compression, Result};
 
+use super::boots::{self, Boot, Side};
 use crate::enumerators;
 use crate::record::Symbols;
 
@@ -50,6 +51,8 @@ pub struct Description {
     pub kallsyms: Option<Vec<u8>>,
     /// Symbols that the file gets.
     pub symbols: Symbols,
+    /// True if events whose id has no format are kept as bytes.
+    pub keeps_unknown: bool,
     /// Missing facts and their consequences, a sentence each.
     pub notes: Vec<String>,
 }
@@ -61,6 +64,26 @@ impl Description {
         let mut notes = self.notes;
         notes.extend((!has_kmem).then(|| NO_KMEM.to_owned()));
         notes
+    }
+
+    /// Leaves out facts that are of both boots, or of the other one, where a side of two boots is converted.
+    pub fn take_side(&mut self, boot: Boot, side: Option<(Side, Vec<String>)>) -> Option<Side> {
+        let Some((side, notes)) = side else {
+            self.notes
+                .push("--boot: the buffer holds the events of one boot, which are converted".to_owned());
+            return None;
+        };
+        self.notes.extend(notes);
+        self.notes.push("the counters in stats are of several boots: they are not used".to_owned());
+        self.stats.clear();
+        if boot == Boot::First {
+            // Kernel and modules are at other addresses in each boot.
+            (self.kallsyms, self.modules) = (None, None);
+            self.notes.push(
+                "kallsyms and modules are those of a later boot: they are not used for the first".to_owned(),
+            );
+        }
+        Some(side)
     }
 
     /// The parsed `uname`; `None` if it is not of a known form.
@@ -105,6 +128,12 @@ impl Description {
                 Ok(_) => {}
                 Err(error) => self.notes.push(format!("left out {place}: {error}")),
             }
+        }
+        let last_boot = self.files.iter().find(|(name, _)| name == "last_boot_info");
+        self.notes.extend(last_boot.and_then(|(_, text)| boots::last_boot_note(text)));
+        if self.keeps_unknown {
+            // All formats of a kernel have the same common fields.
+            let _ = self.formats.iter().any(|(_, _, text)| writer.keep_unknown(text).is_ok());
         }
         Ok(writer)
     }

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use kmt_common::kmt_file::{KmtFile, WRITE_LEN};
-use kmt_format::kernel::CpuStats;
-use kmt_format::{Error, ErrorKind};
+use kmt_format::Error;
+use kmt_format::kernel::{ClockUnit, CpuStats};
 
+use super::boots::{Boots, Side};
 use super::description::{Description, format_id};
 use super::driver::{self, EventSource};
 use super::event_names::EventNames;
@@ -23,15 +24,54 @@ pub fn convert(options: &ConvertOptions, directory: &Directory, output: Output) 
     let cpus = directory.cpus()?;
     let formats = Formats::read(directory)?;
     let target = Target::read(directory, &cpus, |id| formats.ids.contains(&id))?;
-    let description = describe(directory, &target, &cpus, &formats)?;
+    let mut description = describe(directory, &target, &cpus, &formats)?;
     let uuid = identity(directory, &target, &cpus, target.header_page.sub_buffer_len())?;
     let names = EventNames::new(&description.formats, target.order, target.header_page.long_size());
-    let sub_buffers = SubBufferConversion::new(target.header_page, options.verbatim, names);
+    let side = side(options, directory, &target, &cpus, &mut description)?;
+    let layout = (target.header_page, target.order);
+    let boots = (Boots::new(unit(&target)), side);
+    let sub_buffers = SubBufferConversion::new(layout, options.verbatim, names, boots);
     let trace_options = directory.text("trace_options")?.unwrap_or_default();
     let overwrites = trace_options.lines().any(|line| line.trim() == "overwrite");
     let source =
         RingBuffers { sub_buffers, directory, cpus: &cpus, target: &target, raw_bytes: 0, overwrites };
     driver::convert(options, description, uuid, source, output)
+}
+
+fn unit(target: &Target) -> ClockUnit {
+    target.clock.as_ref().map_or(ClockUnit::Nanoseconds, |clock| clock.unit)
+}
+
+/// The part of the buffers that `--boot` selects.
+fn side(
+    options: &ConvertOptions,
+    directory: &Directory,
+    target: &Target,
+    cpus: &[CpuFiles],
+    description: &mut Description,
+) -> Result<Option<Side>> {
+    let Some(boot) = options.boot else { return Ok(None) };
+    let mut boots = Boots::new(unit(target));
+    let sub_buffer_len = target.header_page.sub_buffer_len();
+    for files in cpus {
+        boots.begin(files.cpu, files.raw.display().to_string());
+        let mut raw = directory.raw(files, sub_buffer_len)?;
+        let mut buffer = vec![0; read_len(sub_buffer_len)];
+        loop {
+            let (_, len) = raw.next(&mut buffer).map_err(|e| Failure::io("reading", &files.raw, &e))?;
+            if len == 0 {
+                break;
+            }
+            let sub_buffers = buffer.get(..len).unwrap_or_default().chunks(sub_buffer_len);
+            sub_buffers.for_each(|bytes| boots.look_at(bytes, &target.header_page, target.order));
+        }
+    }
+    Ok(description.take_side(boot, boots.side(boot)))
+}
+
+/// Bytes of ring buffers that are read at once.
+fn read_len(sub_buffer_len: usize) -> usize {
+    (WRITE_LEN / sub_buffer_len).max(1) * sub_buffer_len
 }
 
 /// All formats of the directory: system, path, text; and their ids.
@@ -111,6 +151,7 @@ fn describe(
         modules: directory.target_text("modules")?,
         kallsyms: directory.target_file("kallsyms")?,
         symbols: Symbols::default(),
+        keeps_unknown: true,
         notes,
     })
 }
@@ -132,7 +173,15 @@ impl EventSource for RingBuffers<'_> {
         for files in self.cpus {
             self.cpu(files, file)?;
         }
-        Ok(self.sub_buffers.finish(file)?)
+        self.sub_buffers.finish(file)
+    }
+
+    fn missing(&self) -> u64 {
+        self.sub_buffers.undecoded()
+    }
+
+    fn notes(&self, description: Description) -> Vec<String> {
+        description.all_notes().into_iter().chain(self.sub_buffers.notes()).collect()
     }
 
     fn empty(&self) -> Option<Failure> {
@@ -160,11 +209,10 @@ impl RingBuffers<'_> {
     fn cpu(&mut self, files: &CpuFiles, file: &mut KmtFile) -> Result<()> {
         let sub_buffer_len = self.sub_buffers.sub_buffer_len();
         let mut raw = self.directory.raw(files, sub_buffer_len)?;
-        let mut buffer = vec![0; (WRITE_LEN / sub_buffer_len).max(1) * sub_buffer_len];
-        self.sub_buffers.begin(file, files.cpu);
+        let mut buffer = vec![0; read_len(sub_buffer_len)];
+        self.sub_buffers.begin(file, files.cpu, files.raw.display().to_string())?;
         if self.overwrites {
-            let counters = files.stats.as_deref().and_then(CpuStats::parse);
-            self.sub_buffers.expect_ring(self.target.order, counters);
+            self.sub_buffers.expect_ring(files.stats.as_deref().and_then(CpuStats::parse));
         }
         loop {
             let (mut offset, len) =
@@ -176,7 +224,7 @@ impl RingBuffers<'_> {
             }
             for sub_buffer in buffer.get(..len).unwrap_or_default().chunks(sub_buffer_len) {
                 if let Some(damage) = self.sub_buffers.add(file, sub_buffer)? {
-                    self.undecodable(file, files, offset, &damage)?;
+                    self.undecodable(file, files, offset, &damage);
                 }
                 offset += sub_buffer.len() as u64;
             }
@@ -188,16 +236,10 @@ impl RingBuffers<'_> {
     }
 
     /// Reports a sub-buffer that could not be decoded to its end.
-    fn undecodable(&self, file: &mut KmtFile, files: &CpuFiles, start: u64, error: &Error) -> Result<()> {
+    fn undecodable(&self, file: &mut KmtFile, files: &CpuFiles, start: u64, error: &Error) {
         let offset = start + error.offset().unwrap_or(0);
         let damage = format!("{} at offset {offset}", files.raw.display());
-        if let ErrorKind::UnknownEventId { id } = error.kind() {
-            return Err(Failure::new(format!("{damage}: event id {id} has no format in events/")).hint(
-                "copy events/*/*/format of the same boot of the traced kernel: ids differ between kernels",
-            ));
-        }
         self.sub_buffers.report(file, format_args!("{damage}: {}", error.kind()));
-        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! `convert`: an earlier recording of any tool, to a .kmt file.
 
+mod boots;
 mod colours;
 mod description;
 mod directory;
@@ -21,6 +22,7 @@ mod text_description;
 mod text_refusal;
 mod text_sections;
 mod trace_dat;
+mod undecoded;
 
 use std::path::PathBuf;
 
@@ -37,6 +39,7 @@ use crate::input::{Budget, Directory, Folder};
 pub use crate::input::{Kind as LimitKind, Limits};
 use crate::output::Output;
 use crate::record::Symbols;
+pub use boots::Boot;
 use opened::only_recording;
 
 /// [`ConvertOptions`], as callers in other crates name it.
@@ -61,6 +64,8 @@ pub struct ConvertOptions {
     pub quiet: bool,
     /// Which buffer of a trace.dat: the name of an instance, or "" for the top level.
     pub instance: Option<String>,
+    /// Which boot of ring buffers that hold several; `None`: they are refused.
+    pub boot: Option<Boot>,
     /// Limits of the input.
     pub limits: Limits,
 }
@@ -119,6 +124,10 @@ pub fn convert(options: &ConvertOptions) -> Result<Outcome> {
     if !matches!(kind, Kind::TraceDat) && options.instance.is_some() {
         return Err(Failure::new(format!("{} has no instances", path.display()))
             .hint("--instance works only with a trace.dat"));
+    }
+    if !matches!(kind, Kind::TraceDat) && options.boot.is_some() {
+        return Err(Failure::new(format!("{} is not a ring buffer", path.display()))
+            .hint("--boot works only with saved ring buffers and a trace.dat"));
     }
     let options = &ConvertOptions { input: path.clone(), ..options.clone() };
     let converted = match kind {

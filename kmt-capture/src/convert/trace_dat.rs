@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use kmt_common::kmt_file::KmtFile;
-use kmt_format::kernel::{ByteOrder, HeaderPage, OrderVote, TraceClock, vote_byte_order};
-use kmt_format::{Error, ErrorKind};
+use kmt_format::Error;
+use kmt_format::kernel::{ByteOrder, ClockUnit, HeaderPage, OrderVote, TraceClock, vote_byte_order};
 
+use super::boots::Boots;
 use super::description::{Description, format_id};
 use super::driver::{self, EventSource};
 use super::event_names::EventNames;
@@ -41,10 +42,36 @@ pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result
     TargetFiles::of(&options.input, options.limits)?.complete(&mut description)?;
     let uuid = Identity::of_file(bytes, &instance.name);
     let names = EventNames::new(&description.formats, order, header_page.long_size());
-    let sub_buffers = SubBufferConversion::new(header_page, options.verbatim, names);
+    let unit = description.clock.as_ref().map_or(ClockUnit::Nanoseconds, |clock| clock.unit);
+    let side = options.boot.and_then(|boot| {
+        let boots = times(&file, &instance, (header_page, order), unit);
+        description.take_side(boot, boots.side(boot))
+    });
+    let boots = (Boots::new(unit), side);
+    let sub_buffers = SubBufferConversion::new((header_page, order), options.verbatim, names, boots);
     let source =
         InstanceBuffers { sub_buffers, options, file: &file, instance: &instance, header_page, order };
     driver::convert(options, description, uuid, source, output)
+}
+
+/// Times of all events of a buffer.
+fn times(
+    file: &TraceDat<'_>,
+    instance: &BufferInstance,
+    (header_page, order): (HeaderPage, ByteOrder),
+    unit: ClockUnit,
+) -> Boots {
+    let mut boots = Boots::new(unit);
+    for data in &instance.cpus {
+        boots.begin(data.cpu, String::new());
+        // Damage is reported when events are converted, and ends the same sub-buffers there.
+        let Ok((mut pieces, _)) = file.sub_buffers(instance, data) else { continue };
+        while let Ok(Some((_, piece))) = pieces.next_piece() {
+            let sub_buffers = piece.chunks(header_page.sub_buffer_len());
+            sub_buffers.for_each(|bytes| boots.look_at(bytes, &header_page, order));
+        }
+    }
+    boots
 }
 
 fn instances_hint(file: &TraceDat<'_>) -> String {
@@ -183,6 +210,7 @@ fn describe(file: &mut TraceDat<'_>, instance: &BufferInstance, long_size: usize
         stats,
         modules: options.modules.as_ref().map(|b| String::from_utf8_lossy(b).into_owned()),
         kallsyms: kept(data.kallsyms),
+        keeps_unknown: true,
         notes,
         ..Description::default()
     }
@@ -203,7 +231,15 @@ impl EventSource for InstanceBuffers<'_, '_> {
         for data in &self.instance.cpus {
             self.cpu(data, file)?;
         }
-        Ok(self.sub_buffers.finish(file)?)
+        self.sub_buffers.finish(file)
+    }
+
+    fn missing(&self) -> u64 {
+        self.sub_buffers.undecoded()
+    }
+
+    fn notes(&self, description: Description) -> Vec<String> {
+        description.all_notes().into_iter().chain(self.sub_buffers.notes()).collect()
     }
 
     fn empty(&self) -> Option<Failure> {
@@ -227,7 +263,8 @@ impl EventSource for InstanceBuffers<'_, '_> {
 impl InstanceBuffers<'_, '_> {
     /// Converts the sub-buffers of one CPU.
     fn cpu(&mut self, data: &CpuData, file: &mut KmtFile) -> Result<()> {
-        self.sub_buffers.begin(file, data.cpu);
+        let name = self.options.input.display().to_string();
+        self.sub_buffers.begin(file, data.cpu, name)?;
         if data.len == 0 {
             return Ok(());
         }
@@ -243,7 +280,7 @@ impl InstanceBuffers<'_, '_> {
                     for (number, sub_buffer) in piece.chunks(sub_buffer_len).enumerate() {
                         let start = offset + (number * sub_buffer_len) as u64;
                         if let Some(damage) = self.sub_buffers.add(file, sub_buffer)? {
-                            self.undecodable(file, data.cpu, start, &damage)?;
+                            self.undecodable(file, data.cpu, start, &damage);
                         }
                         file.write_if_large()?;
                     }
@@ -261,21 +298,10 @@ impl InstanceBuffers<'_, '_> {
     }
 
     /// Reports a sub-buffer that could not be decoded to its end.
-    fn undecodable(&self, file: &mut KmtFile, cpu: u32, start: u64, error: &Error) -> Result<()> {
+    fn undecodable(&self, file: &mut KmtFile, cpu: u32, start: u64, error: &Error) {
         let fault = ImportError::at(start + error.offset().unwrap_or(0), error.kind().to_string());
-        if let ErrorKind::UnknownEventId { id } = error.kind() {
-            let what = format!(
-                "{}: offset {}: event id {id} has no format in the file",
-                self.options.input.display(),
-                fault.offset
-            );
-            return Err(
-                Failure::new(what).hint("the formats in the file are from another boot than its data")
-            );
-        }
         let input = self.options.input.display();
         self.sub_buffers.report(file, format_args!("{input}: CPU {cpu}: {fault}"));
-        Ok(())
     }
 
     fn damaged(&self, cpu: u32, fault: &ImportError, file: &mut KmtFile) -> Result<()> {

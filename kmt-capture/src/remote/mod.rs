@@ -147,6 +147,7 @@ fn convert_received(input: &Path, output: &Path, options: &RemoteOptions) -> Res
         verbatim: options.record.verbatim,
         quiet: options.quiet,
         instance: None,
+        boot: None,
         limits: Limits::default(),
     })
 }

@@ -11,6 +11,7 @@ mod symbols;
 mod symbols_chunk;
 mod tables;
 mod types;
+mod unknown_ids;
 mod used_code;
 mod writer;
 

@@ -8,6 +8,7 @@ use super::framer::Framer;
 use super::schema_chunk::schema_body;
 use super::sub_buffer_chunk::SubBufferChunk;
 use super::types::{WriterLimits, WriterOptions};
+use super::unknown_ids::UnknownIds;
 use super::used_code::UsedCode;
 use crate::Loss;
 use crate::codec::Compression;
@@ -53,6 +54,8 @@ pub struct Writer {
     pub(super) framer: Framer,
     /// Formats by event id, not yet used.
     formats: HashMap<u16, EventClass>,
+    /// Classes of ids without a format, where their events are kept.
+    unknown: Option<UnknownIds>,
     /// Classes that were in the file already when this writer went on with it.
     first_class: usize,
     pub(super) plans: Vec<RecordPlan>,
@@ -121,6 +124,7 @@ impl Writer {
             limits: WriterLimits::default(),
             framer,
             formats: HashMap::new(),
+            unknown: None,
             first_class: 0,
             plans: Vec::new(),
             code: UsedCode::default(),
@@ -227,6 +231,19 @@ impl Writer {
         self.formats.contains_key(&id) || self.plan_of_id.get(usize::from(id)).is_some_and(|&i| i != 0)
     }
 
+    /// Keeps events whose id has no format, as events of a class `unknown:event_ID` with the fields common to all events
+    /// and an array of bytes, `data`. `format` is any `format` file of the same kernel: its common fields are used.
+    ///
+    /// At most 64 ids are kept so: more of them come from damage.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not that of a `format` file.
+    pub fn keep_unknown(&mut self, format: &str) -> Result<()> {
+        self.unknown = Some(UnknownIds::new(format, self.options.long_size)?);
+        Ok(())
+    }
+
     /// Writes the class of that event id into the file even if none of its events occurs.
     ///
     /// # Errors
@@ -245,7 +262,8 @@ impl Writer {
     }
 
     fn add_plan(&mut self, id: u16) -> Result<usize> {
-        let class = self.formats.remove(&id).ok_or_else(|| Error::new(ErrorKind::UnknownEventId { id }))?;
+        let class = self.formats.remove(&id).or_else(|| self.unknown.as_mut()?.class(id));
+        let class = class.ok_or_else(|| Error::new(ErrorKind::UnknownEventId { id }))?;
         let index = self.plans.len();
         // Three shapes a class, and shape numbers have 16 bits.
         let number = self.first_class + index;

@@ -176,6 +176,7 @@ fn limits_are_named_and_can_be_raised() {
             verbatim: false,
             quiet: true,
             instance: None,
+            boot: None,
             limits,
         })
     };
