@@ -59,6 +59,7 @@ enum Command {
   kmt-capture record -o build.kmt -- make -j8     while a command runs
   kmt-capture record -p reclaim -o waits.kmt      tasks that wait for memory, until Ctrl-C
   kmt-capture record --ring --stop-when oom       the last minutes before an OOM kill
+  kmt-capture record --adopt -o boot.kmt          what was recorded since boot, and on
   kmt-capture record -o - | ssh host 'cat > trace.kmt'")]
     Record(Box<RecordArgs>),
     /// Show if this system can record, with a remedy for each problem
@@ -219,6 +220,14 @@ struct RecordArgs {
     #[arg(long, value_name = "N", requires = "command", conflicts_with_all = ["line", "keep_running"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=REPEAT_MAX))]
     repeat: Option<u32>,
+    /// Take over a ring buffer that records already, since boot or by other means: this instance, or the top level of tracefs.
+    /// Its events, clock and size stay as they are; -d 0 takes only what it holds. Default: top
+    #[arg(long, value_name = "INSTANCE|top", num_args = 0..=1, default_missing_value = record::TOP)]
+    #[arg(conflicts_with_all = [
+        "preset", "event", "stack", "pid", "kfree_rcu", "function", "threshold", "clock", "buffer_size", "no_task_events",
+        "repeat", "ring",
+    ])]
+    adopt: Option<String>,
     /// Keep the newest events in ring buffers of this size for all CPUs together, and do not read them until a condition of
     /// --stop-when holds, SIGUSR1 comes, or the recording ends. Default: 64M
     #[arg(long, value_name = "SIZE", num_args = 0..=1, default_missing_value = SIZE_DEFAULT)]
@@ -278,6 +287,7 @@ impl From<RecordArgs> for RecordOptions {
             exit_status: args.exit_status,
             keep_running: args.keep_running,
             command: args.command,
+            adopt: args.adopt,
             black_box: args.ring.map(|size| BlackBoxOptions {
                 size,
                 stop_when: args.stop_when,

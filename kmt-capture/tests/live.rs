@@ -1235,6 +1235,178 @@ fn a_reader_that_does_not_read_can_be_interrupted() {
     bench.assert_untouched();
 }
 
+/// An instance that a test has made as a user would; removed at the end.
+struct Found(PathBuf);
+
+impl Found {
+    fn new() -> Self {
+        let dir = Path::new(TRACING).join("instances").join(format!("found-{}", std::process::id()));
+        fs::create_dir(&dir).unwrap();
+        let found = Self(dir);
+        found.set("tracing_on", "0");
+        found.set("trace_clock", "mono");
+        found.set("buffer_size_kb", "32768");
+        found.set("events/kmem/kmalloc/filter", "bytes_req > 16");
+        ["kmem/kmalloc", "kmem/kfree", "task/task_rename"].iter().for_each(|event| found.enable(event, "1"));
+        found
+    }
+
+    fn name(&self) -> &str {
+        self.0.file_name().unwrap().to_str().unwrap()
+    }
+
+    fn set(&self, file: &str, value: &str) {
+        fs::write(self.0.join(file), value).unwrap_or_else(|error| panic!("{file}: {error}"));
+    }
+
+    fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.0.join(file)).unwrap()
+    }
+
+    fn enable(&self, event: &str, value: &str) {
+        self.set(&format!("events/{event}/enable"), value);
+    }
+
+    /// Its settings, and the events that are enabled.
+    fn settings(&self) -> Vec<String> {
+        [
+            "tracing_on",
+            "trace_clock",
+            "buffer_size_kb",
+            "set_event",
+            "trace_options",
+            "events/kmem/kmalloc/filter",
+        ]
+        .map(|file| self.read(file))
+        .to_vec()
+    }
+
+    /// CPU, time in microseconds and name of each event, as the kernel prints them, in the order of each CPU.
+    fn printed(&self) -> Vec<(u32, u64, String)> {
+        let text = self.read("trace");
+        let event = |line: &str| {
+            let (cpu, rest) = line.split_once(" [")?.1.split_once("] ")?;
+            let mut words = rest.split_ascii_whitespace().skip(1);
+            let (seconds, us) = words.next()?.trim_end_matches(':').split_once('.')?;
+            let time = seconds.parse::<u64>().ok()? * 1_000_000 + us.parse::<u64>().ok()?;
+            Some((cpu.parse::<u32>().ok()?, time, words.next()?.trim_end_matches(':').to_owned()))
+        };
+        // Lines that are not events: comments, and `CPU:0 [LOST 12 EVENTS]`.
+        let lines = text.lines().filter(|line| !line.starts_with('#') && !line.starts_with("CPU:"));
+        let mut events: Vec<_> = lines.map(|line| event(line).unwrap_or_else(|| panic!("{line}"))).collect();
+        events.sort_by_key(|(cpu, ..)| *cpu);
+        events
+    }
+
+    /// Events in its buffers, by the kernel's counters.
+    fn entries(&self) -> u64 {
+        let cpus = fs::read_dir(self.0.join("per_cpu")).unwrap().flatten();
+        let stats = cpus.map(|cpu| fs::read_to_string(cpu.path().join("stats")).unwrap());
+        let entries =
+            |text: String| text.lines().find_map(|l| l.strip_prefix("entries: ")?.parse::<u64>().ok());
+        stats.filter_map(entries).sum()
+    }
+}
+
+impl Drop for Found {
+    fn drop(&mut self) {
+        for (file, value) in [("tracing_on", "0"), ("events/enable", "0")] {
+            let _ = fs::write(self.0.join(file), value);
+        }
+        let gone = (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            fs::remove_dir(&self.0).is_ok()
+        });
+        assert!(gone || std::thread::panicking());
+    }
+}
+
+/// CPU, time in microseconds and name of each event of a file, in the order of each CPU.
+fn events_of(path: &Path) -> Vec<(u32, u64, String)> {
+    let bytes = fs::read(path).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
+    let mut events = Vec::new();
+    let mut merge = trace.merge();
+    while let Some(run) = merge.next_run() {
+        events.extend(
+            run.events().map(|event| (event.cpu(), (event.time() + 500) / 1_000, event.class().name.clone())),
+        );
+    }
+    events.sort_by_key(|(cpu, ..)| *cpu);
+    events
+}
+
+#[test]
+fn a_buffer_that_records_already_is_adopted_and_left_as_it_was() {
+    let Some(bench) = Bench::new("adopt") else { return };
+    let found = Found::new();
+    let work = || Command::new("sh").args(["-c", &load(1)]).status().unwrap();
+    found.set("tracing_on", "1");
+    work();
+    // Its events are in the buffer, and it is off when the buffer is adopted.
+    found.enable("kmem/kmem_cache_alloc", "1");
+    work();
+    found.enable("kmem/kmem_cache_alloc", "0");
+    found.set("tracing_on", "0");
+    let (entries, printed, settings) = (found.entries(), found.printed(), found.settings());
+    assert!(entries > 1_000 && printed.len() as u64 == entries, "{entries}, {} printed", printed.len());
+    let output = bench.record(&["--adopt", found.name()]);
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(
+        told.contains(&format!("has {} events in its buffers", kmt_common::text::grouped(entries))),
+        "{told}"
+    );
+    let file = bench.path("out.kmt");
+    assert!(events_of(&file) == printed, "{} of {entries} events", events_of(&file).len());
+    assert!(printed.iter().any(|(.., name)| name == "kmem_cache_alloc"));
+    assert_eq!(assert_accounted(&file), 0);
+    assert_eq!(found.settings(), settings);
+    let bytes = fs::read(&file).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
+    assert_eq!(trace.metadata().text("record.adopted"), Some(found.name()));
+    let conditions = trace.metadata().attachment("event_conditions").unwrap();
+    let conditions = String::from_utf8_lossy(conditions);
+    assert!(conditions.contains("kmem:kmalloc filter=bytes_req > 16\n"), "{conditions}");
+    assert!(!conditions.contains("kmem_cache_alloc"), "{conditions}");
+
+    // Live: what is in it, and what comes until the end. Tracing goes on behind it.
+    found.set("tracing_on", "1");
+    let settings = found.settings();
+    work();
+    let entries = found.entries();
+    for more in [&["-d", "0"][..], &["--", "sh", "-c", &load(1)]] {
+        let output = bench.record(&[&["--force", "--adopt", found.name()], more].concat());
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{more:?}: {told}");
+        assert_eq!(assert_accounted(&file), 0);
+        assert!(events_of(&file).len() as u64 >= entries.min(1_000), "{more:?}: {told}");
+        assert_eq!(found.settings(), settings);
+        work();
+        assert!(found.entries() > 0, "it still records");
+    }
+    drop(found);
+    bench.assert_untouched();
+}
+
+#[test]
+fn what_is_overwritten_before_an_adoption_is_by_design() {
+    let Some(bench) = Bench::new("adopt-ring") else { return };
+    let found = Found::new();
+    found.set("buffer_size_kb", "64");
+    found.set("tracing_on", "1");
+    Command::new("sh").args(["-c", &load(2)]).status().unwrap();
+    found.set("tracing_on", "0");
+    let printed = found.printed();
+    let output = bench.record(&["--adopt", found.name()]);
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("events were overwritten before the recording began"), "{told}");
+    assert!(events_of(&bench.path("out.kmt")) == printed, "{told}");
+    drop(found);
+    bench.assert_untouched();
+}
+
 #[test]
 fn recordings_of_others_are_met_and_our_own_are_not() {
     let Some(bench) = Bench::new("others") else { return };

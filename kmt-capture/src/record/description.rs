@@ -41,6 +41,9 @@ pub fn write(
         ("record.command".into(), list(command)),
         ("record.functions".into(), list(plan.functions.concat())),
     ];
+    if let Some(adopted) = &setup.adopted {
+        pairs.push(("record.adopted".into(), adopted.name.clone().into()));
+    }
     if let Some(base) = direct_map::base(Path::new("/proc/kcore"), ByteOrder::NATIVE) {
         pairs.push(("kernel.direct_map".into(), format!("{base:#x}").into()));
     }

@@ -1,5 +1,6 @@
 //! `record`: a running system's ring buffers to a file, losing nothing silently.
 
+mod adopted;
 mod baseline;
 mod black_box;
 pub(crate) mod command;
@@ -31,6 +32,7 @@ use std::time::Duration;
 
 use kmt_format::Compression;
 
+pub use adopted::TOP;
 pub use baseline::Baseline;
 pub use black_box::{BlackBoxOptions, Condition, SIZE_DEFAULT};
 pub use cost::Cost;
@@ -107,6 +109,8 @@ pub struct RecordOptions {
     pub keep_running: bool,
     /// Command to run meanwhile.
     pub command: Vec<OsString>,
+    /// The instance to adopt as it is, or `top`; `None`: the recorder makes its own.
+    pub adopt: Option<String>,
     /// The ring buffer keeps the newest events and is written when a condition holds; `None`: it is read all the time.
     pub black_box: Option<BlackBoxOptions>,
     /// The recording is for `kmt-capture remote`: its output goes over a line, in frames.

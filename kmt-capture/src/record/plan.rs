@@ -94,6 +94,8 @@ pub struct Plan {
     pub in_user_space: bool,
     /// Functions whose latency is taken; the first that the kernel has of each row.
     pub functions: Vec<Vec<String>>,
+    /// Lines of the conditions of a buffer that was found; `None`: they follow from the selection.
+    pub found: Option<String>,
     /// Requested events that cannot be recorded, a sentence each.
     pub notes: Vec<String>,
 }
@@ -262,6 +264,9 @@ impl Plan {
 
     /// Lines of `SYSTEM:EVENT enable=1`, `filter=` and `trigger=`, as the file keeps them.
     pub fn conditions(&self) -> String {
+        if let Some(found) = &self.found {
+            return found.clone();
+        }
         let mut out = String::new();
         for (event, recorded) in &self.events {
             let shown =

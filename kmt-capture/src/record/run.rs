@@ -44,6 +44,7 @@ pub(super) fn once(options: &RecordOptions) -> Result<Ended> {
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from(description::own_default_name()));
     let mut console = Console::new(options.quiet, options.line.is_some());
     let (mut recorder, buffer_kb) = begin(&path, options, &mut console)?;
+    let options = &recorder.with_what_was_found(options);
     // What a ring will hold is not known before its wait ends.
     let described = match &options.black_box {
         Some(black_box) => recorder.arm(black_box),
@@ -76,6 +77,14 @@ pub(super) fn once(options: &RecordOptions) -> Result<Ended> {
 /// A recorder whose events are enabled, and the size of its buffers in KiB.
 fn begin(path: &Path, options: &RecordOptions, console: &mut Console) -> Result<(Recorder, u64)> {
     let mut sink = Sink::open(path, options)?;
+    if let Some(name) = &options.adopt {
+        let (setup, plan) = Setup::adopt(options, name)?;
+        options.line.iter().for_each(|line| line::remove(&line.folder));
+        sink.check_line()?;
+        warn_of_tmpfs(path, console);
+        let buffer_kb = setup.found_size_kb();
+        return Ok((Recorder::new(setup, plan, options, sink, buffer_kb)?, buffer_kb));
+    }
     let (mut setup, mut plan) = Setup::new(options)?;
     options.line.iter().for_each(|line| line::remove(&line.folder));
     sink.check_line()?;
@@ -143,9 +152,13 @@ fn report(
             .filter_map(of)
             .map(|(cpu, lost)| format!("{} on CPU {cpu}", grouped(lost)))
             .collect();
+        let remedy = match options.adopt {
+            Some(_) => "give the buffer more room (trace_buf_size=, buffer_size_kb), or record fewer events",
+            None => "use a larger --buffer-size, fewer events, or --raw",
+        };
         let share = 100.0 * totals.lost as f64 / (totals.lost + totals.events) as f64;
         console.print(format_args!(
-            "warning: events were lost: {} ({share:.1} %), {}; use a larger --buffer-size, fewer events, or --raw",
+            "warning: events were lost: {} ({share:.1} %), {}; {remedy}",
             grouped(totals.lost),
             by_cpu.join(", ")
         ));
@@ -169,6 +182,12 @@ fn report(
                 room::reason(bound, *left, options)
             ));
         }
+    }
+    if finished.overwritten_before > 0 {
+        console.say(format_args!(
+            "{} were overwritten before the recording began",
+            count(finished.overwritten_before, "event")
+        ));
     }
     if let Some(window) = &finished.window {
         finished.cause.iter().for_each(|cause| console.say(format_args!("stopped by: {cause}")));

@@ -5,6 +5,7 @@ use std::time::Duration;
 use kmt_format::kernel::HeaderPage;
 
 use super::RecordOptions;
+use super::adopted::Adopted;
 use super::graph;
 use super::plan::Plan;
 use crate::failure::{Failure, Result};
@@ -21,6 +22,21 @@ const ORPHAN_PATIENCE: Duration = Duration::from_millis(100);
 /// Buffers of a CPU from which on larger sub-buffers are asked for.
 const LARGE_KB: u64 = 4096;
 
+/// The note on the clock that each CPU has for itself.
+const LOCAL: &str = "the clock is `local`: times of different CPUs are not comparable";
+
+/// The selected clock of `trace_clock`: the one in brackets.
+fn selected(text: &str) -> &str {
+    let name = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    name.map_or("local", |(name, _)| name)
+}
+
+/// The number of KiB in a `buffer_size_kb`. A buffer that is not used yet reads as `7 (expanded: 1408)`.
+fn size_in(text: &str) -> String {
+    let size = text.split_once("expanded:").map_or(text, |(_, size)| size);
+    size.chars().filter(char::is_ascii_digit).collect()
+}
+
 /// A ring buffer that is set up. Dropping it leaves tracefs as it was.
 #[derive(Debug)]
 pub struct Setup {
@@ -32,11 +48,21 @@ pub struct Setup {
     pub clock: String,
     /// Messages to the user.
     pub notes: Vec<String>,
+    /// The buffer is one that was found.
+    pub adopted: Option<Adopted>,
     instance: Option<Instance>,
     probe: Option<Probe>,
     undo: Undo,
     // Dropped last.
     _guard: Option<Guard>,
+}
+
+/// tracefs, and the means to undo changes in it.
+struct Found {
+    top: TraceDir,
+    notes: Vec<String>,
+    undo: Undo,
+    guard: Option<Guard>,
 }
 
 impl Drop for Setup {
@@ -48,8 +74,8 @@ impl Drop for Setup {
 }
 
 impl Setup {
-    /// Finds tracefs, and takes an instance, or the top level where function graphs need it.
-    pub fn new(options: &RecordOptions) -> Result<(Self, Plan)> {
+    /// Finds tracefs, and removes what killed recorders have left.
+    fn find(options: &RecordOptions) -> Result<Found> {
         // Before anything is changed, and dropped after all is put back.
         let mut guard = options.guard.then(Guard::start).flatten();
         let (mut undo, mut notes) = (Undo::default(), Vec::new());
@@ -78,6 +104,38 @@ impl Setup {
                 notes.push(format!("removed the probe {group}, left by a killed recorder"));
             }
         }
+        Ok(Found { top, notes, undo, guard })
+    }
+
+    /// Takes over the buffer `name` as it is: nothing of it is changed before the end.
+    pub fn adopt(options: &RecordOptions, name: &str) -> Result<(Self, Plan)> {
+        // Dropped in reverse order: the guard last.
+        let Found { guard, undo, mut notes, top } = Self::find(options)?;
+        let (adopted, dir) = Adopted::find(&top, name)?;
+        let plan = adopted.plan(&dir)?;
+        notes.push(adopted.note(&dir));
+        let text = dir.must_read("trace_clock")?;
+        let clock = selected(&text).to_owned();
+        if clock == "local" {
+            notes.push(LOCAL.to_owned());
+        }
+        let setup = Self {
+            dir,
+            top,
+            clock,
+            notes,
+            adopted: Some(adopted),
+            instance: None,
+            probe: None,
+            undo,
+            _guard: guard,
+        };
+        Ok((setup, plan))
+    }
+
+    /// Finds tracefs, and takes an instance, or the top level where function graphs need it.
+    pub fn new(options: &RecordOptions) -> Result<(Self, Plan)> {
+        let Found { guard, undo, notes, top } = Self::find(options)?;
         let mut plan = Plan::new(options, &top)?;
         let instance = Instance::create(&top)?;
         let mut setup = Self {
@@ -85,6 +143,7 @@ impl Setup {
             top,
             clock: String::new(),
             notes,
+            adopted: None,
             instance: Some(instance),
             probe: None,
             undo,
@@ -177,11 +236,10 @@ impl Setup {
             None => CLOCKS.iter().find(|c| names.contains(c)).map_or("local", |c| c).to_owned(),
         };
         if name == "local" {
-            self.notes.push("the clock is `local`: times of different CPUs are not comparable".to_owned());
+            self.notes.push(LOCAL.to_owned());
         }
         if self.is_top() {
-            let before = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-            let before = before.map_or("local", |(name, _)| name).to_owned();
+            let before = selected(&text).to_owned();
             self.undo.change(&self.dir, "trace_clock", &before, &name)?;
         } else {
             self.dir.write("trace_clock", &name)?;
@@ -215,17 +273,23 @@ impl Setup {
         if !self.is_top() {
             return self.dir.write("buffer_size_kb", &kb.to_string());
         }
-        // The CPUs may differ; and a buffer that is not used yet reads as "7 (expanded: 1408)".
+        // The CPUs may differ.
         for cpu in self.dir.cpus() {
             let name = format!("per_cpu/cpu{cpu}/buffer_size_kb");
             let before = self.dir.read(&name).unwrap_or_default();
-            let size = before.split_once("expanded:").map_or(before.as_str(), |(_, size)| size);
-            let size: String = size.chars().filter(char::is_ascii_digit).collect();
+            let size = size_in(&before);
             if !size.is_empty() {
                 self.undo.change(&self.dir, &name, &size, &kb.to_string())?;
             }
         }
         Ok(())
+    }
+
+    /// Size of the buffer of a CPU that was found, in KiB.
+    pub fn found_size_kb(&self) -> u64 {
+        let text = |cpu: u32| self.dir.read(&format!("per_cpu/cpu{cpu}/buffer_size_kb"));
+        let sizes = self.dir.cpus().into_iter().filter_map(|cpu| size_in(&text(cpu)?).parse().ok());
+        sizes.max().unwrap_or(1)
     }
 
     /// Enables the events, with filters and triggers. Those that cannot be enabled are named and left out.
@@ -270,14 +334,20 @@ impl Setup {
         Ok(())
     }
 
-    /// Lets the events in.
+    /// Lets the events in. A buffer that was found stays as it is.
     pub fn start(&mut self) -> Result<()> {
-        self.dir.write("tracing_on", "1")
+        if self.adopted.is_some() { Ok(()) } else { self.dir.write("tracing_on", "1") }
     }
 
-    /// Lets no more events in.
+    /// Lets no more events in; into a buffer that was found, until this is dropped.
     pub fn stop(&mut self) -> Result<()> {
-        self.dir.write("tracing_on", "0")
+        if self.adopted.is_none() {
+            return self.dir.write("tracing_on", "0");
+        }
+        match self.dir.read("tracing_on") {
+            Some(text) if text.trim() == "0" => Ok(()),
+            _ => self.undo.change(&self.dir, "tracing_on", "1", "0"),
+        }
     }
 
     /// Forgets what was recorded, counters included.

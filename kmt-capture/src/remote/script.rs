@@ -112,7 +112,16 @@ fn kept(path: &Path, length: Duration, size: u64) -> Option<String> {
 /// Settings of a recording that the script does not have.
 pub fn left_out(record: &RecordOptions) -> bool {
     let RecordOptions {
-        preset, stacks, pids, kfree_rcu, functions, snapshot_every, max_size, command, ..
+        preset,
+        stacks,
+        pids,
+        kfree_rcu,
+        functions,
+        snapshot_every,
+        max_size,
+        command,
+        adopt,
+        ..
     } = record;
     let is_partial = |name: &str| name != "*" && name.contains(['*', '?']);
     let has_filter = record
@@ -120,6 +129,7 @@ pub fn left_out(record: &RecordOptions) -> bool {
         .iter()
         .any(|event| event.filter.is_some() || is_partial(&event.name) || is_partial(&event.system));
     preset.is_some()
+        || adopt.is_some()
         || !(stacks.is_empty() && pids.is_empty() && functions.is_empty() && command.is_empty())
         || *kfree_rcu
         || snapshot_every.is_some()

@@ -60,6 +60,11 @@ fn name_of(owner: Owner) -> String {
     format!("instances/{PREFIX}{}", owner.name())
 }
 
+/// True if it is the name of an instance that a recorder has made.
+pub fn is_of_recorder(name: &str) -> bool {
+    name.strip_prefix(PREFIX).and_then(Owner::parse).is_some()
+}
+
 /// Instances of recorders that are gone: their names from the top level on.
 pub fn orphans(top: &TraceDir) -> Vec<String> {
     let names = top.names("instances").into_iter().filter_map(|name| name.into_string().ok());

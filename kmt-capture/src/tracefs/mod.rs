@@ -14,7 +14,7 @@ use std::path::Path;
 pub use dir::TraceDir;
 pub use events::{Event, EventSpec, find_events};
 pub use guard::Guard;
-pub use instance::{Instance, orphans, remove_orphan};
+pub use instance::{Instance, is_of_recorder, orphans, remove_orphan};
 pub use owner::Owner;
 pub use probe::{NAME as PROBE_NAME, Probe, orphan_probes, remove_orphan_probe};
 pub use undo::{Undo, put_back, undo_step};

@@ -1,6 +1,8 @@
 //! Chunks before the first event.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use kmt_format::kernel::{ByteOrder, TraceClock};
 use kmt_format::print::PrintEnv;
@@ -9,6 +11,7 @@ use super::Recorder;
 use super::cpu::Cpu;
 use crate::enumerators;
 use crate::failure::{Failure, Result};
+use crate::record::adopted::Adopted;
 use crate::record::cpus::online;
 use crate::record::ring::Ring;
 use crate::record::snapshot::{self, When};
@@ -17,6 +20,14 @@ use crate::record::{RecordOptions, baseline, console, description};
 use kmt_common::text::count;
 
 impl Recorder {
+    /// The options, with an end where a buffer that was found is stopped: nothing more will come.
+    pub(in crate::record) fn with_what_was_found(&self, options: &RecordOptions) -> RecordOptions {
+        let is_off = self.setup.adopted.as_ref().is_some_and(|adopted| !adopted.is_on);
+        let is_endless = options.duration.is_none() && options.command.is_empty();
+        let duration = if is_off && is_endless { Some(Duration::ZERO) } else { options.duration };
+        RecordOptions { duration, ..options.clone() }
+    }
+
     /// Everything that an analysis elsewhere needs, before the first event: any prefix of the file can be understood.
     pub(in crate::record) fn describe(&mut self, options: &RecordOptions) -> Result<()> {
         self.formats()?;
@@ -45,8 +56,8 @@ impl Recorder {
             symbols::Outcome::Written(_) => {}
         }
         self.clock_pair()?;
-        // What the ring holds begins at an unknown time after this program did.
-        if options.black_box.is_none() {
+        // What the ring holds begins at an unknown time after this program did, and a buffer that was found before it.
+        if options.black_box.is_none() && self.setup.adopted.is_none() {
             self.counts_before(options)?;
         }
         // Last: between this and the first event no task should change its name.
@@ -102,6 +113,10 @@ impl Recorder {
             let id = text.and_then(|text| self.file.writer.add_format(system, &text).ok());
             match id {
                 Some(id) => ids.push(id),
+                None if self.plan.found.is_some() => {
+                    let note = format!("the format of {event} is unknown: its events are kept as bytes");
+                    self.setup.notes.push(note);
+                }
                 None => {
                     return Err(Failure::new(format!(
                         "{} has an unknown format",
@@ -116,6 +131,9 @@ impl Recorder {
             if let Some(text) = self.setup.top.read(&name) {
                 // Those that cannot be read hardly ever occur, and are damage if they do.
                 let _ = self.file.writer.add_format("ftrace", &text);
+                if self.formats.is_some() {
+                    let _ = self.file.writer.keep_unknown(&text);
+                }
             }
         }
         if let Some(constants) = enumerators::of_this_kernel(&env.unknown_names()) {
@@ -127,14 +145,18 @@ impl Recorder {
 
     /// Opens the buffers of CPUs that are there and were not before.
     pub(in crate::record) fn open_rings(&mut self) {
-        for cpu in online(&self.setup) {
+        let adopted = self.setup.adopted.as_ref();
+        let mut cpus: BTreeSet<u32> = online(&self.setup).into_iter().collect();
+        cpus.extend(adopted.map(Adopted::cpus).unwrap_or_default());
+        for cpu in cpus {
             if self.refused.contains(&cpu) || self.cpus.iter().any(|known| known.number() == cpu) {
                 continue;
             }
             match Ring::open(&self.setup.dir, cpu) {
                 Ok(ring) => {
                     self.file.stats(cpu);
-                    self.cpus.push(Cpu::new(ring));
+                    let found = adopted.and_then(|adopted| adopted.counters(cpu));
+                    self.cpus.push(Cpu::new(ring).adopt(found));
                 }
                 Err(error) => {
                     self.notices

@@ -30,9 +30,17 @@ pub(super) struct Counts {
     shown: CpuStats,
     /// Sums at resets; `None`: none was seen.
     before_reset: Option<CpuStats>,
+    /// Events that were read before the recording, of a buffer that was found; and, if there are any, those that were
+    /// overwritten before: what was between them belongs to another recording.
+    before: (u64, u64),
 }
 
 impl Counts {
+    /// True if events were read before the recording: those that were overwritten before it are not counted then.
+    pub fn was_read_before(&self) -> bool {
+        self.before.0 > 0
+    }
+
     /// Takes over counters that were read; returns true if they stepped back: the buffer was reset.
     pub fn add(&mut self, read: Option<CpuStats>) -> bool {
         let Some(now) = read else {
@@ -45,7 +53,10 @@ impl Counts {
             self.before_reset = Some(plus(self.shown, &self.before_reset.unwrap_or_default()));
         }
         self.shown = now;
-        self.sums = Some(plus(now, &self.before_reset.unwrap_or_default()));
+        let mut sums = plus(now, &self.before_reset.unwrap_or_default());
+        sums.read = sums.read.map(|read| read.saturating_sub(self.before.0));
+        sums.overrun = sums.overrun.map(|overrun| overrun.saturating_sub(self.before.1));
+        self.sums = Some(sums);
         is_reset
     }
 }
@@ -98,6 +109,14 @@ impl Cpu {
         read.map_or(0, |read| read.saturating_sub(stats.events))
     }
 
+    /// Takes over a buffer with these counters.
+    pub fn adopt(mut self, counters: Option<CpuStats>) -> Self {
+        let read = counters.and_then(|counters| counters.read).unwrap_or(0);
+        let overrun = counters.and_then(|counters| counters.overrun).filter(|_| read > 0).unwrap_or(0);
+        self.counters.before = (read, overrun);
+        self
+    }
+
     /// Number of the CPU.
     pub fn number(&self) -> u32 {
         self.ring.cpu
@@ -122,5 +141,15 @@ mod tests {
         let sum = counts.sums.unwrap();
         assert_eq!((sum.overrun, sum.read, sum.entries), (Some(9 + 2 + 1), Some(20 + 4 + 9), Some(3)));
         assert!(!counts.add(None) && counts.sums.is_none());
+        let mut found = Counts { before: (7, 100), ..Counts::default() };
+        for (overrun, events, own) in [(100, 7, (0, 0)), (102, 9, (2, 2)), (1, 1, (3, 3))] {
+            found.add(Some(read(overrun, events)));
+            let sums = found.sums.unwrap();
+            assert_eq!(
+                (sums.overrun, sums.read),
+                (Some(own.0), Some(own.1)),
+                "what was before does not count"
+            );
+        }
     }
 }

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::changed::APART_NS;
 use super::{ROUND, Recorder};
 use crate::failure::{Failure, Result};
+use crate::record::adopted::overwritten_before;
 use crate::record::settings::Settings;
 
 /// Sub-buffers of one CPU before the next one's turn.
@@ -111,11 +112,12 @@ impl Recorder {
     /// Reads some sub-buffers of one CPU; returns how many there were.
     fn drain_ring(&mut self, index: usize) -> Result<usize> {
         let Self { cpus, file, layout, names, exits, tasks, buffer, room, notices, .. } = self;
-        let (settings, changes) = (&mut self.settings, &mut self.changes);
-        let is_ring = self.black_box.is_some();
+        let (settings, changes, formats) = (&mut self.settings, &mut self.changes, &mut self.formats);
+        let (is_ring, adopted) = (self.black_box.is_some(), &self.setup.adopted);
         // What comes now has times of another clock.
         let Some(cpu) = cpus.get_mut(index).filter(|_| !changes.of_clock) else { return Ok(0) };
         let number = cpu.number();
+        let found = adopted.as_ref().and_then(|adopted| adopted.counters(number));
         // Where the file may end any time, no CPU may get far ahead of the others.
         let most = if room.is_near(&mut file.writer) { DRAIN_MAX_NEAR_END } else { DRAIN_MAX };
         for count in 0..most {
@@ -140,14 +142,23 @@ impl Recorder {
             }
             let is_first = cpu.first_time.is_none();
             cpu.first_time.get_or_insert(time);
-            let counters = cpu.counters.sums.filter(|_| is_ring && is_first);
-            if let Some(events) = overwritten(bytes, layout, ByteOrder::NATIVE, counters) {
+            let by_design = match found.filter(|_| is_first) {
+                Some(counters) => overwritten_before(bytes, layout, counters),
+                None => {
+                    let counters = cpu.counters.sums.filter(|_| is_ring && is_first);
+                    overwritten(bytes, layout, ByteOrder::NATIVE, counters)
+                }
+            };
+            if let Some(events) = by_design {
                 file.mark_overwritten(number, events)?;
-                cpu.overwritten = events;
+                if !cpu.counters.was_read_before() {
+                    cpu.overwritten = events;
+                }
             }
             cpu.page_time = time;
             cpu.drained += bytes.len() as u64;
             let is_begun = is_begun(bytes, layout);
+            formats.iter_mut().for_each(|formats| formats.see(bytes, layout, &mut file.writer));
             let (mut last, mut clock) = (time, None);
             let see = |time: u64, record: &[u8]| {
                 // The kernel changes the clock before it empties the buffer: a sub-buffer may have times of both.

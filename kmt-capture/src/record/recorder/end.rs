@@ -10,7 +10,10 @@ use crate::record::command::ENDING;
 use crate::record::exits::Exits;
 use crate::record::snapshot::{self, When};
 use crate::record::{Cost, RecordOptions, baseline, description};
+use crate::zero_times;
 
+/// Ids without a format that are named.
+const IDS_MAX: usize = 8;
 /// Length of the state of /sys/kernel/slab in the file, at most about.
 const SLAB_STATE_LEN: u64 = 128 << 10;
 
@@ -44,6 +47,7 @@ impl Recorder {
         } else {
             self.taken_by_others()?;
         }
+        self.end_of_found()?;
         self.command_outcome(options, reason)?;
         if let Some(used) = &mut self.used {
             used.finish(&mut self.file.writer)?;
@@ -72,6 +76,22 @@ impl Recorder {
         self.clock_pair()?;
         self.own_cost()?;
         self.file.write()
+    }
+
+    /// Notes on the events of a buffer that was found.
+    fn end_of_found(&mut self) -> Result<()> {
+        let Some(formats) = &mut self.formats else { return Ok(()) };
+        zero_times::write(&mut self.file.writer, formats.zeros)?;
+        let notes = zero_times::note(formats.zeros).map(|note| format!("note: {note}"));
+        let missing: Vec<String> = formats.missing.iter().take(IDS_MAX).map(u16::to_string).collect();
+        let missing = (!missing.is_empty()).then(|| {
+            format!(
+                "warning: no event of this kernel has the id {}: these events are in the file as bytes; their module may be unloaded",
+                missing.join(", ")
+            )
+        });
+        self.notices.extend(notes.into_iter().chain(missing));
+        Ok(())
     }
 
     /// How the command ended, if there was one. A command that outlives the recording is ended as Ctrl-C would end it,

@@ -20,6 +20,7 @@ use self::cpu::Cpu;
 use self::room::{Bound, Room};
 use self::sink::Sink;
 use self::watch::{BlackBox, Window};
+use super::adopted::FoundFormats;
 use super::command::Running;
 use super::console::Totals;
 use super::cpus::online;
@@ -127,6 +128,8 @@ pub(super) struct Recorder {
     has_config: bool,
     /// The wait of a ring buffer that is not read until a condition holds.
     black_box: Option<BlackBox>,
+    /// Formats of a buffer that was found.
+    formats: Option<FoundFormats>,
     /// The file being written. Its losses are those that sub-buffers are marked with, damage, and events that others switched off.
     pub(super) file: KmtFile<Sink>,
     /// Messages that are not taken yet.
@@ -184,6 +187,7 @@ impl Recorder {
             changes: Changes::default(),
             has_config: false,
             black_box: None,
+            formats: setup.adopted.as_ref().map(|_| FoundFormats::new(&setup.dir)),
             notices: Vec::new(),
             file: KmtFile::new(writer, sink),
             layout: header_page,
@@ -201,6 +205,9 @@ impl Recorder {
         self.setup.start()?;
         settings.set_by_us(["tracing_on"]);
         self.settings = Some(settings);
+        if self.setup.adopted.is_some() {
+            self.read_counters()?;
+        }
         self.changes.looked = self.trace_now().unwrap_or(0);
         self.times = Times::from_now();
         self.command = Running::start(options)?;
@@ -353,6 +360,7 @@ impl Recorder {
             stopped => stopped.and_then(|reason| self.close(options, reason).map(|()| reason)),
         };
         let (window, cause) = (self.window(), self.cause());
+        let overwritten_before = if self.setup.adopted.is_some() { self.file.overwritten } else { 0 };
         let command = self.command.as_ref().filter(|command| !command.is_signalled());
         let status = command.and_then(Running::code).filter(|_| options.exit_status);
         let totals = self.totals();
@@ -400,6 +408,7 @@ impl Recorder {
             changes,
             window,
             cause,
+            overwritten_before,
             is_unwanted,
         };
         (finished, reason)
@@ -424,6 +433,8 @@ pub(super) struct Finished {
     pub window: Option<Window>,
     /// Why the wait of a ring ended.
     pub cause: Option<String>,
+    /// Events that a buffer that was found had overwritten before.
+    pub overwritten_before: u64,
     /// True if no file was written: nothing happened while a ring waited again and again.
     pub is_unwanted: bool,
 }
