@@ -73,6 +73,9 @@ enum Command {
         /// Record for this time, to nowhere, and report events and MB a second and the CPU time: 5s
         #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
         cost: Option<Duration>,
+        /// Print kernel parameters that record from boot on, for this kernel, with the size of the buffer
+        #[arg(long, conflicts_with_all = ["json", "list", "cost"])]
+        boot: bool,
         /// Where tracefs is mounted, if not at /sys/kernel/tracing
         #[arg(long, value_name = "DIR")]
         tracefs: Option<PathBuf>,
@@ -374,7 +377,8 @@ pub fn run() -> Result<Outcome> {
             let (words, record) = record_line(&args.record);
             remote::remote(&args.options(words, record))
         }
-        Command::Check { json, list, cost, tracefs } => {
+        Command::Check { boot: true, tracefs, .. } => check::boot(tracefs.as_deref()),
+        Command::Check { json, list, cost, tracefs, .. } => {
             let format = match (json, list) {
                 (true, _) => check::Format::Json,
                 (false, true) => check::Format::List,

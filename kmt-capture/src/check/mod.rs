@@ -1,5 +1,6 @@
 //! `check`: the abilities of this system to record, each problem with its remedy.
 
+mod boot;
 mod events;
 mod facts;
 mod frees;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use kmt_format::kernel::HeaderPage;
 
+pub use self::boot::boot;
 use self::facts::{Facts, State, as_json, as_text};
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::print;

@@ -1,0 +1,242 @@
+//! `check --boot`: kernel parameters that record from boot on, for the running kernel.
+//!
+//! What kernels have, as tried: `trace_event=`, `trace_buf_size=` and `trace_clock=` on 5.10 to 7.2, from time 0 on.
+//! `trace_instance=` since 6.3; earlier ones ignore it. It gets the size of `trace_buf_size=`, and the clock `local`, whatever
+//! `trace_clock=` has. Buffers in reserved memory since 6.12, a backup of the last boot's since 7.0.
+
+use std::fs;
+use std::path::Path;
+
+use kmt_common::text::{count, grouped};
+use kmt_format::kernel::{CpuStats, KernelVersion};
+
+use crate::failure::{Outcome, Result};
+use crate::output::print;
+use crate::record::meminfo;
+use crate::tracefs::{self, Event, EventSpec, TraceDir, Undo, find_events};
+
+/// Events that are recorded, as far as the kernel has them: those of `record`, and those that name tasks.
+const EVENTS: [&str; 4] = ["kmem:*", "task:task_newtask", "task:task_rename", "sched:sched_process_exit"];
+/// Buffer of each CPU where nothing was measured: with 8 MiB nothing was lost in guests with a small user space, whose boots had
+/// 81,631 events (5.10), 135,192 (6.1) and 162,544 (7.2).
+const SIZE_DEFAULT: u64 = 8 << 20;
+/// Buffer of each CPU that is proposed at least.
+const SIZE_MIN: u64 = 64 << 10;
+/// Share of the memory for all buffers together.
+const SHARE: u64 = 8;
+/// Bytes of an event in the ring buffer, about, where the kernel does not count bytes.
+const EVENT_LEN: u64 = 48;
+
+/// Facts of the machine that the parameters depend on.
+#[derive(Debug, Clone)]
+struct Machine {
+    /// Release of the kernel, as `uname -r` prints it.
+    release: String,
+    version: KernelVersion,
+    cpus: u64,
+    /// Bytes; `None` if unknown.
+    memory: Option<u64>,
+    events: Vec<Event>,
+    /// Buffer of this boot, if it was recorded from its start on.
+    measured: Option<Measured>,
+}
+
+/// Events of a boot that was recorded from its start on, until now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Measured {
+    events: u64,
+    /// Bytes of the CPU with the most events.
+    bytes: u64,
+    /// Seconds since boot.
+    seconds: u64,
+}
+
+/// Prints the parameters.
+pub fn boot(given: Option<&Path>) -> Result<Outcome> {
+    tracefs::check_user(given)?;
+    let mut undo = Undo::default();
+    let top = tracefs::find(given, &mut undo)?;
+    let text = Machine::here(&top).text();
+    drop(undo);
+    print(text.as_bytes())
+}
+
+impl Machine {
+    fn here(top: &TraceDir) -> Self {
+        let release = rustix::system::uname().release().to_string_lossy().into_owned();
+        let version = KernelVersion::parse(&release).unwrap_or(KernelVersion::new(5, 0));
+        let specs = EVENTS.iter().filter_map(|name| EventSpec::parse(name).ok());
+        let found = specs.flat_map(|spec| find_events(top, &spec));
+        let events = found.filter(|event| *event != Event::new("kmem", "rss_stat")).collect();
+        // Only the CPUs that are there have a buffer of that size.
+        let online = top
+            .cpus()
+            .into_iter()
+            .filter(|cpu| Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists());
+        let cpus = online.count().max(1) as u64;
+        Self { release, version, cpus, memory: meminfo("MemTotal"), events, measured: measured(top) }
+    }
+
+    /// Size of each CPU's buffer in bytes: a power of two, at most a share of the memory.
+    fn size(&self) -> u64 {
+        let wanted = self.measured.map_or(SIZE_DEFAULT, |measured| (measured.bytes / 2).saturating_mul(3));
+        let most = self.memory.map_or(u64::MAX, |memory| memory / SHARE / self.cpus);
+        let wanted = wanted.max(SIZE_MIN).checked_next_power_of_two().unwrap_or(SIZE_DEFAULT);
+        if wanted <= most { wanted } else { (most / 2 + 1).next_power_of_two().max(SIZE_MIN) }
+    }
+
+    /// All parameters with what follows the boot.
+    fn text(&self) -> String {
+        let size = size_text(self.size());
+        let names: Vec<String> = self.events.iter().map(ToString::to_string).collect();
+        let events = names.join(",");
+        let mut out = format!(
+            "Kernel parameters that record from boot on, for {}:\n\n  trace_event={events} trace_buf_size={size} trace_clock=global\n\n",
+            self.release
+        );
+        out.push_str(&self.reason());
+        out.push_str(
+            "\nAfter the boot, as early as possible:\n\n  kmt-capture record --adopt top -o boot.kmt\n",
+        );
+        if self.version >= KernelVersion::new(6, 3) {
+            out.push_str(&format!(
+                "\nOr in an instance, if other tools use the top level. Its clock is `local`: times of\ndifferent CPUs are not comparable on all machines.\n\n  trace_instance=boot,{events} trace_buf_size={size}\n  kmt-capture record --adopt boot -o boot.kmt\n"
+            ));
+        }
+        if self.version >= KernelVersion::new(7, 0) {
+            out.push_str(&format!(
+                "\nTo have the events after a crash too: a buffer in reserved memory, and a copy of the\nlast boot's. Keep its clock: with another one 7.2 loses a CPU.\n\n  reserve_mem={}:4096:kmt trace_instance=boot_map@kmt,{events}\n  trace_instance=backup=boot_map\n",
+                size_text(self.size().saturating_mul(self.cpus))
+            ));
+        } else if self.version >= KernelVersion::new(6, 12) {
+            out.push_str(
+                "\nDo not enable events in a buffer in reserved memory (trace_instance=NAME@...) here: the\nnext boot appends its events to those of the last one. `convert` refuses these.\n",
+            );
+        }
+        out
+    }
+
+    /// How the size was found.
+    fn reason(&self) -> String {
+        let (size, all) = (self.size(), self.size().saturating_mul(self.cpus));
+        let memory = self.memory.map_or_else(String::new, |memory| format!(" of {}", mib(memory)));
+        let mut out =
+            format!("{} for each of {}: {}{memory}.\n", mib(size), count(self.cpus, "CPU"), mib(all));
+        out.push_str(&match self.measured {
+            Some(Measured { events, bytes, seconds }) => format!(
+                "This boot has recorded {} in {seconds} s, at most {} on a CPU. The size is half\nas much again.\n",
+                grouped(events) + " events",
+                mib(bytes)
+            ),
+            None => "Nothing was measured: this is enough for a small system. After a boot with these\nparameters, run this again before anything reads the buffer: it prints the size that\nthe boot needed.\n".to_owned(),
+        });
+        let wanted = self.measured.map_or(0, |measured| (measured.bytes / 2).saturating_mul(3));
+        if wanted > size {
+            out.push_str(&format!(
+                "That is more than 1/{SHARE} of the memory: events will be overwritten. Record fewer\nevents, or adopt the buffer earlier.\n"
+            ));
+        }
+        out
+    }
+}
+
+/// Counters of the top level, if the kernel's parameters had events recorded from boot on, and nothing was read.
+fn measured(top: &TraceDir) -> Option<Measured> {
+    let parameters = fs::read_to_string("/proc/cmdline").ok()?;
+    parameters.split_ascii_whitespace().find(|word| word.starts_with("trace_event="))?;
+    let seconds = fs::read_to_string("/proc/uptime").ok()?;
+    let seconds = seconds.split('.').next()?.parse().ok()?;
+    let stats = |cpu: u32| CpuStats::parse(&top.read(&format!("per_cpu/cpu{cpu}/stats"))?);
+    from_counters(&top.cpus().into_iter().filter_map(stats).collect::<Vec<_>>(), seconds)
+}
+
+fn from_counters(stats: &[CpuStats], seconds: u64) -> Option<Measured> {
+    if stats.iter().any(|stats| stats.read.is_some_and(|read| read > 0)) {
+        return None;
+    }
+    let lost = |stats: &CpuStats| stats.lost_events().unwrap_or(0);
+    let events = |stats: &CpuStats| stats.entries.unwrap_or(0).saturating_add(lost(stats));
+    // Events that were overwritten were as long as those that are there.
+    let bytes = |stats: &CpuStats| {
+        let entries = stats.entries.unwrap_or(0).max(1);
+        let each = stats.bytes.map_or(EVENT_LEN, |bytes| bytes.div_ceil(entries));
+        each.saturating_mul(events(stats))
+    };
+    let all = stats.iter().map(events).fold(0, u64::saturating_add);
+    (all > 0).then(|| Measured { events: all, bytes: stats.iter().map(bytes).max().unwrap_or(0), seconds })
+}
+
+/// A size as kernel parameters accept it.
+fn size_text(bytes: u64) -> String {
+    if bytes >= 1 << 20 { format!("{}M", bytes >> 20) } else { format!("{}K", bytes >> 10) }
+}
+
+/// A size for the reader.
+fn mib(bytes: u64) -> String {
+    match bytes {
+        0..0x10_0000 => format!("{} KiB", bytes.div_ceil(1 << 10)),
+        _ => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(release: &str) -> Machine {
+        Machine {
+            release: release.to_owned(),
+            version: KernelVersion::parse(release).unwrap(),
+            cpus: 4,
+            memory: Some(8 << 30),
+            events: vec![Event::new("kmem", "kmalloc"), Event::new("kmem", "kfree")],
+            measured: None,
+        }
+    }
+
+    #[test]
+    fn parameters_are_those_of_the_kernel() {
+        for (release, has_instance, has_backup, warns) in [
+            ("5.10.223", false, false, false),
+            ("6.1.176", false, false, false),
+            ("6.12.107", true, false, true),
+            ("7.2.13", true, true, false),
+        ] {
+            let text = machine(release).text();
+            let top = "  trace_event=kmem:kmalloc,kmem:kfree trace_buf_size=8M trace_clock=global\n";
+            assert!(text.contains(top), "{text}");
+            assert!(text.contains("\n  kmt-capture record --adopt top -o boot.kmt\n"), "{text}");
+            assert_eq!(text.contains("trace_instance=boot,kmem:kmalloc"), has_instance, "{text}");
+            assert_eq!(text.contains("trace_instance=backup=boot_map"), has_backup, "{text}");
+            assert_eq!(text.contains("the\nnext boot appends"), warns, "{text}");
+            assert!(text.contains("8.0 MiB for each of 4 CPUs: 32.0 MiB of 8192.0 MiB."), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_size_is_that_of_the_measured_boot_within_the_memory() {
+        let stats = |entries: u64, overrun: u64, bytes: u64, read: u64| {
+            CpuStats::parse(&format!(
+                "entries: {entries}\noverrun: {overrun}\nbytes: {bytes}\ndropped events: 0\nread events: {read}\n"
+            ))
+            .unwrap()
+        };
+        let boot = [stats(1_000, 0, 40_000, 0), stats(200_000, 100_000, 8_000_000, 0)];
+        let measured = from_counters(&boot, 12).unwrap();
+        assert_eq!(measured, Measured { events: 301_000, bytes: 12_000_000, seconds: 12 });
+        assert_eq!(from_counters(&[stats(5, 0, 200, 1)], 12), None, "something was read");
+        assert_eq!(from_counters(&[stats(0, 0, 0, 0)], 12), None);
+        let mut machine = Machine { measured: Some(measured), ..machine("6.1.0") };
+        assert_eq!(machine.size(), 32 << 20, "18 MB");
+        assert!(
+            machine.text().contains("301,000 events in 12 s, at most 11.4 MiB on a CPU"),
+            "{}",
+            machine.text()
+        );
+        machine.memory = Some(64 << 20);
+        assert_eq!(machine.size(), 2 << 20, "an eighth of 64 MiB for 4 CPUs");
+        assert!(machine.text().contains("events will be overwritten"), "{}", machine.text());
+        machine.memory = Some(1 << 20);
+        assert_eq!(machine.size(), SIZE_MIN);
+    }
+}
