@@ -12,7 +12,7 @@ use super::sorted::Sorted;
 use super::sums::{grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::lives::{End, Free, Life, NoLife};
-use crate::ledger::{Closed, Interests, PlainLife, Receiver, Rules};
+use crate::ledger::{Closed, FreedPlain, Interests, PlainLife, Receiver, Rules};
 
 /// Collects lifetimes by call site.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -86,18 +86,18 @@ impl Receiver for LifetimeSums {
     }
 
     #[inline]
-    fn freed_plain(&mut self, caller: u32, life: &Life, free: &Free, plain: PlainLife) {
-        self.freed(caller, life, free, free.time, plain.bytes_alloc);
-        let caller = grown(&mut self.callers, caller);
-        caller.survival.freed(life, free.time, plain.bytes_alloc, plain.lost_at, &self.horizon);
+    fn freed_plain(&mut self, FreedPlain { plain, free }: &FreedPlain) {
+        let horizon = self.horizon;
+        let caller = self.freed(plain.caller, &plain.life, free, free.time, plain.bytes_alloc);
+        caller.survival.freed(&plain.life, free.time, plain.bytes_alloc, plain.lost_at, &horizon);
         caller.uncertain += u64::from(plain.lost_at.is_some());
     }
 
-    fn implied_free_plain(&mut self, caller: u32, life: &Life, end: u64, plain: PlainLife) {
-        let caller = grown(&mut self.callers, caller);
+    fn implied_free_plain(&mut self, plain: &PlainLife, end: u64) {
+        let caller = grown(&mut self.callers, plain.caller);
         caller.implied_frees += 1;
         caller.uncertain += u64::from(plain.lost_at.is_some());
-        caller.survival.implied(life, end, plain.bytes_alloc, plain.lost_at, &self.horizon);
+        caller.survival.implied(&plain.life, end, plain.bytes_alloc, plain.lost_at, &self.horizon);
     }
 
     fn unmatched(&mut self, free: &Free, _: NoLife) {
@@ -107,8 +107,8 @@ impl Receiver for LifetimeSums {
 
 impl LifetimeSums {
     /// Adds a freed life that ended at `end`.
-    #[inline]
-    fn freed(&mut self, caller: u32, life: &Life, free: &Free, end: u64, bytes: u64) {
+    #[inline(always)]
+    fn freed(&mut self, caller: u32, life: &Life, free: &Free, end: u64, bytes: u64) -> &mut CallerLives {
         let lifetime = end.saturating_sub(life.born);
         let caller = grown(&mut self.callers, caller);
         caller.freed(lifetime, free, bytes);
@@ -117,6 +117,7 @@ impl LifetimeSums {
             caller.bytes_temporary += bytes;
             caller.temporary_elsewhere += u64::from(free.origin != life.origin);
         }
+        caller
     }
 }
 
@@ -221,7 +222,7 @@ impl Survival {
     }
 
     /// Adds an object allocated in the window, with its free event.
-    #[inline]
+    #[inline(always)]
     pub fn freed(&mut self, life: &Life, end: u64, bytes: u64, lost_at: Option<u64>, horizon: &Horizon) {
         let lifetime = end.saturating_sub(life.born);
         let Some(lost_at) = lost_at else { return self.count(bytes, lifetime, lifetime, horizon) };

@@ -1,9 +1,10 @@
 //! Events of the ledger in lists: a receiver takes many at a time, while its code and tables are in the cache.
 
 use super::events::{
-    AreaKind, Change, Closed, ClosedArea, ClosedFrames, PageEvent, PageGroup, PlainLife, SideEvent,
+    AreaKind, Change, Closed, ClosedArea, ClosedFrames, FreedPlain, PageEvent, PageGroup, PlainLife,
+    SideEvent,
 };
-use super::lives::{Free, Life, NoLife};
+use super::lives::{Free, NoLife};
 use super::receiver::{Receiver, event_enum, event_pushes, for_each_event};
 use crate::stream::{Interests, Op, Origin};
 
@@ -15,6 +16,7 @@ const FULL: usize = 1024;
 pub struct Batch {
     order: Vec<List>,
     closed: Vec<Closed>,
+    freed: Vec<FreedPlain>,
     changes: Vec<Change>,
     frames: Vec<ClosedFrames>,
     others: Vec<Event>,
@@ -26,6 +28,7 @@ pub struct Batch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum List {
     Closed,
+    Freed,
     Changes,
     Frames,
     Others,
@@ -43,6 +46,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.order.clear();
         self.closed.clear();
+        self.freed.clear();
         self.changes.clear();
         self.frames.clear();
         self.others.clear();
@@ -52,14 +56,18 @@ impl Batch {
     /// Delivers the events that a receiver of `wanted` needs: in order, or those of each method in order.
     pub fn deliver(&self, wanted: Interests, in_order: bool, to: &mut impl Receiver) {
         let closed = wanted.intersects(Interests::ANY_LIVES) && !self.closed.is_empty();
+        let freed = wanted.contains(Interests::PLAIN_LIVES) && !self.freed.is_empty();
         let changes = wanted.contains(Interests::CHANGES) && !self.changes.is_empty();
         let frames = wanted.contains(Interests::FRAMES) && !self.frames.is_empty();
         let others = wanted.intersects(self.others_for);
-        if in_order && [closed, changes, frames, others].into_iter().filter(|list| *list).count() > 1 {
-            return self.deliver_in_order([closed, changes, frames], wanted, to);
+        if in_order && [closed, freed, changes, frames, others].into_iter().filter(|list| *list).count() > 1 {
+            return self.deliver_in_order([closed, freed, changes, frames], wanted, to);
         }
         if closed {
             self.closed.iter().for_each(|closed| to.closed(closed));
+        }
+        if freed {
+            self.freed.iter().for_each(|freed| to.freed_plain(freed));
         }
         if changes {
             self.changes.iter().for_each(|change| to.changed(change));
@@ -74,15 +82,16 @@ impl Batch {
 
     fn deliver_in_order(
         &self,
-        [lives, changed, framed]: [bool; 3],
+        [lives, frees, changed, framed]: [bool; 4],
         wanted: Interests,
         to: &mut impl Receiver,
     ) {
         let (mut closed, mut changes) = (self.closed.iter(), self.changes.iter());
-        let (mut frames, mut others) = (self.frames.iter(), self.others.iter());
+        let (mut freed, mut frames, mut others) = (self.freed.iter(), self.frames.iter(), self.others.iter());
         for list in &self.order {
             match list {
                 List::Closed => closed.next().filter(|_| lives).into_iter().for_each(|c| to.closed(c)),
+                List::Freed => freed.next().filter(|_| frees).into_iter().for_each(|f| to.freed_plain(f)),
                 List::Changes => changes.next().filter(|_| changed).into_iter().for_each(|c| to.changed(c)),
                 List::Frames => {
                     frames.next().filter(|_| framed).into_iter().for_each(|f| to.closed_frames(f))
@@ -136,6 +145,12 @@ impl<F: FnMut(&mut Batch)> Receiver for Batched<F> {
     fn closed(&mut self, closed: &Closed) {
         self.batch.closed.push(*closed);
         self.added(List::Closed);
+    }
+
+    #[inline]
+    fn freed_plain(&mut self, freed: &FreedPlain) {
+        self.batch.freed.push(*freed);
+        self.added(List::Freed);
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Ledger;
-use super::events::{Change, Closed, PlainLife};
+use super::events::{Change, Closed, FreedPlain, PlainLife};
 use super::frames::FrameBalance;
 use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, PendingLife};
 use super::receiver::Receiver;
@@ -125,7 +125,7 @@ impl<R: Receiver> Ledger<'_, R> {
 
     /// Adds up a freed life without pending decisions, where nothing is filtered out.
     #[inline]
-    pub(super) fn close_plain(&mut self, life: &Life, free: &Free) {
+    pub(super) fn close_plain(&mut self, life: &Life, free: &Op) {
         let Some(site) = self.sites.get_mut(life.site as usize) else { return };
         let uncertain =
             self.has_losses && self.losses.overlaps_rising(life.born, free.time, &mut self.loss_cursor);
@@ -133,22 +133,34 @@ impl<R: Receiver> Ledger<'_, R> {
             site.plain += 1;
             site.plain_uncertain += u64::from(uncertain);
         } else {
-            let lives = site.of(self.tables.free_site(free.site).cache);
+            let lives = site.of(self.tables.free_site(free.code.number()).cache);
             lives.born += 1;
             lives.freed += 1;
             lives.uncertain += u64::from(uncertain);
         }
         let counts = &mut self.counts[site.api as usize];
-        counts.mixed_api_frees += u64::from(free.api != site.api);
+        counts.mixed_api_frees += u64::from(free.code.is_cache_free() != (site.api == Api::Cache));
         if free.origin != life.origin {
             let (there, here) =
                 (self.tables.origin(life.origin).origin, self.tables.origin(free.origin).origin);
             counts.cross_cpu_frees += u64::from(there.cpu != here.cpu);
         }
-        if self.interests.intersects(Interests::ANY_LIVES) {
-            let bytes_alloc = self.tables.site(life.site).bytes_alloc;
-            let lost_at = if uncertain { self.losses.first_between(life.born, free.time) } else { None };
-            self.receiver.freed_plain(site.caller, life, free, PlainLife { bytes_alloc, lost_at });
+        if self.interests.contains(Interests::PLAIN_LIVES) {
+            let plain = self.plain_life(life, free.time, uncertain);
+            self.receiver.freed_plain(&FreedPlain { plain, free: Free::of(free) });
+        }
+    }
+
+    /// A life until its end, for receivers.
+    #[inline]
+    fn plain_life(&self, life: &Life, end: u64, uncertain: bool) -> PlainLife {
+        let site = self.tables.site(life.site);
+        PlainLife {
+            life: *life,
+            caller: site.caller,
+            pid: self.tables.origin(life.origin).origin.pid,
+            bytes_alloc: site.bytes_alloc,
+            lost_at: if uncertain { self.losses.first_between(life.born, end) } else { None },
         }
     }
 
@@ -156,7 +168,6 @@ impl<R: Receiver> Ledger<'_, R> {
     pub(super) fn close_implied_free_plain(&mut self, life: &Life, end: u64) {
         let Some(site) = self.sites.get_mut(life.site as usize) else { return };
         let cache = if site.is_one_cache { site.cache } else { None };
-        let caller = site.caller;
         let uncertain = self.has_losses && self.losses.overlaps(life.born, end);
         let lives = site.of(cache);
         lives.born += 1;
@@ -164,9 +175,8 @@ impl<R: Receiver> Ledger<'_, R> {
         lives.uncertain += u64::from(uncertain);
         lives.implied_frees_uncertain += u64::from(uncertain);
         if self.interests.contains(Interests::PLAIN_LIVES) {
-            let bytes_alloc = self.tables.site(life.site).bytes_alloc;
-            let lost_at = self.losses.first_between(life.born, end);
-            self.receiver.implied_free_plain(caller, life, end, PlainLife { bytes_alloc, lost_at });
+            let plain = self.plain_life(life, end, uncertain);
+            self.receiver.implied_free_plain(&plain, end);
         }
     }
 

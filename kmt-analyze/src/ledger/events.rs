@@ -1,7 +1,7 @@
 //! Events of the ledger, for collectors that need more than sums by site.
 
 use super::SiteInfo;
-use super::lives::{End, Life};
+use super::lives::{End, Free, Life};
 use super::totals::{FrameTotals, Totals};
 use crate::stream::{Api, NameId, Op, Origin, PageSite, SideEventKind, SideNumbers};
 
@@ -46,13 +46,37 @@ pub struct Closed {
     pub lost_at: Option<u64>,
 }
 
-/// Properties of a life that ended where nothing is filtered out.
+/// A life that ended where nothing is filtered out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlainLife {
+    /// The life.
+    pub life: Life,
+    /// Number of the call site and interface.
+    pub caller: u32,
+    /// Task that allocated it.
+    pub pid: i32,
     /// Bytes allocated.
     pub bytes_alloc: u64,
     /// First time in the life at which events may be missing: then the life is uncertain.
     pub lost_at: Option<u64>,
+}
+
+impl PlainLife {
+    /// The life of one that is added up by itself.
+    #[inline]
+    pub fn of(closed: &Closed) -> Self {
+        let Closed { life, caller, bytes_alloc, lost_at, .. } = *closed;
+        Self { life, caller, pid: closed.born_at.pid, bytes_alloc, lost_at }
+    }
+}
+
+/// A plain life that ended by its free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FreedPlain {
+    /// The life.
+    pub plain: PlainLife,
+    /// The free.
+    pub free: Free,
 }
 
 impl Closed {

@@ -78,7 +78,7 @@ impl Frames {
     }
 
     /// Starts to load the allocation of a frame; the result keeps the load alive.
-    #[inline]
+    #[inline(never)]
     pub fn touch(&self, pfn: u64) -> u64 {
         self.born_at(pfn).unwrap_or(0)
     }

@@ -1,7 +1,7 @@
 //! Lives at addresses: their events, and decisions that wait for the next event.
 
-use crate::stream::Api;
 use crate::stream::op::OpCode;
+use crate::stream::{Api, Op};
 
 /// Addresses are compared without their upper byte, where arm64 keeps tags (rule R1).
 pub const ADDRESS_BITS: u64 = (1 << 56) - 1;
@@ -10,14 +10,24 @@ pub const ADDRESS_BITS: u64 = (1 << 56) - 1;
 pub const ZERO_SIZE_PTR: u64 = 16;
 
 /// One life of a slab object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Life {
     /// Time of the first event.
     pub born: u64,
-    /// Number of the site; of the last event, if there was a duplicate.
+    /// Number of the site; of the last event, if there was a duplicate. Of an address without a life: the code of its last
+    /// free.
     pub site: u32,
     /// CPU and task of the first event.
     pub origin: u32,
+}
+
+impl Life {
+    /// The life that begins with an allocation; also the state of an address after a free.
+    #[inline]
+    pub fn of(op: &Op) -> Self {
+        Self { born: op.time, site: op.code.bits(), origin: op.origin }
+    }
 }
 
 /// A free, as it was logged.
@@ -33,6 +43,15 @@ pub struct Free {
     pub origin: u32,
     /// True if the object is freed after a grace period (R13).
     pub is_deferred: bool,
+}
+
+impl Free {
+    /// The free of a slab object.
+    #[inline]
+    pub fn of(op: &Op) -> Self {
+        let api = if op.code.is_cache_free() { Api::Cache } else { Api::Kmalloc };
+        Self { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: false }
+    }
 }
 
 /// Evidence of an implied free.
@@ -97,11 +116,11 @@ pub enum NoLife {
     AgainLost,
 }
 
-/// Site in the life of a slot whose last free ended no life. No operation has this number, or that of [`NEW_PAGE`].
+/// Site in the life of a slot whose last free ended no life. No operation has this code, or that of [`NEW_PAGE`].
 pub const NO_SITE: u32 = u32::MAX;
 /// [`NO_SITE`] after a free with the cause [`NoLife::NewPage`]: the birth is the time of that free.
 pub const NEW_PAGE: u32 = u32::MAX - 1;
-const _: () = assert!(NEW_PAGE >= OpCode::NUMBERS);
+const _: () = assert!(NEW_PAGE > OpCode::BY_EVENT.bits());
 
 /// Decision at an address that waits for the next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -37,7 +37,8 @@ pub mod totals;
 pub use crate::stream::Interests;
 pub use close::Balance;
 pub use events::{
-    Area, AreaKind, Change, Closed, ClosedArea, ClosedFrames, PageEvent, PageGroup, PlainLife, SideEvent,
+    Area, AreaKind, Change, Closed, ClosedArea, ClosedFrames, FreedPlain, PageEvent, PageGroup, PlainLife,
+    SideEvent,
 };
 pub use receiver::Receiver;
 pub use site_lives::SiteTotals;
@@ -49,12 +50,13 @@ use crate::int_hash::IntHash;
 use crate::ledger::direct_map::{DirectMap, Election};
 use crate::ledger::totals::{EventCounts, OlderSums, RawSums};
 use crate::stream::op::{Kind, Op};
-use crate::stream::{Api, NameId, NewItems, PageSite, SideEventKind, SideNumbers, StackOf};
+use crate::stream::{NameId, NewItems, PageSite, SideEventKind, SideNumbers, StackOf};
 use crate::trace::losses::{LossCursor, Losses};
 use areas::Areas;
 use frames::Frames;
-use lives::{ADDRESS_BITS, Free, Life};
+use lives::{ADDRESS_BITS, Life, ZERO_SIZE_PTR};
 use site_lives::SiteLives;
+use slab::count_null;
 use slab_stacks::SlabStacks;
 use table::{LifeTable, SlotLocation};
 
@@ -125,6 +127,8 @@ pub struct Ledger<'l, R> {
     /// Lives that ended in this batch, to be added up, and the positions of their frees in it.
     ended: Vec<(Life, u32)>,
     ended_count: usize,
+    /// Lives whose implied free was decided in this batch, to be added up, with its time.
+    replaced: Vec<(Life, u64)>,
     frames: Frames,
     areas: Areas,
     /// Empty unless a receiver needs stacks of slab objects.
@@ -171,6 +175,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             slots: Vec::new(),
             ended: Vec::new(),
             ended_count: 0,
+            replaced: Vec::new(),
             frames: Frames::default(),
             areas: Areas::default(),
             slab_stacks: SlabStacks::default(),
@@ -227,20 +232,19 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             );
         }
         self.locate(ops);
-        let generation = self.table.generation();
         if self.ended.len() < ops.len() {
-            self.ended.resize(ops.len(), (Life { born: 0, site: 0, origin: 0 }, 0));
+            self.ended.resize(ops.len(), Default::default());
         }
         let wants_allocs = self.interests.intersects(Interests::SLAB_ALLOCS | Interests::SLAB_STACKS);
         let mut index = 0;
         loop {
             if self.is_plain {
-                index += self.exchange(ops, index, generation);
+                index += self.exchange(ops, index);
             }
             let Some(op) = ops.get(index) else { break };
             let mut slot = self.slots.get(index).copied().unwrap_or(SlotLocation::NONE);
-            let is_stale = slot == SlotLocation::NONE || self.table.generation() != generation;
-            if op.code.is_slab() && is_stale {
+            // The fast path has just looked it up.
+            if !self.is_plain && op.code.is_slab() && !self.table.is_at(slot, op.value) {
                 slot = self.table.locate(op.value);
             }
             if wants_allocs && op.code.kind() == Kind::Alloc {
@@ -248,8 +252,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             }
             match op.code.kind() {
                 Kind::Alloc => self.alloc(op, slot),
-                Kind::Kfree => self.free(op, Api::Kmalloc, slot),
-                Kind::CacheFree => self.free(op, Api::Cache, slot),
+                Kind::Kfree | Kind::CacheFree => self.free(op, slot),
                 Kind::PageAlloc => self.page_alloc(op),
                 Kind::PageFree => self.page_free(op),
                 Kind::Stack => self.stack(op),
@@ -264,13 +267,19 @@ impl<'l, R: Receiver> Ledger<'l, R> {
 
     /// Fast path for the common case: see [`LifeTable::exchange`].
     #[inline]
-    fn exchange(&mut self, ops: &[Op], from: usize, generation: u32) -> usize {
-        let Self { table, slots, ended, ended_count, .. } = self;
-        if table.generation() == generation {
-            table.exchange::<false>(ops, slots, from, (ended, ended_count))
-        } else {
-            table.exchange::<true>(ops, slots, from, (ended, ended_count))
-        }
+    fn exchange(&mut self, ops: &[Op], from: usize) -> usize {
+        let Self { table, slots, ended, ended_count, replaced, counts, raw, tables, .. } = self;
+        let other = |table: &mut LifeTable, op: &Op, at: SlotLocation| match op.code.kind() {
+            Kind::Alloc if !tables.site(op.code.number()).is_large => {
+                table.replace(at, op).map(|life| replaced.push(life)).is_some()
+            }
+            Kind::Kfree | Kind::CacheFree if op.value & ADDRESS_BITS <= ZERO_SIZE_PTR => {
+                count_null(counts, raw, op);
+                true
+            }
+            _ => false,
+        };
+        table.exchange(ops, slots, from, (ended, ended_count), other)
     }
 
     /// Adds up the lives that [`Ledger::exchange`] ended.
@@ -278,14 +287,15 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         let ended = std::mem::take(&mut self.ended);
         let count = std::mem::take(&mut self.ended_count);
         self.raw.free_events += count as u64;
-        for (life, free) in ended.iter().take(count) {
-            let Some(op) = ops.get(*free as usize) else { continue };
-            let api = if op.code.is_cache_free() { Api::Cache } else { Api::Kmalloc };
-            let free =
-                Free { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: false };
-            self.close_plain(life, &free);
+        for (life, free) in ended.get(..count).unwrap_or_default() {
+            if let Some(op) = ops.get(*free as usize) {
+                self.close_plain(life, op);
+            }
         }
         self.ended = ended;
+        let mut replaced = std::mem::take(&mut self.replaced);
+        replaced.drain(..).for_each(|(life, end)| self.close_implied_free_plain(&life, end));
+        self.replaced = replaced;
     }
 
     /// Loads slots and pending decisions of the whole batch early, so that cache misses overlap.
@@ -293,10 +303,9 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         if self.slots.len() < ops.len() {
             self.slots.resize(ops.len(), SlotLocation::NONE);
         }
-        let mut touched = self.table.locate_all(ops, &mut self.slots);
-        for op in ops.iter().filter(|op| op.code.is_page()) {
-            touched ^= self.frames.touch(op.value);
-        }
+        let Self { table, slots, frames, .. } = self;
+        let touch = |op: &Op| if op.code.is_page() { frames.touch(op.value) } else { 0 };
+        let touched = table.locate_all(ops, slots, touch);
         std::hint::black_box(touched);
     }
 

@@ -1,9 +1,10 @@
 //! Interface of the receivers of ledger events, and the list of the events, from which it is made.
 
 use super::events::{
-    AreaKind, Change, Closed, ClosedArea, ClosedFrames, PageEvent, PageGroup, PlainLife, SideEvent,
+    AreaKind, Change, Closed, ClosedArea, ClosedFrames, FreedPlain, PageEvent, PageGroup, PlainLife,
+    SideEvent,
 };
-use super::lives::{Free, Life, NoLife};
+use super::lives::{Free, NoLife};
 use crate::stream::{Op, Origin};
 
 /// Calls the macro `$then` with the list of the events: first those that have a list of their own in a
@@ -15,17 +16,16 @@ macro_rules! for_each_event {
             {
                 /// A life is added up.
                 Closed closed(closed: &Closed) for ANY_LIVES;
+                /// A life ended by its free, if nothing is filtered out and no receiver needs each life.
+                FreedPlain freed_plain(freed: &FreedPlain) for PLAIN_LIVES;
                 /// An object begins or ends.
                 Changed changed(change: &Change) for CHANGES;
                 /// Frames are added up.
                 Frames closed_frames(closed: &ClosedFrames) for FRAMES;
             }
             {
-                /// A life ended by its free, if nothing is filtered out and no receiver needs each life. `caller` is the number
-                /// of its call site.
-                FreedPlain freed_plain(caller: u32, life: &Life, free: &Free, plain: PlainLife) for PLAIN_LIVES;
                 /// A life ended by an implied free, at `end` at the latest, under the same conditions.
-                ImpliedFreePlain implied_free_plain(caller: u32, life: &Life, end: u64, plain: PlainLife) for PLAIN_LIVES;
+                ImpliedFreePlain implied_free_plain(plain: &PlainLife, end: u64) for PLAIN_LIVES;
                 /// A slab object is about to be allocated, or the allocation failed: the first of its task after pages or a side
                 /// event. `counted`: selected, and in the window; others may come before the first that is.
                 SlabAlloc slab_alloc(op: &Op, origin: Origin, counted: bool) for SLAB_ALLOCS;

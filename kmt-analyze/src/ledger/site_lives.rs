@@ -45,8 +45,6 @@ pub struct SiteLives {
     pub api: Api,
     /// True if all lives have one cache: the allocation names it, or there is none.
     pub is_one_cache: bool,
-    /// Number of the call site and interface.
-    pub caller: u32,
     /// True if `first` has a cache.
     is_used: bool,
     /// The first cache: most sites have one.
@@ -67,7 +65,6 @@ impl SiteLives {
             plain_uncertain: 0,
             api: site.api,
             is_one_cache: site.cache.is_some() || site.api == Api::Kmalloc,
-            caller: site.caller,
             is_used: site.cache.is_some() || site.api == Api::Kmalloc,
             cache: site.cache,
             first: Lives::default(),

@@ -7,8 +7,18 @@ use super::lives::{
 };
 use super::receiver::Receiver;
 use super::table::SlotLocation;
+use super::totals::{EventCounts, RawSums};
 use crate::stream::Interests;
 use crate::stream::{Api, Op};
+
+/// Counts a free of NULL or of the result of kmalloc(0) (R3).
+#[inline(never)]
+pub(super) fn count_null(counts: &mut [EventCounts; 2], raw: &mut RawSums, op: &Op) {
+    raw.free_events += 1;
+    let counts = &mut counts[Free::of(op).api as usize];
+    let is_null = op.value & ADDRESS_BITS == 0;
+    *(if is_null { &mut counts.null_frees } else { &mut counts.zero_size_frees }) += 1;
+}
 
 impl<R: Receiver> Ledger<'_, R> {
     /// Enters an allocation event.
@@ -19,7 +29,7 @@ impl<R: Receiver> Ledger<'_, R> {
             return self.failed(op);
         }
         let at = if slot == SlotLocation::NONE { self.table.add(address) } else { slot };
-        let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
+        let new = Life::of(op);
         let Some(slot) = self.table.slot_mut(at) else { return };
         if slot.is_live || !slot.is_plain() {
             return self.alloc_again(op, address, at);
@@ -36,17 +46,12 @@ impl<R: Receiver> Ledger<'_, R> {
     fn alloc_again(&mut self, op: &Op, address: u64, at: SlotLocation) {
         let Some(slot) = self.table.slot_mut(at) else { return };
         let (life, was_live) = (slot.life, slot.is_live);
-        if self.is_plain && was_live && !self.tables.site(op.code.number()).is_large {
-            if let Some(old) = self.table.replace(at, op) {
-                return self.close_implied_free_plain(&old, life.born);
-            }
-        }
         if was_live && self.is_duplicate(at, &life, op) {
             return;
         }
         let pending = self.table.take_pending(at);
         self.settle(address, life.born, pending);
-        let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
+        let new = Life::of(op);
         if let Some(slot) = self.table.slot_mut(at) {
             slot.life = new;
             slot.is_live = true;
@@ -101,17 +106,17 @@ impl<R: Receiver> Ledger<'_, R> {
 
     /// Enters a free event.
     #[inline(never)]
-    pub(super) fn free(&mut self, op: &Op, api: Api, at: SlotLocation) {
+    pub(super) fn free(&mut self, op: &Op, at: SlotLocation) {
         let counted = self.is_plain || self.counts_event(op);
-        self.raw.free_events += u64::from(counted);
         let address = op.value & ADDRESS_BITS;
         if address <= ZERO_SIZE_PTR {
-            let counts = &mut self.counts[api as usize];
-            let slot = if address == 0 { &mut counts.null_frees } else { &mut counts.zero_size_frees };
-            *slot += u64::from(counted);
+            if counted {
+                count_null(&mut self.counts, &mut self.raw, op);
+            }
             return;
         }
-        let free = Free { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: false };
+        self.raw.free_events += u64::from(counted);
+        let free = Free::of(op);
         if at == SlotLocation::NONE {
             return self.free_at_new_address(address, &free, counted);
         }
@@ -120,12 +125,7 @@ impl<R: Receiver> Ledger<'_, R> {
         let is_settled = slot.is_plain();
         if was_live {
             // The free, as in [`LifeTable::exchange`](super::table::LifeTable::exchange).
-            slot.life = Life { born: op.time, site: op.code.number(), origin: op.origin };
-        }
-        if self.is_plain && is_settled && was_live {
-            return self.close_plain(&life, &free);
-        }
-        if was_live {
+            slot.life = Life::of(op);
             self.gone(address, &life, op.time);
         }
         match (is_settled, was_live) {

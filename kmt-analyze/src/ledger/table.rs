@@ -6,12 +6,13 @@
 //! lives on its frame without another index. An address with an event keeps its slot (rule R10 needs it), so memory is
 //! bounded by the addresses that the target's allocator uses, not by the length of the trace.
 
+mod fast;
+
 use std::collections::HashMap;
 
 use super::arena::Arena;
 use super::lives::{ADDRESS_BITS, FreedOnce, Life, NEW_PAGE, NO_SITE, PendingLife, ZERO_SIZE_PTR};
 use crate::int_hash::{IntHash, Seed};
-use crate::stream::Op;
 
 /// log2 of the page size of the table; the target's pages may be larger.
 pub const PAGE_SHIFT: u32 = 12;
@@ -57,11 +58,24 @@ const EMPTY: Slot =
 struct SlotHead {
     page: u64,
     first_slot: u32,
+    /// Number of slots, a power of two, minus one.
+    mask: u16,
+    /// Zero bits of offsets.
+    offset_shift: u8,
     /// True if objects were born since the last look for live ones.
     may_live: bool,
-    /// log2 of the number of slots, and the zero bits of offsets.
-    slots_log2: u8,
-    offset_shift: u8,
+}
+
+impl SlotHead {
+    /// First probed slot of an offset.
+    #[inline(always)]
+    fn home(&self, offset: u16) -> usize {
+        self.first_slot as usize + ((usize::from(offset) >> self.offset_shift) & usize::from(self.mask))
+    }
+
+    fn slots_log2(&self) -> u8 {
+        self.mask.count_ones() as u8
+    }
 }
 
 /// No head in the index.
@@ -72,7 +86,7 @@ const SPARSE: usize = 8;
 /// log2 of the slots of a new page.
 const FIRST_LOG2: u8 = 1;
 
-/// Position of a page's head and of a slot; valid until slots move ([`LifeTable::generation`]).
+/// Position of a page's head and of a slot; valid until slots move ([`LifeTable::is_at`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotLocation {
     head: u32,
@@ -88,15 +102,17 @@ impl SlotLocation {
 #[derive(Debug)]
 pub struct LifeTable {
     heads: Vec<SlotHead>,
+    /// Number of used slots of each head.
+    used: Vec<u16>,
     /// Numbers of heads, by the hash of their page.
     index: Vec<u32>,
     slots: Vec<Slot>,
     /// Unused blocks of slots, by log2 of their length.
     spare: [Vec<u32>; 16],
+    /// Blocks whose slots moved since the last batch was located, to be used again after it.
+    moved: Vec<(u8, u32)>,
     pending: Arena<PendingLife>,
     freed_once: Arena<FreedOnce>,
-    /// Incremented when slots move.
-    generation: u32,
     seed: Seed,
     /// Last scan of each region that has pages.
     regions: HashMap<u64, u32, IntHash>,
@@ -110,12 +126,13 @@ impl Default for LifeTable {
     fn default() -> Self {
         Self {
             heads: Vec::new(),
+            used: Vec::new(),
             index: vec![NONE; 1 << 12],
             slots: Vec::new(),
             spare: Default::default(),
+            moved: Vec::new(),
             pending: Arena::default(),
             freed_once: Arena::default(),
-            generation: 0,
             seed: Seed::of_this_run(),
             regions: HashMap::default(),
             births: Box::new([0; MARKS]),
@@ -125,12 +142,6 @@ impl Default for LifeTable {
 }
 
 impl LifeTable {
-    /// Incremented when slots move: locations found before may be invalid.
-    #[inline]
-    pub fn generation(&self) -> u32 {
-        self.generation
-    }
-
     /// Number of a page's head, and its position in the index.
     #[inline]
     fn find(&self, page: u64) -> (u32, usize) {
@@ -138,27 +149,9 @@ impl LifeTable {
     }
 
     /// Location of `address`; [`SlotLocation::NONE`] if it had no event.
-    #[inline]
+    #[inline(never)]
     pub fn locate(&self, address: u64) -> SlotLocation {
-        locate((&self.index, &self.heads, &self.slots), self.seed, address)
-    }
-
-    /// Locations of the addresses of operations on slab objects. Loads their slots, and pending decisions, so that cache
-    /// misses overlap; returned is what keeps the loads alive.
-    pub fn locate_all(&self, ops: &[Op], found: &mut [SlotLocation]) -> u64 {
-        let parts = (self.index.as_slice(), self.heads.as_slice(), self.slots.as_slice());
-        let (seed, mut touched) = (self.seed, 0);
-        for (found, op) in found.iter_mut().zip(ops) {
-            if op.code.is_slab() {
-                *found = locate(parts, seed, op.value);
-                let slot = parts.2.get(found.slot as usize);
-                if let Some(slot) = slot.filter(|slot| slot.pending != NOTHING) {
-                    let pending = self.pending.get(slot.pending);
-                    touched ^= pending.map_or(0, |p| u64::from(matches!(p, PendingLife::Folded(_))));
-                }
-            }
-        }
-        touched
+        locate((&self.index, &self.heads, &self.slots), self.seed, address).0
     }
 
     /// Adds an address without earlier events.
@@ -171,13 +164,9 @@ impl LifeTable {
             number = self.heads.len() as u32;
             let first_slot = self.block(FIRST_LOG2);
             self.regions.entry(page / REGION_PAGES).or_insert(0);
-            self.heads.push(SlotHead {
-                page,
-                first_slot,
-                may_live: false,
-                slots_log2: FIRST_LOG2,
-                offset_shift: zeros,
-            });
+            let mask: u16 = (1 << FIRST_LOG2) - 1;
+            self.heads.push(SlotHead { page, first_slot, mask, offset_shift: zeros, may_live: false });
+            self.used.push(0);
             if let Some(entry) = self.index.get_mut(at) {
                 *entry = number;
             }
@@ -186,14 +175,16 @@ impl LifeTable {
             }
         }
         let Some(head) = self.heads.get(number as usize).copied() else { return SlotLocation::NONE };
-        let used = self.page_slots(&head).iter().filter(|s| s.offset != UNUSED).count();
+        let Some(used) = self.used.get_mut(number as usize) else { return SlotLocation::NONE };
+        *used += 1;
+        let used = usize::from(*used - 1);
         // If every offset has its own slot, all slots may be used; else three quarters. A smaller shift would break up
         // long runs of probes.
         let offsets = (1usize << PAGE_SHIFT) >> head.offset_shift.min(zeros);
-        let slots = 1usize << head.slots_log2;
+        let slots = usize::from(head.mask) + 1;
         let is_full = if slots >= offsets { used >= slots } else { (used + 1) * 4 > 3 * slots };
         if is_full || zeros < head.offset_shift {
-            let log2 = head.slots_log2 + u8::from(is_full);
+            let log2 = head.slots_log2() + u8::from(is_full);
             self.rebuild(number, log2, head.offset_shift.min(zeros));
         }
         let Some(head) = self.heads.get(number as usize).copied() else { return SlotLocation::NONE };
@@ -202,14 +193,14 @@ impl LifeTable {
 
     fn page_slots(&self, head: &SlotHead) -> &[Slot] {
         let first = head.first_slot as usize;
-        self.slots.get(first..first + (1usize << head.slots_log2)).unwrap_or_default()
+        self.slots.get(first..first + usize::from(head.mask) + 1).unwrap_or_default()
     }
 
     /// Stores a slot in the first free place after its home.
     fn put(&mut self, head: &SlotHead, slot: Slot) -> usize {
-        let mask = (1usize << head.slots_log2) - 1;
+        let mask = usize::from(head.mask);
         let first = head.first_slot as usize;
-        let mut at = home(head, slot.offset) - first;
+        let mut at = head.home(slot.offset) - first;
         while self.slots.get(first + at).is_some_and(|s| s.offset != UNUSED) {
             at = (at + 1) & mask;
         }
@@ -232,18 +223,15 @@ impl LifeTable {
     /// Rebuilds a page with another number of slots, or another shift.
     fn rebuild(&mut self, number: u32, log2: u8, offset_shift: u8) {
         let Some(old) = self.heads.get(number as usize).copied() else { return };
-        self.generation = self.generation.wrapping_add(1);
         let first_slot = self.block(log2);
-        let new = SlotHead { first_slot, slots_log2: log2, offset_shift, ..old };
-        for slot in old.first_slot as usize..(old.first_slot as usize + (1 << old.slots_log2)) {
+        let new = SlotHead { first_slot, mask: ((1u32 << log2) - 1) as u16, offset_shift, ..old };
+        for slot in old.first_slot as usize..=(old.first_slot as usize + usize::from(old.mask)) {
             let Some(slot) = self.slots.get_mut(slot).map(|s| std::mem::replace(s, EMPTY)) else { continue };
             if slot.offset != UNUSED {
                 self.put(&new, slot);
             }
         }
-        if let Some(spare) = self.spare.get_mut(usize::from(old.slots_log2)) {
-            spare.push(old.first_slot);
-        }
+        self.moved.push((old.slots_log2(), old.first_slot));
         if let Some(head) = self.heads.get_mut(number as usize) {
             *head = new;
         }
@@ -281,7 +269,7 @@ impl LifeTable {
     }
 
     /// Notes a birth.
-    #[inline]
+    #[inline(never)]
     pub fn note_birth(&mut self, at: SlotLocation) {
         if let Some(head) = self.heads.get_mut(at.head as usize) {
             head.may_live = true;
@@ -334,63 +322,6 @@ impl LifeTable {
         })
     }
 
-    /// Fast path of most events: births at addresses without a life, and frees of live objects, without pending decisions.
-    /// Enters operations from the first on until one is of another kind; returns their number. `ended` gets the lives that
-    /// ended, each with the position of its free: `count` is their number. `slots` are those of the operations; with
-    /// `LOCATE` they are looked up again.
-    ///
-    /// No branch depends on the kind of event, since it is unpredictable.
-    #[inline]
-    pub fn exchange<const LOCATE: bool>(
-        &mut self,
-        ops: &[Op],
-        slots: &[SlotLocation],
-        from: usize,
-        (ended, count): (&mut [(Life, u32)], &mut usize),
-    ) -> usize {
-        let (mut at, mut ended_count) = (from, *count);
-        let (ops, slots) = (ops.get(from..).unwrap_or_default(), slots.get(from..).unwrap_or_default());
-        for (op, slot) in ops.iter().zip(slots) {
-            let is_free = op.code.is_slab_free();
-            let is_object = op.code.is_slab() & (op.value & ADDRESS_BITS > ZERO_SIZE_PTR);
-            // An address may have got its slot since the batch was located.
-            let is_stale = LOCATE || *slot == SlotLocation::NONE;
-            let location = if is_stale && is_object { self.locate(op.value) } else { *slot };
-            let Some(slot) = self.slots.get_mut(location.slot as usize).filter(|_| is_object) else { break };
-            if (slot.pending != NOTHING) | (slot.is_live != is_free) {
-                break;
-            }
-            let new = Life { born: op.time, site: op.code.number(), origin: op.origin };
-            let old = std::mem::replace(&mut slot.life, new);
-            slot.is_live = !is_free;
-            if let Some(head) = self.heads.get_mut(location.head as usize) {
-                head.may_live |= !is_free;
-            }
-            self.births[mark_of(page_of(op.value))] = self.scans;
-            if let Some(ended) = ended.get_mut(ended_count) {
-                *ended = (old, at as u32);
-            }
-            ended_count += usize::from(is_free);
-            at += 1;
-        }
-        *count = ended_count;
-        at - from
-    }
-
-    /// Fast path for a birth at a live address whose life had replaced another one (R5), without other pending
-    /// decisions: frequent with caches that free in bulk. Returns the oldest of the three lives, whose end is decided.
-    #[inline]
-    pub fn replace(&mut self, at: SlotLocation, op: &Op) -> Option<Life> {
-        let slot = self.slots.get_mut(at.slot as usize)?;
-        let Some(PendingLife::Replaced { old, last_report }) = self.pending.get_mut(slot.pending) else {
-            return None;
-        };
-        let settled = std::mem::replace(old, slot.life);
-        *last_report = op.time;
-        slot.life = Life { born: op.time, site: op.code.number(), origin: op.origin };
-        Some(settled)
-    }
-
     /// Removes and returns the pending decision of a slot.
     #[inline]
     pub fn take_pending(&mut self, at: SlotLocation) -> Option<PendingLife> {
@@ -432,7 +363,7 @@ impl LifeTable {
 }
 
 /// See [`LifeTable::find`].
-#[inline(always)]
+#[inline(never)]
 fn find(index: &[u32], heads: &[SlotHead], seed: Seed, page: u64) -> (u32, usize) {
     let mask = index.len().wrapping_sub(1);
     let mut at = seed.spread(page) as usize & mask;
@@ -445,20 +376,42 @@ fn find(index: &[u32], heads: &[SlotHead], seed: Seed, page: u64) -> (u32, usize
     }
 }
 
-/// See [`LifeTable::locate`].
+/// See [`LifeTable::locate`]; and the number of a pending decision there. Collisions are rare, and looked up by functions
+/// of their own, without that number.
 #[inline(always)]
-fn locate((index, heads, slots): (&[u32], &[SlotHead], &[Slot]), seed: Seed, address: u64) -> SlotLocation {
-    let (number, _) = find(index, heads, seed, page_of(address));
-    let offset = offset_of(address);
-    let Some(head) = heads.get(number as usize) else { return SlotLocation::NONE };
-    let (first, mask) = (head.first_slot as usize, (1usize << head.slots_log2) - 1);
-    let mut at = (usize::from(offset) >> head.offset_shift) & mask;
+fn locate(
+    (index, heads, slots): (&[u32], &[SlotHead], &[Slot]),
+    seed: Seed,
+    address: u64,
+) -> (SlotLocation, u32) {
+    const NONE_THERE: (SlotLocation, u32) = (SlotLocation::NONE, NOTHING);
+    let page = page_of(address);
+    let at = seed.spread(page) as usize & index.len().wrapping_sub(1);
+    let mut number = index.get(at).copied().unwrap_or(NONE);
+    let Some(mut head) = heads.get(number as usize) else { return NONE_THERE };
+    if head.page != page {
+        number = find(index, heads, seed, page).0;
+        let Some(found) = heads.get(number as usize) else { return NONE_THERE };
+        head = found;
+    }
+    let (offset, at) = (offset_of(address), head.home(offset_of(address)));
+    match slots.get(at) {
+        Some(slot) if slot.offset == offset => (SlotLocation { head: number, slot: at as u32 }, slot.pending),
+        _ => (probe(slots, (number, head), offset), NOTHING),
+    }
+}
+
+/// Location of an offset that is not in its first place.
+#[inline(never)]
+fn probe(slots: &[Slot], (number, head): (u32, &SlotHead), offset: u16) -> SlotLocation {
+    let (first, mask) = (head.first_slot as usize, usize::from(head.mask));
+    let mut at = head.home(offset) - first;
     for _ in 0..=mask {
-        let Some(found) = slots.get(first + at) else { break };
-        if found.offset == offset {
+        let found = slots.get(first + at).map_or(UNUSED, |slot| slot.offset);
+        if found == offset {
             return SlotLocation { head: number, slot: (first + at) as u32 };
         }
-        if found.offset == UNUSED {
+        if found == UNUSED {
             break;
         }
         at = (at + 1) & mask;
@@ -482,9 +435,8 @@ fn offset_of(address: u64) -> u16 {
     (address & ((1 << PAGE_SHIFT) - 1)) as u16
 }
 
-/// First probed slot.
+/// False for addresses that are none of an object (R3).
 #[inline]
-fn home(head: &SlotHead, offset: u16) -> usize {
-    let mask = (1usize << head.slots_log2) - 1;
-    head.first_slot as usize + ((usize::from(offset) >> head.offset_shift) & mask)
+fn is_object(address: u64) -> bool {
+    address & ADDRESS_BITS > ZERO_SIZE_PTR
 }

@@ -3,13 +3,14 @@
 mod again;
 mod batches;
 mod bench;
+mod plain;
 
 use std::collections::HashMap;
 
 use bench::*;
 
 use super::*;
-use crate::stream::Origin;
+use crate::stream::{Api, Origin};
 
 #[test]
 fn r1_addresses_ignore_the_tag_byte() {

@@ -216,7 +216,8 @@ fn merge(left: &[Op], right: &[Op], out: &mut [Op]) -> (usize, usize) {
             let (Some(a), Some(b)) = (left.get(from_left), right.get(from_right)) else { break };
             // On ties the lower CPU is first.
             let is_right = b.time < a.time;
-            *slot = a.or(b, is_right);
+            // Chosen by index: a branch would be unpredictable.
+            *slot = *[a, b][usize::from(is_right)];
             from_right += usize::from(is_right);
             from_left += usize::from(!is_right);
         }

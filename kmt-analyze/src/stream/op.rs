@@ -1,34 +1,17 @@
 //! One operation: the part of an event that the ledger needs.
 
-/// An operation.
+/// An operation. Its last 16 bytes have the layout of a life of the ledger, which is moved in one piece.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Op {
-    /// Time in the clock's unit.
-    pub time: u64,
     /// Address, page frame number, number of a side event, or the `StackOf` of a stack.
     pub value: u64,
+    /// Time in the clock's unit.
+    pub time: u64,
     /// Kind, and the number of its site.
     pub code: OpCode,
     /// Number of the CPU, task and level.
     pub origin: u32,
-}
-
-impl Op {
-    /// Returns `other` if `is_other`, without a branch: the branch would be unpredictable.
-    #[inline]
-    pub fn or(&self, other: &Self, is_other: bool) -> Self {
-        let mask = u64::from(is_other).wrapping_neg();
-        let pick = |a: u64, b: u64| a ^ ((a ^ b) & mask);
-        // Loaded and stored as one number.
-        let both = |op: &Self| u64::from(op.code.0) | u64::from(op.origin) << 32;
-        let picked = pick(both(self), both(other));
-        Self {
-            time: pick(self.time, other.time),
-            value: pick(self.value, other.value),
-            code: OpCode(picked as u32),
-            origin: (picked >> 32) as u32,
-        }
-    }
 }
 
 /// Kind of an operation, and the number of its site among those of its kind.
@@ -99,6 +82,12 @@ impl OpCode {
         self.0 & (Self::NUMBERS - 1)
     }
 
+    /// Kind and number as one; the number alone for an allocation of a slab object.
+    #[inline]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
     /// True for an allocation or a free of a slab object.
     #[inline]
     pub fn is_slab(self) -> bool {
@@ -164,12 +153,5 @@ mod tests {
         assert!(
             !OpCode::OTHER.needs_event() && OpCode::UNKNOWN.needs_event() && OpCode::BY_EVENT.needs_event()
         );
-    }
-
-    #[test]
-    fn one_or_the_other() {
-        let a = Op { time: 1, value: u64::MAX, code: OpCode::new(Kind::Kfree, 3), origin: 9 };
-        let b = Op { time: 1 << 60, value: 5, code: OpCode::OTHER, origin: 0 };
-        assert_eq!((a.or(&b, false), a.or(&b, true)), (a, b));
     }
 }

@@ -329,6 +329,10 @@ impl Losses {
         }
         // Before it, events of some CPUs were overwritten: only a selection of those times reaches it.
         spans.extend(self.window_begin().and_then(|begin| Some((0, begin.checked_sub(1)?))));
+        self.set_spans(spans);
+    }
+
+    fn set_spans(&mut self, mut spans: Vec<(u64, u64)>) {
         spans.sort_unstable();
         let mut latest = 0;
         for span in &mut spans {
@@ -336,6 +340,14 @@ impl Losses {
             span.1 = latest;
         }
         self.spans = spans;
+    }
+
+    /// Losses between these times, without the events.
+    #[cfg(test)]
+    pub fn between(spans: Vec<(u64, u64)>) -> Self {
+        let mut losses = Self::default();
+        losses.set_spans(spans);
+        losses
     }
 
     /// Events that were overwritten by design, on all CPUs.

@@ -1,6 +1,7 @@
 //! R10: frees without a life, told apart by the last event of their address.
 
 use super::*;
+use crate::ledger::lives::Free;
 use crate::ledger::lives::NoLife::{self, AgainSeen, AgainUnseen, Before, NewPage};
 
 /// Receives the causes of frees without a life.

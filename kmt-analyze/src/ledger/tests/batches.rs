@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ledger::batch::{Batch, Batched};
-use crate::ledger::lives::NoLife;
+use crate::ledger::lives::{Free, NoLife};
 use crate::ledger::receiver::{event_enum, event_pushes, for_each_event};
 use crate::stream::op::OpCode;
 

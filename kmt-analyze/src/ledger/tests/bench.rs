@@ -4,7 +4,7 @@ use super::super::*;
 use crate::ledger::direct_map::DirectMap;
 use crate::ledger::totals::Totals;
 use crate::stream::op::OpCode;
-use crate::stream::{FreeSite, Interner, Origin, PageSite, Site};
+use crate::stream::{Api, FreeSite, Interner, Origin, PageSite, Site};
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const PTR: u64 = 0xffff_8880_0012_3000;

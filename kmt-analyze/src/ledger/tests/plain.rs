@@ -1,0 +1,99 @@
+//! The plain path against the general one: equal sums, lifetimes and growth of random operations, entered in batches.
+
+use std::fmt::Debug;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::collect::{Collector, Growth, Lifetimes, PassFacts};
+use crate::stream::op::OpCode;
+use crate::stream::{FreeSite, NameId};
+
+/// Sites of frees that name a cache: more than are searched one by one.
+const CACHES: u8 = 12;
+/// Number of CPUs and tasks.
+const ORIGINS: u8 = 5;
+
+/// Random numbers of an operation: time since the last one, kind, page, offset, origin.
+type Numbers = (u8, u8, u8, u8, u8);
+
+/// One operation. Most are on objects of few pages; the offsets of a page have one alignment, or several.
+fn op(time: u64, (_, kind, page, offset, origin): Numbers) -> Op {
+    let frame = 0x40 + u64::from(page % 8);
+    let step = [8, 96, 192, 512][usize::from(page % 4)];
+    let address = BASE + (frame << 12) + u64::from(offset) * step % 4096;
+    // R1: the upper byte does not count.
+    let address = address ^ u64::from(origin & 1) << 60;
+    let site = if page % 4 < 2 { SMALL } else { CACHE };
+    let none = [0, 1, 16, 16][usize::from(offset % 4)];
+    let (code, value) = match kind % 32 {
+        0..=11 => (OpCode::new(Kind::Alloc, site), address),
+        12..=17 => (OpCode::new(Kind::Kfree, 0), address),
+        18..=23 => (OpCode::new(Kind::CacheFree, 1 + u32::from(offset % (CACHES + 1))), address),
+        24 | 25 => (OpCode::new(Kind::Kfree, 0), none),
+        26 => (OpCode::new(Kind::CacheFree, 1), none),
+        27 => (OpCode::new(Kind::Alloc, site), none),
+        28 => (OpCode::new(Kind::Alloc, LARGE_INNER + u32::from(offset % 2)), address & !0x3fff),
+        29 => (OpCode::new(Kind::PageAlloc, 0), frame),
+        30 => (OpCode::new(Kind::PageFree, 0), frame),
+        _ => (OpCode::new(Kind::FreeRcu, 0), address),
+    };
+    Op { time, value, code, origin: u32::from(origin % ORIGINS) }
+}
+
+/// Sums of a ledger: by site and cache, failures, counts, plain sums.
+type Sums = (Vec<SiteTotals>, Vec<u64>, [EventCounts; 2], RawSums);
+
+/// The sums of a ledger, and what a collector has of it.
+fn outcome<C: Collector>(
+    ops: &[Op],
+    collector: &C,
+    losses: &Losses,
+    choice: &Choice<'static>,
+) -> (Sums, C::Output) {
+    let mut interner = interner();
+    for number in 0..ORIGINS {
+        let (cpu, pid) = (u32::from(number % 2), i32::from(number));
+        interner.origins.number(&Origin { cpu, pid, ..Origin::default() });
+    }
+    for number in 0..u32::from(CACHES) {
+        let cache = Some(NameId(number));
+        interner.frees.number(&FreeSite { api: Api::Cache, class: 0, call_site: 10, cache });
+    }
+    let rules = Rules { late_bound: 40, deferred_max: 60, ..rules((0, u64::MAX)) };
+    let state = collector.begin(&PassFacts { rules, has_stacks: false });
+    let mut ledger = Ledger::new(rules, losses, *choice, C::INTERESTS, state, None);
+    ledger.learn(&NewItems::all(&interner));
+    ops.chunks(100).for_each(|ops| ledger.enter(ops));
+    let (mut balance, state) = ledger.finish();
+    balance.sites.iter_mut().for_each(|parts| parts.sort_by_key(|part| part.0));
+    ((balance.sites, balance.failures, balance.counts, balance.raw), C::finish(state))
+}
+
+fn check_collector<C: Collector<Output: Debug + PartialEq>>(ops: &[Op], collector: &C, losses: &Losses) {
+    let short = outcome(ops, collector, losses, &SHORT_WAY);
+    let long = outcome(ops, collector, losses, &LONG_WAY);
+    assert_eq!(short.0, long.0);
+    assert_eq!(short.1, long.1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn both_paths_have_equal_results(
+        numbers in proptest::collection::vec(any::<Numbers>(), 0..2_000),
+        spans in proptest::collection::vec((0u64..20_000, 0u64..300), 0..4),
+        until in proptest::option::of(0u64..20_000),
+    ) {
+        let mut time = 0;
+        let op_of = |numbers: &Numbers| {
+            time += u64::from(numbers.0 % 24);
+            op(time, *numbers)
+        };
+        let ops: Vec<Op> = numbers.iter().map(op_of).collect();
+        let losses = Losses::between(spans.iter().map(|&(from, length)| (from, from + length)).collect());
+        check_collector(&ops, &Lifetimes { temporary_bound: Some(90), outlive: Some([40, 2_000]) }, &losses);
+        check_collector(&ops, &Growth::new(0, 20_000, until).without(vec![2]), &losses);
+    }
+}
