@@ -11,7 +11,7 @@ use super::sorted::Sorted;
 use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
-use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
+use crate::ledger::{Closed, ClosedFrames, FreedPlain, Interests, PlainLife, Receiver};
 
 /// Number of time steps of a window.
 pub const STEPS: usize = 32;
@@ -54,8 +54,10 @@ impl Growth {
 impl StateCollector for Growth {
     type State = GrowthSums;
 
-    const INTERESTS: Interests =
-        Interests::LIVES.union(Interests::FRAMES).union(Interests::SLAB_FRAMES).union(Interests::PAGE_STACKS);
+    const INTERESTS: Interests = Interests::PLAIN_LIVES
+        .union(Interests::FRAMES)
+        .union(Interests::SLAB_FRAMES)
+        .union(Interests::PAGE_STACKS);
 
     fn begin(&self, _: &PassFacts) -> GrowthSums {
         GrowthSums { window: self.clone(), ..GrowthSums::default() }
@@ -146,36 +148,71 @@ impl GrowthSums {
     pub fn step(&self) -> u64 {
         self.window.step
     }
+
+    /// Adds a life that began in the window.
+    #[inline]
+    fn add(&mut self, life: &PlainLife, uncertain: bool, fate: Fate) {
+        let window = &self.window;
+        if window.is_late(life.life.born) || window.recorder.binary_search(&life.pid).is_ok() {
+            return;
+        }
+        let born = window.step_of(life.life.born);
+        let fate = match fate {
+            Fate::Freed(end) | Fate::ImpliedFree(end) if window.is_late(end) => Fate::Live,
+            fate => fate,
+        };
+        let survival = grown(&mut self.callers, life.caller);
+        survival.births.add(born, 1);
+        match fate {
+            Fate::Freed(end) => survival.lifetimes.add(end.saturating_sub(life.life.born)),
+            Fate::ImpliedFree(end) => {
+                survival.implied_frees += 1;
+                survival.implied_free_ages.add(end.saturating_sub(life.life.born));
+            }
+            Fate::Live => {
+                *survival.sites.of(life.life.site) += 1;
+                survival.of_task(life.pid).add(born, 1);
+                survival.survivors.add(born, 1);
+                survival.survivor_amount.add(born, life.bytes_alloc);
+                survival.uncertain += u64::from(uncertain);
+            }
+            // A free in it that is logged behind it.
+            Fate::Unknown => {}
+        }
+    }
+}
+
+/// End of a life in the window, if it has one there.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Freed(u64),
+    ImpliedFree(u64),
+    Live,
+    Unknown,
 }
 
 impl Receiver for GrowthSums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
-        let window = &self.window;
-        if !closed.is_born || window.is_late(closed.life.born) {
+        if !closed.is_born {
             return;
         }
-        let is_live = closed.is_live_at(window.until);
-        let (is_freed, is_implied) = (closed.is_freed && !is_live, closed.is_implied_free && !is_live);
-        if window.recorder.binary_search(&closed.born_at.pid).is_ok() {
-            return;
-        }
-        let born = window.step_of(closed.life.born);
-        let survival = grown(&mut self.callers, closed.caller);
-        survival.births.add(born, 1);
-        if is_implied {
-            survival.implied_frees += 1;
-            survival.implied_free_ages.add(closed.end.time().unwrap_or(0).saturating_sub(closed.life.born));
-        }
-        if is_live {
-            *survival.sites.of(closed.life.site) += 1;
-            survival.of_task(closed.born_at.pid).add(born, 1);
-            survival.survivors.add(born, 1);
-            survival.survivor_amount.add(born, closed.bytes_alloc);
-            survival.uncertain += u64::from(closed.uncertain);
-        } else if let Some(end) = closed.end.time().filter(|_| is_freed) {
-            survival.lifetimes.add(end.saturating_sub(closed.life.born));
-        }
+        let fate = match closed.end.time() {
+            _ if closed.is_live => Fate::Live,
+            Some(end) if closed.is_freed => Fate::Freed(end),
+            Some(end) if closed.is_implied_free => Fate::ImpliedFree(end),
+            _ => Fate::Unknown,
+        };
+        self.add(&PlainLife::of(closed), closed.uncertain, fate);
+    }
+
+    #[inline]
+    fn freed_plain(&mut self, FreedPlain { plain, free }: &FreedPlain) {
+        self.add(plain, plain.lost_at.is_some(), Fate::Freed(free.time));
+    }
+
+    fn implied_free_plain(&mut self, plain: &PlainLife, end: u64) {
+        self.add(plain, plain.lost_at.is_some(), Fate::ImpliedFree(end));
     }
 
     /// Slab pages are only summed up: their objects have their own survival.
