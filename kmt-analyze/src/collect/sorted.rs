@@ -20,6 +20,8 @@ enum List<T> {
 
 /// Longest list.
 const FEW: usize = 32;
+/// Longest list that is searched from its start.
+const SCANNED: usize = 8;
 
 impl<T> Default for Sorted<T> {
     fn default() -> Self {
@@ -31,6 +33,26 @@ impl<T: Default> Sorted<T> {
     /// Sum of a number.
     #[inline]
     pub fn of(&mut self, number: u32) -> &mut T {
+        let at = self.position(number).unwrap_or_else(|| self.place(number));
+        match &mut self.0 {
+            List::Few(few) => &mut few[at].1,
+            List::Many(many) => many.entry(number).or_default(),
+        }
+    }
+
+    /// Position of a number that is found at once.
+    #[inline]
+    fn position(&self, number: u32) -> Option<usize> {
+        let List::Few(few) = &self.0 else { return None };
+        if few.len() <= SCANNED {
+            return few.iter().position(|one| one.0 == number);
+        }
+        // If all numbers are stored, the index is the number.
+        few.get(number as usize).filter(|one| one.0 == number).map(|_| number as usize)
+    }
+
+    /// Position of a number in the list, where it is inserted; the tree has none.
+    fn place(&mut self, number: u32) -> usize {
         if let List::Few(few) = &mut self.0 {
             if few.len() >= FEW && few.binary_search_by_key(&number, |one| one.0).is_err() {
                 self.0 = List::Many(Box::new(std::mem::take(few).into_iter().collect()));
@@ -38,17 +60,14 @@ impl<T: Default> Sorted<T> {
         }
         match &mut self.0 {
             List::Few(few) => {
-                // If all numbers are stored, the index is the number.
-                let index = number as usize;
-                let is_stored = |at: usize| few.get(at).is_some_and(|one| one.0 == number);
-                let at = if is_stored(index) { index } else { few.partition_point(|one| one.0 < number) };
-                if !is_stored(at) {
+                let at = few.partition_point(|one| one.0 < number);
+                if few.get(at).is_none_or(|one| one.0 != number) {
                     few.reserve_exact(few.len().max(1));
                     few.insert(at, (number, T::default()));
                 }
-                &mut few[at].1
+                at
             }
-            List::Many(many) => many.entry(number).or_default(),
+            List::Many(_) => 0,
         }
     }
 
