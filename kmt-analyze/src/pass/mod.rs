@@ -304,6 +304,10 @@ fn sample(trace: &Trace<'_>) -> (Option<DirectMap>, Vec<bool>) {
             };
             let Some((at, _)) = stream.chunks.get(index) else { continue };
             let Ok(chunk) = trace.read(at) else { continue };
+            if !has_page_allocs {
+                decoder.see_classes(&chunk);
+                continue;
+            }
             ops.resize(chunk.records().len(), Op::default());
             let len = decoder.decode(&mut Open::new(chunk, false), &mut ops);
             election.forget_waiting();

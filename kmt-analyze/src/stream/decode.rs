@@ -130,7 +130,8 @@ struct Rest<'r> {
     counted: (u64, u64),
     counts: &'r mut [DescriptorCount],
     event_counts: &'r mut EventCounts,
-    keeps_marks: bool,
+    /// Codes from this one on are no operations.
+    dropped_from: u32,
 }
 
 impl Rest<'_> {
@@ -151,10 +152,10 @@ impl Rest<'_> {
         if let Some(slot) = ops.get_mut(len) {
             *slot = op;
         }
-        len += usize::from(!op.code.is_mark() | self.keeps_marks);
+        len += usize::from(op.code.bits() < self.dropped_from);
         if JOIN {
             let slot = ops.get_mut(len.wrapping_sub(1));
-            len -= usize::from(!self.join_stack(op, slot) && !self.keeps_marks);
+            len -= usize::from(!self.join_stack(op, slot) && self.dropped_from < u32::MAX);
         }
         len
     }
@@ -267,6 +268,21 @@ impl<'t> Decoder<'t> {
         NewItems { sites, frees, pages, origins, side_numbers: std::mem::take(&mut self.side_numbers.0) }
     }
 
+    /// Marks the classes of a chunk's events as seen, without decoding them.
+    pub fn see_classes(&mut self, chunk: &EventChunk<'_>) {
+        let mut counts = self.descriptors_of(chunk);
+        chunk.records().for_each(|record| {
+            if let Some(count) = counts.get_mut(usize::from(record.descriptor)) {
+                count.events += 1;
+            }
+        });
+        for count in counts.iter().filter(|count| count.events > 0) {
+            if let Some(seen) = self.classes_seen.get_mut(count.class as usize) {
+                *seen = true;
+            }
+        }
+    }
+
     /// Decodes at most `ops.len()` records; returns the number of operations.
     pub fn decode(&mut self, open: &mut Open<'_>, ops: &mut [Op]) -> usize {
         match (self.join.is_some(), self.counted.is_some()) {
@@ -356,7 +372,7 @@ impl<'t> Decoder<'t> {
             counted: self.counted.unwrap_or((u64::MAX, 0)),
             counts,
             event_counts: &mut self.event_counts,
-            keeps_marks: self.keeps_marks,
+            dropped_from: if self.keeps_marks { u32::MAX } else { OpCode::OTHER.bits() },
         }
     }
 
