@@ -36,8 +36,12 @@ impl Bench {
 
     /// Starts `record --ring 1M` with these arguments and the output `FOLDER/out.kmt`; returns when it waits.
     fn start(&self, args: &[&str]) -> Child {
+        self.start_to(&self.path("out.kmt"), args)
+    }
+
+    fn start_to(&self, output: &Path, args: &[&str]) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));
-        command.args(["record", "--ring", "1M", "-o"]).arg(self.path("out.kmt")).args(args);
+        command.args(["record", "--ring", "1M", "-o"]).arg(output).args(args);
         let messages = File::create(self.path("messages")).unwrap();
         let mut child = command.stderr(messages).stdout(Stdio::null()).spawn().unwrap();
         let is_waiting =
@@ -319,6 +323,48 @@ fn files_are_written_at_signals_again_and_again() {
         assert!(trace.is_finished());
         assert_eq!(text(&trace, "record.stopped_by"), "SIGUSR1");
     }
+}
+
+/// As with a disk that is full or read-only.
+#[test]
+fn a_recorder_waits_again_if_a_file_cannot_be_written() {
+    let Some(bench) = Bench::new("unwritable") else { return };
+    let (folder, away) = (bench.path("files"), bench.path("away"));
+    let mut refused = bench.start_to(&folder.join("out.kmt"), &["--stop-when", "oom", "--rearm"]);
+    assert_eq!(refused.wait().unwrap().code(), Some(1), "{}", bench.messages());
+    fs::create_dir(&folder).unwrap();
+    // Of a recorder that was killed while it wrote.
+    fs::write(folder.join("out-1.kmt.part"), "").unwrap();
+    let mut child = bench.start_to(&folder.join("out.kmt"), &["--stop-when", "oom", "--rearm"]);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "files are created when a condition holds");
+    fs::rename(&folder, &away).unwrap();
+    signal("USR1", child.id());
+    assert!(until(|| bench.messages().contains("no file was written")), "{}", bench.messages());
+    fs::rename(&away, &folder).unwrap();
+    assert!(until(|| bench.messages().matches("recording ").count() == 2), "{}", bench.messages());
+    std::thread::sleep(Duration::from_millis(300));
+    signal("USR1", child.id());
+    let file = folder.join("out-2.kmt");
+    assert!(until(|| file.exists()), "{}", bench.messages());
+    signal("INT", child.id());
+    assert_eq!(bench.ends(&mut child), Some(3), "{}", bench.messages());
+    assert!(Trace::open(&fs::read(&file).unwrap()).unwrap().is_finished());
+}
+
+#[test]
+fn the_recorder_is_kept_from_the_oom_killer_and_its_command_is_not() {
+    let Some(bench) = Bench::new("score") else { return };
+    let score = |pid: &str| fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
+    let may_lower =
+        Command::new("sh").args(["-c", "echo -1000 > /proc/self/oom_score_adj"]).status().unwrap();
+    let expected = if may_lower.success() { "-1000\n".to_owned() } else { score("self") };
+    let command = format!("cat /proc/self/oom_score_adj > {}; exec sleep 60", bench.path("score").display());
+    let mut child = bench.start(&["--stop-when", "oom", "--", "sh", "-c", &command]);
+    let pid = child.id().to_string();
+    assert!(until(|| score(&pid) == expected), "{}", score(&pid));
+    assert!(until(|| fs::read_to_string(bench.path("score")).is_ok_and(|text| text == score("self"))));
+    signal("USR1", child.id());
+    assert_eq!(bench.ends(&mut child), Some(0), "{}", bench.messages());
 }
 
 #[test]

@@ -1,12 +1,17 @@
 //! `record --ring --rearm`: waits again after each file. Files are numbered, and the oldest are removed.
+//!
+//! After the first wait has begun, only a signal or `--duration` ends the recorder: a disk that is full now may have room at the
+//! next condition, and the kernel may have memory for the ring buffers again.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kmt_common::early_end::is_ignored;
+use kmt_common::output::Target;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use super::black_box::BlackBoxOptions;
@@ -16,7 +21,12 @@ use super::{RecordOptions, description};
 use crate::failure::{Failure, Outcome, Result};
 use crate::tracefs;
 
-/// Waits and writes a file, again and again, until a signal, the end of `--duration`, or a failure.
+/// Time until a wait is tried again that could not begin: the first, and the longest. Each is twice as long as the one before.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// How often signals are looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Waits and writes a file, again and again, until a signal, the end of `--duration`, or a failure before the first wait.
 pub fn rearm(options: &RecordOptions, black_box: &BlackBoxOptions) -> Result<Outcome> {
     tracefs::check_user(options.tracefs.as_deref())?;
     let output = options.output.clone().unwrap_or_else(|| PathBuf::from(description::own_default_name()));
@@ -26,20 +36,34 @@ pub fn rearm(options: &RecordOptions, black_box: &BlackBoxOptions) -> Result<Out
     let mut console = Console::new(options.quiet, false);
     let mut outcome = Outcome::Done;
     let mut is_again = false;
+    let mut pause = PAUSE.0;
+    // Files are created when their content is there: what is wrong with the name is reported now.
+    Target { path: series.next()?, force: false }.check()?;
     while !asked.load(Ordering::Relaxed) {
         let left = options.duration.map(|duration| duration.saturating_sub(start.elapsed()));
         if is_again && left.is_some_and(|left| left.is_zero()) {
             break;
         }
-        let path = series.next()?;
-        let options = RecordOptions {
-            output: Some(path),
-            force: false,
-            duration: left,
-            black_box: Some(BlackBoxOptions { is_again, ..black_box.clone() }),
-            ..options.clone()
+        let ended = series.next().and_then(|path| {
+            once(&RecordOptions {
+                output: Some(path),
+                force: false,
+                duration: left,
+                black_box: Some(BlackBoxOptions { is_again, ..black_box.clone() }),
+                ..options.clone()
+            })
+        });
+        let Ended { outcome: one, is_by_condition, .. } = match ended {
+            Err(failure) if is_again => {
+                console.print(format_args!("warning: trying again in {} s: {failure}", pause.as_secs()));
+                outcome = Outcome::Incomplete;
+                sleep(pause.min(left.unwrap_or(pause)), &asked);
+                pause = pause.saturating_mul(2).min(PAUSE.1);
+                continue;
+            }
+            ended => ended?,
         };
-        let Ended { outcome: one, is_by_condition, .. } = once(&options)?;
+        pause = PAUSE.0;
         if one == Outcome::Incomplete {
             outcome = one;
         }
@@ -47,12 +71,29 @@ pub fn rearm(options: &RecordOptions, black_box: &BlackBoxOptions) -> Result<Out
             break;
         }
         is_again = true;
-        for removed in series.remove_oldest(black_box.max_files)? {
-            console.say(format_args!("removed {}: --max-files", removed.display()));
+        match series.remove_oldest(black_box.max_files) {
+            Ok(removed) => removed.iter().for_each(|path| {
+                console.say(format_args!("removed {}: --max-files", path.display()));
+            }),
+            Err(failure) => {
+                console.print(format_args!("warning: more files than --max-files are kept: {failure}"));
+                outcome = Outcome::Incomplete;
+            }
         }
     }
     Ok(outcome)
 }
+
+/// Sleeps, but not longer than until a signal asks for the end.
+fn sleep(time: Duration, asked: &AtomicBool) {
+    let until = Instant::now() + time;
+    while !asked.load(Ordering::Relaxed) && Instant::now() < until {
+        std::thread::sleep(LOOK.min(until.saturating_duration_since(Instant::now())));
+    }
+}
+
+/// What the name of an unfinished file ends with ([`Target::record`]).
+const PART: &str = ".part";
 
 /// Files `STEM-N.EXTENSION` in a folder.
 struct Series {
@@ -80,9 +121,11 @@ impl Series {
         })
     }
 
-    /// Number of a file of the series.
+    /// Number of a file of the series. The file of an interrupted recording counts: it is not overwritten.
     fn number(&self, name: &str) -> Option<u64> {
-        let number = name.strip_prefix(&self.stem)?.strip_prefix('-')?.strip_suffix(&self.extension)?;
+        let name = name.strip_prefix(&self.stem)?.strip_prefix('-')?;
+        let of = |name: &str| name.strip_suffix(&self.extension).map(str::to_owned);
+        let number = of(name).or_else(|| of(name.strip_suffix(PART)?))?;
         let is_plain = number.bytes().all(|b| b.is_ascii_digit()) && !number.starts_with('0');
         number.parse().ok().filter(|_| is_plain)
     }
@@ -98,6 +141,7 @@ impl Series {
         let mut numbers: Vec<u64> =
             files.filter_map(|entry| self.number(entry.file_name().to_str()?)).collect();
         numbers.sort_unstable();
+        numbers.dedup();
         Ok(numbers)
     }
 
@@ -112,10 +156,16 @@ impl Series {
         let numbers = self.numbers()?;
         let surplus = numbers.len().saturating_sub(most.max(1) as usize);
         let oldest = numbers.iter().take(surplus).map(|number| self.path(*number));
+        let oldest = oldest.flat_map(|path| {
+            let mut part = path.clone().into_os_string();
+            part.push(PART);
+            [path, PathBuf::from(part)]
+        });
         oldest
-            .map(|path| match fs::remove_file(&path) {
-                Ok(()) => Ok(path),
-                Err(error) => Err(Failure::io("removing", &path, &error)),
+            .filter_map(|path| match fs::remove_file(&path) {
+                Ok(()) => Some(Ok(path)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => Some(Err(Failure::io("removing", &path, &error))),
             })
             .collect()
     }
@@ -152,7 +202,7 @@ mod tests {
             "a.b.kmt",
             "a.b-x.kmt",
             "a.b-012.kmt",
-            "a.b-12.kmt.part",
+            "a.b-12.kmt.parts",
             "b-13.kmt",
         ] {
             fs::write(folder.join(other), "").unwrap();
@@ -160,8 +210,18 @@ mod tests {
         assert_eq!(name(&series.next().unwrap()), "a.b-12.kmt");
         assert!(series.remove_oldest(None).unwrap().is_empty());
         assert!(series.remove_oldest(Some(3)).unwrap().is_empty());
-        let removed = series.remove_oldest(Some(1)).unwrap();
-        assert_eq!(removed.iter().map(|path| name(path)).collect::<Vec<_>>(), ["a.b-9.kmt", "a.b-10.kmt"]);
+        let removed = |most| -> Vec<String> {
+            series.remove_oldest(Some(most)).unwrap().iter().map(|path| name(path)).collect()
+        };
+        assert_eq!(removed(1), ["a.b-9.kmt", "a.b-10.kmt"]);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 6);
+        // Of a recorder that was killed while it wrote.
+        fs::write(folder.join("a.b-12.kmt.part"), "").unwrap();
+        fs::write(folder.join("a.b-11.kmt.part"), "").unwrap();
+        assert_eq!(name(&series.next().unwrap()), "a.b-13.kmt");
+        fs::write(folder.join("a.b-13.kmt"), "").unwrap();
+        assert_eq!(removed(2), ["a.b-11.kmt", "a.b-11.kmt.part"]);
+        assert_eq!(removed(1), ["a.b-12.kmt.part"]);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 6);
         fs::remove_dir_all(&folder).unwrap();
         assert!(series.next().is_err());

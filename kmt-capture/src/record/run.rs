@@ -60,7 +60,15 @@ pub(super) fn once(options: &RecordOptions) -> Result<Ended> {
     console.clear();
     let (finished, reason) = recorder.finish(options, stopped);
     finished.notices.iter().for_each(|notice| console.print(format_args!("{notice}")));
-    let reason = reason?;
+    let is_rearmed = options.black_box.as_ref().is_some_and(|black_box| black_box.rearm);
+    let reason = match reason {
+        // The output failed, and the next file may have room.
+        Err(failure) if is_rearmed && finished.cause.is_some() => {
+            console.print(format_args!("warning: no file was written: {failure}"));
+            return Ok(Ended { outcome: Outcome::Incomplete, cost: finished.cost, is_by_condition: true });
+        }
+        reason => reason?,
+    };
     let is_by_condition = matches!(reason, StopReason::Condition | StopReason::Written);
     if finished.is_unwanted {
         console.say(format_args!("ended while waiting; no file was written"));

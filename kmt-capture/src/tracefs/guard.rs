@@ -72,6 +72,8 @@ pub fn run(owner: &OsStr) {
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         let _ = signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)));
     }
+    // It is needed most where memory runs out. Without CAP_SYS_RESOURCE it stays as it is.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
     // Keeps no file system of the recorder's in use.
     let _ = std::env::set_current_dir("/");
     let mut recorder = std::io::stdin().lock();

@@ -2,10 +2,12 @@
 //! condition holds.
 //!
 //! `condition` has the conditions of `--stop-when`, `triggers` those that the kernel checks at an event, `polls` those that the
-//! recorder reads, `kernel_log` and `state` what is stored beside the events.
+//! recorder reads, `kernel_log`, `cgroup` and `state` what is stored beside the events, `oom_score` the protection from the OOM killer.
 
+mod cgroup;
 mod condition;
 mod kernel_log;
+mod oom_score;
 mod polls;
 mod state;
 mod triggers;
@@ -15,6 +17,7 @@ use std::time::Duration;
 
 pub use condition::{Condition, Pressure};
 pub use kernel_log::KernelLog;
+pub use oom_score::OomScore;
 pub use polls::Polls;
 pub use state::State;
 pub use triggers::Triggers;
@@ -40,6 +43,14 @@ pub struct BlackBoxOptions {
 }
 
 impl BlackBoxOptions {
+    /// The cgroup whose pressure is watched.
+    pub fn cgroup(&self) -> Option<&str> {
+        self.stop_when.iter().find_map(|condition| match condition {
+            Condition::Pressure(pressure) => pressure.cgroup.as_deref(),
+            _ => None,
+        })
+    }
+
     /// Bytes of each CPU's ring buffer.
     pub fn of_cpu(&self, cpus: usize) -> u64 {
         self.size / (cpus.max(1) as u64)

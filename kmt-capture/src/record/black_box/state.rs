@@ -6,7 +6,7 @@ use std::fs;
 
 use kmt_format::write::Writer;
 
-use super::KernelLog;
+use super::{KernelLog, cgroup};
 use crate::record::snapshot;
 use crate::record::tasks::numbered;
 
@@ -29,8 +29,9 @@ pub struct State {
 }
 
 impl State {
-    /// Reads it; `now` reads the trace clock. What changes fastest is read first.
-    pub fn read(now: impl Fn() -> Option<u64>, log: Option<&mut KernelLog>) -> Self {
+    /// Reads it; `now` reads the trace clock. What changes fastest is read first. `watched` is the cgroup of a condition, which
+    /// counts if the log has no kill in another one.
+    pub fn read(now: impl Fn() -> Option<u64>, log: Option<&mut KernelLog>, watched: Option<&str>) -> Self {
         let mut state = Self::default();
         let mut before = now();
         let mut add = |name: String, contents: Option<Vec<u8>>| {
@@ -45,8 +46,10 @@ impl State {
             add(after(name), snapshot::read(name));
         }
         add(after("pressure/memory"), fs::read("/proc/pressure/memory").ok());
+        let log = log.map(KernelLog::text).unwrap_or_default();
+        add("kmsg".to_owned(), Some(log.as_bytes().to_vec()));
+        add(after("cgroup_memory"), cgroup::of_kill(&log).or(watched).and_then(cgroup::memory));
         add(after("processes"), Some(processes()));
-        add("kmsg".to_owned(), log.map(|log| log.text().into_bytes()));
         for name in ["pagetypeinfo", "vmallocinfo"] {
             add(after(name), snapshot::read(name));
         }
@@ -115,7 +118,7 @@ mod tests {
             clock.set(clock.get() + 10);
             Some(clock.get())
         };
-        let state = State::read(now, None);
+        let state = State::read(now, None, None);
         let first = &state.files[0];
         assert_eq!((first.name.as_str(), first.times), ("meminfo.after", Some((10, 20))));
         assert!(first.contents.starts_with(b"MemTotal:"));

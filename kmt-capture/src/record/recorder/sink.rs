@@ -1,7 +1,7 @@
 //! Output of a recording: a file, or a line to another machine.
 
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kmt_common::kmt_file::ChunkOutput;
 
@@ -11,10 +11,15 @@ use crate::record::RecordOptions;
 use crate::record::command::Signals;
 use crate::record::line::{self, Line};
 
+/// Where the output goes that has no file yet: nothing is written to it.
+const NOWHERE: &str = "/dev/null";
+
 /// The output, and the signals that end waiting for a reader that does not read.
 pub(in crate::record) struct Sink {
     pub out: Output,
     pub signals: Signals,
+    /// The file, where it is created when its content is there: [`Sink::begin`].
+    later: Option<PathBuf>,
     /// True if the output is a line, on which frames are sent.
     is_line: bool,
     /// True if the user was warned that the output is not being read.
@@ -27,13 +32,24 @@ impl Sink {
         // Opening a pipe without a reader blocks: until it is open, signals end the process.
         let is_ring = options.black_box.is_some();
         let early = if is_pipe(path) { None } else { Some(Signals::new(is_ring)?) };
+        // A disk that is full or read-only while a ring waits again and again may have room when a condition holds.
+        let is_later = options.black_box.as_ref().is_some_and(|black_box| black_box.rearm);
         let out = match options.output {
+            _ if is_later => Output::record(Path::new(NOWHERE), true)?,
             Some(_) => Output::record(path, options.force)?,
             None => Output::record_new(path)?,
         };
         let line = options.line.as_ref().map(Line::new);
         let signals = early.map_or_else(|| Signals::new(is_ring), Ok)?.with_line(line);
-        Ok(Self { out, signals, is_line: options.line.is_some(), is_warned: false })
+        let later = is_later.then(|| path.to_owned());
+        Ok(Self { out, signals, later, is_line: options.line.is_some(), is_warned: false })
+    }
+
+    /// Creates the file, if that was left until now; true if so.
+    pub fn begin(&mut self) -> Result<bool> {
+        let Some(path) = self.later.take() else { return Ok(false) };
+        self.out = Output::record(&path, false)?;
+        Ok(true)
     }
 
     /// Fails if the output is a line that is silent or closed.

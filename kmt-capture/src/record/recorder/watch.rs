@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
+use super::room::Room;
 use super::{Recorder, StopReason, TurnResult};
 use crate::failure::{Failure, Result};
 use crate::record::RecordOptions;
-use crate::record::black_box::{BlackBoxOptions, KernelLog, Polls, State, Triggers};
+use crate::record::black_box::{BlackBoxOptions, KernelLog, OomScore, Polls, State, Triggers};
 
 /// How often `tracing_on` and /proc/meminfo are read.
 const LOOK: Duration = Duration::from_millis(100);
@@ -34,6 +35,8 @@ pub(super) struct BlackBox {
     /// The state at the end of the wait.
     pub state: State,
     checked: Instant,
+    /// Set once the command was started, which would inherit it.
+    score: Option<OomScore>,
 }
 
 /// The part of the recording that the ring buffers hold.
@@ -68,6 +71,7 @@ impl Recorder {
             cause: None,
             state: State::default(),
             checked: Instant::now(),
+            score: None,
         });
         Ok(())
     }
@@ -82,6 +86,7 @@ impl Recorder {
         let is_over = left.is_some_and(|left| left.is_zero());
         let reason = self.stop_reason(is_over);
         let Some(black_box) = &mut self.black_box else { return stop(StopReason::Asked) };
+        black_box.score.get_or_insert_with(OomScore::lower);
         let mut cause = None;
         if black_box.is_stopped() {
             let fired = black_box.triggers.fired(&self.setup.dir);
@@ -150,11 +155,19 @@ impl Recorder {
     pub(super) fn close_wait(&mut self, options: &RecordOptions) -> Result<()> {
         let Some(mut black_box) = self.black_box.take() else { return Ok(()) };
         let seen = self.trace_now();
-        self.setup.stop()?;
-        let state = State::read(|| self.trace_now(), black_box.log.as_mut());
+        let stopped = self.setup.stop();
+        let group = options.black_box.as_ref().and_then(|options| options.cgroup());
+        black_box.state = State::read(|| self.trace_now(), black_box.log.as_mut(), group);
         let files = black_box.triggers.files();
+        let cause = black_box.cause.clone();
+        // Before anything fails: why the wait ended is known then, too.
+        self.black_box = Some(black_box);
+        stopped?;
         let ours = files.iter().map(String::as_str).chain(["tracing_on"]);
         self.settings.iter_mut().for_each(|settings| settings.set_by_us(ours.clone()));
+        if self.file.output.begin()? {
+            self.room = Room::new(self.file.output.out.file().ok(), options.max_size);
+        }
         self.open_rings();
         self.describe(options)?;
         self.notices.extend(self.plan.notes.drain(..).map(|note| format!("note: {note}")));
@@ -164,13 +177,10 @@ impl Recorder {
         let conditions: Vec<String> = conditions.map(ToString::to_string).collect();
         let mut pairs: Vec<(&str, &[u8])> = vec![("record.ring", size.as_bytes())];
         pairs.extend(conditions.iter().map(|text| ("record.stop_when", text.as_bytes())));
-        pairs.extend(black_box.cause.iter().map(|text| ("record.stopped_by", text.as_bytes())));
+        pairs.extend(cause.iter().map(|text| ("record.stopped_by", text.as_bytes())));
         pairs.push(("record.stop_seen", seen.as_bytes()));
         pairs.retain(|(_, value)| !value.is_empty());
-        self.file.writer.add_metadata(&pairs)?;
-        black_box.state = state;
-        self.black_box = Some(black_box);
-        Ok(())
+        Ok(self.file.writer.add_metadata(&pairs)?)
     }
 
     /// The time of which all CPUs have their events; `None`: the recording is not one of a ring.
