@@ -235,6 +235,24 @@ fn the_shell_script_stops_at_an_event() {
     assert!(first.any(|(_, info)| info.loss.overwritten), "nothing was overwritten");
 }
 
+/// Any write to tracefs makes the recorder read its settings again, those that its trigger has changed too.
+#[test]
+fn a_trigger_is_no_change_by_another_process() {
+    let Some(bench) = Bench::new("others") else { return };
+    let name = format!("kmt{}", std::process::id() % 1_000_000);
+    let mut child = bench.start(&["--stop-when", &format!("task:task_rename if newcomm == \"{name}\"")]);
+    let instances = fs::read_dir(Path::new(TRACING).join("instances")).unwrap().flatten();
+    let own = format!("kmt-{}-", child.id());
+    let instance = instances.map(|e| e.path()).find(|path| path.to_string_lossy().contains(&own)).unwrap();
+    signal("STOP", child.id());
+    Command::new("bash").args(["-c", &format!("printf {name} > /proc/self/comm")]).status().unwrap();
+    assert_eq!(fs::read_to_string(instance.join("tracing_on")).unwrap(), "0\n");
+    fs::write(instance.join("error_log"), "\n").unwrap();
+    signal("CONT", child.id());
+    assert_eq!(bench.ends(&mut child), Some(0), "{}", bench.messages());
+    assert!(!bench.messages().contains("another process"), "{}", bench.messages());
+}
+
 #[test]
 fn conditions_on_memory_stop_after_a_time() {
     let Some(bench) = Bench::new("memory") else { return };

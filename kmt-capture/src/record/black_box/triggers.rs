@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::Condition;
 use crate::failure::{Failure, Result};
 use crate::tracefs::{Event, TraceDir};
+use kmt_common::setting_change::SettingChange;
 
 /// A filter that each event meets.
 const ALWAYS: &str = "common_pid >= 0";
@@ -70,10 +71,24 @@ impl Triggers {
 
     /// The conditions whose trigger has stopped the buffer.
     pub fn fired(&self, dir: &TraceDir) -> Vec<String> {
-        let is_used_up =
-            |event: &Event| dir.read(&event.file("trigger")).is_some_and(|text| text.contains(USED_UP));
-        let fired = self.0.iter().filter(|(event, _)| is_used_up(event));
-        fired.map(|(_, conditions)| one_of(conditions)).collect()
+        self.used_up(dir).map(|(_, conditions)| one_of(conditions)).collect()
+    }
+
+    /// True if a trigger made this change when it stopped the buffer.
+    pub fn made(&self, change: &SettingChange, dir: &TraceDir) -> bool {
+        match change.file.as_str() {
+            // The kernel takes the count off before (`traceoff_count_trigger`, kernel/trace/trace_events_trigger.c).
+            "tracing_on" => change.before != "0" && change.after == "0" && self.used_up(dir).next().is_some(),
+            file => {
+                change.after.contains(USED_UP) && self.0.keys().any(|event| event.file("trigger") == file)
+            }
+        }
+    }
+
+    /// Events whose trigger has stopped the buffer, with their conditions.
+    fn used_up<'t>(&'t self, dir: &'t TraceDir) -> impl Iterator<Item = (&'t Event, &'t Vec<Watched>)> {
+        let is_used_up = |text: String| text.contains(USED_UP);
+        self.0.iter().filter(move |(event, _)| dir.read(&event.file("trigger")).is_some_and(is_used_up))
     }
 }
 
@@ -198,6 +213,24 @@ mod tests {
         std::fs::write(path.join("events/kmem/mm_page_alloc/trigger"), "traceoff:count=0 if order >= 4\n")
             .unwrap();
         assert_eq!(triggers.fired(&top), ["kmem:mm_page_alloc if order >= 4 or alloc-failure"]);
+        let change = |file: &str, before: &str, after: &str| SettingChange {
+            file: file.to_owned(),
+            before: before.to_owned(),
+            after: after.to_owned(),
+        };
+        let file = "events/kmem/mm_page_alloc/trigger";
+        assert!(triggers.made(&change(file, "traceoff:count=1 if x", "traceoff:count=0 if x"), &top));
+        assert!(triggers.made(&change("tracing_on", "1", "0"), &top));
+        for other in [
+            change(file, "traceoff:count=1 if x", ""),
+            change("events/kmem/kfree/trigger", "", "traceoff:count=0"),
+            change("tracing_on", "0", "0"),
+            change("trace_clock", "mono", "local"),
+        ] {
+            assert!(!triggers.made(&other, &top), "{other:?}");
+        }
+        std::fs::write(path.join(file), "traceoff:count=1 if order >= 4\n").unwrap();
+        assert!(!triggers.made(&change("tracing_on", "1", "0"), &top), "another process stopped it");
         std::fs::remove_dir_all(path).unwrap();
     }
 

@@ -82,7 +82,7 @@ impl Recorder {
         let left = options.duration.map(|d| d.saturating_sub(self.times.start.elapsed()));
         let pressed = self.wait_for_condition(left.map_or(LOOK, |left| left.min(LOOK)));
         // A process that stops the buffer is a change by others, not a condition.
-        self.notice_writes()?;
+        self.notice_others()?;
         let is_over = left.is_some_and(|left| left.is_zero());
         let reason = self.stop_reason(is_over);
         let Some(black_box) = &mut self.black_box else { return stop(StopReason::Asked) };
@@ -121,6 +121,16 @@ impl Recorder {
             self.file.output.out.check_name()?;
         }
         Ok(TurnResult::default())
+    }
+
+    /// Notices writes to settings. Where any file of tracefs was written, all settings are read, and a trigger may have stopped
+    /// the buffer meanwhile.
+    fn notice_others(&mut self) -> Result<()> {
+        let mut changes = self.settings.as_mut().map(|settings| settings.written()).unwrap_or_default();
+        if let Some(black_box) = &self.black_box {
+            changes.retain(|change| !black_box.triggers.made(change, &self.setup.dir));
+        }
+        self.changed(changes)
     }
 
     /// Waits; returns a condition on pressure that holds.
