@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use kmt_capture::convert::{Options, convert};
+use kmt_capture::convert::{Boot, Options, convert};
 use kmt_capture::tracefs::undo_step;
 use kmt_format::Compression;
 use kmt_format::read::Trace;
@@ -68,6 +68,7 @@ pub fn directories(data: &[u8]) {
         quiet: true,
         symbols: kmt_capture::record::Symbols::Used,
         instance: None,
+        boot: [None, Some(Boot::First), Some(Boot::Last)][data.len() % 3],
         limits: kmt_capture::convert::Limits::default(),
     };
     if convert(&options).is_ok() {

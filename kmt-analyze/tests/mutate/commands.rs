@@ -203,6 +203,7 @@ pub fn run(command: &Command, on: &mut Commands) -> Option<String> {
                 quiet: true,
                 symbols: kmt_capture::record::Symbols::Used,
                 instance: None,
+                boot: None,
                 limits: kmt_capture::convert::Limits::default(),
             };
             match convert(&options) {

@@ -42,6 +42,7 @@ fn converted(input: &Path, scratch: &Scratch, symbols: Symbols, verbatim: bool) 
         verbatim,
         quiet: true,
         instance: None,
+        boot: None,
         limits: Limits::default(),
     };
     convert(&options).unwrap();

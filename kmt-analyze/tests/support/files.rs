@@ -120,6 +120,7 @@ pub fn convert(input: &Path, output: &Path, instance: Option<&str>) -> Result<()
         verbatim: false,
         quiet: true,
         instance: instance.map(str::to_owned),
+        boot: None,
         limits: kmt_capture::convert::Limits::default(),
     };
     kmt_capture::convert::convert(&options).map(|_| ()).map_err(|e| e.to_string())
