@@ -149,8 +149,13 @@ fn two_boots_are_refused_and_each_side_can_be_converted() {
 #[test]
 fn one_cpu_with_two_boots_is_enough() {
     let saved = Saved::new();
+    let (one, _) = saved.events(&[], 0);
+    fs::remove_file(saved.file()).unwrap();
     saved.add_boot(1);
     saved.is_refused(&["cpu1/trace_pipe_raw: the time of CPU 1 steps back", "1 of 4 CPUs"]);
+    assert!(saved.events(&["--boot", "last"], 0).0 == one);
+    let of_one: Vec<Event> = later(&one).into_iter().filter(|(cpu, ..)| *cpu == 1).collect();
+    assert!(saved.events(&["--boot", "first"], 0).0 == of_one);
 }
 
 /// One sub-buffer with a time that cannot be costs no conversion.

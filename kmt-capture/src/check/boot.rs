@@ -175,6 +175,7 @@ fn size_text(bytes: u64) -> String {
 fn mib(bytes: u64) -> String {
     match bytes {
         0..0x10_0000 => format!("{} KiB", bytes.div_ceil(1 << 10)),
+        0x4000_0000.. => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
         _ => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
     }
 }
@@ -209,7 +210,7 @@ mod tests {
             assert_eq!(text.contains("trace_instance=boot,kmem:kmalloc"), has_instance, "{text}");
             assert_eq!(text.contains("trace_instance=backup=boot_map"), has_backup, "{text}");
             assert_eq!(text.contains("the\nnext boot appends"), warns, "{text}");
-            assert!(text.contains("8.0 MiB for each of 4 CPUs: 32.0 MiB of 8192.0 MiB."), "{text}");
+            assert!(text.contains("8.0 MiB for each of 4 CPUs: 32.0 MiB of 8.0 GiB."), "{text}");
         }
     }
 

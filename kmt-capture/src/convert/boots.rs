@@ -1,7 +1,7 @@
 //! Two boots in one buffer, by the times of its events.
 //!
 //! A persistent ring buffer (Linux 6.12 and later) keeps its events over a reboot, and the next boot appends its own behind
-//! them. Their times begin anew, and addresses mean other objects: one report of both would be wrong. Nothing but the step back
+//! them. Their times begin at 0 once more, and addresses mean other objects: one report of both would be wrong. Nothing but the step back
 //! in time shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,8 @@ pub enum Boot {
 const LARGE_NS: u64 = 1_000_000_000;
 /// Steps of a CPU that are kept.
 const STEPS_MAX: usize = 64;
+/// A CPU without a step is of the boot whose times are this many times nearer than those of the other one.
+const FARTHER: u64 = 8;
 /// Events that each other CPU has at least where one without events stands out.
 const EVENTS_OF_OTHERS: u64 = 100;
 
@@ -193,10 +195,13 @@ impl Boots {
                 _ => {
                     let (own, other) =
                         if boot == Boot::First { (&before, &behind) } else { (&behind, &before) };
-                    let overlaps = |span: &Range<u64>| cpu.first <= span.end && span.start <= cpu.last;
-                    match (overlaps(own), overlaps(other)) {
-                        (true, false) => Position::default()..Position::END,
-                        (false, true) => Position::default()..Position::default(),
+                    match (cpu.distance(own), cpu.distance(other)) {
+                        (near, far) if near < far / FARTHER || near == 0 && far > 0 => {
+                            Position::default()..Position::END
+                        }
+                        (far, near) if near < far / FARTHER || near == 0 && far > 0 => {
+                            Position::default()..Position::default()
+                        }
                         _ => {
                             side.unclear.insert(cpu.cpu);
                             notes.push(format!(
@@ -216,9 +221,10 @@ impl Boots {
         Some((side, notes))
     }
 
-    /// Notes on CPUs and times that stand out.
-    pub fn notes(&self) -> Vec<String> {
-        self.empty_cpu().into_iter().chain(zero_times::note(self.at_zero())).collect()
+    /// Notes on CPUs and times that stand out; on CPUs only if all events are converted.
+    pub fn notes(&self, is_whole: bool) -> Vec<String> {
+        let empty = if is_whole { self.empty_cpu() } else { None };
+        empty.into_iter().chain(zero_times::note(self.at_zero())).collect()
     }
 
     /// Events of time 0.
@@ -242,6 +248,11 @@ impl Boots {
 }
 
 impl CpuTimes {
+    /// Time between the events and a span of time; 0 if they overlap.
+    fn distance(&self, span: &Range<u64>) -> u64 {
+        span.start.saturating_sub(self.last).max(self.first.saturating_sub(span.end))
+    }
+
     /// A large step back to this time. It is doubtful if the sub-buffer before it may be the one that is wrong.
     #[cold]
     fn step(&mut self, after: u64) {
@@ -365,7 +376,7 @@ mod tests {
     fn a_side_is_what_is_before_or_behind_the_step() {
         let stepping: Times<'_> = &[&[400, 410], &[411, 489, 0, 5], &[6, 70]];
         let (old, new, either): (Times<'_>, Times<'_>, Times<'_>) =
-            (&[&[401, 480]], &[&[10, 60]], &[&[10, 480]]);
+            (&[&[401, 480]], &[&[72, 74]], &[&[10, 480]]);
         let boots = boots(&[stepping, old, new, either, &[]]);
         let at = Position(2, 2);
         let (all, none) = (Position::default()..Position::END, Position::default()..Position::default());
@@ -383,13 +394,13 @@ mod tests {
     fn one_empty_cpu_and_times_of_0_stand_out() {
         let full: Vec<u64> = (1..200).collect();
         let full: Times<'_> = &[&full];
-        let notes = boots(&[&[], full, full]).notes();
+        let notes = boots(&[&[], full, full]).notes(true);
         assert!(notes.len() == 1 && notes[0].starts_with("CPU 0 has no events"), "{notes:?}");
         let (few, one_zero, zeros): (Times<'_>, Times<'_>, Times<'_>) =
             (&[&[1, 2]], &[&[0, 1]], &[&[0, 0, 0, 1]]);
         for cpus in [&[&[], &[], full][..], &[full], &[&[], few], &[one_zero]] {
-            assert!(boots(cpus).notes().is_empty(), "{cpus:?}");
+            assert!(boots(cpus).notes(true).is_empty(), "{cpus:?}");
         }
-        assert!(boots(&[zeros]).notes()[0].starts_with("3 events have the time 0"));
+        assert!(boots(&[zeros]).notes(true)[0].starts_with("3 events have the time 0"));
     }
 }

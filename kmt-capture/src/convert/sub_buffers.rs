@@ -151,6 +151,6 @@ impl SubBufferConversion {
 
     /// Notes on the events, a sentence each.
     pub fn notes(&self) -> Vec<String> {
-        self.undecoded.note().into_iter().chain(self.boots.notes()).collect()
+        self.undecoded.note().into_iter().chain(self.boots.notes(self.side.is_none())).collect()
     }
 }
