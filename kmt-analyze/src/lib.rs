@@ -28,6 +28,7 @@ mod stream;
 mod trace;
 
 mod allocinfo;
+mod balance;
 mod built;
 mod chart;
 mod dump;

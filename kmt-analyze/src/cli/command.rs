@@ -8,6 +8,7 @@ use clap::Subcommand;
 use kmt_common::{quantity, shell};
 
 use crate::allocinfo::AllocinfoArgs;
+use crate::balance::BalanceArgs;
 use crate::chart::ChartOptions;
 use crate::dump::DumpOptions;
 use crate::edit::{AnonymizeOptions, OutputArgs, SliceOptions};
@@ -66,6 +67,12 @@ pub enum Command {
     /// Linux 6.10 and later counts memory by call site (CONFIG_MEM_ALLOC_PROFILING). With one copy, what is in use; with two,
     /// the changes from the first to the second. No trace is needed.
     Allocinfo(AllocinfoArgs),
+    /// Where free memory went: MemTotal by account, and the rest
+    ///
+    /// Splits MemTotal into accounts that do not overlap (docs/balance.md), at the begin and at the end of a recording, or of two
+    /// folders of saved /proc texts, without a recording. What no account has is a row of its own. Of a folder: meminfo is
+    /// needed; zoneinfo, vmstat and slabinfo make it more exact.
+    Balance(BalanceArgs),
     /// The account file of trace_analyze.py
     Account {
         #[command(flatten)]

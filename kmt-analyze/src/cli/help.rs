@@ -12,7 +12,7 @@ use crate::source::SOURCE;
 
 /// Commands that are no reports, by group, in the order of the help.
 const OTHERS: [(ReportGroup, &[&str]); 4] = [
-    (ReportGroup::Memory, &["all"]),
+    (ReportGroup::Memory, &["balance", "all"]),
     (ReportGroup::Compare, &["diff", "allocinfo", "reconcile"]),
     (ReportGroup::Events, &["info", "dump", "verify"]),
     (
@@ -164,6 +164,13 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     ("allocinfo", &[("allocinfo before.txt after.txt", "copies of /proc/allocinfo")]),
+    (
+        "balance",
+        &[
+            ("balance trace.kmt", "where free memory went while it was recorded"),
+            ("balance before after", "two folders with copies of /proc/meminfo and others"),
+        ],
+    ),
     ("reconcile", &[("reconcile trace.kmt", "events beside /proc/meminfo")]),
     (
         "info",

@@ -18,6 +18,7 @@ use mistakes::{corrected, explained};
 use report::with_reports;
 
 use crate::allocinfo;
+use crate::balance::{self, BalanceArgs};
 use crate::built;
 use crate::chart::{self, ChartOptions};
 use crate::dump::{self, live};
@@ -172,6 +173,7 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
         }
         Command::Diff(args) => diff(*args, show, env),
         Command::Allocinfo(args) => allocinfo::run(&args, env, &show),
+        Command::Balance(args) => balance(&args, env, &show),
         Command::Account { options, select, target } => with(env, &target.file, |session| {
             account::run(session, &options, &select, &plain(target.json, show))
         }),
@@ -269,6 +271,13 @@ fn footprint(
         lined.source.vmlinux = footprint::lined_kernel(build)?;
     }
     with(&lined, file, |session| footprint::run(args, Some(session), selection, env, show))
+}
+
+fn balance(args: &BalanceArgs, env: &Env, show: &Show) -> Result<Outcome> {
+    match balance::is_recording(args, env) {
+        true => with(env, &args.first, |session| balance::of_recording(args, session, show)),
+        false => balance::run(args, env, show),
+    }
 }
 
 fn page(options: &PageOptions, env: &Env) -> Result<Outcome> {

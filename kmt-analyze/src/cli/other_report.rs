@@ -7,9 +7,10 @@ use clap::Command;
 use crate::reports::registry::named;
 
 /// Commands, and those that have a table of the same subject. Options of theirs keep the subject.
-const NEAR: [(&str, &[&str]); 15] = [
+const NEAR: [(&str, &[&str]); 16] = [
     ("all", &["callers"]),
     ("anomalies", &["callers"]),
+    ("balance", &["memory"]),
     ("baseline", &["caches", "--sort", "live"]),
     ("crosscpu", &["callers"]),
     ("dump", &["events"]),

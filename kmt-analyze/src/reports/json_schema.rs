@@ -12,6 +12,7 @@ use serde::Serialize as _;
 use serde_json::{Map, Value, json};
 
 use super::account::AccountRows;
+use super::balance::BalanceRows;
 use super::compat::{ReconcileRows, TraceCmdMemRows};
 use super::diff::DiffRows;
 use super::document::ReportDocument;
@@ -84,7 +85,7 @@ fn refers(name: &str) -> Value {
 }
 
 /// Documents that are not in the registry.
-fn others() -> [Described; 11] {
+fn others() -> [Described; 12] {
     [
         Described::of::<InfoRows>("info", "What the file holds, its losses, its integrity"),
         Described::of::<ChangeRows>(
@@ -95,6 +96,10 @@ fn others() -> [Described; 11] {
         Described::of::<AllocinfoRows>(
             "allocinfo",
             "Copies of /proc/allocinfo: memory by call site, and changes between two copies",
+        ),
+        Described::of::<BalanceRows>(
+            "balance",
+            "MemTotal by account at two times, and what is in no account",
         ),
         Described::of::<AccountRows>(
             "account",

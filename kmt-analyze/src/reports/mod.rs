@@ -3,6 +3,7 @@
 pub(crate) mod account;
 pub(crate) mod anomalies;
 pub(crate) mod areas;
+pub(crate) mod balance;
 pub(crate) mod baseline;
 pub(crate) mod caches;
 pub(crate) mod callers;

@@ -65,6 +65,35 @@ fn zone(text: &str) -> Option<ZoneInfo> {
     })
 }
 
+/// Pages of all zones, of /proc/zoneinfo.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ZonePages {
+    /// Pages that the page allocator manages: MemTotal.
+    pub managed: u64,
+    /// Free pages in lists of CPUs. They are neither in `free` of a zone nor in MemFree.
+    pub on_cpu_lists: u64,
+}
+
+/// Sums over the zones of /proc/zoneinfo; `None`: there are no zones with lists of CPUs. Its lines are those of
+/// `zoneinfo_show_print` (mm/vmstat.c, 4.4 to 7.2).
+pub fn zone_pages(text: &[u8]) -> Option<ZonePages> {
+    let text = String::from_utf8_lossy(text);
+    let (mut sums, mut has_lists) = (ZonePages::default(), false);
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let (key, number) = (words.next(), words.next().and_then(|word| word.parse::<u64>().ok()));
+        match (key, number) {
+            (Some("managed"), Some(pages)) => sums.managed = sums.managed.saturating_add(pages),
+            (Some("count:"), Some(pages)) => {
+                has_lists = true;
+                sums.on_cpu_lists = sums.on_cpu_lists.saturating_add(pages);
+            }
+            _ => {}
+        }
+    }
+    has_lists.then_some(sums)
+}
+
 /// Free blocks of one zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Zone {
@@ -161,6 +190,15 @@ mod tests {
         {
             assert_eq!(zoneinfo(broken), []);
         }
+    }
+
+    #[test]
+    fn pages_on_lists_of_cpus_are_those_of_all_zones() {
+        let text = b"Node 0, zone DMA\n  pages free 3\n        managed  3840\n  pagesets\n    cpu: 0\n              \
+            count: 24\n              high:  36\n    cpu: 1\n              count:    5\nNode 0, zone Normal\n        \
+            managed  100\n  pagesets\n    cpu: 0\n              count: 1\nNode 0, zone Movable\n        managed  0\n";
+        assert_eq!(zone_pages(text), Some(ZonePages { managed: 3940, on_cpu_lists: 30 }));
+        assert_eq!(zone_pages(b"Node 0, zone DMA\n  managed 7\n"), None);
     }
 
     #[test]

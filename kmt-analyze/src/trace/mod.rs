@@ -1,5 +1,6 @@
 //! The file apart from its events: opening, losses, names of tasks, the kernel, snapshots, times.
 
+pub mod accounts;
 pub mod aliases;
 pub mod allocinfo;
 pub mod cgroups;

@@ -7,7 +7,7 @@
 //! - what is selected, grouped, sorted: `selections`, `groups`, `life_groups`, `page_groups`, `page_combinations`,
 //!   `sorting`, `ticks`
 //! - the figures of one report, against loops over the dump: `areas`, `stalls`, `latency_*`, `waste`, `page_frames`,
-//!   `passed_over`, `views`, `baseline`, `allocinfo`, `cgroups`, `diff_modules`, `unseen`, `freed_again`
+//!   `passed_over`, `views`, `baseline`, `allocinfo`, `balance`, `cgroups`, `diff_modules`, `unseen`, `freed_again`
 //! - growth and its words: `findings`, `leaks`, `old_survivors`, `generated`; the ledger itself: `model`
 //! - losses and cut recordings: `lossy`, `ranges`, `ring`, `early_end`, `generated::lost_part`, `generated::part_of_time`
 //! - what is read, and written again: `import`, `edit`, `anonymize`, `attack`, `symbols`, `stored`, `export`, `charts`,
@@ -21,6 +21,7 @@ mod allocinfo;
 mod anonymize;
 mod areas;
 mod attack;
+mod balance;
 mod baseline;
 mod cache_names;
 mod cgroups;

@@ -11,7 +11,7 @@ use crate::reports::common::cells::difference;
 use crate::reports::common::rows::text;
 use crate::trace::meminfo::{self, ZoneInfo};
 use crate::trace::session::Session;
-use crate::trace::slabinfo;
+use crate::trace::slabinfo::{self, SlabCaches};
 
 /// Changes of the kernel's counts.
 #[derive(Debug, Serialize)]
@@ -114,7 +114,9 @@ pub fn compute(session: &Session<'_>) -> ChangeRows {
     let page_size = session.trace.header().page_size.unwrap_or(4096);
     ChangeRows {
         meminfo: twice(metadata, "meminfo").map(|(before, after)| meminfo(before, after)),
-        slabinfo: twice(metadata, "slabinfo").map(|(before, after)| caches(before, after, page_size)),
+        slabinfo: twice(metadata, "slabinfo").map(|(before, after)| {
+            cache_changes(&slabinfo::parse(before), &slabinfo::parse(after), page_size)
+        }),
         buddyinfo: twice(metadata, "buddyinfo").map(|(before, after)| zones(before, after, page_size)),
         vmstat: twice(metadata, "vmstat").map(|(before, after)| vmstat(before, after)),
         zoneinfo: twice(metadata, "zoneinfo").map(|(before, after)| zone_changes(before, after)),
@@ -170,8 +172,8 @@ fn vmstat(before: &[u8], after: &[u8]) -> Vec<CountChange> {
     changed(joined(&numbers(before), &numbers(after)).into_iter().map(row).collect(), |row| row.change)
 }
 
-fn caches(before: &[u8], after: &[u8], page_size: u64) -> Vec<CacheChange> {
-    let (before, after) = (slabinfo::parse(before), slabinfo::parse(after));
+/// Caches that changed, the largest change of bytes first.
+pub fn cache_changes(before: &SlabCaches, after: &SlabCaches, page_size: u64) -> Vec<CacheChange> {
     let bytes = |cache: Option<&slabinfo::SlabInfoLine>| {
         cache.map_or(0, |c| c.num_slabs.saturating_mul(c.pagesperslab).saturating_mul(page_size))
     };
@@ -306,7 +308,8 @@ mod tests {
         };
         let before = [line("same", 5, 1), line("gone", 64, 1), line("more", 10, 1)].concat();
         let after = [line("same", 5, 1), line("new", 128, 2), line("more", 20, 1)].concat();
-        let rows = caches(before.as_bytes(), after.as_bytes(), 4096);
+        let [before, after] = [before, after].map(|text| slabinfo::parse(text.as_bytes()));
+        let rows = cache_changes(&before, &after, 4096);
         let rows: Vec<_> =
             rows.iter().map(|row| (row.cache.as_str(), row.active_change, row.bytes_change)).collect();
         assert_eq!(rows, [("new", 128, 8192), ("gone", -64, -4096), ("more", 10, 0)]);

@@ -9,6 +9,7 @@ mod rows;
 
 #[cfg(test)]
 pub use changes::ChangeRows;
+pub use changes::{CacheChange, cache_changes};
 use facts::cpus;
 pub use rows::InfoRows;
 use rows::{CpuRow, LossRow};

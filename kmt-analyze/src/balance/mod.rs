@@ -1,0 +1,118 @@
+//! `balance`: MemTotal split into accounts that do not overlap, at two times, and what is in no account.
+//!
+//! The kernel's texts are in a recording, or were saved in folders: then no trace is needed. Accounts are made in
+//! `trace/accounts`, rows and the screen in `reports/balance`.
+
+mod folder;
+mod traced;
+
+use folder::Source;
+
+use std::path::{Path, PathBuf};
+
+use kmt_common::shell;
+
+use crate::env::Env;
+use crate::export;
+use crate::failure::{Failure, Outcome, Result};
+use crate::limits;
+use crate::render::out::{Schema, losses, print, print_json};
+use crate::render::screen::page;
+use crate::reports::balance::{self, BalanceRows};
+use crate::reports::output::Show;
+use crate::trace::accounts::{SavedTexts, Texts};
+use crate::trace::session::Session;
+
+/// Caches on the screen without `-l`.
+const CACHES: usize = 10;
+
+/// Options of `balance`.
+#[derive(Debug, clap::Args)]
+pub struct BalanceArgs {
+    /// Show at most N caches; 0: all [default: 10, all with --json]
+    #[arg(short, long = "lines", value_name = "N", value_parser = limits::lines)]
+    lines: Option<usize>,
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    json: bool,
+    /// Print the accounts as CSV
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// A .kmt file, or a folder with saved /proc texts (meminfo, zoneinfo, vmstat, slabinfo), or one meminfo
+    pub first: PathBuf,
+    /// A later folder or meminfo: what changed since the first
+    second: Option<PathBuf>,
+}
+
+impl BalanceArgs {
+    /// Largest number of caches.
+    fn caches(&self) -> usize {
+        self.lines.unwrap_or(if self.json { usize::MAX } else { CACHES })
+    }
+}
+
+/// True if the command line names a recording, not saved texts.
+pub fn is_recording(args: &BalanceArgs, env: &Env) -> bool {
+    args.second.is_none() && Source::of(&args.first, env) == Source::Recording
+}
+
+/// Prints the balance of saved texts.
+pub fn run(args: &BalanceArgs, env: &Env, show: &Show) -> Result<Outcome> {
+    let parsed = |path: &Path, saved: &SavedTexts<'_>| Texts::parse(&path.display().to_string(), saved, None);
+    let (before, after) = match &args.second {
+        Some(second) => {
+            let [first, second] =
+                [&args.first, second].map(|path| folder::read(path, None, env).map(|saved| (path, saved)));
+            let ((first, of_first), (second, of_second)) = (first?, second?);
+            (Some(parsed(first, &of_first)?), parsed(second, &of_second)?)
+        }
+        None => match Source::of(&args.first, env) {
+            Source::TwoTimes => {
+                let [before, after] =
+                    ["before", "after"].map(|when| folder::read(&args.first, Some(when), env));
+                (Some(parsed(&args.first, &before?)?), parsed(&args.first, &after?)?)
+            }
+            _ => (None, parsed(&args.first, &folder::read(&args.first, None, env)?)?),
+        },
+    };
+    let rows = balance::compute(before.as_ref(), &after, args.caches());
+    let paths = std::iter::once(&args.first).chain(&args.second).map(|path| shell::path(path));
+    put(args, &rows, env, show, &[], &paths.collect::<Vec<_>>())?;
+    Ok(Outcome::Done)
+}
+
+/// Prints the balance of a recording, from its snapshots at the begin and at the end.
+pub fn of_recording(args: &BalanceArgs, session: &Session<'_>, show: &Show) -> Result<Outcome> {
+    let Some(mut rows) = balance::of_recording(session, args.caches())? else {
+        let name = session.path.display();
+        return Err(Failure::new(format!(
+            "{name}: no balance: the file does not have /proc/meminfo of its begin and its end"
+        ))
+        .hint(
+            "kmt-capture record stores it, and convert takes meminfo.before and meminfo.after of a folder",
+        ));
+    };
+    let (pages, outcome) = traced::pages(session, &rows);
+    rows.pages = pages;
+    let trust: Vec<String> = losses(session).into_iter().collect();
+    put(args, &rows, &session.env, show, &trust, &[shell::path(&session.path)])?;
+    Ok(outcome)
+}
+
+fn put(
+    args: &BalanceArgs,
+    rows: &BalanceRows,
+    env: &Env,
+    show: &Show,
+    trust: &[String],
+    paths: &[String],
+) -> Result<()> {
+    if args.csv {
+        return export::csv_of_rows(env, "balance", rows, ("accounts", &balance::COLUMNS));
+    }
+    if args.json {
+        return print_json(env, Schema::first("balance"), rows);
+    }
+    let text = page(&balance::screen(rows, &show.look), trust, paths, &show.look);
+    print(env, show.pager, text.as_bytes())
+}

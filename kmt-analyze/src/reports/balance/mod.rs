@@ -1,0 +1,9 @@
+//! Rows and the screen of `balance`: MemTotal by account at two times, and what is in no account.
+//!
+//! The command, which reads recordings and saved texts, is in `crate::balance`.
+
+mod rows;
+mod text;
+
+pub use rows::{BalanceRows, COLUMNS, PageUseRow, PageUses, compute, of_recording};
+pub use text::screen;

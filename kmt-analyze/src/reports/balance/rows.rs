@@ -1,0 +1,235 @@
+//! Rows of `balance`: accounts at one time or at two, and the caches that changed most.
+
+use serde::Serialize;
+
+use crate::failure::Result;
+use crate::reports::info::{CacheChange, cache_changes};
+use crate::trace::accounts::{ACCOUNTS, Balance, REST, Texts, attached, clamped};
+use crate::trace::session::Session;
+
+/// Rows of `balance`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BalanceRows {
+    /// True if there are two times.
+    pub is_compared: bool,
+    /// MemTotal at the begin, in bytes; `null`: there is one time.
+    pub total_before: Option<u64>,
+    /// MemTotal at the end, or at the only time.
+    pub total: u64,
+    /// Accounts that do not overlap, and `in_no_account` last: MemTotal less all accounts. Accounts that are not reported are left
+    /// out, see `unknown`.
+    pub accounts: Vec<AccountRow>,
+    /// Accounts that the texts do not report: their memory is in `in_no_account`, the lower end of which is then unknown.
+    pub unknown: Vec<&'static str>,
+    /// Number of caches that changed; `null`: slabinfo is not there twice, or the page size is unknown.
+    pub caches_total: Option<usize>,
+    /// Caches of /proc/slabinfo that changed, the largest change of bytes first.
+    pub caches: Option<Vec<CacheChange>>,
+    /// Pages that the trace saw allocated, by use; `null`: no trace, or without events of pages.
+    pub pages: Option<PageUses>,
+    /// A command whose recording shows who allocates the memory that changed most.
+    pub record: &'static str,
+}
+
+/// Pages by use.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageUses {
+    /// Bytes of pages allocated before the trace and freed in it, whose use is unknown; `null`: frees were not recorded.
+    pub bytes_freed_older: Option<u64>,
+    /// Uses, the most memory still allocated first.
+    pub uses: Vec<PageUseRow>,
+}
+
+/// Pages of one use.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageUseRow {
+    /// Use of the pages, by their allocation flags: `page cache`, `anonymous or tmpfs`, `page tables`, `kernel` ...
+    pub r#use: &'static str,
+    /// Bytes allocated in the trace.
+    pub bytes_alloc: u64,
+    /// Bytes of them still allocated at the end; `null`: frees were not recorded.
+    pub bytes_live: Option<u64>,
+    /// Accounts that have such pages.
+    pub accounts: &'static [&'static str],
+    /// Change of these accounts; of a range the end nearest to 0. `null`: no account has such pages alone.
+    pub bytes_change: Option<i64>,
+}
+
+/// One account. Its memory is between `bytes_min` and `bytes`, which differ where a part may be in another account or outside of
+/// MemTotal.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AccountRow {
+    /// Account.
+    pub account: &'static str,
+    /// Name on screens.
+    pub name: &'static str,
+    /// Lines of the kernel's texts that it is made of.
+    pub fields: &'static str,
+    /// Bytes at the begin, at most; `null`: there is one time.
+    pub bytes_before: Option<i64>,
+    /// The same, at least; `null` also if it is unknown.
+    pub bytes_min_before: Option<i64>,
+    /// Bytes at the end, at most. Negative: counts were read while they changed.
+    pub bytes: i64,
+    /// The same, at least; `null`: unknown.
+    pub bytes_min: Option<i64>,
+    /// Change, at most; `null`: there is one time.
+    pub bytes_change: Option<i64>,
+    /// The same, at least; `null` also if it is unknown.
+    pub bytes_change_min: Option<i64>,
+    /// Share of `bytes` in MemTotal at the end, in percent.
+    pub percent: f64,
+}
+
+/// Columns of the accounts as a table.
+pub const COLUMNS: [&str; 10] = [
+    "account",
+    "name",
+    "fields",
+    "bytes_before",
+    "bytes_min_before",
+    "bytes",
+    "bytes_min",
+    "bytes_change",
+    "bytes_change_min",
+    "percent",
+];
+
+impl AccountRow {
+    /// True if it had no memory at either time.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0 && self.bytes_before.unwrap_or(0) == 0
+    }
+
+    /// Change that is certain: the end of a range that is nearest to 0, or 0 inside of it. If the lower end is unknown, the other.
+    pub fn change(&self) -> i64 {
+        let most = self.bytes_change.unwrap_or(0);
+        match self.bytes_change_min {
+            Some(least @ 1..) => least,
+            Some(_) if most > 0 => 0,
+            _ => most,
+        }
+    }
+
+    /// True if the change is one number.
+    pub fn is_change_exact(&self) -> bool {
+        self.bytes_change_min == self.bytes_change
+    }
+}
+
+impl BalanceRows {
+    /// Row of an account.
+    pub fn account(&self, key: &str) -> Option<&AccountRow> {
+        self.accounts.iter().find(|row| row.account == key)
+    }
+
+    /// The account that grew most, of those that are not free memory; of one time, what is in no account.
+    pub fn largest_growth(&self) -> Option<&AccountRow> {
+        if !self.is_compared {
+            return self.account(REST);
+        }
+        let taken = self.accounts.iter().filter(|row| !["free", "cpu_lists"].contains(&row.account));
+        taken.max_by_key(|row| row.change()).filter(|row| row.change() > 0)
+    }
+}
+
+/// Rows of one time, or of the changes between two; `caches_max` caches at most.
+pub fn compute(before: Option<&Texts>, after: &Texts, caches_max: usize) -> BalanceRows {
+    let (first, last) = match before {
+        Some(before) => {
+            let [first, last] = Balance::of_two(before, after);
+            (Some(first), last)
+        }
+        None => (None, Balance::of(after)),
+    };
+    let caches = before.and_then(|before| changed_caches(before, after));
+    let mut rows = BalanceRows {
+        is_compared: before.is_some(),
+        total_before: first.as_ref().map(|first| first.total),
+        total: last.total,
+        accounts: accounts(first.as_ref(), &last),
+        unknown: unknown(&last),
+        caches_total: caches.as_ref().map(Vec::len),
+        caches: caches.map(|caches| caches.into_iter().take(caches_max).collect()),
+        pages: None,
+        record: "",
+    };
+    rows.record = record_command(rows.largest_growth().map_or(REST, |row| row.account));
+    rows
+}
+
+/// Rows of a recording, from its texts of the begin and of the end; `None`: it does not have them.
+pub fn of_recording(session: &Session<'_>, caches_max: usize) -> Result<Option<BalanceRows>> {
+    let (metadata, name) = (session.trace.metadata(), session.path.display().to_string());
+    let page_size = session.trace.header().page_size;
+    let [before, after] = ["before", "after"].map(|when| attached(metadata, when));
+    if !before.contains_key("meminfo") || !after.contains_key("meminfo") {
+        return Ok(None);
+    }
+    let [before, after] = [before, after].map(|saved| Texts::parse(&name, &saved, page_size));
+    Ok(Some(compute(Some(&before?), &after?, caches_max)))
+}
+
+fn accounts(first: Option<&Balance>, last: &Balance) -> Vec<AccountRow> {
+    let percent = |bytes: i64| 100.0 * bytes as f64 / last.total.max(1) as f64;
+    let mut rows = Vec::new();
+    for (index, account) in ACCOUNTS.iter().enumerate() {
+        let Some(amount) = last.amounts.get(index).copied().flatten() else { continue };
+        let earlier = first.and_then(|first| first.amounts.get(index).copied().flatten());
+        let change = earlier.map(|earlier| earlier.change_to(&amount));
+        let bytes = clamped(amount.most.into());
+        rows.push(AccountRow {
+            account: account.key,
+            name: account.name,
+            fields: account.fields,
+            bytes_before: earlier.map(|amount| clamped(amount.most.into())),
+            bytes_min_before: earlier.map(|amount| clamped(amount.least().into())),
+            bytes,
+            bytes_min: Some(clamped(amount.least().into())),
+            bytes_change: change.map(|change| clamped(change.1)),
+            bytes_change_min: change.map(|change| clamped(change.0)),
+            percent: percent(bytes),
+        });
+    }
+    let (before, rest) = (first.map(Balance::rest), last.rest());
+    let change = first.map(|first| first.rest_change(last));
+    rows.push(AccountRow {
+        account: REST,
+        name: "in no account",
+        fields: "MemTotal - all accounts",
+        bytes_before: before.map(|before| before.1),
+        bytes_min_before: before.and_then(|before| before.0),
+        bytes: rest.1,
+        bytes_min: rest.0,
+        bytes_change: change.map(|change| change.1),
+        bytes_change_min: change.and_then(|change| change.0),
+        percent: percent(rest.1),
+    });
+    rows
+}
+
+/// Keys of accounts that are not reported.
+fn unknown(balance: &Balance) -> Vec<&'static str> {
+    let amounts = ACCOUNTS.iter().zip(&balance.amounts);
+    amounts.filter(|(_, amount)| amount.is_none()).map(|(account, _)| account.key).collect()
+}
+
+fn changed_caches(before: &Texts, after: &Texts) -> Option<Vec<CacheChange>> {
+    let page_size = after.page_size().or(before.page_size())?;
+    Some(cache_changes(before.caches()?, after.caches()?, page_size))
+}
+
+/// The recording that shows who allocates memory of an account.
+fn record_command(account: &str) -> &'static str {
+    match account {
+        "slab_reclaimable" | "slab_unreclaimable" => {
+            "kmt-capture record -p slab --stack kmem:kmalloc --stack kmem:kmem_cache_alloc -d 60s -o who.kmt"
+        }
+        "vmalloc" | "kernel_stacks" | "percpu" => "kmt-capture record -p all -d 60s -o who.kmt",
+        _ => "kmt-capture record -p pages -d 60s -o who.kmt",
+    }
+}

@@ -1,0 +1,225 @@
+//! The screen of `balance`.
+
+use super::rows::{AccountRow, BalanceRows, PageUses};
+use crate::render::look::Look;
+use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::words::{listed, share};
+use crate::reports::info::CacheChange;
+use crate::trace::accounts::{ACCOUNTS, FREE, REST};
+
+/// Accounts that the answer names.
+const NAMED: usize = 3;
+
+/// The answer, accounts, caches, and the recording that shows more.
+pub fn screen(rows: &BalanceRows, look: &Look) -> Screen {
+    let mut screen = Screen { answer: answer(rows, look), ..Screen::default() };
+    screen.table(accounts(rows, look));
+    if let Some(pages) = &rows.pages {
+        screen.table(uses(pages));
+    }
+    screen.table(caches(rows));
+    let about = rows.largest_growth().map_or("in no account", |row| row.name);
+    screen.lines(format!("Recording that shows who allocates ({about})"), vec![rows.record.to_owned()]);
+    notes(&mut screen, rows, look);
+    screen
+}
+
+/// Bytes as a cell shows them.
+fn sized(bytes: i64, look: &Look) -> String {
+    u64::try_from(bytes).map_or(Cell::BytesChange(bytes), Cell::Bytes).shown(look)
+}
+
+/// Free memory, what took or gave it, and the rest.
+fn answer(rows: &BalanceRows, look: &Look) -> Vec<String> {
+    let mut answer: Vec<String> = free_memory(rows, look).into_iter().collect();
+    if let Some(rest) = rows.account(REST) {
+        let most = if rest.bytes_min == Some(rest.bytes) { "" } else { "at most " };
+        let time = if rows.is_compared { " at the end" } else { "" };
+        answer.push(format!(
+            "In no account{time}: {most}{} ({} of MemTotal).",
+            sized(rest.bytes, look),
+            share(rest.bytes.unsigned_abs(), rows.total)
+        ));
+    }
+    vec![answer.join(" ")]
+}
+
+/// Free memory, its change, and the accounts that took it or gave it.
+fn free_memory(rows: &BalanceRows, look: &Look) -> Option<String> {
+    let free = rows.account(FREE)?;
+    let of_total = |bytes: i64| share(bytes.unsigned_abs(), rows.total);
+    let bytes = sized(free.bytes, look);
+    let whole = sized(i64::try_from(rows.total).unwrap_or(i64::MAX), look);
+    let sentence = match free.bytes_change {
+        None => format!("{bytes} of {whole} are free ({}).", of_total(free.bytes)),
+        Some(0) => format!("Free memory did not change: {bytes} of {whole}."),
+        Some(change) => format!(
+            "Free memory {} by {} ({} of MemTotal), to {bytes} of {whole}.",
+            if change < 0 { "fell" } else { "grew" },
+            sized(change.saturating_abs(), look),
+            of_total(change),
+        ),
+    };
+    let movers = movers(rows, free.change(), look).map_or(String::new(), |movers| format!(" {movers}"));
+    Some(sentence + &movers)
+}
+
+/// Accounts that took free memory, or gave it: the largest of one time.
+fn movers(rows: &BalanceRows, change: i64, look: &Look) -> Option<String> {
+    let others = rows.accounts.iter().filter(|row| row.account != FREE);
+    let sign = if change > 0 { -1 } else { 1 };
+    let amount = |row: &AccountRow| match rows.is_compared {
+        true => row.change().saturating_mul(sign),
+        false => row.bytes,
+    };
+    let mut most: Vec<&AccountRow> = others.filter(|row| amount(row) > 0).collect();
+    // What is a hundredth of the first is no answer.
+    most.sort_by_key(|row| std::cmp::Reverse(amount(row)));
+    let least = most.first().map_or(0, |row| amount(row) / 100);
+    most.retain(|row| amount(row) > least);
+    let named: Vec<String> = most
+        .iter()
+        .take(NAMED)
+        .map(|row| match rows.is_compared {
+            true => {
+                let least =
+                    if row.is_change_exact() || row.bytes_change_min.is_none() { "" } else { "at least " };
+                format!("{} ({least}{})", row.name, Cell::BytesChange(row.change()).shown(look))
+            }
+            false => format!("{} ({})", row.name, sized(row.bytes, look)),
+        })
+        .collect();
+    let verb = match (rows.is_compared, sign) {
+        (false, _) => "Largest",
+        (true, 1) => "Grew most",
+        (true, _) => "Shrank most",
+    };
+    (!named.is_empty()).then(|| format!("{verb}: {}.", listed(&named)))
+}
+
+/// An amount, or its upper end.
+fn amount(most: Option<i64>, least: Option<i64>, look: &Look) -> Cell {
+    match most {
+        None => Cell::Empty,
+        Some(bytes) if least == Some(bytes) => {
+            u64::try_from(bytes).map_or(Cell::BytesChange(bytes), Cell::Bytes)
+        }
+        Some(bytes) => Cell::text(format!("≤ {}", sized(bytes, look))),
+    }
+}
+
+fn change(row: &AccountRow) -> Cell {
+    let Some(most) = row.bytes_change else { return Cell::Empty };
+    match row.is_change_exact() {
+        true => Cell::BytesChange(most),
+        false => Cell::About(Box::new(Cell::BytesChange(most))),
+    }
+}
+
+/// Accounts with memory, and MemTotal below them.
+fn accounts(rows: &BalanceRows, look: &Look) -> Table {
+    let columns = match rows.is_compared {
+        true => vec![
+            Column::name("account"),
+            Column::number("begin").leaves(1),
+            Column::number("end"),
+            Column::number("change"),
+            Column::number("of MemTotal"),
+        ],
+        false => vec![Column::name("account"), Column::number("bytes"), Column::number("of MemTotal")],
+    };
+    let shown: Vec<&AccountRow> =
+        rows.accounts.iter().filter(|row| !row.is_empty() || row.account == REST).collect();
+    let mut table = Table::new("", columns).of("account", "accounts", shown.len() + 1);
+    for row in shown {
+        let end = amount(Some(row.bytes), row.bytes_min, look);
+        let share = Cell::Percent(row.percent);
+        let name = Cell::text(row.name);
+        match rows.is_compared {
+            true => {
+                let begin = amount(row.bytes_before, row.bytes_min_before, look);
+                table.row([name, begin, end, change(row), share]);
+            }
+            false => table.row([name, end, share]),
+        }
+    }
+    let name = Cell::text("MemTotal");
+    let (end, share) = (Cell::Bytes(rows.total), Cell::Percent(100.0));
+    match rows.total_before {
+        Some(before) => {
+            let change = i128::from(rows.total) - i128::from(before);
+            let change = Cell::BytesChange(i64::try_from(change).unwrap_or(i64::MAX));
+            table.row([name, Cell::Bytes(before), end, change, share]);
+        }
+        None => table.row([name, end, share]),
+    }
+    table
+}
+
+/// Pages of the trace by use, beside the change of the accounts that have such pages.
+fn uses(pages: &PageUses) -> Table {
+    Table::of_rows("Pages allocated in the trace", &pages.uses)
+        .of("use", "uses", pages.uses.len())
+        .column(Column::name("use"), |row| Cell::text(row.r#use))
+        .column(Column::number("allocated"), |row| Cell::Bytes(row.bytes_alloc))
+        .column(Column::number("still allocated"), |row| Cell::bytes(row.bytes_live))
+        .column(Column::number("change of accounts"), |row| {
+            row.bytes_change.map_or(Cell::Empty, Cell::BytesChange)
+        })
+        .explain(
+            "change of accounts",
+            "Change of accounts: of those that have such pages (--json names them). It includes pages allocated before the trace and freed in it.",
+        )
+        .into()
+}
+
+/// Caches that changed most.
+fn caches(rows: &BalanceRows) -> Table {
+    let caches = rows.caches.as_deref().unwrap_or_default();
+    let active = |cache: &&CacheChange| {
+        let change = Cell::Change(cache.active_change);
+        if cache.active_estimated { Cell::About(Box::new(change)) } else { change }
+    };
+    Table::of_rows("Slab caches that changed most", caches)
+        .of("cache", "caches", rows.caches_total.unwrap_or(0))
+        .column(Column::name("cache"), |cache| Cell::text(&cache.cache))
+        .column(Column::number("begin").leaves(1), |cache| Cell::Bytes(cache.bytes_before))
+        .column(Column::number("end").leaves(2), |cache| Cell::Bytes(cache.bytes_after))
+        .column(Column::number("change"), |cache| Cell::BytesChange(cache.bytes_change))
+        .column(Column::number("objects"), active)
+        .into()
+}
+
+fn notes(screen: &mut Screen, rows: &BalanceRows, look: &Look) {
+    screen.note(
+        "In no account: MemTotal without all accounts. It has pages of drivers, ring buffers, DMA and network buffers, which the kernel does not count by use.",
+    );
+    let is_open =
+        |row: &&AccountRow| row.account != REST && row.bytes_min != Some(row.bytes) && !row.is_empty();
+    let open: Vec<String> = rows.accounts.iter().filter(is_open).map(|row| row.name.to_owned()).collect();
+    if !open.is_empty() {
+        screen.note(format!(
+            "≤: a part of {} may be in another account or outside of MemTotal (docs/balance.md).",
+            listed(&open)
+        ));
+    }
+    if !rows.unknown.is_empty() {
+        let name = |key: &&str| {
+            let account = ACCOUNTS.iter().find(|account| account.key == *key);
+            account.map_or(String::new(), |account| format!("{} ({})", account.name, account.fields))
+        };
+        let names: Vec<String> = rows.unknown.iter().map(name).collect();
+        screen.note(format!("Not in these texts, and so in no account: {}.", listed(&names)));
+    }
+    if let Some(pages) = &rows.pages {
+        if let Some(bytes) = pages.bytes_freed_older.filter(|bytes| *bytes > 0) {
+            let bytes = Cell::Bytes(bytes).shown(look);
+            screen.note(format!(
+                "{bytes} of pages allocated before the trace were freed in it. Their use is unknown."
+            ));
+        }
+    }
+    if rows.total_before.is_some_and(|before| before != rows.total) {
+        screen.note("MemTotal changed: memory was added or removed, or a balloon took or gave it.");
+    }
+}
