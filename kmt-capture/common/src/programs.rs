@@ -8,12 +8,13 @@ use crate::shell;
 pub const OF_CAPTURE: [&str; 6] = ["check", "clean", "convert", "record", "remote", "snippet"];
 
 /// Commands of kmt-analyze.
-pub const OF_ANALYZE: [&str; 42] = [
+pub const OF_ANALYZE: [&str; 43] = [
     "account",
     "all",
     "allocinfo",
     "anomalies",
     "anonymize",
+    "balance",
     "baseline",
     "caches",
     "callers",
