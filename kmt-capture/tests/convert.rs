@@ -162,7 +162,7 @@ fn missing_formats_and_header() {
         let text = fs::read_to_string(entry.join("format")).unwrap();
         fs::write(entry.join("format"), text.replace("\nID: ", "\nID: 60")).unwrap();
     }
-    fails(&scratch, &capture, &["no event has a format: id ", "copy events/*/*/format"]);
+    fails(&scratch, &capture, &["trace_pipe_raw: no event has a format: id ", "copy events/*/*/format"]);
     fs::remove_dir_all(tracefs.join("events/kmem")).unwrap();
     fails(&scratch, &capture, &["has no SYSTEM/EVENT/format"]);
     fs::remove_file(tracefs.join("events/header_page")).unwrap();

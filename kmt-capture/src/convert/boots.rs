@@ -135,6 +135,11 @@ impl Boots {
         }
     }
 
+    /// The buffer of the first CPU that has events, for messages.
+    pub fn first_name(&self) -> &str {
+        self.active().next().or(self.cpus.first()).map_or("", |cpu| cpu.name.as_str())
+    }
+
     fn active(&self) -> impl Iterator<Item = &CpuTimes> {
         self.cpus.iter().filter(|cpu| cpu.events > 0)
     }

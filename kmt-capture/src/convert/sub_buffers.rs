@@ -135,7 +135,8 @@ impl SubBufferConversion {
         }
         let events = file.events();
         if let Some(ids) = self.undecoded.listed().filter(|_| self.undecoded.events() >= events) {
-            return Err(Failure::new(format!("no event has a format: {ids}")).hint(
+            let input = self.boots.first_name();
+            return Err(Failure::new(format!("{input}: no event has a format: {ids}")).hint(
                 "copy events/*/*/format of the same boot of the traced kernel: ids differ between kernels",
             ));
         }
