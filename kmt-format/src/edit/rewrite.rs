@@ -194,7 +194,7 @@ impl<'d> Rewrite<'d> {
     fn copy(&mut self, chunk: &ChunkRef) -> Result<()> {
         let stored = self.scan.stored(self.data, chunk);
         let contents = &self.scan.contents;
-        let info = self.info_of(chunk);
+        let info = self.scan.info_of(chunk);
         let mut id = self.id_of(chunk);
         if chunk.cpu.is_none() {
             id.sequence = self.framer.loose_sequence;
@@ -216,12 +216,6 @@ impl<'d> Rewrite<'d> {
         };
         self.framer.stored_chunk(&frame, &stored, summary(&info.unwrap_or(EventsInfo::NONE)));
         Ok(())
-    }
-
-    fn info_of(&self, chunk: &ChunkRef) -> Option<EventsInfo> {
-        let chunks = &self.scan.contents.streams.get(&chunk.cpu?)?.chunks;
-        let index = chunks.binary_search_by_key(&chunk.offset, |(c, _)| c.offset).ok()?;
-        chunks.get(index).map(|(_, info)| *info)
     }
 
     fn encode(&mut self, id: ChunkId, body: &[u8], info: EventsInfo) -> Result<()> {

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::ByteOrder;
 use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind};
 use crate::read::recovering::{Contents, Header, Taken, chunk_at, header_anywhere};
-use crate::read::{ChunkRef, Damage};
+use crate::read::{ChunkRef, Damage, EventsInfo};
 
 /// Result of a scan.
 pub(super) struct Scan<'d> {
@@ -176,6 +176,13 @@ impl<'d> Scan<'d> {
         let start = usize::try_from(chunk.body_offset()).unwrap_or(usize::MAX);
         let rest = data.get(start..).unwrap_or_default();
         Cow::Owned(chunk.with_padding(rest).unwrap_or_default())
+    }
+
+    /// Fields of the head of an event chunk that was taken.
+    pub fn info_of(&self, chunk: &ChunkRef) -> Option<EventsInfo> {
+        let chunks = &self.contents.streams.get(&chunk.cpu?)?.chunks;
+        let index = chunks.binary_search_by_key(&chunk.offset, |(c, _)| c.offset).ok()?;
+        chunks.get(index).map(|(_, info)| *info)
     }
 
     /// Byte order of the file.

@@ -3,6 +3,7 @@
 mod frame;
 mod framer;
 mod metadata;
+mod next_file;
 mod rows;
 mod schema_chunk;
 mod sub_buffer_chunk;

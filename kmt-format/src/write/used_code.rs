@@ -99,6 +99,17 @@ impl UsedCode {
         }
     }
 
+    /// Forgets what was added and written: the next file has none of it.
+    pub fn forget(&mut self) {
+        self.recent.clear();
+        self.addresses.clear();
+        self.fresh.clear();
+        if let Some(source) = &mut self.source {
+            source.written.clear();
+            source.is_begun = false;
+        }
+    }
+
     /// The addresses that are new since the last time.
     pub fn take(&mut self) -> Vec<u64> {
         core::mem::take(&mut self.fresh)

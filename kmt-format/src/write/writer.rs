@@ -57,22 +57,22 @@ pub struct Writer {
     /// Classes of ids without a format, where their events are kept.
     unknown: Option<UnknownIds>,
     /// Classes that were in the file already when this writer went on with it.
-    first_class: usize,
+    pub(super) first_class: usize,
     pub(super) plans: Vec<RecordPlan>,
     /// Addresses of code in events.
     pub(super) code: UsedCode,
     class_repeats: Vec<ClassRepeats>,
     /// Index in `plans` plus one by event id; 0 if none: a table of zeros costs nothing until it is used.
     plan_of_id: Vec<u16>,
-    plans_written: usize,
+    pub(super) plans_written: usize,
     /// Number of classes, and how long a chunk of all of them is.
     classes_len: (usize, u64),
     /// By CPU, in order of first sight.
     pub(super) streams: Vec<(u32, OpenStream)>,
     /// Index in `streams` by CPU.
-    stream_of_cpu: HashMap<u32, usize>,
+    pub(super) stream_of_cpu: HashMap<u32, usize>,
     /// Index of the stream that was used last: events of one CPU mostly come together.
-    current: usize,
+    pub(super) current: usize,
 }
 
 #[derive(Debug)]
@@ -105,17 +105,22 @@ impl Writer {
         if !options.compression.is_available() {
             return Err(Error::new(ErrorKind::CodecNotBuilt { codec: "zstd" }));
         }
-        let header = with_order!(options.order, O => file_header::<O>(&options));
         let mut writer = Self::with_framer(
             options,
             Framer::start_of(options.order, options.trace_uuid, options.compression),
         );
         writer.limits = limits;
         writer.framer.index_rows_max = limits.index_rows;
-        writer.framer.out.extend_from_slice(&header);
-        writer.framer.file_len = header.len() as u64;
-        writer.framer.loose_chunk(ChunkKind::HEADER_COPY, 0, &header)?;
+        writer.begin()?;
         Ok(writer)
+    }
+
+    /// Writes the header of the file and its copy.
+    pub(super) fn begin(&mut self) -> Result<()> {
+        let header = with_order!(self.options.order, O => file_header::<O>(&self.options));
+        self.framer.out.extend_from_slice(&header);
+        self.framer.file_len = header.len() as u64;
+        self.framer.loose_chunk(ChunkKind::HEADER_COPY, 0, &header)
     }
 
     pub(crate) fn with_framer(options: WriterOptions, framer: Framer) -> Self {
@@ -431,6 +436,12 @@ impl Writer {
     ///
     /// Returns an error if the codec refuses a chunk.
     pub fn finish(mut self) -> Result<Vec<u8>> {
+        self.complete()?;
+        Ok(self.framer.out)
+    }
+
+    /// Writes what is left: open chunks, a second copy of the classes, index and trailer.
+    pub(super) fn complete(&mut self) -> Result<()> {
         let mut cpus: Vec<u32> = self.streams.iter().map(|(cpu, _)| *cpu).collect();
         cpus.sort_unstable();
         for cpu in cpus {
@@ -443,8 +454,12 @@ impl Writer {
             let body = self.schema_body(0);
             self.framer.loose_chunk(ChunkKind::SCHEMA, chunk_flags::CRITICAL, &body)?;
         }
-        self.framer.close()?;
-        Ok(self.framer.out)
+        self.framer.close()
+    }
+
+    /// The file as it grows, for files that are made of others.
+    pub(crate) fn framer(&mut self) -> &mut Framer {
+        &mut self.framer
     }
 }
 
