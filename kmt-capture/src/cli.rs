@@ -23,7 +23,8 @@ use crate::mistakes;
 #[cfg(feature = "docs")]
 use crate::output::print;
 use crate::record::{
-    self, Baseline, BlackBoxOptions, Condition, LineOptions, Preset, RecordOptions, SIZE_DEFAULT, Symbols,
+    self, Baseline, BlackBoxOptions, Condition, LineOptions, Preset, RecordOptions, RotateAt, RotateOptions,
+    SIZE_DEFAULT, Symbols,
 };
 #[cfg(feature = "convert")]
 use crate::remote::{self, args::RemoteArgs};
@@ -60,6 +61,7 @@ enum Command {
   kmt-capture record -p reclaim -o waits.kmt      tasks that wait for memory, until Ctrl-C
   kmt-capture record --ring --stop-when oom       the last minutes before an OOM kill
   kmt-capture record --adopt -o boot.kmt          what was recorded since boot, and on
+  kmt-capture record --rotate 1h --max-files 24   the last day, in files of an hour
   kmt-capture record -o - | ssh host 'cat > trace.kmt'")]
     Record(Box<RecordArgs>),
     /// Show if this system can record, with a remedy for each problem
@@ -228,7 +230,7 @@ struct RecordArgs {
     #[arg(long, value_name = "INSTANCE|top", num_args = 0..=1, default_missing_value = record::TOP)]
     #[arg(conflicts_with_all = [
         "preset", "event", "stack", "pid", "kfree_rcu", "function", "threshold", "clock", "buffer_size", "no_task_events",
-        "repeat", "ring",
+        "repeat", "ring", "rotate",
     ])]
     adopt: Option<String>,
     /// Keep the newest events in ring buffers of this size for all CPUs together, and do not read them until a condition of
@@ -245,10 +247,15 @@ struct RecordArgs {
     #[arg(long, value_name = "TIME", requires = "stop_when", value_parser = quantity::seconds)]
     after: Option<Duration>,
     /// Wait again after each file: FILE-1.kmt, FILE-2.kmt and so on
-    #[arg(long, requires = "stop_when", conflicts_with = "command")]
+    #[arg(long, requires = "stop_when", conflicts_with = "command", group = "several")]
     rearm: bool,
-    /// With --rearm, keep at most this many files: the oldest are removed
-    #[arg(long, value_name = "N", requires = "rearm", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Continue in a new file at this size or after this time, 100M or 10m: FILE-1.kmt, FILE-2.kmt and so on, each readable
+    /// alone. No event is lost between them; kmt-analyze reads several as one trace
+    #[arg(long, value_name = "SIZE|TIME", value_parser = RotateAt::parse, group = "several")]
+    #[arg(conflicts_with_all = ["ring", "max_size", "repeat", "line"])]
+    rotate: Option<RotateAt>,
+    /// With --rearm or --rotate, keep at most this many files: the oldest are removed
+    #[arg(long, value_name = "N", requires = "several", value_parser = clap::value_parser!(u32).range(1..))]
     max_files: Option<u32>,
     /// For `remote`: send frames on standard output, end with standard input, and remove this folder of the program
     #[arg(long, value_name = "DIR", hide = true)]
@@ -299,6 +306,7 @@ impl From<RecordArgs> for RecordOptions {
                 max_files: args.max_files,
                 is_again: false,
             }),
+            rotate: args.rotate.map(|at| RotateOptions { at, max_files: args.max_files }),
             line: args.line.map(|folder| LineOptions { folder, silence_max: args.line_timeout }),
         }
     }
@@ -470,6 +478,9 @@ fn record_line(words: &[OsString]) -> (Vec<OsString>, RecordOptions) {
     }
     if record.ring.is_some() {
         wrong("--ring is not an option of remote: run kmt-capture on the target");
+    }
+    if record.rotate.is_some() {
+        wrong("--rotate is not an option of remote: run kmt-capture on the target");
     }
     if record.repeat.is_some() {
         wrong("--repeat is not an option of remote: run remote several times");

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use kmt_format::Limits;
+use kmt_format::edit::Join;
 use kmt_format::read::{Event, StackJoiner, Trace};
 use kmt_format::schema::Role;
 use support::alone::{Alone, TRACING, is_foreign, is_recording, recordings_of_others};
@@ -903,6 +905,107 @@ fn a_signal_ends_all_repeated_recordings() {
     let _ = fs::remove_file(bench.path("endless"));
     assert!(stderr(&output).contains("stopped: 0 of 3 recordings are complete"), "{}", stderr(&output));
     assert!(readable(&bench.path("out-1.kmt")) > 0 && !bench.path("out-2.kmt").exists());
+    bench.assert_untouched();
+}
+
+/// The files of a recording: each can be read alone, and no event is between two of them or in both.
+#[test]
+fn a_recording_in_files_is_the_recording() {
+    let Some(bench) = Bench::new("rotate") else { return };
+    for mode in [&[][..], &["--raw"]] {
+        let load = load(20);
+        let args = [mode, &["-b", "32M", "--rotate", "1s", "--", "sh", "-c", &load]].concat();
+        let output = bench.record(&args);
+        recorded(&output);
+        let files = rotated(&bench);
+        assert!(files.len() >= 3, "{files:?}: {}", stderr(&output));
+        let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
+        let (mut events, mut contents) = (0, Vec::new());
+        for (index, path) in files.iter().enumerate() {
+            assert_eq!(assert_accounted(path), 0, "{}", path.display());
+            let bytes = fs::read(path).unwrap();
+            let trace = Trace::open(&bytes).unwrap();
+            assert_eq!(trace.metadata().text(Join::PART_KEY), Some(&*(index + 1).to_string()));
+            for file in ["slabinfo.before", "slabinfo.after", "modules", "event_conditions"] {
+                assert!(trace.metadata().attachment(file).is_some(), "{file} in {}", path.display());
+            }
+            let (sites, nameless) = unnamed(&trace, 0);
+            assert!(sites > 0 && nameless * 100 < sites, "{nameless} of {sites} in {}", path.display());
+            for (cpu, stream) in trace.streams() {
+                assert_eq!((stream.events_missing, stream.chunks_missing), (0, 0));
+                let full = || stream.chunks.iter().filter(|(_, info)| info.event_count > 0);
+                let (Some((_, first)), Some((_, last))) = (full().next(), full().next_back()) else {
+                    continue;
+                };
+                let before = ends.insert(*cpu, last.t_last);
+                assert!(before.is_none_or(|before| before <= first.t_first), "CPU {cpu} steps back");
+            }
+            events += readable(path);
+            contents.push(bytes);
+        }
+        let mut join = Join::new(Limits::default());
+        contents.iter().for_each(|bytes| join.add(bytes).unwrap());
+        let mut whole = Vec::new();
+        while let Some(bytes) = join.next_bytes().unwrap() {
+            whole.extend(bytes);
+        }
+        fs::write(bench.path("whole.kmt"), whole).unwrap();
+        assert_eq!(
+            (readable(&bench.path("whole.kmt")), assert_accounted(&bench.path("whole.kmt"))),
+            (events, 0)
+        );
+        files.iter().for_each(|path| fs::remove_file(path).unwrap());
+        bench.assert_untouched();
+    }
+}
+
+/// Files `out-N.kmt` in their order.
+fn rotated(bench: &Bench) -> Vec<PathBuf> {
+    let names = fs::read_dir(&bench.folder).unwrap().flatten();
+    let number = |name: &str| name.strip_prefix("out-")?.strip_suffix(".kmt")?.parse::<u64>().ok();
+    let numbers = names.filter_map(|entry| number(entry.file_name().to_str()?));
+    let numbers: BTreeSet<u64> = numbers.collect();
+    numbers.into_iter().map(|number| bench.path(&format!("out-{number}.kmt"))).collect()
+}
+
+/// Each loss is in one file, and all of them are what the kernel counted; the newest files are kept.
+#[test]
+fn losses_of_a_recording_in_files_are_counted_once() {
+    let Some(bench) = Bench::new("rotate-losses") else { return };
+    let read = load(3);
+    let pause = format!("kill -STOP $PPID; {read}; kill -CONT $PPID; sleep 0.7");
+    let unread = format!("i=0; while [ $i -lt 5 ]; do {pause}; i=$((i+1)); done");
+    let output = bench.record(&["-b", "64K", "--rotate", "1s", "--", "sh", "-c", &unread]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let (mut counted, mut marked, mut is_exact) = (0, 0, true);
+    for path in rotated(&bench) {
+        counted += assert_accounted(&path);
+        let bytes = fs::read(&path).unwrap();
+        let trace = Trace::open(&bytes).unwrap();
+        for (_, info) in trace.streams().values().flat_map(|stream| &stream.chunks) {
+            marked += info.loss.counted;
+            is_exact &= !info.loss.uncounted;
+        }
+    }
+    assert!(counted > 0 && marked <= counted && (marked == counted || !is_exact), "{marked} of {counted}");
+    let text = stderr(&output);
+    let total = text.lines().find_map(|line| line.strip_prefix("warning: events were lost: "));
+    let total = total.and_then(|line| line.split(' ').next()).unwrap().replace(',', "");
+    assert_eq!(total, counted.to_string(), "{text}");
+    bench.assert_untouched();
+}
+
+#[test]
+fn the_newest_files_of_a_recording_are_kept() {
+    let Some(bench) = Bench::new("rotate-newest") else { return };
+    let output = bench.record(&["-b", "4M", "--rotate", "1s", "--max-files", "2", "-d", "5s"]);
+    recorded(&output);
+    let files = rotated(&bench);
+    assert_eq!(files.len(), 2, "{files:?}");
+    assert!(stderr(&output).contains("out-1.kmt: --max-files") && !files.contains(&bench.path("out-1.kmt")));
+    let last: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    assert!(stderr(&output).ends_with(&format!("kmt-analyze {}\n", last.join(" "))), "{}", stderr(&output));
+    files.iter().for_each(|path| assert!(readable(path) > 0));
     bench.assert_untouched();
 }
 

@@ -152,6 +152,17 @@ impl<O: ChunkOutput> KmtFile<O> {
         self.writer.add_writer_stats(&rows)
     }
 
+    /// Completes the file and begins the next one of the same recording: [`Writer::next_file`]. `next` puts its output in
+    /// the place of this one. Counts of events begin again, those of losses do not.
+    pub fn next_file(&mut self, next: impl FnOnce(&mut O) -> Result<()>) -> Result<()> {
+        let rest = self.writer.next_file()?;
+        self.output.write(&rest)?;
+        next(&mut self.output)?;
+        self.cpus.values_mut().for_each(|stats| *stats = WriterStats::default());
+        self.events_written = 0;
+        Ok(())
+    }
+
     /// Writes what is left, and completes the file.
     pub fn finish(mut self) -> Result<()> {
         self.output.write(&self.writer.finish()?)?;

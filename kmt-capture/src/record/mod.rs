@@ -17,7 +17,9 @@ mod rearm;
 mod recorder;
 mod repeat;
 mod ring;
+mod rotate;
 mod run;
+mod series;
 mod settings;
 mod setup;
 mod size;
@@ -44,6 +46,7 @@ pub(crate) use rearm::rearm;
 #[cfg(feature = "convert")]
 pub(crate) use recorder::room::{Bound, room};
 pub(crate) use repeat::repeat;
+pub use rotate::{RotateAt, RotateOptions};
 pub use run::{measure, record};
 pub use snapshot::{kernel_config, meminfo};
 pub use symbols::{Symbols, kallsyms_has_addresses};
@@ -113,6 +116,8 @@ pub struct RecordOptions {
     pub adopt: Option<String>,
     /// The ring buffer keeps the newest events and is written when a condition holds; `None`: it is read all the time.
     pub black_box: Option<BlackBoxOptions>,
+    /// When the recording continues in a new file; `None`: it has one file.
+    pub rotate: Option<RotateOptions>,
     /// The recording is for `kmt-capture remote`: its output goes over a line, in frames.
     pub line: Option<LineOptions>,
 }

@@ -14,6 +14,7 @@ use super::cpus::online;
 use super::recorder::room::{self, Bound, is_in_memory};
 use super::recorder::sink::Sink;
 use super::recorder::{Finished, Recorder, StopReason};
+use super::rotate::Rotation;
 use super::setup::Setup;
 use super::{Cost, RecordOptions, description, line, size};
 use crate::failure::{Outcome, Result};
@@ -41,9 +42,11 @@ pub(super) struct Ended {
 pub(super) fn once(options: &RecordOptions) -> Result<Ended> {
     // Before the output: another user may not even create it, and root can.
     tracefs::check_user(options.tracefs.as_deref())?;
-    let path = options.output.clone().unwrap_or_else(|| PathBuf::from(description::own_default_name()));
+    let output = options.output.clone().unwrap_or_else(|| PathBuf::from(description::own_default_name()));
+    let rotation = Rotation::new(options, &output)?;
+    let path = rotation.as_ref().map_or(output, Rotation::path);
     let mut console = Console::new(options.quiet, options.line.is_some());
-    let (mut recorder, buffer_kb) = begin(&path, options, &mut console)?;
+    let (mut recorder, buffer_kb) = begin(&path, options, &mut console, rotation)?;
     let options = &recorder.with_what_was_found(options);
     // What a ring will hold is not known before its wait ends.
     let described = match &options.black_box {
@@ -83,7 +86,12 @@ pub(super) fn once(options: &RecordOptions) -> Result<Ended> {
 }
 
 /// A recorder whose events are enabled, and the size of its buffers in KiB.
-fn begin(path: &Path, options: &RecordOptions, console: &mut Console) -> Result<(Recorder, u64)> {
+fn begin(
+    path: &Path,
+    options: &RecordOptions,
+    console: &mut Console,
+    rotation: Option<Rotation>,
+) -> Result<(Recorder, u64)> {
     let mut sink = Sink::open(path, options)?;
     if let Some(name) = &options.adopt {
         let (setup, plan) = Setup::adopt(options, name)?;
@@ -91,7 +99,7 @@ fn begin(path: &Path, options: &RecordOptions, console: &mut Console) -> Result<
         sink.check_line()?;
         warn_of_tmpfs(path, console);
         let buffer_kb = setup.found_size_kb();
-        return Ok((Recorder::new(setup, plan, options, sink, buffer_kb)?, buffer_kb));
+        return Ok((Recorder::new(setup, plan, options, sink, buffer_kb, rotation)?, buffer_kb));
     }
     let (mut setup, mut plan) = Setup::new(options)?;
     options.line.iter().for_each(|line| line::remove(&line.folder));
@@ -117,7 +125,7 @@ fn begin(path: &Path, options: &RecordOptions, console: &mut Console) -> Result<
         setup.enable(&mut plan)?;
     }
     sink.check_line()?;
-    Ok((Recorder::new(setup, plan, options, sink, buffer_kb)?, buffer_kb))
+    Ok((Recorder::new(setup, plan, options, sink, buffer_kb, rotation)?, buffer_kb))
 }
 
 /// Records until something stops it; returns the reason, if it was no error.
@@ -218,8 +226,10 @@ fn report(
             unknown if unknown.is_empty() => {}
             cost => console.print(format_args!("cost of recording: {cost}")),
         }
-        if path.is_file() {
-            console.print(format_args!("kmt-analyze {}", shell::path(path)));
+        match finished.files.as_slice() {
+            [] if path.is_file() => console.print(format_args!("kmt-analyze {}", shell::path(path))),
+            [] => {}
+            files => console.print(format_args!("{}", next_command(files))),
         }
     }
     let is_changed = finished.changes > 0;
@@ -227,6 +237,23 @@ fn report(
         Outcome::Incomplete
     } else {
         Outcome::Done
+    }
+}
+
+/// Files of one recording on a line, at most; a longer one has the first and the last.
+const FILES_MAX: usize = 6;
+
+/// The command that reads the files of a recording as one trace.
+fn next_command(files: &[PathBuf]) -> String {
+    let words: Vec<String> = files.iter().map(|path| shell::path(path)).collect();
+    match words.as_slice() {
+        [first, .., last] if words.len() > FILES_MAX => {
+            format!(
+                "{} from {first} to {last}; kmt-analyze reads all of them as one trace",
+                count(words.len() as u64, "file")
+            )
+        }
+        words => format!("kmt-analyze {}", words.join(" ")),
     }
 }
 

@@ -62,15 +62,35 @@ impl When {
     }
 }
 
-/// Writes the snapshots into the file; returns the names of those that could not be had.
+/// Snapshots at one time: between two files of a recording they are in both.
+#[derive(Debug)]
+pub struct Snapshots(Vec<(&'static str, Option<Vec<u8>>)>);
+
+impl Snapshots {
+    /// Reads them.
+    pub fn read() -> Self {
+        Self(STATE.iter().map(|&name| (name, read(name))).collect())
+    }
+
+    /// Writes them into the file; returns the names of those that could not be had.
+    pub fn write(&self, writer: &mut Writer, when: When) -> kmt_format::Result<Vec<String>> {
+        let mut missing = Vec::new();
+        for (name, bytes) in &self.0 {
+            match bytes {
+                Some(bytes) => writer.add_file(&format!("{name}.{}", when.suffix()), bytes)?,
+                None if *name == "vmallocinfo" => {}
+                None => missing.push((*name).to_owned()),
+            }
+        }
+        Ok(missing)
+    }
+}
+
+/// Writes the snapshots into the file one by one; returns the names of those that could not be had.
 pub fn write(writer: &mut Writer, when: When) -> kmt_format::Result<Vec<String>> {
     let mut missing = Vec::new();
     for name in STATE {
-        match read(name) {
-            Some(bytes) => writer.add_file(&format!("{name}.{}", when.suffix()), &bytes)?,
-            None if name == "vmallocinfo" => {}
-            None => missing.push(name.to_owned()),
-        }
+        missing.extend(Snapshots(vec![(name, read(name))]).write(writer, when)?);
     }
     Ok(missing)
 }

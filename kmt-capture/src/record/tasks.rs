@@ -92,6 +92,21 @@ impl TaskNames {
         }
     }
 
+    /// Takes in the names that are known, for the next file. Where many are known, tasks that ended are forgotten then.
+    pub fn again(&mut self) {
+        let known = self.names.iter();
+        self.pending
+            .extend(known.map(|(&pid, task)| Task::new(pid, &*task.comm).tgid(task.tgid).since(task.since)));
+        if self.names.len() >= KNOWN_MAX / 2 {
+            let running = numbered("/proc").into_iter();
+            let running: HashSet<i32> =
+                running.flat_map(|process| numbered(&format!("/proc/{process}/task"))).collect();
+            self.names.retain(|pid, _| running.contains(pid));
+        }
+        self.occurred.clear();
+        self.last_pid = -1;
+    }
+
     /// Looks at an event.
     #[inline]
     pub fn see(&mut self, time: u64, record: &[u8]) {
@@ -247,6 +262,19 @@ mod tests {
         names.saved(&top, Some(150));
         fs::remove_dir_all(&dir).unwrap();
         assert!(names.take().is_empty());
+    }
+
+    #[test]
+    fn the_next_file_has_the_names_that_are_known() {
+        let dir = std::env::temp_dir().join(format!("kmt-tasks-again-{}", std::process::id()));
+        fs::create_dir_all(dir.join("events/task/task_newtask")).unwrap();
+        fs::write(dir.join("events/task/task_newtask/format"), NEWTASK).unwrap();
+        let mut names = TaskNames::new(&TraceDir::at(&dir), ByteOrder::Little, 8, &[]);
+        fs::remove_dir_all(&dir).unwrap();
+        names.see(7, &record(1, 50, "sh", 0));
+        let first = names.take();
+        names.again();
+        assert_eq!(names.take(), first);
     }
 
     #[test]

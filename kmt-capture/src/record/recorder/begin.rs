@@ -30,19 +30,13 @@ impl Recorder {
 
     /// Everything that an analysis elsewhere needs, before the first event: any prefix of the file can be understood.
     pub(in crate::record) fn describe(&mut self, options: &RecordOptions) -> Result<()> {
-        self.formats()?;
-        let sub_buffer_len = self.layout.sub_buffer_len();
+        self.describe_target(options)?;
         let writer = &mut self.file.writer;
-        writer.add_clock(&TraceClock::named(&self.setup.clock))?;
-        description::write(writer, &self.setup, &self.plan, options, sub_buffer_len)?;
         let before = writer.finished_len();
         snapshot::write_cgroups(writer, 0)?;
         self.room.keep_for_end(writer.finished_len().saturating_sub(before));
         self.file.write()?;
-        let modules = std::fs::read_to_string("/proc/modules").unwrap_or_default();
-        if !modules.is_empty() {
-            self.file.writer.add_file("modules", modules.as_bytes())?;
-        }
+        self.describe_modules()?;
         match self.symbols(options)? {
             symbols::Outcome::Zeroed => self.plan.notes.push(
                 "/proc/kallsyms has only zero addresses: call sites are printed as addresses; \
@@ -80,6 +74,24 @@ impl Recorder {
         }
         if !missing.is_empty() {
             self.plan.notes.push(format!("this kernel has no {}", missing.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// Event classes, the clock, and keys of target and recording.
+    pub(super) fn describe_target(&mut self, options: &RecordOptions) -> Result<()> {
+        self.formats()?;
+        let sub_buffer_len = self.layout.sub_buffer_len();
+        self.file.writer.add_clock(&TraceClock::named(&self.setup.clock))?;
+        self.describe_part()?;
+        let writer = &mut self.file.writer;
+        Ok(description::write(writer, &self.setup, &self.plan, options, sub_buffer_len)?)
+    }
+
+    pub(super) fn describe_modules(&mut self) -> Result<()> {
+        let modules = std::fs::read_to_string("/proc/modules").unwrap_or_default();
+        if !modules.is_empty() {
+            self.file.writer.add_file("modules", modules.as_bytes())?;
         }
         Ok(())
     }
@@ -191,11 +203,15 @@ impl Recorder {
                 format!("waiting for {}, {until}", conditions.join(", "))
             }
         };
+        let to = match (options.line.is_some(), &options.rotate) {
+            (true, _) => "the connection".to_owned(),
+            (false, Some(_)) => format!("{} and files after it", path.display()),
+            (false, None) => path.display().to_string(),
+        };
         lines.push(format!(
-            "recording {} on {} to {}: {} of buffer per CPU, clock {}, {until}",
+            "recording {} on {} to {to}: {} of buffer per CPU, clock {}, {until}",
             self.plan.summary(),
             count(self.cpus.len() as u64, "CPU"),
-            if options.line.is_some() { "the connection".into() } else { path.display().to_string() },
             console::bytes(buffer_kb << 10),
             self.setup.clock,
         ));

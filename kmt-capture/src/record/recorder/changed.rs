@@ -123,7 +123,7 @@ impl Recorder {
             if taken == 0 {
                 continue;
             }
-            cpu.taken = taken;
+            cpu.taken = cpu.taken.saturating_add(taken);
             self.changes.count += 1;
             self.notices.push(format!(
                 "warning: another process has read {} of CPU {number} from this recording's buffer; they are missing",

@@ -1,7 +1,7 @@
 //! One CPU of a recording.
 
 use kmt_format::kernel::CpuStats;
-use kmt_format::write::WriterStats;
+use kmt_format::write::{Loss, WriterStats};
 
 use crate::record::ring::Ring;
 
@@ -18,6 +18,17 @@ fn plus(mut now: CpuStats, before: &CpuStats) -> CpuStats {
     add(&mut now.commit_overrun, before.commit_overrun);
     add(&mut now.dropped, before.dropped);
     add(&mut now.read, before.read);
+    now
+}
+
+/// `now` without what these counters of `before` had.
+fn minus(mut now: CpuStats, before: &CpuStats) -> CpuStats {
+    let take =
+        |from: &mut Option<u64>, n: Option<u64>| *from = from.map(|from| from.saturating_sub(n.unwrap_or(0)));
+    take(&mut now.overrun, before.overrun);
+    take(&mut now.commit_overrun, before.commit_overrun);
+    take(&mut now.dropped, before.dropped);
+    take(&mut now.read, before.read);
     now
 }
 
@@ -79,6 +90,10 @@ pub(super) struct Cpu {
     pub first_time: Option<u64>,
     /// Time of the last event.
     pub last_time: u64,
+    /// Losses that sub-buffers of this file are marked with.
+    pub marked: Loss,
+    /// The kernel's counters of the files before this one of the recording.
+    before_file: CpuStats,
 }
 
 impl Cpu {
@@ -93,7 +108,28 @@ impl Cpu {
             overwritten: 0,
             first_time: None,
             last_time: 0,
+            marked: Loss::default(),
+            before_file: CpuStats::default(),
         }
+    }
+
+    /// The kernel's counters since this file of the recording began.
+    pub fn of_file(&self) -> Option<CpuStats> {
+        Some(minus(self.counters.sums?, &self.before_file))
+    }
+
+    /// The kernel's counters of the file that ends now, of which nothing is unread; the next file has those from here on.
+    ///
+    /// Overwritten events count in the file that has the mark of them: the sub-buffer behind them may not be read yet.
+    pub fn end_file(&mut self) -> Option<CpuStats> {
+        let mut stats = self.of_file()?;
+        let marked = std::mem::take(&mut self.marked);
+        if !marked.uncounted {
+            stats.overrun = stats.overrun.map(|overrun| overrun.min(marked.counted));
+        }
+        self.before_file = plus(stats, &self.before_file);
+        (stats.entries, stats.bytes) = (stats.entries.map(|_| 0), stats.bytes.map(|_| 0));
+        Some(stats)
     }
 
     /// Events lost, by the kernel's counters, and those that another process has read.
@@ -102,10 +138,11 @@ impl Cpu {
         counted.saturating_sub(self.overwritten).saturating_add(self.taken)
     }
 
-    /// Events that another process has read from the buffer: by the kernel's count of those that were read, and ours.
+    /// Events that another process has read from the buffer since this file began: by the kernel's count of those that were
+    /// read, and ours.
     pub fn read_by_others(&self, stats: &WriterStats) -> u64 {
         let is_exact = self.counters.before_reset.is_none() && stats.sub_buffers_damaged == 0;
-        let read = self.counters.sums.and_then(|counters| counters.read).filter(|_| is_exact);
+        let read = self.of_file().and_then(|counters| counters.read).filter(|_| is_exact);
         read.map_or(0, |read| read.saturating_sub(stats.events))
     }
 
@@ -151,5 +188,36 @@ mod tests {
                 "what was before does not count"
             );
         }
+    }
+
+    /// What the files of a recording count is what the kernel counted in all, and each loss is where its mark is.
+    #[test]
+    fn counters_of_files_add_up_to_those_of_the_kernel() {
+        let folder = std::env::temp_dir().join(format!("kmt-cpu-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("per_cpu/cpu0")).unwrap();
+        std::fs::write(folder.join("per_cpu/cpu0/trace_pipe_raw"), "").unwrap();
+        let ring = Ring::open(&crate::tracefs::TraceDir::at(&folder), 0).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let mut cpu = Cpu::new(ring);
+        let read = |overrun: u64, read: u64, entries: u64| {
+            let text = format!("entries: {entries}\noverrun: {overrun}\nbytes: 9\nread events: {read}\n");
+            CpuStats::parse(&text)
+        };
+        // 5 of 12 overwritten events are before a sub-buffer that is not read yet.
+        cpu.counters.add(read(12, 100, 40));
+        cpu.marked = Loss::counted(7);
+        let first = cpu.end_file().unwrap();
+        assert_eq!((first.overrun, first.read, first.entries), (Some(7), Some(100), Some(0)));
+        // The kernel had no room for a count: what it counted so far is of this file.
+        cpu.counters.add(read(30, 250, 0));
+        cpu.marked = Loss::counted(5).and(Loss::uncounted());
+        let second = cpu.end_file().unwrap();
+        assert_eq!((second.overrun, second.read), (Some(23), Some(150)));
+        cpu.counters.add(read(31, 260, 0));
+        let last = cpu.of_file().unwrap();
+        assert_eq!((last.overrun, last.read), (Some(1), Some(10)));
+        let sums = [first, second, last].map(|stats| (stats.overrun.unwrap(), stats.read.unwrap()));
+        let sum = sums.iter().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+        assert_eq!(sum, (31, 260));
     }
 }

@@ -175,6 +175,7 @@ impl Recorder {
             };
             let found = file.sub_buffer(number, bytes, layout, self.keep, see)?;
             cpu.last_time = cpu.last_time.max(last);
+            cpu.marked = cpu.marked.and(found.loss);
             if let Some(damage) = found.damage.filter(|_| file.stats(number).sub_buffers_damaged == 1) {
                 notices.push(format!(
                     "warning: a sub-buffer of CPU {number} cannot be decoded completely: {damage}"

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kmt_format::write::{Loss, StatsTaken};
 
+use super::room::SLAB_STATE_LEN;
 use super::{Recorder, StopReason};
 use crate::failure::Result;
 use crate::record::command::ENDING;
@@ -14,8 +15,6 @@ use crate::zero_times;
 
 /// Ids without a format that are named.
 const IDS_MAX: usize = 8;
-/// Length of the state of /sys/kernel/slab in the file, at most about.
-const SLAB_STATE_LEN: u64 = 128 << 10;
 
 impl Recorder {
     /// Writes the chunks after the last event.
@@ -52,12 +51,7 @@ impl Recorder {
         if let Some(used) = &mut self.used {
             used.finish(&mut self.file.writer)?;
         }
-        let is_lossy = self.totals().lost > 0
-            || self.file.lost != Loss::default()
-            || self.cpus.iter().any(|cpu| cpu.overwritten > 0);
-        let now = self.cpus.iter().filter_map(|cpu| cpu.counters.sums?.now_time).max();
-        let now = now.filter(|_| !self.changes.of_clock);
-        self.names.saved(&self.setup.top, now.filter(|_| is_lossy));
+        let now = self.save_names();
         self.flush()?;
         self.write_counters(StatsTaken::After)?;
         self.file.add_totals()?;
@@ -75,6 +69,12 @@ impl Recorder {
         }
         self.clock_pair()?;
         self.own_cost()?;
+        let missed = self.setup.probe_missed();
+        if let Some(missed) = missed.filter(|&missed| missed > 0) {
+            self.notices.push(format!(
+                "warning: the probe at kvfree_call_rcu missed up to {missed} calls: their frees may be missing"
+            ));
+        }
         self.file.write()
     }
 
@@ -92,6 +92,17 @@ impl Recorder {
         });
         self.notices.extend(notes.into_iter().chain(missing));
         Ok(())
+    }
+
+    /// Takes names of tasks over that the kernel has saved; returns the time of the trace clock at which counters were read.
+    pub(super) fn save_names(&mut self) -> Option<u64> {
+        let is_lossy = self.totals().lost > 0
+            || self.file.lost != Loss::default()
+            || self.cpus.iter().any(|cpu| cpu.overwritten > 0);
+        let now = self.cpus.iter().filter_map(|cpu| cpu.counters.sums?.now_time).max();
+        let now = now.filter(|_| !self.changes.of_clock);
+        self.names.saved(&self.setup.top, now.filter(|_| is_lossy));
+        now
     }
 
     /// How the command ended, if there was one. A command that outlives the recording is ended as Ctrl-C would end it,
@@ -121,24 +132,19 @@ impl Recorder {
         Ok(self.file.writer.add_metadata(&pairs)?)
     }
 
-    /// Cost of the recording, which is part of what was measured.
+    /// Cost of the recording, which is part of what was measured; keys have that of this file.
     pub(super) fn own_cost(&mut self) -> Result<()> {
-        let cpu_ns = description::own_cpu_ns().map(|now| now.saturating_sub(self.cpu_ns_before));
+        let now = description::own_cpu_ns();
+        let cpu_ns = now.map(|now| now.saturating_sub(self.cpu_ns_before));
         let (totals, length) = (self.totals(), self.times.start.elapsed());
         self.cost = Cost { events: totals.events, lost: totals.lost, bytes: totals.bytes, length, cpu_ns };
-        let missed = self.setup.probe_missed();
-        if let Some(missed) = missed.filter(|&missed| missed > 0) {
-            self.notices.push(format!(
-                "warning: the probe at kvfree_call_rcu missed up to {missed} calls: their frees may be missing"
-            ));
-        }
         let pairs = [
             ("recorder.filtered_events", Some(self.tasks.filtered).filter(|_| self.plan.in_user_space)),
-            ("recorder.probe_missed", missed),
-            ("recorder.cpu_ns", cpu_ns),
-            ("recorder.length_ns", u64::try_from(length.as_nanos()).ok()),
-            ("recorder.events", Some(totals.events)),
-            ("recorder.snapshots_ns", Some(self.snapshots.as_nanos() as u64)),
+            ("recorder.probe_missed", self.setup.probe_missed()),
+            ("recorder.cpu_ns", now.map(|now| now.saturating_sub(self.begin.cpu_ns))),
+            ("recorder.length_ns", u64::try_from(self.begin.time.elapsed().as_nanos()).ok()),
+            ("recorder.events", Some(self.file.events())),
+            ("recorder.snapshots_ns", Some(std::mem::take(&mut self.snapshots).as_nanos() as u64)),
             ("recorder.rss_peak_kib", description::own_rss_peak_kib()),
         ];
         let pairs = pairs.map(|(key, value)| (key, value.map_or_else(String::new, |v| v.to_string())));

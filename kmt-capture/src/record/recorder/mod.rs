@@ -5,7 +5,9 @@ mod changed;
 mod cpu;
 mod drain;
 mod end;
+mod finished;
 pub(super) mod room;
+mod rotate;
 pub(super) mod sink;
 mod watch;
 
@@ -13,19 +15,22 @@ use std::time::{Duration, Instant};
 
 use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, CpuStats, HeaderPage};
-use kmt_format::write::{Keep, Loss, StatsTaken, Writer, WriterLimits, WriterOptions};
+use kmt_format::write::{Keep, StatsTaken, Writer, WriterLimits, WriterOptions};
 
 use self::changed::Changes;
 use self::cpu::Cpu;
+pub(super) use self::finished::Finished;
 use self::room::{Bound, Room};
+use self::rotate::FileBegin;
 use self::sink::Sink;
-use self::watch::{BlackBox, Window};
+use self::watch::BlackBox;
 use super::adopted::FoundFormats;
 use super::command::Running;
 use super::console::Totals;
 use super::cpus::online;
 use super::exits::Exits;
 use super::plan::Plan;
+use super::rotate::Rotation;
 use super::settings::Settings;
 use super::setup::Setup;
 use super::symbols::{Symbols, UsedSymbols};
@@ -126,6 +131,10 @@ pub(super) struct Recorder {
     changes: Changes,
     /// True if the kernel's configuration is in the file.
     has_config: bool,
+    /// The files of the recording, if it may have several.
+    rotation: Option<Rotation>,
+    /// Begin of the current file.
+    begin: FileBegin,
     /// The wait of a ring buffer that is not read until a condition holds.
     black_box: Option<BlackBox>,
     /// Formats of a buffer that was found.
@@ -145,6 +154,7 @@ impl Recorder {
         options: &RecordOptions,
         sink: Sink,
         buffer_kb: u64,
+        rotation: Option<Rotation>,
     ) -> Result<Self> {
         let text = setup.header_page()?;
         let header_page = HeaderPage::parse(&text)
@@ -186,6 +196,8 @@ impl Recorder {
             settings: None,
             changes: Changes::default(),
             has_config: false,
+            rotation,
+            begin: FileBegin::now(),
             black_box: None,
             formats: setup.adopted.as_ref().map(|_| FoundFormats::new(&setup.dir)),
             notices: Vec::new(),
@@ -210,6 +222,8 @@ impl Recorder {
         }
         self.changes.looked = self.trace_now().unwrap_or(0);
         self.times = Times::from_now();
+        self.begin = FileBegin::now();
+        self.rotation.iter_mut().for_each(Rotation::start);
         self.command = Running::start(options)?;
         Ok(())
     }
@@ -245,6 +259,7 @@ impl Recorder {
             self.times.looked = now;
             self.snapshot(now)?;
         }
+        self.rotate_if_due(options)?;
         Ok(TurnResult { stop_reason: None, is_heartbeat })
     }
 
@@ -312,12 +327,15 @@ impl Recorder {
         if is_reset && !sees_writes { self.cleared() } else { Ok(()) }
     }
 
+    /// The kernel's counters of the whole recording.
     fn counters(&self) -> Vec<(u32, CpuStats)> {
         self.cpus.iter().filter_map(|cpu| Some((cpu.number(), cpu.counters.sums?))).collect()
     }
 
     fn write_counters(&mut self, taken: StatsTaken) -> Result<()> {
-        Ok(self.file.writer.add_stats(taken, &self.counters())?)
+        let rows = self.cpus.iter().filter_map(|cpu| Some((cpu.number(), cpu.of_file()?)));
+        let rows: Vec<(u32, CpuStats)> = rows.collect();
+        Ok(self.file.writer.add_stats(taken, &rows)?)
     }
 
     fn clock_pair(&mut self) -> Result<()> {
@@ -340,9 +358,9 @@ impl Recorder {
 
     pub(super) fn totals(&self) -> Totals {
         Totals {
-            events: self.file.events(),
+            events: self.begin.events.saturating_add(self.file.events()),
             lost: self.cpus.iter().map(Cpu::lost).fold(0, u64::saturating_add),
-            bytes: self.file.output.out.len(),
+            bytes: self.begin.bytes.saturating_add(self.file.output.out.len()),
             fill_percent: self.fill_percent,
         }
     }
@@ -365,7 +383,10 @@ impl Recorder {
         let status = command.and_then(Running::code).filter(|_| options.exit_status);
         let totals = self.totals();
         let counters = self.counters();
-        let Self { setup, file, cpus, left, command, cost, notices, changes, settings, black_box, .. } = self;
+        let Self { setup, file, cpus, left, command, cost, changes, settings, black_box, .. } = self;
+        let (mut notices, mut rotation) = (self.notices, self.rotation);
+        // The file before this one gets its name however this one ends.
+        let mut removed = rotation.as_mut().map_or_else(|| Ok(Vec::new()), Rotation::wait);
         let (part, events_written, lost) = (file.output.out.part_name(), file.events_written, file.lost);
         let named = match closed {
             Ok(reason) if is_unwanted => {
@@ -380,6 +401,17 @@ impl Recorder {
                 }
                 Err(failure)
             }
+        };
+        if let (Ok(_), Some(rotation), Ok(removed)) = (&named, &rotation, &mut removed) {
+            removed.extend(rotation.finish().unwrap_or_default());
+        }
+        let named = match removed {
+            Ok(removed) => {
+                let removed = removed.iter().map(|path| format!("removed {}: --max-files", path.display()));
+                notices.extend(removed);
+                named
+            }
+            Err(failure) => named.and(Err(failure)),
         };
         drop((cpus, settings, black_box));
         drop(setup);
@@ -410,33 +442,10 @@ impl Recorder {
             cause,
             overwritten_before,
             is_unwanted,
+            files: rotation.map(|rotation| rotation.files()).unwrap_or_default(),
         };
         (finished, reason)
     }
-}
-
-/// Results of a recording that has ended.
-pub(super) struct Finished {
-    pub totals: Totals,
-    pub cost: Cost,
-    pub counters: Vec<(u32, CpuStats)>,
-    /// Losses that are marked in the file.
-    pub lost: Loss,
-    /// Events that are left in the ring buffers because the file has no room for them.
-    pub left: u64,
-    /// Exit status of the command, if it is the outcome.
-    pub status: Option<u8>,
-    pub notices: Vec<String>,
-    /// Changes of the recording by other processes.
-    pub changes: u64,
-    /// The time that a ring holds.
-    pub window: Option<Window>,
-    /// Why the wait of a ring ended.
-    pub cause: Option<String>,
-    /// Events that a buffer that was found had overwritten before.
-    pub overwritten_before: u64,
-    /// True if no file was written: nothing happened while a ring waited again and again.
-    pub is_unwanted: bool,
 }
 
 impl StopReason {
@@ -474,7 +483,7 @@ mod tests {
         let file = std::env::temp_dir().join(format!("kmt-panic-{}.kmt", std::process::id()));
         let sink = Sink::open(&file, &RecordOptions { force: true, ..RecordOptions::default() }).unwrap();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let mut recorder = Recorder::new(setup, plan, &options, sink, 64).unwrap();
+            let mut recorder = Recorder::new(setup, plan, &options, sink, 64, None).unwrap();
             recorder.open_rings();
             recorder.setup.start().unwrap();
             assert!(path.exists() && !recorder.cpus.is_empty());

@@ -21,6 +21,9 @@ const MEMORY_MARGIN: (u64, u64) = (4 << 20, 256 << 20);
 /// Bytes at the end of a file besides snapshots: names, symbols, counters, keys, and rows of the index for all of them.
 const END_LEN: u64 = 24 << 10;
 
+/// Length of the state of /sys/kernel/slab in the file, at most about.
+pub(super) const SLAB_STATE_LEN: u64 = 128 << 10;
+
 /// From this number of bytes before the end on buffers are emptied in small turns.
 const NEAR: u64 = 4 << 20;
 
@@ -56,6 +59,12 @@ impl Room {
     pub fn new(file: Option<File>, asked: Option<u64>) -> Self {
         let file = file.filter(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()));
         Self { file, end_len: END_LEN, symbols_len: 0, asked, bound: None, reached: None }
+    }
+
+    /// Takes the next file of the recording, which keeps the same room at its end.
+    pub fn next_file(&mut self, file: Option<File>) {
+        let end_len = self.end_len;
+        *self = Self { end_len, ..Self::new(file, self.asked) };
     }
 
     /// Keeps room for snapshots at the end that are as long as those at the begin.

@@ -82,6 +82,17 @@ impl UsedSymbols {
         Ok(())
     }
 
+    /// True if the file has the symbols of all its events.
+    pub fn is_complete(&mut self, writer: &mut Writer) -> bool {
+        self.collect(writer);
+        self.running.is_none() && self.wanted.is_empty()
+    }
+
+    /// Begins again, for the next file: it has no symbols yet.
+    pub fn next_file(&mut self) {
+        *self = Self { last: self.last, ..Self::default() };
+    }
+
     fn start_pass(&mut self, writer: &mut Writer) -> Result<()> {
         let (wanted, wants_bounds) = (std::mem::take(&mut self.wanted), !self.has_bounds);
         let count = wanted.len();

@@ -1,0 +1,156 @@
+//! Numbered files of `--rearm` and `--rotate`, of which the oldest are removed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Result};
+
+/// What the name of an unfinished file ends with (`Target::record`).
+const PART: &str = ".part";
+
+/// Files `STEM-N.EXTENSION` in a folder.
+#[derive(Debug, Clone)]
+pub(super) struct Series {
+    /// The name that was given, to which numbers are added.
+    output: PathBuf,
+    folder: PathBuf,
+    stem: String,
+    extension: String,
+}
+
+impl Series {
+    /// Files of that name with numbers; `option` asks for them.
+    pub fn new(output: &Path, option: &str) -> Result<Self> {
+        let stem = output.file_stem().filter(|_| output != Path::new("-")).and_then(|stem| stem.to_str());
+        let Some(stem) = stem else {
+            return Err(Failure::new(format!("{option} cannot write several files to {}", output.display()))
+                .hint("give the name of a file with -o, to which numbers are added"));
+        };
+        let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let extension = output.extension().and_then(|extension| extension.to_str());
+        Ok(Self {
+            output: output.to_owned(),
+            folder: folder.unwrap_or(Path::new(".")).to_owned(),
+            stem: stem.to_owned(),
+            extension: extension.map_or_else(String::new, |extension| format!(".{extension}")),
+        })
+    }
+
+    /// Number of a file of the series. The file of an interrupted recording counts: it is not overwritten.
+    fn number(&self, name: &str) -> Option<u64> {
+        let name = name.strip_prefix(&self.stem)?.strip_prefix('-')?;
+        let of = |name: &str| name.strip_suffix(&self.extension).map(str::to_owned);
+        let number = of(name).or_else(|| of(name.strip_suffix(PART)?))?;
+        let is_plain = number.bytes().all(|b| b.is_ascii_digit()) && !number.starts_with('0');
+        number.parse().ok().filter(|_| is_plain)
+    }
+
+    /// The file of that number.
+    pub fn path(&self, number: u64) -> PathBuf {
+        self.output.with_file_name(format!("{}-{number}{}", self.stem, self.extension))
+    }
+
+    /// Numbers of the files that exist, the oldest first. Files of earlier runs are among them.
+    fn numbers(&self) -> Result<Vec<u64>> {
+        let entries = fs::read_dir(&self.folder).map_err(|e| Failure::io("reading", &self.folder, &e))?;
+        let files = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+        let mut numbers: Vec<u64> =
+            files.filter_map(|entry| self.number(entry.file_name().to_str()?)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        Ok(numbers)
+    }
+
+    /// The next file.
+    pub fn next(&self) -> Result<PathBuf> {
+        Ok(self.path(self.next_number()?))
+    }
+
+    /// Number of the next file.
+    pub fn next_number(&self) -> Result<u64> {
+        Ok(self.numbers()?.last().map_or(1, |last| last.saturating_add(1)))
+    }
+
+    /// Removes the oldest files of more than `max_files`; returns them.
+    pub fn remove_oldest(&self, max_files: Option<u32>) -> Result<Vec<PathBuf>> {
+        self.remove_oldest_before(u64::MAX, max_files)
+    }
+
+    /// Removes the oldest of more than `max_files` with numbers below `end`; returns them.
+    pub fn remove_oldest_before(&self, end: u64, max_files: Option<u32>) -> Result<Vec<PathBuf>> {
+        let Some(most) = max_files else { return Ok(Vec::new()) };
+        let mut numbers = self.numbers()?;
+        numbers.retain(|&number| number < end);
+        let surplus = numbers.len().saturating_sub(most.max(1) as usize);
+        let oldest = numbers.iter().take(surplus).map(|number| self.path(*number));
+        let oldest = oldest.flat_map(|path| {
+            let mut part = path.clone().into_os_string();
+            part.push(PART);
+            [path, PathBuf::from(part)]
+        });
+        oldest
+            .filter_map(|path| match fs::remove_file(&path) {
+                Ok(()) => Some(Ok(path)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => Some(Err(Failure::io("removing", &path, &error))),
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_numbered_and_the_oldest_go_first() {
+        let folder = std::env::temp_dir().join(format!("kmt-series-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let series = Series::new(&folder.join("a.b.kmt"), "--rearm").unwrap();
+        let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+        assert_eq!(name(&series.next().unwrap()), "a.b-1.kmt");
+        // Those of an earlier run, and others that are not of the series.
+        for other in [
+            "a.b-9.kmt",
+            "a.b-10.kmt",
+            "a.b-11.kmt",
+            "a.b.kmt",
+            "a.b-x.kmt",
+            "a.b-012.kmt",
+            "a.b-12.kmt.parts",
+            "b-13.kmt",
+        ] {
+            fs::write(folder.join(other), "").unwrap();
+        }
+        assert_eq!(name(&series.next().unwrap()), "a.b-12.kmt");
+        assert!(series.remove_oldest(None).unwrap().is_empty());
+        assert!(series.remove_oldest(Some(3)).unwrap().is_empty());
+        let removed = |most| -> Vec<String> {
+            series.remove_oldest(Some(most)).unwrap().iter().map(|path| name(path)).collect()
+        };
+        assert_eq!(removed(1), ["a.b-9.kmt", "a.b-10.kmt"]);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 6);
+        // Of a recorder that was killed while it wrote.
+        fs::write(folder.join("a.b-12.kmt.part"), "").unwrap();
+        fs::write(folder.join("a.b-11.kmt.part"), "").unwrap();
+        assert_eq!(name(&series.next().unwrap()), "a.b-13.kmt");
+        fs::write(folder.join("a.b-13.kmt"), "").unwrap();
+        assert!(series.remove_oldest_before(12, Some(1)).unwrap().is_empty());
+        assert_eq!(removed(2), ["a.b-11.kmt", "a.b-11.kmt.part"]);
+        assert_eq!(removed(1), ["a.b-12.kmt.part"]);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 6);
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(series.next().is_err());
+    }
+
+    #[test]
+    fn standard_output_cannot_have_several_files() {
+        assert!(
+            Series::new(Path::new("-"), "--rearm").is_err()
+                && Series::new(Path::new("/"), "--rearm").is_err()
+        );
+        let here = Series::new(Path::new("trace"), "--rearm").unwrap();
+        assert_eq!(here.path(3), Path::new("trace-3"));
+    }
+}
