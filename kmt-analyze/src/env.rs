@@ -2,6 +2,7 @@
 //! has files and output in memory.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::files::{Files, InMemory, Written};
@@ -17,6 +18,8 @@ pub struct Env {
     pub limits: RunLimits,
     /// Debug information.
     pub source: SourceArgs,
+    /// The files of the trace, if they are several of one recording.
+    pub parts: Vec<PathBuf>,
     /// Passes print their progress, if standard error is a terminal.
     pub shows_progress: bool,
 }

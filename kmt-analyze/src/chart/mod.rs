@@ -73,8 +73,9 @@ pub struct ChartOptions {
     /// Kind of the chart
     #[arg(value_enum)]
     pub kind: ChartKind,
-    /// The .kmt file; - is standard input
-    pub file: PathBuf,
+    /// The .kmt file, or the files of one recording of `kmt-capture record --rotate`; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// File to write, SVG, or PNG if its name ends with .png; - is standard output
     #[arg(short, long, value_name = "FILE.svg", default_value = "-")]
     pub output: PathBuf,

@@ -43,8 +43,9 @@ pub enum Command {
     Summary {
         #[command(flatten)]
         summary: SummaryArgs,
-        /// The .kmt file; - is standard input
-        file: PathBuf,
+        /// The .kmt file, or the files of one recording of `kmt-capture record --rotate`; - is standard input
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
     },
     /// File, kernel, time of recording, losses and events
     Info(InfoArgs),
@@ -174,8 +175,9 @@ pub struct Target {
     /// Print JSON (docs/json.md)
     #[arg(long)]
     pub json: bool,
-    /// The .kmt file; - is standard input
-    pub file: PathBuf,
+    /// The .kmt file, or the files of one recording of `kmt-capture record --rotate`; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
 }
 
 /// A table of a report as CSV.

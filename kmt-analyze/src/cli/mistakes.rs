@@ -13,11 +13,17 @@ use kmt_common::text::escaped;
 use kmt_common::usage::{asked, nearest, without_false_tips};
 
 use super::other_report;
+use crate::trace::parts::is_part;
 
 /// Puts a command that comes after options or after the file before them; reports a first word that is neither a command nor
 /// a file.
 pub fn corrected(cli: &Command, args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
     let mut args = command_first(cli, args);
+    if are_parts(&args) {
+        // The first screen is that of this report.
+        args.insert(1, "findings".into());
+        return Ok(args);
+    }
     let names: Vec<&str> = cli.get_subcommands().map(Command::get_name).chain(["help"]).collect();
     let is_command = |word: &OsString| word.to_str().is_some_and(|word| names.contains(&word));
     let Some(first) = args.get(1).filter(|word| !is_command(word)) else { return Ok(args) };
@@ -50,6 +56,13 @@ pub fn corrected(cli: &Command, args: Vec<OsString>) -> Result<Vec<OsString>, cl
         }
         None => Ok(args),
     }
+}
+
+/// True if a line consists of files of one recording.
+fn are_parts(args: &[OsString]) -> bool {
+    let mut files = args.iter().skip(1).map(Path::new);
+    let are_files = args.len() > 2 && files.clone().all(Path::is_file);
+    are_files && files.next().is_some_and(is_part)
 }
 
 /// The error of a command line, without tips of the parser that mislead.

@@ -45,7 +45,7 @@ use crate::source::SourceArgs;
 use crate::trace::named::with_names;
 use crate::trace::names::SizeClasses;
 use crate::trace::session::Session;
-use crate::trace::{open, unknown};
+use crate::trace::{open, parts, unknown};
 
 /// Explain where a Linux kernel's memory went, from a .kmt file.
 #[derive(Parser)]
@@ -121,7 +121,7 @@ fn execute(matches: &ArgMatches, env: Env) -> Result<Outcome> {
     let cli = Cli::from_arg_matches(matches).map_err(|error| Failure::new(error.to_string()))?;
     match (cli.command, cli.file) {
         (Some(command), _) => dispatch(command, show, env),
-        (None, Some(file)) => summarise(&file, cli.summary, show, env, &Findings::default()),
+        (None, Some(file)) => summarise(&[file], cli.summary, show, env, &Findings::default()),
         (None, None) => {
             Err(Failure::new("no file to summarise").hint("kmt-analyze --help lists the commands"))
         }
@@ -135,7 +135,7 @@ fn show(matches: &ArgMatches, env: &Env) -> Result<Show> {
 }
 
 fn summarise(
-    file: &Path,
+    files: &[PathBuf],
     args: SummaryArgs,
     show: Show,
     env: &Env,
@@ -145,22 +145,22 @@ fn summarise(
     match args.options.compat {
         None => {
             let output = Output { limit: None, json: args.json, show };
-            with(env, file, |session| one(session, &selection, output, (report, &ColumnOrder::default())))
+            with(env, files, |session| one(session, &selection, output, (report, &ColumnOrder::default())))
         }
         Some(tool) => {
             let options = args.options;
-            with(env, file, |session| compat::run(session, tool, &options, args.json))
+            with(env, files, |session| compat::run(session, tool, &options, args.json))
         }
     }
 }
 
 fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
     match command {
-        Command::Summary { summary, file } => summarise(&file, summary, show, env, &Summary),
+        Command::Summary { summary, files } => summarise(&files, summary, show, env, &Summary),
         Command::Info(args) => {
             let InfoArgs { show: name, at, diff, lines, target } = args;
             let output = Output { limit: lines.lines, json: target.json, show };
-            shown(env, &target.file, |session| match (name, diff) {
+            shown(env, &target.files, |session| match (name, diff) {
                 (Some(name), _) => info::show(session, &name, at.as_ref()),
                 (None, true) => info::diff(session, &output),
                 (None, false) => info::run(session, &output),
@@ -169,12 +169,12 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
         Command::Dump(options) => dump(&options, env),
         Command::All { select, lines, target } => {
             let output = Output { limit: lines, json: target.json, show };
-            with(env, &target.file, |session| run::all(session, &select, output))
+            with(env, &target.files, |session| run::all(session, &select, output))
         }
         Command::Diff(args) => diff(*args, show, env),
         Command::Allocinfo(args) => allocinfo::run(&args, env, &show),
         Command::Balance(args) => balance(&args, env, &show),
-        Command::Account { options, select, target } => with(env, &target.file, |session| {
+        Command::Account { options, select, target } => with(env, &target.files, |session| {
             account::run(session, &options, &select, &plain(target.json, show))
         }),
         Command::Chart(options) => draw(*options, env),
@@ -193,15 +193,16 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
         #[cfg(feature = "dwarf")]
         Command::Footprint { args, select, file } => footprint(&args, &select, file.as_deref(), env, &show),
         Command::Verify { target } => {
-            let bytes = open::bytes_in(&target.file, env)?;
-            let trace = open::trace_in(&target.file, &bytes, env)?;
-            edit::verify(&Session::in_env(&target.file, &trace, env), &bytes, &plain(target.json, show))
+            let file = parts::only(&target.files, "verify")?;
+            let bytes = open::bytes_in(file, env)?;
+            let trace = open::trace_in(file, &bytes, env)?;
+            edit::verify(&Session::in_env(file, &trace, env), &bytes, &plain(target.json, show))
         }
         Command::Anonymize(options) => {
             copied(env, &options.made, |session| edit::anonymize(session, &options))
         }
         Command::Reconcile { target } => {
-            with(env, &target.file, |session| compat::reconcile(session, &plain(target.json, show)))
+            with(env, &target.files, |session| compat::reconcile(session, &plain(target.json, show)))
         }
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -234,7 +235,7 @@ fn export(options: &ExportOptions, env: &Env) -> Result<Outcome> {
         check_binary(&options.target(), env)?;
     }
     export::check(options)?;
-    let outcome = with(env, &options.file, |session| export::run(session, options, &of))?;
+    let outcome = with(env, &options.files, |session| export::run(session, options, &of))?;
     report_written(&options.output, &export::next(options));
     Ok(outcome)
 }
@@ -246,9 +247,9 @@ fn draw(mut options: ChartOptions, env: &Env) -> Result<Outcome> {
         if !matches!(options.kind, chart::ChartKind::Flame | chart::ChartKind::Icicle) {
             return Err(Failure::new("--against compares stacks: it is for flame and icicle"));
         }
-        options.before = Some(with(env, &against, |session| chart::before(session, &options))?);
+        options.before = Some(with(env, &[against], |session| chart::before(session, &options))?);
     }
-    let outcome = with(env, &options.file, |session| chart::run(session, &options))?;
+    let outcome = with(env, &options.files, |session| chart::run(session, &options))?;
     report_written(&options.output, "open it in a browser");
     Ok(outcome)
 }
@@ -270,12 +271,14 @@ fn footprint(
         // Without debug information, names of functions show their objects.
         lined.source.vmlinux = footprint::lined_kernel(build)?;
     }
-    with(&lined, file, |session| footprint::run(args, Some(session), selection, env, show))
+    with(&lined, &[file.to_owned()], |session| footprint::run(args, Some(session), selection, env, show))
 }
 
 fn balance(args: &BalanceArgs, env: &Env, show: &Show) -> Result<Outcome> {
     match balance::is_recording(args, env) {
-        true => with(env, &args.first, |session| balance::of_recording(args, session, show)),
+        true => {
+            with(env, std::slice::from_ref(&args.first), |session| balance::of_recording(args, session, show))
+        }
         false => balance::run(args, env, show),
     }
 }
@@ -285,9 +288,12 @@ fn page(options: &PageOptions, env: &Env) -> Result<Outcome> {
         return Err(Failure::new("--open opens a file").hint("add -o FILE.html").usage());
     }
     check_binary(&options.target(), env)?;
-    let outcome = with(env, &options.file, |session| {
-        let changes =
-            |file: &PathBuf| with(env, file, |before| Ok(html::changes(before, session, &options.selection)));
+    let outcome = with(env, &options.files, |session| {
+        let changes = |file: &PathBuf| {
+            with(env, std::slice::from_ref(file), |before| {
+                Ok(html::changes(before, session, &options.selection))
+            })
+        };
         html::run(session, options, options.against.as_ref().map(changes).transpose()?)
     })?;
     report_written(
@@ -304,7 +310,7 @@ fn dump(options: &dump::DumpOptions, env: &Env) -> Result<Outcome> {
     if options.follow {
         return live::run(options, env);
     }
-    shown(env, &options.file, |session| dump::run(session, options))
+    shown(env, &options.files, |session| dump::run(session, options))
 }
 
 fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
@@ -322,7 +328,7 @@ fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
     let (mut builds, mut classes) = (Vec::new(), Vec::new());
     for file in before.iter().chain(&after) {
         let of = |session: &Session<'_>| Ok((diff::build(session), SizeClasses::of(session.trace)));
-        let (build, names) = with(env, file, of)?;
+        let (build, names) = with(env, std::slice::from_ref(file), of)?;
         builds.push(build);
         classes.push(names);
     }
@@ -333,7 +339,7 @@ fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
     let mut profiles = |files: &[PathBuf], selection: &Selection| -> Result<Vec<diff::RunProfile>> {
         let mut out = Vec::new();
         for file in files {
-            let ended = with(env, file, |session| {
+            let ended = with(env, std::slice::from_ref(file), |session| {
                 selection.check(session, "diff", Keys::All)?;
                 let (profile, faults) = diff::compute(session, selection, naming);
                 out.push(profile);
@@ -376,9 +382,9 @@ fn check_binary(target: &export::Target, env: &Env) -> Result<()> {
 }
 
 /// Runs a command that accounts for memory: refused if this program cannot read the fields that it needs.
-fn with<R>(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<R>) -> Result<R> {
-    shown(env, file, |session| {
-        unknown::check_accounting(file, session.trace)?;
+fn with<R>(env: &Env, files: &[PathBuf], run: impl FnOnce(&Session<'_>) -> Result<R>) -> Result<R> {
+    shown(env, files, |session| {
+        unknown::check_accounting(&session.path, session.trace)?;
         run(session)
     })
 }
@@ -390,18 +396,23 @@ fn copied(
     run: impl FnOnce(&Session<'_>) -> Result<Outcome>,
 ) -> Result<Outcome> {
     check_binary(&made.target(), env)?;
-    shown(env, &made.file, |session| {
+    shown(env, std::slice::from_ref(&made.file), |session| {
         unknown::check_copying(&made.file, session.trace)?;
         run(session)
     })
 }
 
 /// Runs a command that shows a file without accounting.
-fn shown<R>(env: &Env, file: &Path, run: impl FnOnce(&Session<'_>) -> Result<R>) -> Result<R> {
-    let bytes = with_names(file, open::bytes_in(file, env)?, env)?;
+///
+/// Several files are those of one recording.
+fn shown<R>(env: &Env, files: &[PathBuf], run: impl FnOnce(&Session<'_>) -> Result<R>) -> Result<R> {
+    let parts::Opened { path, bytes } = parts::open(files, env)?;
+    let env = parts::env_of(files, env);
+    let env = &*env;
+    let bytes = with_names(&path, bytes, env)?;
     bytes.without_growing(|| {
-        let trace = open::trace_in(file, &bytes, env)?;
-        run(&open::session_in(file, &trace, env)?)
+        let trace = open::trace_in(&path, &bytes, env)?;
+        run(&open::session_in(&path, &trace, env)?)
     })
 }
 

@@ -13,6 +13,7 @@ use crate::reports::output::{Output, Show};
 use crate::reports::registry::{Entry, REPORTS, named};
 use crate::reports::report::Report;
 use crate::reports::run::one;
+use crate::trace::parts;
 use crate::trace::session::Session;
 
 /// Id of the option that sorts.
@@ -64,7 +65,7 @@ pub fn run(entry: &Entry, matches: &ArgMatches, show: Show, env: &Env) -> Result
         let options = LatencyOptions::from_arg_matches(matches).map_err(wrong)?;
         let options =
             live::LiveOptions { threshold: options.threshold, pids: selection.pids, json: target.json };
-        return live::run(&target.file, &options, env);
+        return live::run(parts::only(&target.files, "latency --follow")?, &options, env);
     }
     let report = (entry.parse)(matches, &selection).map_err(wrong)?;
     let TableArgs { csv, table } = TableArgs::from_arg_matches(matches).map_err(wrong)?;
@@ -82,8 +83,8 @@ pub fn run(entry: &Entry, matches: &ArgMatches, show: Show, env: &Env) -> Result
         false => one(session, &selection, output, (&*report, &order)),
     };
     if entry.accounts {
-        super::with(env, &target.file, print)
+        super::with(env, &target.files, print)
     } else {
-        super::shown(env, &target.file, print)
+        super::shown(env, &target.files, print)
     }
 }

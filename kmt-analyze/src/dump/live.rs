@@ -9,12 +9,13 @@ use crate::failure::{Outcome, Result};
 use crate::render::out::Out;
 use crate::trace::event_names::SelectedEvents;
 use crate::trace::follow::{self, Sink, Source};
+use crate::trace::parts;
 
 /// Prints the events of a growing file, or of a stream.
 pub fn run(options: &DumpOptions, env: &Env) -> Result<Outcome> {
     conditions::check(&options.conditions)?;
     follow::run(
-        &options.file,
+        parts::only(&options.files, "dump --follow")?,
         LiveDump {
             options,
             selected: SelectedEvents::new(&options.events.event),

@@ -57,8 +57,9 @@ pub struct DumpOptions {
     /// Print events as they arrive, from a file that is being written or from a stream
     #[arg(short, long, conflicts_with = "time")]
     pub follow: bool,
-    /// The .kmt file; - is standard input
-    pub file: PathBuf,
+    /// The .kmt file, or the files of one recording of `kmt-capture record --rotate`; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
 }
 
 impl DumpOptions {

@@ -71,8 +71,9 @@ pub struct ExportOptions {
     /// Output format
     #[arg(value_enum)]
     pub format: Format,
-    /// The .kmt file; - is standard input
-    pub file: PathBuf,
+    /// The .kmt file, or the files of one recording of `kmt-capture record --rotate`; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// File to write, a directory for parquet; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,

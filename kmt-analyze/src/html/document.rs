@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use kmt_common::shell;
 use serde::Serialize;
 
 use super::details::Fact;
@@ -112,7 +111,7 @@ impl PageDocument<'_, '_, '_> {
             html_text(&file),
             html_text(&release)
         );
-        let file = shell::path(&self.context.session.path);
+        let file = self.context.session.file_arguments();
         self.findings(&mut out, &file);
         out += "<section id=time aria-labelledby=time-h><h2 id=time-h>Over time</h2>\n\
                 <noscript><p>This part needs JavaScript.</p></noscript></section>\n";

@@ -68,8 +68,9 @@ const KEPT_MAX: usize = 1_500_000;
 /// Options of `report`.
 #[derive(clap::Args)]
 pub struct PageOptions {
-    /// The .kmt file; - is standard input
-    pub file: PathBuf,
+    /// The .kmt file, or the files of one recording of `kmt-capture record --rotate`; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// An earlier file: the page has what changed since
     #[arg(long, value_name = "FILE.kmt")]
     pub against: Option<PathBuf>,

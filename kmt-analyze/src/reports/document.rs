@@ -1,6 +1,5 @@
 //! The frame of every report: heading, selection, trust, schema, and where it is printed.
 
-use kmt_common::shell;
 use serde::Serialize;
 
 use super::common::ReportContext;
@@ -88,7 +87,7 @@ pub fn print_screen(session: &Session<'_>, screen: Screen, show: &Show) -> Resul
 
 /// Prints screens, each under its heading, and below them how far they can be trusted.
 fn print(session: &Session<'_>, screens: &[Titled], trust: &[String], show: &Show) -> Result<()> {
-    let arguments: Vec<String> = session.env.source.options().chain([shell::path(&session.path)]).collect();
+    let arguments: Vec<String> = session.env.source.options().chain([session.file_arguments()]).collect();
     let mut text = String::new();
     for (index, (title, screen)) in screens.iter().enumerate() {
         let is_last = index + 1 == screens.len();

@@ -16,6 +16,7 @@ pub mod meminfo;
 pub mod named;
 pub mod names;
 pub mod open;
+pub mod parts;
 pub mod session;
 pub mod slabinfo;
 pub mod time_range;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use kmt_common::shell;
 use kmt_format::kernel::{ClockUnit, KernelVersion};
 use kmt_format::print::PrintEnv;
 use kmt_format::read::{Header, Metadata, SymbolTable, Trace};
@@ -44,6 +45,14 @@ impl<'d> Session<'d> {
         let (path, losses, env) = (path.to_owned(), Losses::of(trace), env.clone());
         let (names, cgroups, source) = Default::default();
         Self { path, trace, losses, env, names, cgroups, source }
+    }
+
+    /// The file, or the files of the recording, as words of a command line.
+    pub(crate) fn file_arguments(&self) -> String {
+        match self.env.parts.as_slice() {
+            [] => shell::path(&self.path),
+            parts => parts.iter().map(|part| shell::path(part)).collect::<Vec<_>>().join(" "),
+        }
     }
 
     /// Names of tasks over time, looked up when they are first needed.

@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 
+use kmt_format::edit::Join;
 use kmt_format::kernel::ClockUnit;
 use kmt_format::read::Metadata;
 
@@ -22,6 +23,10 @@ pub fn compute(rows: &InfoRows, session: &Session<'_>, view: &View) -> Vec<(&'st
         ("size", format!("{}, {:.2} bytes per event", view.bytes(rows.file_bytes), rows.bytes_per_event)),
         ("kernel", metadata.text("uname").map_or(unknown(), |uname| shown(uname.as_bytes()))),
     ];
+    let part = metadata.text(Join::PART_KEY).filter(|part| !part.contains('-'));
+    out.extend(
+        part.map(|part| ("part", format!("{} of a recording in several files", shown(part.as_bytes())))),
+    );
     out.extend(recorded(session).map(|times| ("recorded", times)));
     out.push(("clock", rows.head.clock.name.as_ref().map_or(unknown(), |name| shown(name.as_bytes()))));
     out.extend(command(metadata).map(|command| ("command", command)));
