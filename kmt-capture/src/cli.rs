@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+#[cfg(feature = "convert")]
 use kmt_common::compress::Compress;
 #[cfg(feature = "docs")]
 use kmt_common::manual;
@@ -22,13 +23,12 @@ use crate::help;
 use crate::mistakes;
 #[cfg(feature = "docs")]
 use crate::output::print;
-use crate::record::{
-    self, Baseline, BlackBoxOptions, Condition, LineOptions, Preset, RecordOptions, RotateAt, RotateOptions,
-    SIZE_DEFAULT, Symbols,
-};
+#[cfg(feature = "convert")]
+use crate::record::Symbols;
+use crate::record::{self, Condition, RecordArgs, RecordOptions};
 #[cfg(feature = "convert")]
 use crate::remote::{self, args::RemoteArgs};
-use crate::tracefs::{EventSpec, guard};
+use crate::tracefs::guard;
 use crate::{check, clean, snippet};
 
 /// Record where a Linux kernel's memory goes, live or from saved ring buffers, into .kmt files.
@@ -142,174 +142,6 @@ enum Command {
         #[arg(value_name = "COMMAND")]
         command: Option<String>,
     },
-}
-
-/// Largest number of recordings of one command.
-const REPEAT_MAX: i64 = 1_000;
-
-#[derive(clap::Args)]
-struct RecordArgs {
-    /// File to write; - is standard output. Default: kmt-HOST-TIME.kmt
-    #[arg(short, long, value_name = "FILE|-")]
-    output: Option<PathBuf>,
-    /// Overwrite FILE if it exists
-    #[arg(long)]
-    force: bool,
-    /// A set of events instead of the default ones
-    #[arg(short, long, value_enum, value_name = "NAME")]
-    preset: Option<Preset>,
-    /// Events: SYSTEM or SYSTEM:EVENT, with * and ?; 'SYSTEM:EVENT if FILTER' adds a filter in the kernel's syntax
-    #[arg(short, long = "event", value_name = "EVENT", value_parser = EventSpec::parse)]
-    event: Vec<EventSpec>,
-    /// Record the kernel stack with each of these events; also 'EVENT if FILTER'
-    #[arg(long, value_name = "EVENT", value_parser = EventSpec::parse)]
-    stack: Vec<EventSpec>,
-    /// Record allocations of this process or thread only, but all frees. A process includes its threads. May be given several times
-    #[arg(long, value_name = "PID")]
-    pid: Vec<i32>,
-    /// Record objects passed to kfree_rcu with a kprobe: most frees without an event. Needs kprobe_events
-    #[arg(long)]
-    kfree_rcu: bool,
-    /// Record the latency of this function; may be given several times
-    #[arg(long, value_name = "NAME")]
-    function: Vec<String>,
-    /// Record function calls that take at least this time: 100us, 5ms
-    #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
-    threshold: Option<Duration>,
-    /// Trace clock. Default: mono, or another clock that is comparable across CPUs
-    #[arg(long, value_name = "NAME")]
-    clock: Option<String>,
-    /// Ring buffer of each CPU: 512K, 64M. Default: by the event rate, at most 1/16 of the memory for all CPUs
-    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_above_zero)]
-    buffer_size: Option<u64>,
-    /// Stop after this time: 10s, 5min
-    #[arg(short, long, value_name = "TIME", value_parser = quantity::seconds)]
-    duration: Option<Duration>,
-    /// Stop before the file exceeds this size: 100M, 2G. Events left in the ring buffers are counted as lost
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size_above_zero)]
-    max_size: Option<u64>,
-    /// Kernel symbols to store
-    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Symbols::Used)]
-    symbols: Symbols,
-    /// Also read /proc/slabinfo at this interval: 5s. Limits the error of live figures if frees have no event
-    #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
-    snapshot_every: Option<Duration>,
-    /// Also read the kernel's own accounts at the begin and the end, as far as it has them
-    #[arg(long, value_enum, value_name = "WHICH", value_delimiter = ',')]
-    baseline: Vec<Baseline>,
-    /// Compression of the file: none, lz4 (a third of the size) or zstd (a quarter)
-    #[arg(long, value_parser = Compress::by_name(), default_value = "none")]
-    compress: Compress,
-    /// Keep sub-buffers as the kernel wrote them: less CPU time, three times the size
-    #[arg(long)]
-    raw: bool,
-    /// Store the kernel's configuration, also in a recording of less than a minute
-    #[arg(long)]
-    kernel_config: bool,
-    /// Do not record events with names of tasks
-    #[arg(long)]
-    no_task_events: bool,
-    /// Where tracefs is mounted, if not at /sys/kernel/tracing
-    #[arg(long, value_name = "DIR")]
-    tracefs: Option<PathBuf>,
-    /// Print only warnings and errors
-    #[arg(short, long)]
-    quiet: bool,
-    /// Exit with the status of COMMAND (128 + N if signal N ended it) if the recording succeeded
-    #[arg(long, requires = "command")]
-    exit_status: bool,
-    /// Leave COMMAND running after the recording; else it is ended as Ctrl-C ends it
-    #[arg(long, requires = "command")]
-    keep_running: bool,
-    /// Record COMMAND this many times, into FILE-1.kmt, FILE-2.kmt and so on: one side of a comparison for `kmt-analyze diff`
-    #[arg(long, value_name = "N", requires = "command", conflicts_with_all = ["line", "keep_running"])]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=REPEAT_MAX))]
-    repeat: Option<u32>,
-    /// Take over a ring buffer that records already, since boot or by other means: this instance, or the top level of tracefs.
-    /// Its events, clock and size stay as they are; -d 0 takes only what it holds. Default: top
-    #[arg(long, value_name = "INSTANCE|top", num_args = 0..=1, default_missing_value = record::TOP)]
-    #[arg(conflicts_with_all = [
-        "preset", "event", "stack", "pid", "kfree_rcu", "function", "threshold", "clock", "buffer_size", "no_task_events",
-        "repeat", "ring", "rotate",
-    ])]
-    adopt: Option<String>,
-    /// Keep the newest events in ring buffers of this size for all CPUs together, and do not read them until a condition of
-    /// --stop-when holds, SIGUSR1 comes, or the recording ends. Default: 64M
-    #[arg(long, value_name = "SIZE", num_args = 0..=1, default_missing_value = SIZE_DEFAULT)]
-    #[arg(value_parser = quantity::size_above_zero)]
-    #[arg(conflicts_with_all = ["buffer_size", "snapshot_every", "pid", "repeat", "line"])]
-    ring: Option<u64>,
-    /// End the wait of --ring at: oom, alloc-failure, 'SYSTEM:EVENT if FILTER', 'MemAvailable<SIZE', 'slab>SIZE', or
-    /// psi:some:STALL/WINDOW. May be given several times
-    #[arg(long, value_name = "CONDITION", requires = "ring", value_parser = Condition::parse)]
-    stop_when: Vec<Condition>,
-    /// Record for this time after a condition of memory or pressure
-    #[arg(long, value_name = "TIME", requires = "stop_when", value_parser = quantity::seconds)]
-    after: Option<Duration>,
-    /// Wait again after each file: FILE-1.kmt, FILE-2.kmt and so on
-    #[arg(long, requires = "stop_when", conflicts_with = "command", group = "several")]
-    rearm: bool,
-    /// Continue in a new file at this size or after this time, 100M or 10m: FILE-1.kmt, FILE-2.kmt and so on, each readable
-    /// alone. No event is lost between them; kmt-analyze reads several as one trace
-    #[arg(long, value_name = "SIZE|TIME", value_parser = RotateAt::parse, group = "several")]
-    #[arg(conflicts_with_all = ["ring", "max_size", "repeat", "line"])]
-    rotate: Option<RotateAt>,
-    /// With --rearm or --rotate, keep at most this many files: the oldest are removed
-    #[arg(long, value_name = "N", requires = "several", value_parser = clap::value_parser!(u32).range(1..))]
-    max_files: Option<u32>,
-    /// For `remote`: send frames on standard output, end with standard input, and remove this folder of the program
-    #[arg(long, value_name = "DIR", hide = true)]
-    line: Option<PathBuf>,
-    /// For `remote`: end after this silence of the line
-    #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "1s", hide = true)]
-    line_timeout: Duration,
-    /// Record while this command runs, on all CPUs
-    #[arg(last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
-}
-
-impl From<RecordArgs> for RecordOptions {
-    fn from(args: RecordArgs) -> Self {
-        Self {
-            preset: args.preset,
-            events: args.event,
-            stacks: args.stack,
-            pids: args.pid,
-            kfree_rcu: args.kfree_rcu,
-            functions: args.function,
-            threshold: args.threshold,
-            clock: args.clock,
-            buffer_size: args.buffer_size,
-            duration: args.duration,
-            symbols: args.symbols,
-            max_size: args.max_size,
-            snapshot_every: args.snapshot_every,
-            baseline: args.baseline,
-            verbatim: args.raw,
-            kernel_config: args.kernel_config,
-            task_events: !args.no_task_events,
-            compression: args.compress.into(),
-            output: args.output,
-            force: args.force,
-            quiet: args.quiet,
-            guard: true,
-            tracefs: args.tracefs,
-            exit_status: args.exit_status,
-            keep_running: args.keep_running,
-            command: args.command,
-            adopt: args.adopt,
-            black_box: args.ring.map(|size| BlackBoxOptions {
-                size,
-                stop_when: args.stop_when,
-                after: args.after.unwrap_or_default(),
-                rearm: args.rearm,
-                max_files: args.max_files,
-                is_again: false,
-            }),
-            rotate: args.rotate.map(|at| RotateOptions { at, max_files: args.max_files }),
-            line: args.line.map(|folder| LineOptions { folder, silence_max: args.line_timeout }),
-        }
-    }
 }
 
 #[cfg(feature = "convert")]

@@ -373,7 +373,7 @@ mod tests {
             (&[&[400, 410], &[9_000], &[411, 420]], &[&[400, 410], &[3], &[411, 420]]);
         for stands_out in [high, low] {
             assert!(!is_refused(&[stands_out]) && !is_refused(&[ascending, ascending, stands_out]));
-            assert!(is_refused(&[stands_out, stands_out, ascending]), "on most CPUs it is no chance");
+            assert!(is_refused(&[stands_out, stands_out, ascending]), "on most CPUs it is not by chance");
         }
     }
 

@@ -1,6 +1,7 @@
 //! `record`: a running system's ring buffers to a file, losing nothing silently.
 
 mod adopted;
+mod args;
 mod baseline;
 mod black_box;
 pub(crate) mod command;
@@ -35,6 +36,7 @@ use std::time::Duration;
 use kmt_format::Compression;
 
 pub use adopted::TOP;
+pub(crate) use args::RecordArgs;
 pub use baseline::Baseline;
 pub use black_box::{BlackBoxOptions, Condition, SIZE_DEFAULT};
 pub use cost::Cost;

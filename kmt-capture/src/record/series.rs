@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Result};
 
-/// What the name of an unfinished file ends with (`Target::record`).
+/// End of the name of an unfinished file (`Target::record`).
 const PART: &str = ".part";
 
 /// Files `STEM-N.EXTENSION` in a folder.

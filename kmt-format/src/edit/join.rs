@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::joined_facts::{PART_KEY, write_facts};
-use super::rewrite::summary;
+use super::rewrite::{frame_of, summary};
 use super::scan::Scan;
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
@@ -171,7 +171,7 @@ impl Part<'_> {
         framer.loose_sequence = sequence.wrapping_add(1);
         let id =
             ChunkId { kind: chunk.kind, flags: chunk.flags, stream: chunk.cpu.unwrap_or(u32::MAX), sequence };
-        framer.stored_chunk(&frame(chunk, id), &stored, Summary::default());
+        framer.stored_chunk(&frame_of(chunk, id), &stored, Summary::default());
     }
 
     /// Copies a chunk of events with its numbers in the whole recording.
@@ -194,23 +194,9 @@ impl Part<'_> {
         let frame = Frame {
             prefix_crc: crc32fast::hash(prefix),
             body_crc: crc32fast::hash(&stored),
-            ..frame(chunk, id)
+            ..frame_of(chunk, id)
         };
         writer.framer().stored_chunk(&frame, &stored, Summary { first_event, ..summary(&info) });
-    }
-}
-
-/// The frame of a chunk that is copied as it is stored.
-fn frame(chunk: &ChunkRef, id: ChunkId) -> Frame {
-    Frame {
-        id,
-        codec: chunk.codec,
-        total_len: chunk.total_len as usize,
-        body_len: chunk.body_len as usize,
-        raw_len: chunk.raw_len as usize,
-        body_crc: chunk.body_crc,
-        prefix_len: chunk.prefix_len as usize,
-        prefix_crc: chunk.prefix_crc,
     }
 }
 
@@ -222,7 +208,7 @@ mod tests {
     use crate::read::Trace;
     use crate::write::{StatsTaken, Task};
 
-    /// What is added to a file, in its order.
+    /// Parts of a file, in its order.
     #[derive(Clone, Copy)]
     enum Step {
         Event(u32, u64),

@@ -204,16 +204,7 @@ impl<'d> Rewrite<'d> {
             let body = decoded(chunk, stored, &contents.header, &contents.limits, false, None)?;
             return self.encode(id, &body, info.unwrap_or(EventsInfo::NONE));
         }
-        let frame = Frame {
-            id,
-            codec: chunk.codec,
-            total_len: chunk.total_len as usize,
-            body_len: chunk.body_len as usize,
-            raw_len: chunk.raw_len as usize,
-            body_crc: chunk.body_crc,
-            prefix_len: chunk.prefix_len as usize,
-            prefix_crc: chunk.prefix_crc,
-        };
+        let frame = frame_of(chunk, id);
         self.framer.stored_chunk(&frame, &stored, summary(&info.unwrap_or(EventsInfo::NONE)));
         Ok(())
     }
@@ -264,5 +255,19 @@ pub(super) fn summary(info: &EventsInfo) -> Summary {
         record_count: info.event_count,
         loss: info.loss,
         classes: info.classes,
+    }
+}
+
+/// The frame of a chunk that is copied as it is stored.
+pub(super) fn frame_of(chunk: &ChunkRef, id: ChunkId) -> Frame {
+    Frame {
+        id,
+        codec: chunk.codec,
+        total_len: chunk.total_len as usize,
+        body_len: chunk.body_len as usize,
+        raw_len: chunk.raw_len as usize,
+        body_crc: chunk.body_crc,
+        prefix_len: chunk.prefix_len as usize,
+        prefix_crc: chunk.prefix_crc,
     }
 }

@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// What the files of a recording count is what the kernel counted in all, and each loss is where its mark is.
+    /// Counts of the files add up to those of the kernel, and each loss is where its mark is.
     #[test]
     fn counters_of_files_add_up_to_those_of_the_kernel() {
         let folder = std::env::temp_dir().join(format!("kmt-cpu-{}", std::process::id()));
