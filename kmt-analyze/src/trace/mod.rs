@@ -10,6 +10,7 @@ pub mod cpu_nodes;
 pub mod event_names;
 pub mod faults;
 pub mod follow;
+pub mod loss_spans;
 pub mod loss_times;
 pub mod losses;
 pub mod meminfo;
