@@ -2,12 +2,16 @@
 //! time. Made of a real capture, whose sub-buffers get other times.
 #![cfg(feature = "convert")]
 
+#[path = "support/folder.rs"]
+mod folder;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use folder::copy;
 use kmt_format::kernel::{ByteOrder, HeaderPage, SubBuffer, SubBufferItem};
 use kmt_format::read::Trace;
 
@@ -87,14 +91,6 @@ impl Saved {
 impl Drop for Saved {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(|e| e.unwrap().path()) {
-        let target = to.join(entry.file_name().unwrap());
-        if entry.is_dir() { copy(&entry, &target) } else { fs::copy(&entry, &target).map(|_| ()).unwrap() }
     }
 }
 

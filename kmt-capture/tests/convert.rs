@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use support::folder::copy;
 use support::skip::{Lack, skip};
 
 /// A directory of its own, removed at the end.
@@ -49,14 +50,6 @@ impl Drop for Scratch {
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmt-format/tests/data").join(name)
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(|e| e.unwrap().path()) {
-        let target = to.join(entry.file_name().unwrap());
-        if entry.is_dir() { copy(&entry, &target) } else { fs::copy(&entry, &target).map(|_| ()).unwrap() }
-    }
 }
 
 fn run(args: &[&dyn AsRef<std::ffi::OsStr>]) -> Output {

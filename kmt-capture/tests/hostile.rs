@@ -3,6 +3,8 @@
 
 #[path = "support/bounded.rs"]
 mod bounded;
+#[path = "support/folder.rs"]
+mod folder;
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -11,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use bounded::{bounded, bounded_by};
+use folder::copy;
 
 /// A capture in a directory that goes away with the test, and a secret beside it.
 struct Saved(PathBuf);
@@ -46,14 +49,6 @@ impl Saved {
 impl Drop for Saved {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(|e| e.unwrap().path()) {
-        let target = to.join(entry.file_name().unwrap());
-        if entry.is_dir() { copy(&entry, &target) } else { fs::copy(&entry, &target).map(|_| ()).unwrap() }
     }
 }
 

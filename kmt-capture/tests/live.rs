@@ -1480,7 +1480,7 @@ fn a_buffer_that_records_already_is_adopted_and_left_as_it_was() {
     assert!(conditions.contains("kmem:kmalloc filter=bytes_req > 16\n"), "{conditions}");
     assert!(!conditions.contains("kmem_cache_alloc"), "{conditions}");
 
-    // Live: what is in it, and what comes until the end. Tracing goes on behind it.
+    // Live: what is in it, and what comes until the end. Tracing continues behind it.
     found.set("tracing_on", "1");
     let settings = found.settings();
     work();

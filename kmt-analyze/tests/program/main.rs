@@ -16,6 +16,8 @@
 //! - screens, words, hints, guide: `screens`, `first_screen`, `words`, `hints`, `commands`, `documents`
 //! - the process and hostile input: `cli`, `ended`, `file_size`, `standard_error`, `hostile`, `fuzz_seeds`; the library:
 //!   `library`
+//!
+//! Made for others: `slab_records` (records of a ring buffer).
 
 mod allocinfo;
 mod anonymize;
@@ -77,6 +79,7 @@ mod reports;
 mod ring;
 mod screens;
 mod selections;
+mod slab_records;
 mod sorting;
 #[cfg(feature = "dwarf")]
 pub mod source;

@@ -14,6 +14,7 @@ use kmt_format::read::Trace;
 use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions};
 use serde_json::Value;
 
+use crate::slab_records;
 use crate::support::files::{Scratch, at, data, reports, stderr, stdout};
 
 /// Time of a hundredth of a second.
@@ -27,23 +28,10 @@ const LOST: (usize, u64) = (9, 4);
 /// An event: CPU, time, and its record.
 type Made = (u32, u64, Vec<u8>);
 
-/// A record of kmem_cache_alloc or kmem_cache_free of the capture.
+/// The record of an allocation or a free of an object.
 fn record(is_alloc: bool, object: u64) -> Vec<u8> {
-    let mut out = if is_alloc { 553_u16 } else { 550 }.to_le_bytes().to_vec();
-    out.extend([0, 0]);
-    out.extend((70 + (object % 3) as i32).to_le_bytes());
-    let ptr = 0xffff_8880_1000_0000 + 256 * object;
-    let site = SITE + 64 * (object % 4);
-    let words = if is_alloc { vec![site, ptr, 200, 256, 0xcc0] } else { vec![site, ptr] };
-    words.iter().for_each(|word: &u64| out.extend(word.to_le_bytes()));
-    match is_alloc {
-        true => out.extend([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]),
-        false => {
-            out.extend((4_u32 << 16 | 28).to_le_bytes());
-            out.extend(b"obj\0");
-        }
-    }
-    out
+    let of = if is_alloc { slab_records::alloc } else { slab_records::free };
+    of(70 + (object % 3) as i32, 0xffff_8880_1000_0000 + 256 * object, SITE + 64 * (object % 4))
 }
 
 /// Events in the order of their times. Two of three objects are freed, on the other CPU.

@@ -8,6 +8,7 @@ use kmt_format::Loss;
 use kmt_format::kernel::{ByteOrder, CpuStats, TraceClock};
 use kmt_format::write::{StatsTaken, Writer, WriterOptions};
 
+use crate::slab_records;
 use crate::support::files::{Scratch, at, convert, data, dump, json, run, stderr, stdout};
 
 /// Time of a hundredth of a second.
@@ -17,23 +18,11 @@ const SITE: u64 = 0xffff_ffff_8100_1010;
 /// An allocation or a free of an object, by CPU and time.
 struct Made(u32, u64, bool, u64);
 
-/// The record of an event: kmem_cache_alloc and kmem_cache_free of the capture.
+/// The record of an event.
 fn record(made: &Made) -> Vec<u8> {
     let Made(_, _, is_alloc, object) = *made;
-    let mut out = if is_alloc { 553_u16 } else { 550 }.to_le_bytes().to_vec();
-    out.extend([0, 0]);
-    out.extend(77_i32.to_le_bytes());
-    let ptr = 0xffff_8880_1000_0000 + 256 * object;
-    let words = if is_alloc { vec![SITE, ptr, 200, 256, 0xcc0] } else { vec![SITE, ptr] };
-    words.iter().for_each(|word: &u64| out.extend(word.to_le_bytes()));
-    match is_alloc {
-        true => out.extend([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]),
-        false => {
-            out.extend((4_u32 << 16 | 28).to_le_bytes());
-            out.extend(b"obj\0");
-        }
-    }
-    out
+    let of = if is_alloc { slab_records::alloc } else { slab_records::free };
+    of(77, 0xffff_8880_1000_0000 + 256 * object, SITE)
 }
 
 /// A ring of two CPUs. That of CPU 0 goes back further; an object of then was freed on CPU 1, whose event was overwritten.

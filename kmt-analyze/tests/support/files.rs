@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kmt_analyze::reports::REPORTS;
 use serde_json::Value;
 
+pub use super::folder::copy;
+
 /// Every report that needs only a file, and `all` of them.
 pub fn reports() -> Vec<&'static str> {
     let alone = REPORTS.iter().filter(|entry| (entry.with_defaults)().is_some());
@@ -62,14 +64,6 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-pub fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(|e| e.unwrap().path()) {
-        let target = to.join(entry.file_name().unwrap());
-        if entry.is_dir() { copy(&entry, &target) } else { fs::copy(&entry, &target).map(|_| ()).unwrap() }
     }
 }
 

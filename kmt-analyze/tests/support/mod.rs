@@ -9,6 +9,8 @@ pub mod alone;
 pub mod drop;
 pub mod files;
 pub mod findings;
+#[path = "../../../kmt-capture/tests/support/folder.rs"]
+pub mod folder;
 pub mod foreign;
 pub mod hostile;
 pub mod model;

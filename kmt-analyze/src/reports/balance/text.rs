@@ -73,7 +73,7 @@ fn movers(rows: &BalanceRows, change: i64, look: &Look) -> Option<String> {
         false => row.bytes,
     };
     let mut most: Vec<&AccountRow> = others.filter(|row| amount(row) > 0).collect();
-    // What is a hundredth of the first is no answer.
+    // A hundredth of the first says little.
     most.sort_by_key(|row| std::cmp::Reverse(amount(row)));
     let least = most.first().map_or(0, |row| amount(row) / 100);
     most.retain(|row| amount(row) > least);
