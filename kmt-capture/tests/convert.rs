@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use kmt_format::read::Trace;
 use support::folder::copy;
 use support::skip::{Lack, skip};
 
@@ -379,9 +380,26 @@ fn compressed_files_standard_input_and_directories_of_one_recording() {
         }
         Err(_) => skip(Lack::Program, "xz is not installed"),
     }
-    // Cut short, it says so.
-    fs::write(scratch.path("cut.gz"), &gz[..gz.len() / 2]).unwrap();
-    let output = convert(&scratch.path("cut.gz"), &scratch.path("out.kmt"));
+    // Cut off, it is converted until there: whole lines, and a mark on each CPU behind them.
+    let cut = &gz[..gz.len() / 2];
+    let mut content = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(cut), &mut content).unwrap_err();
+    let whole_lines = content.iter().rposition(|&b| b == b'\n').unwrap();
+    let before = converted(&scratch, Path::new("-"), Some(&content[..=whole_lines]));
+    fs::write(scratch.path("cut.gz"), cut).unwrap();
+    let output = convert(&scratch.path("cut.gz"), &scratch.path("cut.kmt"));
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cut.gz is compressed and cut off"), "{}", stderr(&output));
+    let file = fs::read(scratch.path("cut.kmt")).unwrap();
+    let events = |trace: &Trace<'_>| trace.events().unwrap().count();
+    let (cut, before) = (Trace::open(&file).unwrap(), Trace::open(&before).unwrap());
+
+    assert_eq!(events(&cut), events(&before));
+    // Damage in the content is refused: it can read as anything.
+    let mut damaged = gz.clone();
+    damaged[gz.len() / 2..gz.len() / 2 + 64].fill(0xff);
+    fs::write(scratch.path("damaged.gz"), damaged).unwrap();
+    let output = convert(&scratch.path("damaged.gz"), &scratch.path("out.kmt"));
     assert!(stderr(&output).contains("the file is damaged or incomplete"), "{}", stderr(&output));
     fs::write(alone.join("other.txt"), &text).unwrap();
     let output = convert(&alone, &scratch.path("out.kmt"));

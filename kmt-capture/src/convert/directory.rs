@@ -35,7 +35,7 @@ pub fn convert(options: &ConvertOptions, directory: &Directory, output: Output) 
     let overwrites = trace_options.lines().any(|line| line.trim() == "overwrite");
     let source =
         RingBuffers { sub_buffers, directory, cpus: &cpus, target: &target, raw_bytes: 0, overwrites };
-    driver::convert(options, description, uuid, source, output)
+    driver::convert(options, description, uuid, source, false, output)
 }
 
 fn unit(target: &Target) -> ClockUnit {

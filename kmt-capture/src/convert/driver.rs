@@ -31,18 +31,26 @@ pub trait EventSource {
     }
 }
 
-/// Converts an input. The description is at the start of the file, so that every prefix of it can be read.
+/// Converts an input. The description is at the start of the file, so that every prefix of it can be read. `is_cut`: the
+/// input ends before its content does, so that each CPU has a mark at its end.
 pub fn convert(
     options: &ConvertOptions,
     mut description: Description,
     trace_uuid: [u8; 16],
     mut source: impl EventSource,
+    is_cut: bool,
     output: Output,
 ) -> Result<Converted> {
     description.symbols = options.symbols;
     let mut file = KmtFile::new(description.writer(trace_uuid, options.compression)?, output);
     description.write(&mut file)?;
     let events = source.convert(&mut file)?;
+    if is_cut {
+        // What follows on any CPU is unknown.
+        let cpus: Vec<u32> = file.cpus.keys().copied().collect();
+        let loss = Loss::uncounted().and(Loss::damaged_input());
+        cpus.into_iter().try_for_each(|cpu| file.lose(cpu, loss))?;
+    }
     file.add_totals()?;
     if events == 0 && file.lost == Loss::default() {
         if let Some(failure) = source.empty() {
@@ -54,6 +62,12 @@ pub fn convert(
     let lost = description.lost_events().map(|lost| lost.saturating_sub(overwritten));
     let missing = source.missing();
     let mut notes = source.notes(description);
+    if is_cut {
+        notes.push(format!(
+            "{} is compressed and cut off: it was converted until there",
+            options.input.display()
+        ));
+    }
     if overwritten > 0 {
         notes.push(format!(
             "the ring buffers kept the newest events: {} were overwritten before them",

@@ -89,7 +89,7 @@ struct Converted {
 pub fn convert(options: &ConvertOptions) -> Result<Outcome> {
     // First: an output that cannot be written is an error before anything is read.
     let output = Output::create(&options.output, options.force)?;
-    let mut parts = Vec::new();
+    let (mut parts, mut is_cut) = (Vec::new(), false);
     if options.input.is_dir() {
         let budget = Budget::new(options.limits);
         if let Some(directory) = Directory::open(&options.input, &budget)? {
@@ -101,11 +101,13 @@ pub fn convert(options: &ConvertOptions) -> Result<Outcome> {
         let folder = Folder::open(&options.input, &budget)?;
         for (path, file) in only_recording(&folder)? {
             let opened = opened::open_file(&path, file, &options.limits)?;
-            parts.push((path, opened));
+            is_cut |= opened.is_cut;
+            parts.push((path, opened.bytes));
         }
     } else {
         let opened = opened::open(&options.input, &options.limits)?;
-        parts.push((options.input.clone(), opened));
+        is_cut |= opened.is_cut;
+        parts.push((options.input.clone(), opened.bytes));
     }
     let Some((path, bytes)) = parts.first() else {
         return Err(Failure::new(format!(
@@ -131,10 +133,10 @@ pub fn convert(options: &ConvertOptions) -> Result<Outcome> {
     }
     let options = &ConvertOptions { input: path.clone(), ..options.clone() };
     let converted = match kind {
-        Kind::TraceDat => trace_dat::convert(options, bytes, output)?,
-        Kind::Perfetto => perfetto::convert(options, bytes, output)?,
-        Kind::Text => text::convert(options, bytes, output)?,
-        Kind::PerfData => perf_data::convert(options, &parts, output)?,
+        Kind::TraceDat => trace_dat::convert(options, bytes, is_cut, output)?,
+        Kind::Perfetto => perfetto::convert(options, bytes, is_cut, output)?,
+        Kind::Text => text::convert(options, bytes, is_cut, output)?,
+        Kind::PerfData => perf_data::convert(options, &parts, is_cut, output)?,
         Kind::Kmt | Kind::Unknown => return kmt::rewrite(options, bytes, output),
     };
     Ok(report(options, &converted))

@@ -20,8 +20,16 @@ use crate::input::{Folder, Kind as Limit, Limits, too_large};
 pub const INPUTS: &str = "convert accepts a directory laid out like tracefs, a trace.dat, a perf.data (or a directory with \
     the parts of --switch-output), a Perfetto trace, text of ftrace, trace-cmd or perf script, or a .kmt file to rewrite; each also compressed (.gz, .xz, .zst, zlib)";
 
+/// An input in memory.
+pub struct Opened {
+    /// Its bytes, decompressed.
+    pub bytes: InputBytes,
+    /// True if a compressed file ends before its content does: `bytes` has the content until there.
+    pub is_cut: bool,
+}
+
 /// Opens standard input for `-`, else a file, and decompresses it.
-pub fn open(path: &Path, limits: &Limits) -> Result<InputBytes> {
+pub fn open(path: &Path, limits: &Limits) -> Result<Opened> {
     if path == Path::new("-") {
         return decoded(path, InputBytes::InMemory(read(path, io::stdin().lock(), limits)?), limits);
     }
@@ -29,17 +37,17 @@ pub fn open(path: &Path, limits: &Limits) -> Result<InputBytes> {
 }
 
 /// Reads and decompresses a file that is open.
-pub fn open_file(path: &Path, file: File, limits: &Limits) -> Result<InputBytes> {
+pub fn open_file(path: &Path, file: File, limits: &Limits) -> Result<Opened> {
     let bytes = InputBytes::of_file(path, file, |file| read(path, file, limits))?;
     decoded(path, bytes, limits)
 }
 
 /// The decompressed bytes, in UTF-8 where they are text in UTF-16.
-fn decoded(path: &Path, stored: InputBytes, limits: &Limits) -> Result<InputBytes> {
+fn decoded(path: &Path, stored: InputBytes, limits: &Limits) -> Result<Opened> {
     let stored_len = stored.len() as u64;
-    let bytes = match unpacked(path, &stored, limits)? {
-        Some(unpacked) => InputBytes::InMemory(unpacked),
-        None => stored,
+    let (bytes, is_cut) = match unpacked(path, &stored, limits)? {
+        Some(content) => (InputBytes::InMemory(content.bytes), content.is_cut),
+        None => (stored, false),
     };
     // Text in UTF-16 stays in memory until the copy in UTF-8 is complete.
     let most = limits.of(Limit::Inflated, stored_len);
@@ -50,7 +58,8 @@ fn decoded(path: &Path, stored: InputBytes, limits: &Limits) -> Result<InputByte
         Some(None) => return Err(too_much(path, most)),
     };
     let is_coloured = Kind::of(&bytes) == Kind::Text && colours::are_in(&bytes);
-    Ok(if is_coloured { InputBytes::InMemory(colours::dropped(&bytes)) } else { bytes })
+    let bytes = if is_coloured { InputBytes::InMemory(colours::dropped(&bytes)) } else { bytes };
+    Ok(Opened { bytes, is_cut })
 }
 
 fn read(path: &Path, from: impl Read, limits: &Limits) -> Result<Vec<u8>> {
@@ -63,8 +72,15 @@ fn read(path: &Path, from: impl Read, limits: &Limits) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Content of a compressed file.
+struct Content {
+    bytes: Vec<u8>,
+    /// True if the file ends before its content does.
+    is_cut: bool,
+}
+
 /// Content of a compressed file; `None` if it is not compressed.
-fn unpacked(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Option<Vec<u8>>> {
+fn unpacked(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Option<Content>> {
     let most = limits.of(Limit::Inflated, bytes.len() as u64);
     if bytes.starts_with(&[0x1f, 0x8b]) {
         return inflate(path, flate2::read::MultiGzDecoder::new(bytes), most, "gzip").map(Some);
@@ -90,23 +106,29 @@ fn unpacked(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Option<Vec<u8>
     Ok(None)
 }
 
-/// What `reader` decompresses. `program`: what decompresses as much as there is of a damaged file; empty: none.
-fn inflate(path: &Path, reader: impl Read, most: u64, program: &str) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    reader.take(most.saturating_add(1)).read_to_end(&mut out).map_err(|e| {
-        let rest = match program {
-            "" => String::new(),
-            _ => format!(
-                ": `{program} -dc {} > PART` writes what is before the damage, and PART can be converted",
-                if path == Path::new("-") { "FILE".to_owned() } else { shell::path(path) }
-            ),
-        };
-        Failure::io("decompressing", path, &e).hint(format!("the file is damaged or incomplete{rest}"))
-    })?;
-    if out.len() as u64 > most {
+/// What `reader` decompresses, until the end of a file that is cut off. `program`: what decompresses as much as there
+/// is of a damaged file; empty: none.
+fn inflate(path: &Path, reader: impl Read, most: u64, program: &str) -> Result<Content> {
+    let mut bytes = Vec::new();
+    let is_cut = match reader.take(most.saturating_add(1)).read_to_end(&mut bytes) {
+        Ok(_) => false,
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof && !bytes.is_empty() => true,
+        Err(e) => {
+            let rest = match program {
+                "" => String::new(),
+                _ => format!(
+                    ": `{program} -dc {} > PART` writes what is before the damage, and PART can be converted",
+                    if path == Path::new("-") { "FILE".to_owned() } else { shell::path(path) }
+                ),
+            };
+            return Err(Failure::io("decompressing", path, &e)
+                .hint(format!("the file is damaged or incomplete{rest}")));
+        }
+    };
+    if bytes.len() as u64 > most {
         return Err(too_much(path, most));
     }
-    Ok(out)
+    Ok(Content { bytes, is_cut })
 }
 
 fn too_much(path: &Path, most: u64) -> Failure {
@@ -132,7 +154,7 @@ fn zlib_of(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// Lets the machine's own program decompress.
-fn with_program(path: &Path, bytes: &[u8], program: &str, most: u64) -> Result<Vec<u8>> {
+fn with_program(path: &Path, bytes: &[u8], program: &str, most: u64) -> Result<Content> {
     let mut child =
         Command::new(program).arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(
             |e| {
@@ -144,7 +166,8 @@ fn with_program(path: &Path, bytes: &[u8], program: &str, most: u64) -> Result<V
     let out = std::thread::scope(|scope| {
         // A program that stops reading says why itself.
         spawn(scope, move || input.map(|mut input| io::Write::write_all(&mut input, bytes)));
-        output.map_or(Ok(Vec::new()), |output| inflate(path, output, most, program))
+        let nothing = Ok(Content { bytes: Vec::new(), is_cut: false });
+        output.map_or(nothing, |output| inflate(path, output, most, program))
     });
     let status = child.wait().map_err(|e| Failure::io("decompressing", path, &e))?;
     let out = out?;

@@ -24,7 +24,7 @@ use crate::record::Symbols;
 use crate::uuid::Identity;
 
 /// Converts a trace.
-pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result<Converted> {
+pub fn convert(options: &ConvertOptions, bytes: &[u8], is_cut: bool, output: Output) -> Result<Converted> {
     let input = options.input.display();
     if options.verbatim {
         return Err(Failure::new(format!("{input} holds messages, not sub-buffers"))
@@ -44,7 +44,7 @@ pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result
     let conversion = EventConversion::new(&description);
     let reader = Reader::new(bytes, &survey, inflated_max, bounds, functions);
     let source = Packets { conversion, reader, survey: &survey, options, has_symbols };
-    driver::convert(options, description, Identity::of_file(bytes, ""), source, output)
+    driver::convert(options, description, Identity::of_file(bytes, ""), source, is_cut, output)
 }
 
 /// The target as the trace describes it.

@@ -29,8 +29,11 @@ use crate::uuid::Identity;
 use kmt_common::text::count;
 
 /// Converts a text.
-pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result<Converted> {
+pub fn convert(options: &ConvertOptions, bytes: &[u8], is_cut: bool, output: Output) -> Result<Converted> {
     let input = options.input.display();
+    // A number of a line that is cut off may lack digits.
+    let whole_lines = bytes.iter().rposition(|&b| b == b'\n').filter(|_| is_cut);
+    let bytes = whole_lines.map_or(bytes, |end| &bytes[..=end]);
     let survey = TextSurvey::of(bytes);
     // Names of tasks can look like columns: then a few lines are events of a text that lacks some.
     let lacks_columns = || missing(bytes).is_some_and(|missing| missing.lacks_columns);
@@ -52,7 +55,7 @@ pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result
     let has_symbols = description.kallsyms.is_some() || options.symbols == Symbols::None;
     let conversion = LineConversion::new(stack, survey, options.limits.import);
     let source = TextLines { conversion, bytes, survey, has_symbols };
-    driver::convert(options, description, Identity::of_file(bytes, ""), source, output)
+    driver::convert(options, description, Identity::of_file(bytes, ""), source, is_cut, output)
 }
 
 /// The lines of a text.

@@ -25,7 +25,7 @@ use kmt_common::text::count;
 const ORDER_SAMPLES: usize = 16;
 
 /// Converts one buffer of a `trace.dat`.
-pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result<Converted> {
+pub fn convert(options: &ConvertOptions, bytes: &[u8], is_cut: bool, output: Output) -> Result<Converted> {
     let failed = |fault: ImportError| Failure::new(format!("{}: {fault}", options.input.display()));
     let remedy = "`trace-cmd dump --validate` checks the file; `trace-cmd restore` joins the parts of an interrupted recording";
     let inflated_max = options.limits.of(Kind::Inflated, bytes.len() as u64);
@@ -51,7 +51,7 @@ pub fn convert(options: &ConvertOptions, bytes: &[u8], output: Output) -> Result
     let sub_buffers = SubBufferConversion::new((header_page, order), options.verbatim, names, boots);
     let source =
         InstanceBuffers { sub_buffers, options, file: &file, instance: &instance, header_page, order };
-    driver::convert(options, description, uuid, source, output)
+    driver::convert(options, description, uuid, source, is_cut, output)
 }
 
 /// Times of all events of a buffer.

@@ -33,6 +33,7 @@ use kmt_common::text::count;
 pub fn convert(
     options: &ConvertOptions,
     parts: &[(PathBuf, InputBytes)],
+    is_cut: bool,
     output: Output,
 ) -> Result<Converted> {
     if options.verbatim {
@@ -62,7 +63,7 @@ pub fn convert(
     let names = EventNames::new(&description.formats, first.order, description.long_size);
     let conversion = SampleConversion::new(stack, sampling, names, first.order);
     let source = Samples { conversion, options, parts, files: &files };
-    driver::convert(options, description, identity(parts), source, output)
+    driver::convert(options, description, identity(parts), source, is_cut, output)
 }
 
 /// The samples of all parts of a recording.
