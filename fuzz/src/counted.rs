@@ -48,7 +48,7 @@ impl Receiver for Counted {
         self.cross_cpu_frees += u64::from(life.is_freed && is_elsewhere);
     }
 
-    fn unmatched(&mut self, _: &Free, no_life: NoLife) {
+    fn unmatched(&mut self, _: u64, _: &Free, no_life: NoLife) {
         self.unmatched += 1;
         self.before += u64::from(no_life == NoLife::Before);
     }

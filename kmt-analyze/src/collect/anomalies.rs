@@ -46,6 +46,8 @@ pub struct UnmatchedFrees {
     pub again_unseen: u64,
     /// At addresses with events, where events may be lost since the last one.
     pub again_lost: u64,
+    /// Time and address of the first of those at addresses with events and without a loss.
+    pub again_first: Option<(u64, u64)>,
 }
 
 /// Late free events.
@@ -91,8 +93,11 @@ impl Receiver for AnomalySums {
         }
     }
 
-    fn unmatched(&mut self, free: &Free, no_life: NoLife) {
+    fn unmatched(&mut self, address: u64, free: &Free, no_life: NoLife) {
         let frees = self.unmatched.entry(free.site).or_default();
+        if matches!(no_life, NoLife::AgainSeen | NoLife::AgainUnseen) {
+            frees.again_first.get_or_insert((free.time, address));
+        }
         let count = match no_life {
             NoLife::Before => &mut frees.before,
             NoLife::NewPage => &mut frees.new_page,

@@ -119,7 +119,7 @@ impl StateCollector for Unmatched {
 pub struct UnmatchedSums(pub Vec<u64>);
 
 impl Receiver for UnmatchedSums {
-    fn unmatched(&mut self, free: &Free, _: NoLife) {
+    fn unmatched(&mut self, _: u64, free: &Free, _: NoLife) {
         *grown(&mut self.0, free.site) += 1;
     }
 }

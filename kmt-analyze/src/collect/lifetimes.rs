@@ -100,7 +100,7 @@ impl Receiver for LifetimeSums {
         caller.survival.implied(&plain.life, end, plain.bytes_alloc, plain.lost_at, &self.horizon);
     }
 
-    fn unmatched(&mut self, free: &Free, _: NoLife) {
+    fn unmatched(&mut self, _: u64, free: &Free, _: NoLife) {
         *grown(&mut self.unmatched, free.site) += 1;
     }
 }

@@ -80,7 +80,7 @@ impl Receiver for TaskSums {
         grown(&mut self.origins, group.origin).pages.alloc_failures += 1;
     }
 
-    fn unmatched(&mut self, free: &Free, _: NoLife) {
+    fn unmatched(&mut self, _: u64, free: &Free, _: NoLife) {
         grown(&mut self.origins, free.origin).freed_here += 1;
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OpenFlags, ToSql, params};
 
-use super::tabular::object::{CALL_SITE, ObjectLives, Resolver, call_sites, full_address, lives, next};
+use super::tabular::object::{CALL_SITE, ObjectLives, Resolver, call_sites, lives, next};
 use super::tabular::{ExportCell, RowsLeft, event};
 use super::{ExportOptions, report_trust};
 use crate::failure::{Failure, Outcome, Result};
@@ -179,7 +179,7 @@ fn objects(
     while let Some(o) = next(&mut lives.objects)?.filter(|_| left.take()) {
         statement
             .execute(params![
-                full_address(o.address, names.top) as i64,
+                names.addresses.whole(o.address) as i64,
                 o.site,
                 names.cache(&o),
                 o.born as i64,

@@ -78,7 +78,7 @@ impl<R: Receiver> Ledger<'_, R> {
             let untraced = no_life != NoLife::Before;
             *(if untraced { &mut counts.untraced_birth } else { &mut counts.allocated_before }) += 1;
             if self.interests.contains(Interests::UNMATCHED) {
-                self.receiver.unmatched(free, no_life);
+                self.receiver.unmatched(address, free, no_life);
             }
         }
     }

@@ -30,7 +30,7 @@ macro_rules! for_each_event {
                 /// event. `counted`: selected, and in the window; others may come before the first that is.
                 SlabAlloc slab_alloc(op: &Op, origin: Origin, counted: bool) for SLAB_ALLOCS;
                 /// A counted free without a life in the trace.
-                Unmatched unmatched(free: &Free, no_life: NoLife) for UNMATCHED;
+                Unmatched unmatched(address: u64, free: &Free, no_life: NoLife) for UNMATCHED;
                 /// Any free without a life, also outside the window.
                 FreedUnknown freed_unknown(address: u64, free: &Free) for UNMATCHED;
                 /// Pages were allocated, or the allocation failed.

@@ -16,6 +16,7 @@ pub mod losses;
 pub mod meminfo;
 pub mod named;
 pub mod names;
+pub mod object_addresses;
 pub mod open;
 pub mod parts;
 pub mod session;

@@ -138,6 +138,10 @@ fn a_double_free_beside_them_is_found() {
         "1 free again without an allocation event (possible double free), 1 of them by broken_driver.";
     assert!(screen.starts_with(answer), "{screen}");
     assert!(screen.contains("     29  possible double free: 1\n"), "{screen}");
+    let first = at(&kind, "/rows/0/first/ptr").as_str().unwrap();
+    assert_eq!(first, format!("{:#x}", address(50)));
+    assert!(screen.contains(&format!("The first possible double free is that of {:x}, at ", address(50))));
+    assert!(kind["rows"][1].get("first").is_none(), "its frees have another cause");
 }
 
 /// A site that may have a bug is shown, however many others there are.

@@ -7,8 +7,6 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-use kmt_format::schema::Role;
-
 use super::{ColumnKind, ExportCell};
 use crate::collect::{Collectors, LifeSpool, Object, SpooledObjects};
 use crate::export::output::Target;
@@ -25,6 +23,7 @@ use crate::reports::common::stated::Stated;
 use crate::reports::common::{Context, ReportContext};
 use crate::stream::{Api, NameId, known_gfp};
 use crate::trace::names::{Symbolizer, cache_name};
+use crate::trace::object_addresses::ObjectAddresses;
 use crate::trace::session::Session;
 
 /// Results of a pass, with all lives.
@@ -81,28 +80,6 @@ pub fn next(objects: &mut SpooledObjects) -> Result<Option<Object>> {
     objects.next_object().map_err(|e| Failure::new(format!("reading lives back: {e}")))
 }
 
-/// Upper byte of the addresses of kernel objects: all ones on most 64-bit machines, zero on others.
-fn top_byte(session: &Session<'_>) -> u64 {
-    /// Largest number of inspected events without a pointer.
-    const EVENTS: u32 = 10_000;
-    let trace = session.trace;
-    let mut merge = trace.merge();
-    let mut inspected = 0;
-    while let Some(run) = merge.next_run() {
-        for event in run.events() {
-            match event.uint_with(Role::PTR).filter(|&ptr| ptr > 16) {
-                Some(ptr) if ptr >> 56 != 0 => return 0xff << 56,
-                Some(_) => return 0,
-                None => inspected += 1,
-            }
-            if inspected > EVENTS {
-                return 0;
-            }
-        }
-    }
-    0
-}
-
 /// Names of a site.
 #[derive(Debug, Clone, Default)]
 pub struct SiteText {
@@ -121,8 +98,8 @@ pub struct Resolver<'s, 'd> {
     pub sites: Vec<SiteText>,
     session: &'s Session<'d>,
     named: Vec<String>,
-    /// Upper byte of the addresses of objects.
-    pub top: u64,
+    /// Addresses as the kernel prints them.
+    pub addresses: ObjectAddresses,
 }
 
 impl<'s, 'd> Resolver<'s, 'd> {
@@ -135,7 +112,7 @@ impl<'s, 'd> Resolver<'s, 'd> {
             sites: Vec::new(),
             session,
             named: interner.names.items().iter().map(|name| cache_name(name)).collect(),
-            top: top_byte(session),
+            addresses: ObjectAddresses::of(session),
         };
         for (number, site) in (0u32..).zip(interner.sites.items()) {
             let text = SiteText {
@@ -215,7 +192,7 @@ pub fn object(object: &Object, result: &pass::Analysis, names: &Resolver<'_, '_>
     let free = object.free_site.and_then(|number| interner.frees.get(number)).map(|f| f.call_site);
     let number = |value: Option<u64>| value.map_or(ExportCell::Null, ExportCell::Uint);
     vec![
-        ExportCell::Address(full_address(object.address, names.top)),
+        ExportCell::Address(names.addresses.whole(object.address)),
         ExportCell::Text(object.api.name().to_owned()),
         site.map_or(ExportCell::Null, |s| ExportCell::Address(s.call_site)),
         ExportCell::text(&text.symbol),
@@ -241,11 +218,6 @@ pub fn object(object: &Object, result: &pass::Analysis, names: &Resolver<'_, '_>
         ExportCell::Bool(object.uncertain),
         object.stack.map_or(ExportCell::Null, |s| ExportCell::Uint(s.into())),
     ]
-}
-
-/// An address with its upper byte, which the ledger drops because of arm64's tags.
-pub fn full_address(address: u64, top: u64) -> u64 {
-    if address > 16 { address | top } else { address }
 }
 
 /// Columns of call sites.

@@ -9,7 +9,7 @@ use crate::ledger::lives::NoLife::{self, AgainSeen, AgainUnseen, Before, NewPage
 struct Causes(Vec<NoLife>);
 
 impl Receiver for Causes {
-    fn unmatched(&mut self, _: &Free, no_life: NoLife) {
+    fn unmatched(&mut self, _: u64, _: &Free, no_life: NoLife) {
         self.0.push(no_life);
     }
 }

@@ -14,6 +14,13 @@ impl CommandLine {
         self
     }
 
+    /// This command with an argument, such as an address.
+    #[must_use]
+    pub fn argument(mut self, argument: impl ToString) -> Self {
+        self.0.push(argument.to_string());
+        self
+    }
+
     /// This command with an option that has no value.
     #[must_use]
     pub fn flag(mut self, name: &str) -> Self {

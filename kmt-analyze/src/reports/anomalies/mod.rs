@@ -11,7 +11,7 @@ pub use rows::AnomalyRows;
 use rows::{AnomalyKind, AnomalyRow, AnomalySite, Detail};
 
 use crate::collect::{Anomalies, Collectors, Handle};
-use crate::render::screen::{Cell, Column, Ink, Screen, ScreenPart, Table};
+use crate::render::screen::{Cell, Column, CommandLine, Ink, Screen, ScreenPart, Table};
 use crate::render::words::{count, counted};
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, ReportContext, View};
@@ -55,6 +55,7 @@ impl Report for AnomalyReport {
             screen.parts.push(ScreenPart::Lines { heading, lines: sentences.collect() });
             screen.table(sites(kind, view));
         }
+        first_free(&mut screen, &found, view);
         screen.next("caches", "implied frees and live memory by cache");
         screen
     }
@@ -80,6 +81,16 @@ fn answer(screen: &mut Screen, found: &[&AnomalyKind], view: &View) {
         let number = counted(most.count, Meaning::of(most).one, most.title);
         screen.answer(format!("No sign of a kernel bug. Most frequent: {number} ({}).", verdict(most, view)));
     }
+}
+
+/// Address and time of the first event that may be a double free.
+fn first_free(screen: &mut Screen, found: &[&AnomalyKind], view: &View) {
+    let rows = found.iter().flat_map(|kind| &kind.rows);
+    let Some(first) = rows.filter_map(|row| row.first).min_by_key(|first| first.time) else { return };
+    let at = view.time(first.time);
+    screen.note(format!("The first possible double free is that of {:x}, at {at}.", first.ptr.0));
+    let who = CommandLine::from("who").argument(format!("{:#x}", first.ptr.0));
+    screen.next(who, "who allocated and freed that address");
 }
 
 /// `, 2,898 of them by mas_destroy`.

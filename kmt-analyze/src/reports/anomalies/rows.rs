@@ -13,6 +13,7 @@ use crate::reports::common::labels::Symbol;
 use crate::reports::common::rows::Address;
 use crate::stream::Api;
 use crate::trace::names::cache_name;
+use crate::trace::object_addresses::ObjectAddresses;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -75,6 +76,9 @@ pub struct AnomalyRow {
     pub count: u64,
     /// Number of those that may be bugs.
     pub suspect: u64,
+    /// The first repeated free, where double frees are possible: allocations without an event may explain it, or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<FirstFree>,
     /// Details for people.
     pub detail: String,
     /// Numbers of the details.
@@ -93,6 +97,16 @@ impl AnomalyRow {
     pub fn is_bulk(&self) -> bool {
         self.cache.as_deref().and_then(unseen_allocs).is_some()
     }
+}
+
+/// An event to begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FirstFree {
+    /// Time of the free, in the clock's unit.
+    pub time: u64,
+    /// Address that was freed.
+    pub ptr: Address,
 }
 
 /// Numbers of one site, by kind of anomaly.
@@ -212,7 +226,17 @@ impl Finder<'_, '_, '_> {
         let [call_site, freed_by] = sites;
         let unit = self.context.session.unit();
         let detail = numbers.map_or(String::new(), |numbers| numbers.text(unit));
-        AnomalyRow { call_site, freed_by, count, detail, numbers, cache: None, suspect: 0, maybe_lost: 0 }
+        AnomalyRow {
+            call_site,
+            freed_by,
+            count,
+            detail,
+            numbers,
+            cache: None,
+            suspect: 0,
+            maybe_lost: 0,
+            first: None,
+        }
     }
 
     fn allocated(&self, caller: u32, count: u64, numbers: Option<Detail>) -> AnomalyRow {
@@ -241,6 +265,8 @@ impl Finder<'_, '_, '_> {
 
     /// Frees at addresses whose last object has ended.
     pub fn freed_again_or_born_unseen(&self) -> Vec<AnomalyRow> {
+        let has_first = self.sums.unmatched.values().any(|frees| frees.again_first.is_some());
+        let addresses = has_first.then(|| ObjectAddresses::of(self.context.session));
         let row = |(free, frees): (&u32, &UnmatchedFrees)| {
             let UnmatchedFrees { new_page, again_seen, again_unseen, again_lost, .. } = *frees;
             let numbers = Detail::Again {
@@ -251,7 +277,12 @@ impl Finder<'_, '_, '_> {
             let count = again_seen.saturating_add(again_unseen).saturating_add(again_lost);
             let row = self.freed(*free, count, Some(numbers));
             let [suspect, maybe_lost] = if row.is_bulk() { [0, 0] } else { [unexplained(frees), again_lost] };
-            AnomalyRow { suspect, maybe_lost, ..row }
+            let first = frees.again_first.filter(|_| suspect > 0);
+            let first = first.zip(addresses).map(|((time, address), addresses)| FirstFree {
+                time,
+                ptr: Address(addresses.whole(address)),
+            });
+            AnomalyRow { suspect, maybe_lost, first, ..row }
         };
         self.sums.unmatched.iter().map(row).filter(|row| row.count > 0).collect()
     }
