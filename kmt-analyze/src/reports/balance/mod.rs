@@ -5,5 +5,5 @@
 mod rows;
 mod text;
 
-pub use rows::{BalanceRows, COLUMNS, PageUseRow, PageUses, compute, of_recording};
-pub use text::screen;
+pub use rows::{BalanceRows, COLUMNS, FreeMemory, PageUseRow, PageUses, compute, of_recording};
+pub use text::{free_sentence, screen};

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::failure::Result;
 use crate::reports::info::{CacheChange, cache_changes};
-use crate::trace::accounts::{ACCOUNTS, Balance, REST, Texts, attached, clamped};
+use crate::trace::accounts::{ACCOUNTS, Balance, CPU_LISTS, FREE, REST, Texts, attached, clamped};
 use crate::trace::session::Session;
 
 /// Rows of `balance`.
@@ -132,8 +132,75 @@ impl BalanceRows {
         if !self.is_compared {
             return self.account(REST);
         }
-        let taken = self.accounts.iter().filter(|row| !["free", "cpu_lists"].contains(&row.account));
+        let taken = self.accounts.iter().filter(|row| !FREE_ACCOUNTS.contains(&row.account));
         taken.max_by_key(|row| row.change()).filter(|row| row.change() > 0)
+    }
+}
+
+/// Accounts that are named beside free memory.
+const NAMED: usize = 3;
+
+/// Accounts of free memory: pages move between them all the time.
+const FREE_ACCOUNTS: [&str; 2] = [FREE, CPU_LISTS];
+
+/// Free memory, with that in per-CPU lists, and the accounts that took it or gave it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FreeMemory {
+    /// MemTotal at the end, in bytes.
+    pub total: u64,
+    /// Free bytes at the end, or at the only time: MemFree, and pages in per-CPU lists where zoneinfo has them.
+    pub bytes: i64,
+    /// Their change; `null`: there is one time.
+    pub bytes_change: Option<i64>,
+    /// Accounts that changed most in the other direction, the largest change first; of one time the largest accounts.
+    pub accounts: Vec<AccountAmount>,
+}
+
+/// An account beside free memory.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AccountAmount {
+    /// Account, as in `balance`.
+    pub account: &'static str,
+    /// Name on screens.
+    pub name: &'static str,
+    /// Change in bytes, of a range the end nearest to 0; of one time the bytes.
+    pub bytes: i64,
+    /// True if the change can be larger.
+    pub is_minimum: bool,
+}
+
+impl FreeMemory {
+    /// Free memory of a balance; `None`: it is not reported.
+    pub fn of(rows: &BalanceRows) -> Option<Self> {
+        let parts: Vec<&AccountRow> = FREE_ACCOUNTS.iter().filter_map(|key| rows.account(key)).collect();
+        rows.account(FREE)?;
+        let sum = |of: fn(&AccountRow) -> i64| parts.iter().map(|row| of(row)).fold(0, i64::saturating_add);
+        let (bytes, change) = (sum(|row| row.bytes), sum(AccountRow::change));
+        let sign = if change > 0 { -1 } else { 1 };
+        let amount = |row: &AccountRow| match rows.is_compared {
+            true => row.change().saturating_mul(sign),
+            false => row.bytes,
+        };
+        let others = rows.accounts.iter().filter(|row| !FREE_ACCOUNTS.contains(&row.account));
+        let mut most: Vec<&AccountRow> = others.filter(|row| amount(row) > 0).collect();
+        // A hundredth of the first says little.
+        most.sort_by_key(|row| std::cmp::Reverse(amount(row)));
+        let least = most.first().map_or(0, |row| amount(row) / 100);
+        most.retain(|row| amount(row) > least);
+        let account = |row: &AccountRow| AccountAmount {
+            account: row.account,
+            name: row.name,
+            bytes: if rows.is_compared { row.change() } else { row.bytes },
+            is_minimum: rows.is_compared && !row.is_change_exact() && row.bytes_change_min.is_some(),
+        };
+        Some(Self {
+            total: rows.total,
+            bytes,
+            bytes_change: rows.is_compared.then_some(change),
+            accounts: most.into_iter().take(NAMED).map(account).collect(),
+        })
     }
 }
 

@@ -1,14 +1,11 @@
 //! The screen of `balance`.
 
-use super::rows::{AccountRow, BalanceRows, PageUses};
+use super::rows::{AccountAmount, AccountRow, BalanceRows, FreeMemory, PageUses};
 use crate::render::look::Look;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{listed, share};
 use crate::reports::info::CacheChange;
-use crate::trace::accounts::{ACCOUNTS, FREE, REST};
-
-/// Accounts that the answer names.
-const NAMED: usize = 3;
+use crate::trace::accounts::{ACCOUNTS, REST};
 
 /// The answer, accounts, caches, and the recording that shows more.
 pub fn screen(rows: &BalanceRows, look: &Look) -> Screen {
@@ -31,7 +28,8 @@ fn sized(bytes: i64, look: &Look) -> String {
 
 /// Free memory, what took or gave it, and the rest.
 fn answer(rows: &BalanceRows, look: &Look) -> Vec<String> {
-    let mut answer: Vec<String> = free_memory(rows, look).into_iter().collect();
+    let free = FreeMemory::of(rows);
+    let mut answer: Vec<String> = free.iter().map(|free| free_sentence(free, look)).collect();
     if let Some(rest) = rows.account(REST) {
         let most = if rest.bytes_min == Some(rest.bytes) { "" } else { "at most " };
         let time = if rows.is_compared { " at the end" } else { "" };
@@ -45,56 +43,29 @@ fn answer(rows: &BalanceRows, look: &Look) -> Vec<String> {
 }
 
 /// Free memory, its change, and the accounts that took it or gave it.
-fn free_memory(rows: &BalanceRows, look: &Look) -> Option<String> {
-    let free = rows.account(FREE)?;
-    let of_total = |bytes: i64| share(bytes.unsigned_abs(), rows.total);
+pub fn free_sentence(free: &FreeMemory, look: &Look) -> String {
+    let of_total = |bytes: i64| share(bytes.unsigned_abs(), free.total);
     let bytes = sized(free.bytes, look);
-    let whole = sized(i64::try_from(rows.total).unwrap_or(i64::MAX), look);
-    let sentence = match free.bytes_change {
-        None => format!("{bytes} of {whole} are free ({}).", of_total(free.bytes)),
-        Some(0) => format!("Free memory did not change: {bytes} of {whole}."),
-        Some(change) => format!(
-            "Free memory {} by {} ({} of MemTotal), to {bytes} of {whole}.",
-            if change < 0 { "fell" } else { "grew" },
-            sized(change.saturating_abs(), look),
-            of_total(change),
-        ),
+    let whole = sized(i64::try_from(free.total).unwrap_or(i64::MAX), look);
+    let (sentence, verb) = match free.bytes_change {
+        None => (format!("{bytes} of {whole} are free ({}).", of_total(free.bytes)), "Largest"),
+        Some(0) => (format!("Free memory did not change: {bytes} of {whole}."), "Grew most"),
+        Some(change) => {
+            let (moved, others) = if change < 0 { ("fell", "Grew most") } else { ("grew", "Shrank most") };
+            let by = sized(change.saturating_abs(), look);
+            let share = of_total(change);
+            (format!("Free memory {moved} by {by} ({share} of MemTotal), to {bytes} of {whole}."), others)
+        }
     };
-    let movers = movers(rows, free.change(), look).map_or(String::new(), |movers| format!(" {movers}"));
-    Some(sentence + &movers)
-}
-
-/// Accounts that took free memory, or gave it: the largest of one time.
-fn movers(rows: &BalanceRows, change: i64, look: &Look) -> Option<String> {
-    let others = rows.accounts.iter().filter(|row| row.account != FREE);
-    let sign = if change > 0 { -1 } else { 1 };
-    let amount = |row: &AccountRow| match rows.is_compared {
-        true => row.change().saturating_mul(sign),
-        false => row.bytes,
+    let account = |row: &AccountAmount| match free.bytes_change {
+        None => format!("{} ({})", row.name, sized(row.bytes, look)),
+        Some(_) => {
+            let least = if row.is_minimum { "at least " } else { "" };
+            format!("{} ({least}{})", row.name, Cell::BytesChange(row.bytes).shown(look))
+        }
     };
-    let mut most: Vec<&AccountRow> = others.filter(|row| amount(row) > 0).collect();
-    // A hundredth of the first says little.
-    most.sort_by_key(|row| std::cmp::Reverse(amount(row)));
-    let least = most.first().map_or(0, |row| amount(row) / 100);
-    most.retain(|row| amount(row) > least);
-    let named: Vec<String> = most
-        .iter()
-        .take(NAMED)
-        .map(|row| match rows.is_compared {
-            true => {
-                let least =
-                    if row.is_change_exact() || row.bytes_change_min.is_none() { "" } else { "at least " };
-                format!("{} ({least}{})", row.name, Cell::BytesChange(row.change()).shown(look))
-            }
-            false => format!("{} ({})", row.name, sized(row.bytes, look)),
-        })
-        .collect();
-    let verb = match (rows.is_compared, sign) {
-        (false, _) => "Largest",
-        (true, 1) => "Grew most",
-        (true, _) => "Shrank most",
-    };
-    (!named.is_empty()).then(|| format!("{verb}: {}.", listed(&named)))
+    let named: Vec<String> = free.accounts.iter().map(account).collect();
+    if named.is_empty() { sentence } else { format!("{sentence} {verb}: {}.", listed(&named)) }
 }
 
 /// An amount, or its upper end.

@@ -25,6 +25,7 @@ use crate::pass::Needs;
 use crate::pass::selection::{recorder, recorder_threads};
 use crate::render::look::Look;
 use crate::render::screen::Screen;
+use crate::reports::balance::{self, FreeMemory};
 use crate::reports::common::basis::{Input, WholeTime, whole_time};
 use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::Keys;
@@ -71,6 +72,8 @@ struct Sources {
     top_pages: [Option<TopPagesRow>; 2],
     /// Growth of pages.
     page_growth: Option<PageGrowthRow>,
+    /// Free memory of the machine.
+    free_memory: Option<FreeMemory>,
     /// The verdict of `leaks`, where it finds no growth or refuses to judge.
     verdict: Option<String>,
     /// The longest time without losses, where there are some and lives are known.
@@ -125,6 +128,7 @@ impl Report for Findings {
                 top(context, (analysis.get(handles.tasks), analysis.get(handles.pages.0)), &summary)
             }),
             page_growth: growth::page_growth(context, &summary),
+            free_memory: free_memory(context),
             verdict: match &leaks {
                 Some(rows) => leaks::no_growth_sentence(rows, &context.view(Look::default())),
                 None => not_judged(&self.leaks, context),
@@ -151,6 +155,15 @@ impl Report for Findings {
     fn screen(&self, rows: &FindingRows, view: &View) -> Screen {
         text::screen(rows, view)
     }
+}
+
+/// Free memory at the begin and at the end of a recording. Texts that cannot be read are for `balance` to refuse.
+fn free_memory(context: &ReportContext<'_, '_>) -> Option<FreeMemory> {
+    if context.selection.is_active() {
+        return None;
+    }
+    let rows = balance::of_recording(context.session, 0).ok().flatten()?;
+    FreeMemory::of(&rows)
 }
 
 /// Sums of kmalloc by address of the call site.

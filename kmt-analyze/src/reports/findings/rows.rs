@@ -17,6 +17,7 @@ use crate::render::head::is_minimum;
 use crate::render::look::Look;
 use crate::render::out::missing_in_input;
 use crate::render::words::{count, counted, duration, escaped, share};
+use crate::reports::balance::FreeMemory;
 use crate::reports::common::basis::WholeTime;
 use crate::reports::common::lost_before::{lost_before_first, more_before_first};
 use crate::reports::common::{Context, ReportContext, ring};
@@ -45,6 +46,9 @@ pub struct FindingRows {
     pub still_allocated_pages: Option<TopPagesRow>,
     /// Growth of pages; `null`: no page was allocated or freed, or that is unknown.
     pub page_growth: Option<PageGrowthRow>,
+    /// Free memory of the machine at the end, its change, and the accounts that took it; `null`: /proc/meminfo of the begin and of
+    /// the end is not in the file, or a part of the recording is selected.
+    pub free_memory: Option<FreeMemory>,
     /// `grows`: a finding is of growth; `none`: no memory grew that could be judged; `not_judged`: the recording is too short
     /// or lacks events, as `verdict` says.
     pub growth: &'static str,
@@ -109,6 +113,7 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
         allocated_pages,
         still_allocated_pages,
         page_growth: sources.page_growth,
+        free_memory: sources.free_memory,
         shown: FindingsShown {
             reclaimable: reclaimable.filter(|_| verdict.is_none()).cloned(),
             ..sources.shown

@@ -5,9 +5,10 @@ use super::rows::{FindingRows, Part, Parts};
 use super::top_table;
 use crate::render::screen::{Cell, Column, CommandLine, Lead, Screen, Table};
 use crate::render::words::{count, share};
+use crate::reports::balance::free_sentence;
 use crate::reports::common::View;
 use crate::reports::leaks::rate;
-use crate::reports::summary::SummaryRows;
+use crate::reports::summary::{SummaryRows, live_bound};
 
 /// Share of the first finding of growth, as 1/N, below which others are one line.
 const SMALL: u64 = 100;
@@ -23,8 +24,10 @@ pub fn screen(rows: &FindingRows, view: &View) -> Screen {
     screen.leads(leads(&leading, view));
     screen.answer.extend(rows.verdict.clone());
     screen.answer.extend(rows.shown.reclaimable.as_ref().map(|growth| growth.sentence(view)));
+    screen.answer.extend(rows.free_memory.iter().map(|free| free_sentence(free, &view.look)));
     rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(view)));
     screen.answer(rows.recording.sentence.clone());
+    screen.answer.extend(live_bound(&rows.totals, view));
     screen.table(totals(&rows.totals, view));
     screen.table(top_table::slab(rows.allocated.as_ref(), rows.still_allocated.as_ref(), view));
     let [allocated, live] = [&rows.allocated_pages, &rows.still_allocated_pages].map(Option::as_ref);
@@ -87,6 +90,9 @@ fn next(screen: &mut Screen, rows: &FindingRows, view: &View) {
     }
     if rows.still_allocated_pages.is_some() {
         screen.next("tasks --sort live_pages", "who holds pages");
+    }
+    if rows.free_memory.is_some() {
+        screen.next("balance", "where free memory went");
     }
     match &rows.whole_time {
         Some(whole) => {

@@ -6,6 +6,8 @@
 mod slab;
 mod text;
 
+pub use text::live_bound;
+
 use slab::{BothTotals, InterfaceTotals, RawTotals, RecordedEvents, SlabTotals, SummaryShown};
 
 use std::collections::BTreeMap;

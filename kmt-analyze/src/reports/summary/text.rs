@@ -24,8 +24,8 @@ pub fn screen(rows: &SummaryRows, view: &View) -> Screen {
         let most = shown_ranges.is_none().then(|| most_live(slab, is_bounded)).flatten();
         objects(slab, shown, most, view)
     }));
-    let by_slabinfo = rows.slab.as_ref().and_then(|slab| slab.bytes_live_range).map(|[_, most]| most);
-    screen.answer.extend(bound(shown_ranges, by_slabinfo, view));
+    let by_slabinfo = by_slabinfo(rows);
+    screen.answer.extend(live_bound(rows, view));
     screen.answer.extend(rows.slab.as_ref().and_then(|slab| doubt(slab, view)));
     screen.answer.extend(pages.map(|sums| self::pages(sums, shown.older, view)));
     screen.answer.extend(missing(rows).map(str::to_owned));
@@ -45,6 +45,16 @@ pub fn screen(rows: &SummaryRows, view: &View) -> Screen {
     screen.note("Memory that was allocated before the trace is not counted.");
     next(&mut screen, rows, view);
     screen
+}
+
+/// Live slab bytes as /proc/slabinfo bounds them.
+fn by_slabinfo(rows: &SummaryRows) -> Option<u64> {
+    rows.slab.as_ref().and_then(|slab| slab.bytes_live_range).map(|[_, most]| most)
+}
+
+/// Bounds of live slab bytes in a sentence; `None`: no events were lost.
+pub fn live_bound(rows: &SummaryRows, view: &View) -> Option<String> {
+    bound(rows.shown.ranges.as_deref(), by_slabinfo(rows), view)
 }
 
 /// Events that the totals lack.

@@ -29,6 +29,9 @@ pub const REST: &str = "in_no_account";
 /// Key of free memory.
 pub const FREE: &str = "free";
 
+/// Key of free memory in lists of the CPUs, which MemFree lacks.
+pub const CPU_LISTS: &str = "cpu_lists";
+
 const fn account(
     key: &'static str,
     name: &'static str,
@@ -41,7 +44,7 @@ const fn account(
 /// All accounts, in the order of the screen.
 pub const ACCOUNTS: [Account; 25] = [
     account(FREE, "free", "MemFree", |t| t.line("MemFree")),
-    account("cpu_lists", "free, in per-CPU lists", "zoneinfo: count", |t| {
+    account(CPU_LISTS, "free, in per-CPU lists", "zoneinfo: count", |t| {
         t.cpu_list_pages().map(Amount::exact)
     }),
     account("anonymous", "anonymous memory", "AnonPages", |t| t.line("AnonPages")),
