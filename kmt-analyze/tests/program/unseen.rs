@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use kmt_format::Loss;
+use kmt_format::kernel::CpuStats;
+use kmt_format::write::StatsTaken;
 use serde_json::{Value, json};
 
 use crate::model::{BASE, Crafted};
@@ -18,7 +21,21 @@ fn slabinfo(active: u64, slabs: u64) -> String {
 
 /// Two objects are allocated, one of them is freed, and three that are older: a change of -2.
 fn crafted(scratch: &Scratch, source: &str, before: &str, after: &str) -> PathBuf {
+    crafted_ring(scratch, source, before, after, 0)
+}
+
+/// The same, in a ring buffer in which so many older events were overwritten by design.
+fn crafted_ring(scratch: &Scratch, source: &str, before: &str, after: &str, overwritten: u64) -> PathBuf {
     let mut crafted = Crafted::new();
+    if overwritten > 0 {
+        let mut by_design = Loss::counted(overwritten);
+        by_design.overwritten = true;
+        crafted.writer.add_loss(0, by_design).unwrap();
+        let text = format!(
+            "entries: 0\noverrun: {overwritten}\ncommit overrun: 0\ndropped events: 0\nread events: 6\n"
+        );
+        crafted.writer.add_stats(StatsTaken::After, &[(0, CpuStats::parse(&text).unwrap())]).unwrap();
+    }
     crafted.writer.add_metadata(&[("source", source.as_bytes())]).unwrap();
     crafted.writer.add_file("slabinfo.before", before.as_bytes()).unwrap();
     let mut time = 1_000_000;
@@ -100,6 +117,14 @@ fn growth_without_events_is_a_finding() {
         assert!(screen.contains("no event shows: 29,728 objects of io_kiocb."), "{screen}");
         assert!(unseen(&file, &["--pid", "7"]).is_empty());
     }
+    // The kernel counted it over a time of which the ring buffer kept the end.
+    let file = crafted_ring(&scratch, "live", &with_bulk(64), &with_bulk(29_792), 700);
+    assert!(unseen(&file, &[]).is_empty());
+    let row = document(&["slabinfo", "--json"], &file);
+    assert!(
+        row["slabinfo"]["caches"].as_array().unwrap().iter().all(|cache| cache["change"].is_null()),
+        "{row:#}"
+    );
     // Its time is unknown.
     let file = crafted(&scratch, "tracefs directory", &with_bulk(64), &with_bulk(29_792));
     assert!(unseen(&file, &[]).is_empty());

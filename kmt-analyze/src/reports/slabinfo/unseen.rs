@@ -125,10 +125,12 @@ pub struct SlabChanges {
 }
 
 impl SlabChanges {
-    /// Changes, if slabinfo was read at the begin, all objects are selected, and frees name their caches.
+    /// Changes, if slabinfo was read at the begin, all objects are selected, and frees name their caches. `None` also where a
+    /// ring buffer kept the newest events: the kernel counted over a longer time.
     pub fn of(context: &ReportContext<'_, '_>, unmatched: &[u64]) -> Option<Self> {
-        let analysis = context.analysis;
-        let before = at_begin(context.session.trace.metadata()).filter(|_| context.selection.is_all())?;
+        let (analysis, session) = (context.analysis, context.session);
+        let is_covered = session.losses.window_begin().is_none() && context.selection.is_all();
+        let before = at_begin(session.trace.metadata()).filter(|_| is_covered)?;
         let mut freed: HashMap<CacheKey, u64> = HashMap::new();
         for (site, number) in analysis.interner.frees.items().iter().zip(unmatched) {
             if site.api == Api::Cache && *number > 0 {
