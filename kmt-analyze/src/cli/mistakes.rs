@@ -4,7 +4,7 @@
 //! line then, and if the line names a file that exists.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -209,9 +209,14 @@ fn options_end(cli: &Command, command: &Command, args: &[OsString]) -> Option<us
     Some(at)
 }
 
-/// Commands of other tools (perf kmem, trace-cmd mem), and the same tables here.
-const COMMANDS: [(&str, [&str; 3]); 2] =
-    [("kmem", ["summary", "--compat", "perf-kmem"]), ("mem", ["summary", "--compat", "trace-cmd-mem"])];
+/// Commands of other tools (perf kmem, trace-cmd mem, slabtop), and the same tables here.
+const COMMANDS: [(&str, &[&str]); 5] = [
+    ("kmem", &["summary", "--compat", "perf-kmem"]),
+    ("mem", &["summary", "--compat", "trace-cmd-mem"]),
+    ("slabtop", &["caches", "--sort", "live"]),
+    ("top", &["callers"]),
+    ("cgroups", &["memory", "--by", "cgroup"]),
+];
 
 /// Words behind these commands.
 const SUBCOMMANDS: [&str; 2] = ["stat", "report"];
@@ -220,7 +225,8 @@ const SUBCOMMANDS: [&str; 2] = ["stat", "report"];
 fn foreign_hint(cli: &Command, args: &[OsString]) -> String {
     let is_accepted = |meant: &Vec<OsString>| {
         let names_file = meant.iter().skip(1).any(|word| Path::new(word).is_file());
-        names_file && meant.as_slice() != args && cli.clone().try_get_matches_from(meant).is_ok()
+        let Ok(parsed) = cli.clone().try_get_matches_from(meant) else { return false };
+        names_file && meant.as_slice() != args && files_of(&parsed).all(|file| file.exists())
     };
     let replaced = replaced(args);
     let others =
@@ -228,6 +234,15 @@ fn foreign_hint(cli: &Command, args: &[OsString]) -> String {
     let others: Vec<Vec<OsString>> = others.collect();
     let meant = replaced.into_iter().chain(others).find(is_accepted);
     meant.map_or(String::new(), |meant| format!("\nhint: {}", line("kmt-analyze", meant.into_iter().skip(1))))
+}
+
+/// Files that a line reads: a word in their place may be a command that this program lacks.
+fn files_of(parsed: &clap::ArgMatches) -> impl Iterator<Item = &PathBuf> {
+    let command = parsed.subcommand().map(|(_, matches)| matches);
+    let read = ["file", "files"]
+        .into_iter()
+        .filter_map(move |id| command.and_then(|command| command.try_get_many::<PathBuf>(id).ok().flatten()));
+    read.flatten().filter(|file| file.as_path() != Path::new("-"))
 }
 
 /// The value of an option, in its word or the next one.

@@ -17,7 +17,7 @@ const NEAR: [(&str, &[&str]); 16] = [
     ("fragmentation", &["callers", "--sort", "wasted"]),
     ("info", &["events"]),
     ("latency", &["tasks"]),
-    ("leaks", &["callers", "--sort", "live"]),
+    ("leaks", &["memory"]),
     ("peak", &["callers", "--sort", "live"]),
     ("reconcile", &["memory"]),
     ("slabinfo", &["caches", "--sort", "live"]),
