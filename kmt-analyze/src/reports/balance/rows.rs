@@ -138,7 +138,10 @@ impl BalanceRows {
 }
 
 /// Accounts that are named beside free memory.
-const NAMED: usize = 3;
+const NAMED: usize = 4;
+
+/// Share of the largest change, as 1/N, below which others say little.
+const SMALL: u64 = 50;
 
 /// Accounts of free memory: pages move between them all the time.
 const FREE_ACCOUNTS: [&str; 2] = [FREE, CPU_LISTS];
@@ -153,7 +156,7 @@ pub struct FreeMemory {
     pub bytes: i64,
     /// Their change; `null`: there is one time.
     pub bytes_change: Option<i64>,
-    /// Accounts that changed most in the other direction, the largest change first; of one time the largest accounts.
+    /// Accounts that changed most, in both directions, the largest change first; of one time the largest accounts.
     pub accounts: Vec<AccountAmount>,
 }
 
@@ -178,21 +181,17 @@ impl FreeMemory {
         rows.account(FREE)?;
         let sum = |of: fn(&AccountRow) -> i64| parts.iter().map(|row| of(row)).fold(0, i64::saturating_add);
         let (bytes, change) = (sum(|row| row.bytes), sum(AccountRow::change));
-        let sign = if change > 0 { -1 } else { 1 };
-        let amount = |row: &AccountRow| match rows.is_compared {
-            true => row.change().saturating_mul(sign),
-            false => row.bytes,
-        };
+        let amount = |row: &AccountRow| if rows.is_compared { row.change() } else { row.bytes };
+        let size = |row: &AccountRow| amount(row).unsigned_abs();
         let others = rows.accounts.iter().filter(|row| !FREE_ACCOUNTS.contains(&row.account));
-        let mut most: Vec<&AccountRow> = others.filter(|row| amount(row) > 0).collect();
-        // A hundredth of the first says little.
-        most.sort_by_key(|row| std::cmp::Reverse(amount(row)));
-        let least = most.first().map_or(0, |row| amount(row) / 100);
-        most.retain(|row| amount(row) > least);
+        let mut most: Vec<&AccountRow> = others.collect();
+        most.sort_by_key(|row| std::cmp::Reverse(size(row)));
+        let least = most.first().map_or(0, |row| size(row) / SMALL);
+        most.retain(|row| size(row) > least);
         let account = |row: &AccountRow| AccountAmount {
             account: row.account,
             name: row.name,
-            bytes: if rows.is_compared { row.change() } else { row.bytes },
+            bytes: amount(row),
             is_minimum: rows.is_compared && !row.is_change_exact() && row.bytes_change_min.is_some(),
         };
         Some(Self {

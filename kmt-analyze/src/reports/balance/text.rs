@@ -47,14 +47,15 @@ pub fn free_sentence(free: &FreeMemory, look: &Look) -> String {
     let of_total = |bytes: i64| share(bytes.unsigned_abs(), free.total);
     let bytes = sized(free.bytes, look);
     let whole = sized(i64::try_from(free.total).unwrap_or(i64::MAX), look);
-    let (sentence, verb) = match free.bytes_change {
-        None => (format!("{bytes} of {whole} are free ({}).", of_total(free.bytes)), "Largest"),
-        Some(0) => (format!("Free memory did not change: {bytes} of {whole}."), "Grew most"),
+    let (sentence, which) = match free.bytes_change {
+        None => (format!("{bytes} of {whole} are free ({}).", of_total(free.bytes)), "Largest accounts"),
+        Some(0) => (format!("Free memory did not change: {bytes} of {whole}."), "Largest changes"),
         Some(change) => {
-            let (moved, others) = if change < 0 { ("fell", "Grew most") } else { ("grew", "Shrank most") };
-            let by = sized(change.saturating_abs(), look);
-            let share = of_total(change);
-            (format!("Free memory {moved} by {by} ({share} of MemTotal), to {bytes} of {whole}."), others)
+            let moved = if change < 0 { "fell" } else { "grew" };
+            let (by, share) = (sized(change.saturating_abs(), look), of_total(change));
+            let sentence =
+                format!("Free memory {moved} by {by} ({share} of MemTotal), to {bytes} of {whole}.");
+            (sentence, "Largest changes")
         }
     };
     let account = |row: &AccountAmount| match free.bytes_change {
@@ -65,7 +66,7 @@ pub fn free_sentence(free: &FreeMemory, look: &Look) -> String {
         }
     };
     let named: Vec<String> = free.accounts.iter().map(account).collect();
-    if named.is_empty() { sentence } else { format!("{sentence} {verb}: {}.", listed(&named)) }
+    if named.is_empty() { sentence } else { format!("{sentence} {which}: {}.", listed(&named)) }
 }
 
 /// An amount, or its upper end.

@@ -10,7 +10,9 @@ use crate::collect::tasks::TaskSums;
 use crate::ledger::totals::Totals;
 use crate::pass::caches::by_cache;
 use crate::pass::selection::recorder_threads;
+use crate::render::words::count;
 use crate::reports::common::ReportContext;
+use crate::reports::common::labels::Labels;
 use crate::reports::summary::SummaryRows;
 
 /// Slab memory that was allocated, or is still allocated, and those with most of it.
@@ -32,8 +34,8 @@ pub struct TopHolders {
     pub bytes: u64,
     /// Function with most of it; `null`: unknown.
     pub function: Option<TopPart>,
-    /// Task with most of it, besides the recorder.
-    pub task: Option<TopPart>,
+    /// Task with most of it, besides the recorder, or tasks of one name.
+    pub task: Option<TopTask>,
     /// Bytes of it by the recorder.
     pub bytes_by_recorder: u64,
     /// The recorder, with its process id; empty: unknown.
@@ -49,6 +51,29 @@ pub struct TopPart {
     pub name: String,
     /// Its bytes.
     pub bytes: u64,
+}
+
+/// Part of one task, or of several tasks of one name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TopTask {
+    /// Name and id of a task; of several tasks their name.
+    pub name: String,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Number of tasks.
+    pub tasks: u64,
+    /// The name as the screen has it.
+    #[serde(skip)]
+    pub shown: String,
+}
+
+/// Tasks of one name.
+#[derive(Default)]
+struct Namesakes {
+    bytes: u64,
+    tasks: u64,
+    pid: i32,
 }
 
 /// Bytes that were allocated, or are live.
@@ -110,8 +135,23 @@ pub(super) fn holders(
         function: top_of(functions),
         bytes_by_recorder,
         recorder: recorder.first().map_or(String::new(), |pid| labels.task(*pid)),
-        task: largest(pids).map(|(pid, bytes)| TopPart { name: labels.task(pid), bytes }),
+        task: top_task(pids, &labels),
     }
+}
+
+/// The tasks of one name with most bytes: hundreds of short-lived ones, as of a compiler, count as one.
+fn top_task(pids: BTreeMap<i32, u64>, labels: &Labels<'_, '_>) -> Option<TopTask> {
+    let mut names: BTreeMap<String, Namesakes> = BTreeMap::new();
+    for (pid, bytes) in pids.into_iter().filter(|(_, bytes)| *bytes > 0) {
+        let sum = names.entry(labels.name(pid)).or_default();
+        *sum = Namesakes { bytes: sum.bytes.saturating_add(bytes), tasks: sum.tasks + 1, pid };
+    }
+    let (name, sum) = names.into_iter().max_by_key(|(name, sum)| (sum.bytes, Reverse(name.clone())))?;
+    let (name, shown) = match sum.tasks {
+        1 => (labels.task(sum.pid), labels.task(sum.pid)),
+        tasks => (name.clone(), format!("{name} ({} tasks)", count(tasks))),
+    };
+    Some(TopTask { name, bytes: sum.bytes, tasks: sum.tasks, shown })
 }
 
 /// The name with most bytes; of equal ones the first.

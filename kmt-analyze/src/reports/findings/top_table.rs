@@ -51,7 +51,7 @@ fn of_kind(side: Side<'_>) -> Option<(&str, u64)> {
 const PARTS: [(&str, Part); 3] = [
     ("most by function", |side| named(side.holders.function.as_ref())),
     ("by the recorder", recorder),
-    ("most by task", |side| named(side.holders.task.as_ref())),
+    ("most by task", |side| side.holders.task.as_ref().map(|task| (task.shown.as_str(), task.bytes))),
 ];
 
 /// Heading of memory that is still allocated. Where events were lost, its frees may be among them.

@@ -98,7 +98,7 @@ pub fn no_growth_sentence(rows: &LeakRows, view: &View) -> Option<String> {
                 let nothing = if caches.is_some() { "Nothing but caches" } else { "Nothing" };
                 let window = view.duration(tables.window);
                 let unjudged = unjudged(tables, "of what is still allocated", view);
-                format!("{nothing} grew steadily in {window}{unjudged}.{}", caches.unwrap_or_default())
+                format!("{nothing} grew steadily in {window}.{}{unjudged}", caches.unwrap_or_default())
             })
         }
     }
@@ -128,27 +128,27 @@ fn no_growth(tables: &LeakTables, view: &View) -> String {
     };
     let of = if parts.slab.rows > 0 && parts.pages_live.rows > 0 { "of both" } else { "of them" };
     let unjudged = unjudged(tables, of, view);
-    format!("{subject} in {}: {live}{unjudged}.", view.duration(tables.window))
+    format!("{subject} in {}: {live}.{unjudged}", view.duration(tables.window))
 }
 
-/// Memory that lives too long for the window; empty: there is none.
+/// A sentence on memory that lives too long for the window; empty: there is none.
 fn unjudged(tables: &LeakTables, of: &str, view: &View) -> String {
     let parts = &tables.text;
     let bytes = view.bytes(parts.unjudged.bytes);
     let most = parts.unjudged_most.as_ref().map_or(String::new(), |row| {
         let part = share(row.bytes, parts.unjudged.bytes);
         match row.api {
-            Some(_) => format!(" ({part} of that at {})", function_of(&row.symbol)),
-            None => format!(" ({part} of that {})", kind(row)),
+            Some(_) => format!(", {part} of it at {}", function_of(&row.symbol)),
+            None => format!(", {part} of it {}", kind(row)),
         }
     });
     match parts.unjudged.rows {
         0 => String::new(),
         _ if parts.window_needed > tables.window => {
             let needed = view.duration(parts.window_needed);
-            format!("; {bytes} {of} cannot be judged in less than {needed}{most}")
+            format!(" Not judged: {bytes} {of}{most}; record at least {needed} to judge it.")
         }
-        _ => format!("; {bytes} {of} cannot be judged{most}"),
+        _ => format!(" Not judged: {bytes} {of}{most}."),
     }
 }
 
