@@ -7,8 +7,9 @@ use kmt_format::kernel::{ByteOrder, HeaderPage};
 use kmt_format::write::Keep;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::Recorder;
 use super::changed::APART_NS;
-use super::{ROUND, Recorder};
+use super::turn::ROUND;
 use crate::failure::{Failure, Result};
 use crate::record::adopted::overwritten_before;
 use crate::record::settings::Settings;

@@ -1,4 +1,4 @@
-//! Results of a recording, for the messages at its end.
+//! The end of a recording: the file gets its name, tracefs is restored, and what remains are results for messages.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,14 @@ use kmt_format::kernel::CpuStats;
 use kmt_format::write::Loss;
 
 use super::watch::Window;
-use crate::record::Cost;
+use super::{Recorder, StopReason};
+use crate::failure::Result;
+use crate::record::command::Running;
 use crate::record::console::Totals;
+use crate::record::rotate::Rotation;
+use crate::record::{Cost, RecordOptions};
+use kmt_common::shell;
+use kmt_common::text::count;
 
 /// Results of a recording that has ended.
 pub(in crate::record) struct Finished {
@@ -33,4 +39,96 @@ pub(in crate::record) struct Finished {
     pub is_unwanted: bool,
     /// The files of a recording with `--rotate` that are there.
     pub files: Vec<PathBuf>,
+}
+
+impl Recorder {
+    /// Stops, empties the buffers, and closes the file. Tracefs is put back before a message is printed: a user who reads that the
+    /// recording ended may rely on it.
+    pub(in crate::record) fn finish(
+        mut self,
+        options: &RecordOptions,
+        stopped: Result<StopReason>,
+    ) -> (Finished, Result<StopReason>) {
+        let is_unwanted = stopped.as_ref().is_ok_and(|reason| reason.is_unwanted(options));
+        let closed = match stopped {
+            Ok(reason) if is_unwanted => Ok(reason),
+            stopped => stopped.and_then(|reason| self.close(options, reason).map(|()| reason)),
+        };
+        let (window, cause) = (self.window(), self.cause());
+        let overwritten_before = if self.setup.adopted.is_some() { self.file.overwritten } else { 0 };
+        let command = self.command.as_ref().filter(|command| !command.is_signalled());
+        let status = command.and_then(Running::code).filter(|_| options.exit_status);
+        let totals = self.totals();
+        let counters = self.counters();
+        let Self { setup, file, cpus, left, command, cost, changes, settings, black_box, .. } = self;
+        let (mut notices, mut rotation) = (self.notices, self.rotation);
+        // The file before this one gets its name however this one ends.
+        let mut removed = rotation.as_mut().map_or_else(|| Ok(Vec::new()), Rotation::wait);
+        let (part, events_written, lost) = (file.output.out.part_name(), file.events_written, file.lost);
+        let named = match closed {
+            Ok(reason) if is_unwanted => {
+                file.output.out.discard();
+                Ok(reason)
+            }
+            Ok(reason) => file.finish().map(|()| reason),
+            Err(failure) => {
+                // A file without events is worth nothing.
+                if events_written == 0 {
+                    file.output.out.discard();
+                }
+                Err(failure)
+            }
+        };
+        if let (Ok(_), Some(rotation), Ok(removed)) = (&named, &rotation, &mut removed) {
+            removed.extend(rotation.finish().unwrap_or_default());
+        }
+        let named = match removed {
+            Ok(removed) => {
+                let removed = removed.iter().map(|path| format!("removed {}: --max-files", path.display()));
+                notices.extend(removed);
+                named
+            }
+            Err(failure) => named.and(Err(failure)),
+        };
+        drop((cpus, settings, black_box));
+        drop(setup);
+        if let (Err(_), Some(mut command)) = (&named, command.filter(|_| !options.keep_running)) {
+            command.end();
+        }
+        // Not what another process has put in its place.
+        let reason = named.map_err(|failure| match part.as_ref().and_then(|part| part.path()) {
+            Some(part) => failure.hint(format!(
+                "{} has the {} recorded until then: kmt-analyze {}",
+                part.display(),
+                count(events_written, "event"),
+                shell::path(part)
+            )),
+            None => failure,
+        });
+        let changes = changes.count;
+        let finished = Finished {
+            totals,
+            cost,
+            counters,
+            lost,
+            left,
+            status,
+            notices,
+            changes,
+            window,
+            cause,
+            overwritten_before,
+            is_unwanted,
+            files: rotation.as_ref().map(Rotation::files).unwrap_or_default(),
+        };
+        (finished, reason)
+    }
+}
+
+impl StopReason {
+    /// True if no file is to be written: a wait that begins again after each file was ended from outside.
+    fn is_unwanted(self, options: &RecordOptions) -> bool {
+        let is_rearmed = options.black_box.as_ref().is_some_and(|options| options.rearm);
+        is_rearmed && !matches!(self, Self::Condition | Self::Written)
+    }
 }

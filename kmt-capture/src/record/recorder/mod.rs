@@ -1,4 +1,8 @@
 //! A recording: takes events from the kernel to the file, and prints nothing. Its notices are for the program around it.
+//!
+//! Here is what all parts share: the state, its begin, and counters. `begin` and `end` write the chunks before the first and
+//! after the last event, `turn` is the loop between them, `drain` empties the ring buffers, `rotate` is between two files,
+//! `watch` waits for a condition, and `finished` closes the recording.
 
 mod begin;
 mod changed;
@@ -9,9 +13,10 @@ mod finished;
 pub(super) mod room;
 mod rotate;
 pub(super) mod sink;
+mod turn;
 mod watch;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kmt_format::Compression;
 use kmt_format::kernel::{ByteOrder, CpuStats, HeaderPage};
@@ -23,6 +28,8 @@ pub(super) use self::finished::Finished;
 use self::room::{Bound, Room};
 use self::rotate::FileBegin;
 use self::sink::Sink;
+use self::turn::Times;
+pub(super) use self::turn::TurnResult;
 use self::watch::BlackBox;
 use super::adopted::FoundFormats;
 use super::command::Running;
@@ -36,25 +43,13 @@ use super::setup::Setup;
 use super::symbols::{Symbols, UsedSymbols};
 use super::task_filter::TaskFilter;
 use super::tasks::TaskNames;
-use super::{Cost, RecordOptions, description, snapshot};
+use super::{Cost, RecordOptions, description};
 use crate::failure::{Failure, Result};
 use crate::uuid::Identity;
 use kmt_common::kmt_file::KmtFile;
-use kmt_common::shell;
-use kmt_common::text::count;
 
 /// Memory that the file needs while it is written, for each CPU and for the index.
 const LIMITS: WriterLimits = WriterLimits::new().chunk_len(128 << 10).index_rows(8_192);
-/// Length of the configuration of the kernel in the file, at most about.
-const CONFIG_LEN: u64 = 256 << 10;
-/// How often buffers are emptied at least, and chunks written that are not full.
-const ROUND: Duration = Duration::from_millis(100);
-const FLUSH: Duration = Duration::from_secs(1);
-/// How often the trace clock is compared with the time of day.
-const CLOCK_PAIR: Duration = Duration::from_secs(60);
-
-/// Length of a recording that gets the kernel's configuration unasked: it takes 24 KB, and a short recording is to be small.
-const CONFIG_AFTER: Duration = Duration::from_secs(60);
 
 /// Why a recording stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,30 +64,6 @@ pub(super) enum StopReason {
     Size(Bound),
     /// Another process changed the trace clock.
     Clock,
-}
-
-/// Result of one turn of the recording loop.
-#[derive(Debug, Default)]
-pub(super) struct TurnResult {
-    /// Why the recording is to stop now.
-    pub stop_reason: Option<StopReason>,
-    /// True once a second.
-    pub is_heartbeat: bool,
-}
-
-/// Times of what is done now and then.
-struct Times {
-    start: Instant,
-    flushed: Instant,
-    paired: Instant,
-    looked: Instant,
-}
-
-impl Times {
-    fn from_now() -> Self {
-        let now = Instant::now();
-        Self { start: now, flushed: now, paired: now, looked: now }
-    }
 }
 
 pub(super) struct Recorder {
@@ -228,83 +199,6 @@ impl Recorder {
         Ok(())
     }
 
-    /// Waits for events, and takes them; does what is due.
-    pub(super) fn turn(&mut self, options: &RecordOptions) -> Result<TurnResult> {
-        let left = options.duration.map(|d| d.saturating_sub(self.times.start.elapsed()));
-        if !self.has_rest {
-            self.wait(left.map_or(ROUND, |left| left.min(ROUND)), self.setup.dir.has("buffer_percent"));
-        }
-        self.notice_writes()?;
-        self.drain_round()?;
-        let is_over = left.is_some_and(|left| left.is_zero());
-        if let Some(reason) = self.stop_reason(is_over) {
-            return Ok(TurnResult { stop_reason: Some(reason), is_heartbeat: false });
-        }
-        self.symbols_if_due()?;
-        if let Some(bound) = self.room.reached {
-            return Ok(TurnResult { stop_reason: Some(StopReason::Size(bound)), is_heartbeat: false });
-        }
-        let now = Instant::now();
-        let is_heartbeat = now - self.times.flushed >= FLUSH;
-        if is_heartbeat {
-            self.times.flushed = now;
-            self.heartbeat(options)?;
-        }
-        if now - self.times.paired >= CLOCK_PAIR {
-            self.times.paired = now;
-            self.clock_pair()?;
-        }
-        let is_due = options.snapshot_every.is_some_and(|every| now - self.times.looked >= every);
-        if is_due && self.room.has_room_before_end(&mut self.file.writer, self.room.end_len) {
-            self.times.looked = now;
-            self.snapshot(now)?;
-        }
-        self.rotate_if_due(options)?;
-        Ok(TurnResult { stop_reason: None, is_heartbeat })
-    }
-
-    /// Why the recording stops now, if it does.
-    fn stop_reason(&mut self, is_over: bool) -> Option<StopReason> {
-        if self.changes.of_clock {
-            return Some(StopReason::Clock);
-        }
-        if self.file.output.signals.asked() > 0 {
-            return Some(StopReason::Asked);
-        }
-        if self.file.output.signals.is_file_wanted() {
-            return Some(StopReason::Written);
-        }
-        if self.command.as_mut().is_some_and(Running::has_ended) {
-            return Some(StopReason::Command);
-        }
-        is_over.then_some(StopReason::Time)
-    }
-
-    /// Writes symbols that events need, as they are found.
-    fn symbols_if_due(&mut self) -> Result<()> {
-        let Some(used) = &mut self.used else { return Ok(()) };
-        if used.advance(&mut self.file.writer)? {
-            self.file.write()?;
-        }
-        Ok(())
-    }
-
-    /// Once a second: writes open chunks, names, and counters, so that a reader that follows is up to date.
-    fn heartbeat(&mut self, options: &RecordOptions) -> Result<()> {
-        self.file.output.out.check_name()?;
-        self.open_rings();
-        let is_due = options.kernel_config || self.times.start.elapsed() >= CONFIG_AFTER;
-        if !self.has_config && is_due && self.room.has_room_before_end(&mut self.file.writer, CONFIG_LEN) {
-            self.has_config = true;
-            snapshot::write_config(&mut self.file.writer)?;
-        }
-        self.flush()?;
-        self.read_counters()?;
-        self.write_counters(StatsTaken::Before)?;
-        self.read_settings()?;
-        self.file.write()
-    }
-
     fn flush(&mut self) -> Result<()> {
         for cpu in &self.cpus {
             self.file.writer.flush(cpu.number())?;
@@ -345,17 +239,6 @@ impl Recorder {
         Ok(self.file.writer.add_metadata(&pairs)?)
     }
 
-    fn snapshot(&mut self, start: Instant) -> Result<()> {
-        let cpu = online(&self.setup).first().copied().unwrap_or(0);
-        let now = || description::trace_now(&self.setup, cpu);
-        if !snapshot::write_slabinfo(&mut self.file.writer, now)? {
-            self.notices
-                .push("warning: /proc/slabinfo could not be read; this snapshot is missing".to_owned());
-        }
-        self.snapshots += start.elapsed();
-        self.file.write()
-    }
-
     pub(super) fn totals(&self) -> Totals {
         Totals {
             events: self.begin.events.saturating_add(self.file.events()),
@@ -363,96 +246,6 @@ impl Recorder {
             bytes: self.begin.bytes.saturating_add(self.file.output.out.len()),
             fill_percent: self.fill_percent,
         }
-    }
-
-    /// Stops, empties the buffers, and closes the file. Tracefs is put back before a message is printed: a user who reads that the
-    /// recording ended may rely on it.
-    pub(super) fn finish(
-        mut self,
-        options: &RecordOptions,
-        stopped: Result<StopReason>,
-    ) -> (Finished, Result<StopReason>) {
-        let is_unwanted = stopped.as_ref().is_ok_and(|reason| reason.is_unwanted(options));
-        let closed = match stopped {
-            Ok(reason) if is_unwanted => Ok(reason),
-            stopped => stopped.and_then(|reason| self.close(options, reason).map(|()| reason)),
-        };
-        let (window, cause) = (self.window(), self.cause());
-        let overwritten_before = if self.setup.adopted.is_some() { self.file.overwritten } else { 0 };
-        let command = self.command.as_ref().filter(|command| !command.is_signalled());
-        let status = command.and_then(Running::code).filter(|_| options.exit_status);
-        let totals = self.totals();
-        let counters = self.counters();
-        let Self { setup, file, cpus, left, command, cost, changes, settings, black_box, .. } = self;
-        let (mut notices, mut rotation) = (self.notices, self.rotation);
-        // The file before this one gets its name however this one ends.
-        let mut removed = rotation.as_mut().map_or_else(|| Ok(Vec::new()), Rotation::wait);
-        let (part, events_written, lost) = (file.output.out.part_name(), file.events_written, file.lost);
-        let named = match closed {
-            Ok(reason) if is_unwanted => {
-                file.output.out.discard();
-                Ok(reason)
-            }
-            Ok(reason) => file.finish().map(|()| reason),
-            Err(failure) => {
-                // A file without events is worth nothing.
-                if events_written == 0 {
-                    file.output.out.discard();
-                }
-                Err(failure)
-            }
-        };
-        if let (Ok(_), Some(rotation), Ok(removed)) = (&named, &rotation, &mut removed) {
-            removed.extend(rotation.finish().unwrap_or_default());
-        }
-        let named = match removed {
-            Ok(removed) => {
-                let removed = removed.iter().map(|path| format!("removed {}: --max-files", path.display()));
-                notices.extend(removed);
-                named
-            }
-            Err(failure) => named.and(Err(failure)),
-        };
-        drop((cpus, settings, black_box));
-        drop(setup);
-        if let (Err(_), Some(mut command)) = (&named, command.filter(|_| !options.keep_running)) {
-            command.end();
-        }
-        // Not what another process has put in its place.
-        let reason = named.map_err(|failure| match part.as_ref().and_then(|part| part.path()) {
-            Some(part) => failure.hint(format!(
-                "{} has the {} recorded until then: kmt-analyze {}",
-                part.display(),
-                count(events_written, "event"),
-                shell::path(part)
-            )),
-            None => failure,
-        });
-        let changes = changes.count;
-        let finished = Finished {
-            totals,
-            cost,
-            counters,
-            lost,
-            left,
-            status,
-            notices,
-            changes,
-            window,
-            cause,
-            overwritten_before,
-            is_unwanted,
-            files: rotation.map(|rotation| rotation.files()).unwrap_or_default(),
-        };
-        (finished, reason)
-    }
-}
-
-impl StopReason {
-    /// True if no file is to be written: a wait that begins again after each file was ended from outside.
-    fn is_unwanted(self, options: &RecordOptions) -> bool {
-        let is_rearmed = options.black_box.as_ref().is_some_and(|options| options.rearm);
-        is_rearmed && !matches!(self, Self::Condition | Self::Written)
     }
 }
 
