@@ -1016,6 +1016,33 @@ fn the_newest_files_of_a_recording_are_kept() {
     bench.assert_untouched();
 }
 
+/// Where the disk has no room for another file, the current one ends it: no file is cut, and none has no event.
+#[test]
+fn a_full_disk_ends_a_recording_in_files_with_whole_files() {
+    let Some(bench) = Bench::new("rotate-full") else { return };
+    let mount = ["-t", "tmpfs", "-o", "size=16m", "none"];
+    assert!(Command::new("mount").args(mount).arg(&bench.folder).status().unwrap().success());
+    let load = bench.endless(&load(1));
+    let output = bench.record(&["-b", "4M", "--rotate", "3M", "--", "sh", "-c", &load]);
+    let _ = fs::remove_file(bench.path("endless"));
+    let files = rotated(&bench);
+    let names = fs::read_dir(&bench.folder).unwrap().flatten().map(|entry| entry.path());
+    let parts: Vec<PathBuf> =
+        names.filter(|path| path.extension().is_some_and(|end| end == "part")).collect();
+    let events: Vec<u64> = files.iter().map(|path| readable(path)).collect();
+    let losses: Vec<u64> = files.iter().rev().skip(1).map(|path| assert_accounted(path)).collect();
+    let finished: Vec<bool> =
+        files.iter().map(|path| Trace::open(&fs::read(path).unwrap()).unwrap().is_finished()).collect();
+    let _ = Command::new("umount").arg("-l").arg(&bench.folder).status();
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("the file system of the output is full"), "{text}");
+    assert!(parts.is_empty() && files.len() >= 3, "{files:?} {parts:?}: {text}");
+    assert!(events.iter().all(|&events| events > 0), "{events:?}: {text}");
+    assert!(finished.iter().all(|&is| is) && losses.iter().all(|&lost| lost == 0), "{losses:?}: {text}");
+    bench.assert_untouched();
+}
+
 /// A file has at most the bytes that --max-size allows, and nearly as many; what it has no room for is counted.
 #[test]
 fn max_size_is_the_size_of_the_file() {

@@ -219,4 +219,90 @@ mod tests {
         assert_eq!(of(missed | stored, 700, stats(0)), None);
         assert_eq!(of(missed | stored, 700, None), None, "no counters");
     }
+
+    /// Files on a disk with room for some more bytes: what has none is not written, as `Output` cuts it off.
+    struct Disk {
+        files: Vec<Vec<u8>>,
+        left: usize,
+    }
+
+    impl ChunkOutput for Disk {
+        fn write(&mut self, bytes: &[u8]) -> Result<()> {
+            match self.left.checked_sub(bytes.len()) {
+                Some(left) => self.left = left,
+                None => return Err(crate::failure::Failure::new("no room")),
+            }
+            self.files.last_mut().unwrap().extend(bytes);
+            Ok(())
+        }
+
+        fn finish(self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Records events into three files until the disk is full; returns the files.
+    fn recorded(left: usize, is_next_refused: bool) -> Vec<Vec<u8>> {
+        let example = kmt_format::example().unwrap();
+        let trace = kmt_format::read::Trace::open(&example).unwrap();
+        let mut record = Vec::new();
+        trace.events().unwrap().next().unwrap().to_record(&mut record);
+        let options = kmt_format::write::WriterOptions::new(ByteOrder::Little, 8).trace_uuid([7; 16]);
+        let mut writer = Writer::new(options).unwrap();
+        writer.add_format("kmem", &trace.schema().class(0).unwrap().format_text).unwrap();
+        let mut file = KmtFile::new(writer, Disk { files: vec![Vec::new()], left });
+        let mut run = || -> Result<()> {
+            for time in 1..=90 {
+                file.event((time % 2) as u32, time, &record)?;
+                if time % 10 == 0 {
+                    file.end_cpus()?;
+                    file.write()?;
+                }
+                if time % 30 == 0 {
+                    file.next_file(|disk| {
+                        if is_next_refused {
+                            return Err(crate::failure::Failure::new("no next file"));
+                        }
+                        disk.files.push(Vec::new());
+                        Ok(())
+                    })?;
+                }
+            }
+            Ok(())
+        };
+        let _ = run();
+        file.output.files
+    }
+
+    /// Times of the events in all files.
+    fn times(files: &[Vec<u8>]) -> Vec<u64> {
+        let mut times = Vec::new();
+        for bytes in files.iter().filter(|bytes| !bytes.is_empty()) {
+            let trace = kmt_format::read::Trace::open(bytes).unwrap();
+            assert!(trace.damages().is_empty(), "{:?}", trace.damages());
+            let mut merge = trace.merge();
+            while let Some(run) = merge.next_run() {
+                times.extend(run.events().map(|event| event.time()));
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn no_event_is_in_two_files_or_between_them_wherever_the_disk_is_full() {
+        let whole = recorded(usize::MAX, false);
+        let bytes: usize = whole.iter().map(Vec::len).sum();
+        assert_eq!((whole.len(), times(&whole)), (4, (1..=90).collect::<Vec<u64>>()));
+        let mut counts = std::collections::BTreeSet::new();
+        for left in (0..bytes).step_by(61) {
+            let found = times(&recorded(left, false));
+            assert_eq!(found, (1..=found.len() as u64).collect::<Vec<u64>>(), "{left} bytes");
+            counts.insert(found.len());
+        }
+        assert_eq!(counts, (0..=9).map(|tens| tens * 10).collect());
+        // The next file cannot be taken: the first one is whole.
+        let refused = recorded(usize::MAX, true);
+        assert_eq!(times(&refused), (1..=30).collect::<Vec<u64>>());
+        assert!(kmt_format::read::Trace::open(&refused[0]).unwrap().is_finished());
+    }
 }

@@ -70,14 +70,13 @@ pub fn rearm(options: &RecordOptions, black_box: &BlackBoxOptions) -> Result<Out
             break;
         }
         is_again = true;
-        match series.remove_oldest(black_box.max_files) {
-            Ok(removed) => removed.iter().for_each(|path| {
-                console.say(format_args!("removed {}: --max-files", path.display()));
-            }),
-            Err(failure) => {
-                console.print(format_args!("warning: more files than --max-files are kept: {failure}"));
-                outcome = Outcome::Incomplete;
-            }
+        let removed = series.remove_oldest(black_box.max_files);
+        removed.notices().iter().for_each(|notice| match notice.starts_with("warning") {
+            true => console.print(format_args!("{notice}")),
+            false => console.say(format_args!("{notice}")),
+        });
+        if removed.failure.is_some() {
+            outcome = Outcome::Incomplete;
         }
     }
     Ok(outcome)

@@ -232,8 +232,8 @@ fn report(
             files => console.print(format_args!("{}", next_command(files))),
         }
     }
-    let is_changed = finished.changes > 0;
-    if totals.lost > 0 || *flagged != Loss::default() || is_cut || is_changed {
+    let is_incomplete = finished.changes > 0 || finished.is_rotation_incomplete;
+    if totals.lost > 0 || *flagged != Loss::default() || is_cut || is_incomplete {
         Outcome::Incomplete
     } else {
         Outcome::Done

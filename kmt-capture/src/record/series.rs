@@ -19,6 +19,24 @@ pub(super) struct Series {
     extension: String,
 }
 
+/// Files that were removed because there were too many.
+#[derive(Debug, Default)]
+pub(super) struct Removed {
+    pub files: Vec<PathBuf>,
+    /// Why not all of them could be removed.
+    pub failure: Option<Failure>,
+}
+
+impl Removed {
+    /// Messages on the files, and a warning if some are left.
+    pub fn notices(&self) -> Vec<String> {
+        let removed = self.files.iter().map(|path| format!("removed {}: --max-files", path.display()));
+        let left = self.failure.iter();
+        let left = left.map(|failure| format!("warning: more files than --max-files are kept: {failure}"));
+        removed.chain(left).collect()
+    }
+}
+
 impl Series {
     /// Files of that name with numbers; `option` asks for them.
     pub fn new(output: &Path, option: &str) -> Result<Self> {
@@ -51,10 +69,11 @@ impl Series {
         self.output.with_file_name(format!("{}-{number}{}", self.stem, self.extension))
     }
 
-    /// Numbers of the files that exist, the oldest first. Files of earlier runs are among them.
-    fn numbers(&self) -> Result<Vec<u64>> {
+    /// Numbers of the files that exist, the oldest first. Files of earlier runs are among them; `counts` is true for the kinds
+    /// of files that count.
+    fn numbers(&self, counts: impl Fn(fs::FileType) -> bool) -> Result<Vec<u64>> {
         let entries = fs::read_dir(&self.folder).map_err(|e| Failure::io("reading", &self.folder, &e))?;
-        let files = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+        let files = entries.flatten().filter(|entry| entry.file_type().is_ok_and(&counts));
         let mut numbers: Vec<u64> =
             files.filter_map(|entry| self.number(entry.file_name().to_str()?)).collect();
         numbers.sort_unstable();
@@ -67,20 +86,25 @@ impl Series {
         Ok(self.path(self.next_number()?))
     }
 
-    /// Number of the next file.
+    /// Number of the next file: above that of anything with a name of the series, also of a folder or a link.
     pub fn next_number(&self) -> Result<u64> {
-        Ok(self.numbers()?.last().map_or(1, |last| last.saturating_add(1)))
+        Ok(self.numbers(|_| true)?.last().map_or(1, |last| last.saturating_add(1)))
     }
 
     /// Removes the oldest files of more than `max_files`; returns them.
-    pub fn remove_oldest(&self, max_files: Option<u32>) -> Result<Vec<PathBuf>> {
+    pub fn remove_oldest(&self, max_files: Option<u32>) -> Removed {
         self.remove_oldest_before(u64::MAX, max_files)
     }
 
-    /// Removes the oldest of more than `max_files` with numbers below `end`; returns them.
-    pub fn remove_oldest_before(&self, end: u64, max_files: Option<u32>) -> Result<Vec<PathBuf>> {
-        let Some(most) = max_files else { return Ok(Vec::new()) };
-        let mut numbers = self.numbers()?;
+    /// Removes the oldest of more than `max_files` with numbers below `end`; returns them. A file that cannot be removed stays,
+    /// and those after it are removed all the same.
+    pub fn remove_oldest_before(&self, end: u64, max_files: Option<u32>) -> Removed {
+        let mut removed = Removed::default();
+        let Some(most) = max_files else { return removed };
+        let mut numbers = match self.numbers(|kind| kind.is_file()) {
+            Ok(numbers) => numbers,
+            Err(failure) => return Removed { failure: Some(failure), ..removed },
+        };
         numbers.retain(|&number| number < end);
         let surplus = numbers.len().saturating_sub(most.max(1) as usize);
         let oldest = numbers.iter().take(surplus).map(|number| self.path(*number));
@@ -89,13 +113,16 @@ impl Series {
             part.push(PART);
             [path, PathBuf::from(part)]
         });
-        oldest
-            .filter_map(|path| match fs::remove_file(&path) {
-                Ok(()) => Some(Ok(path)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                Err(error) => Some(Err(Failure::io("removing", &path, &error))),
-            })
-            .collect()
+        for path in oldest {
+            match fs::remove_file(&path) {
+                Ok(()) => removed.files.push(path),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    removed.failure.get_or_insert_with(|| Failure::io("removing", &path, &error));
+                }
+            }
+        }
+        removed
     }
 }
 
@@ -124,10 +151,12 @@ mod tests {
             fs::write(folder.join(other), "").unwrap();
         }
         assert_eq!(name(&series.next().unwrap()), "a.b-12.kmt");
-        assert!(series.remove_oldest(None).unwrap().is_empty());
-        assert!(series.remove_oldest(Some(3)).unwrap().is_empty());
+        assert!(series.remove_oldest(None).files.is_empty());
+        assert!(series.remove_oldest(Some(3)).files.is_empty());
         let removed = |most| -> Vec<String> {
-            series.remove_oldest(Some(most)).unwrap().iter().map(|path| name(path)).collect()
+            let Removed { files, failure } = series.remove_oldest(Some(most));
+            assert!(failure.is_none(), "{failure:?}");
+            files.iter().map(|path| name(path)).collect()
         };
         assert_eq!(removed(1), ["a.b-9.kmt", "a.b-10.kmt"]);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 6);
@@ -136,12 +165,32 @@ mod tests {
         fs::write(folder.join("a.b-11.kmt.part"), "").unwrap();
         assert_eq!(name(&series.next().unwrap()), "a.b-13.kmt");
         fs::write(folder.join("a.b-13.kmt"), "").unwrap();
-        assert!(series.remove_oldest_before(12, Some(1)).unwrap().is_empty());
+        assert!(series.remove_oldest_before(12, Some(1)).files.is_empty());
         assert_eq!(removed(2), ["a.b-11.kmt", "a.b-11.kmt.part"]);
         assert_eq!(removed(1), ["a.b-12.kmt.part"]);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 6);
         fs::remove_dir_all(&folder).unwrap();
         assert!(series.next().is_err());
+        assert!(series.remove_oldest(Some(1)).failure.is_some());
+    }
+
+    /// Root may remove any file, but not a folder as if it were one.
+    #[test]
+    fn a_file_that_cannot_be_removed_keeps_no_other() {
+        let folder = std::env::temp_dir().join(format!("kmt-series-kept-{}", std::process::id()));
+        fs::create_dir_all(folder.join("a-1.kmt.part")).unwrap();
+        let series = Series::new(&folder.join("a.kmt"), "--rotate").unwrap();
+        (1..=4).for_each(|number| fs::write(series.path(number), "").unwrap());
+        let removed = series.remove_oldest(Some(2));
+        assert_eq!(removed.files, [series.path(1), series.path(2)]);
+        let notices = removed.notices();
+        assert_eq!(notices.len(), 3, "{notices:?}");
+        assert!(notices[2].starts_with("warning: more files than --max-files are kept: "), "{notices:?}");
+        assert!(notices[2].contains("a-1.kmt.part"), "{notices:?}");
+        // A folder is no file of the series, and its number is not given to another one.
+        fs::create_dir(folder.join("a-9.kmt")).unwrap();
+        assert_eq!(series.next_number().unwrap(), 10);
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

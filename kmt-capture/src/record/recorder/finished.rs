@@ -10,7 +10,7 @@ use super::{Recorder, StopReason};
 use crate::failure::Result;
 use crate::record::command::Running;
 use crate::record::console::Totals;
-use crate::record::rotate::Rotation;
+use crate::record::rotate::{FileEnd, Rotation};
 use crate::record::{Cost, RecordOptions};
 use kmt_common::shell;
 use kmt_common::text::count;
@@ -39,6 +39,8 @@ pub(in crate::record) struct Finished {
     pub is_unwanted: bool,
     /// The files of a recording with `--rotate` that are there.
     pub files: Vec<PathBuf>,
+    /// True if one of these files has no name, or more of them are kept than --max-files allows.
+    pub is_rotation_incomplete: bool,
 }
 
 impl Recorder {
@@ -63,7 +65,7 @@ impl Recorder {
         let Self { setup, file, cpus, left, command, cost, changes, settings, black_box, .. } = self;
         let (mut notices, mut rotation) = (self.notices, self.rotation);
         // The file before this one gets its name however this one ends.
-        let mut removed = rotation.as_mut().map_or_else(|| Ok(Vec::new()), Rotation::wait);
+        let end = rotation.as_mut().map_or_else(FileEnd::default, Rotation::wait);
         let (part, events_written, lost) = (file.output.out.part_name(), file.events_written, file.lost);
         let named = match closed {
             Ok(reason) if is_unwanted => {
@@ -79,17 +81,13 @@ impl Recorder {
                 Err(failure)
             }
         };
-        if let (Ok(_), Some(rotation), Ok(removed)) = (&named, &rotation, &mut removed) {
-            removed.extend(rotation.finish().unwrap_or_default());
-        }
-        let named = match removed {
-            Ok(removed) => {
-                let removed = removed.iter().map(|path| format!("removed {}: --max-files", path.display()));
-                notices.extend(removed);
-                named
+        if let Some(rotation) = &mut rotation {
+            notices.extend(rotation.notices(end));
+            if named.is_ok() {
+                let end = rotation.finish();
+                notices.extend(rotation.notices(end));
             }
-            Err(failure) => named.and(Err(failure)),
-        };
+        }
         drop((cpus, settings, black_box));
         drop(setup);
         if let (Err(_), Some(mut command)) = (&named, command.filter(|_| !options.keep_running)) {
@@ -119,6 +117,7 @@ impl Recorder {
             cause,
             overwritten_before,
             is_unwanted,
+            is_rotation_incomplete: rotation.as_ref().is_some_and(|rotation| rotation.has_failed),
             files: rotation.as_ref().map(Rotation::files).unwrap_or_default(),
         };
         (finished, reason)

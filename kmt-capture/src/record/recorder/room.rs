@@ -21,6 +21,9 @@ const MEMORY_MARGIN: (u64, u64) = (4 << 20, 256 << 20);
 /// Bytes at the end of a file besides snapshots: names, symbols, counters, keys, and rows of the index for all of them.
 const END_LEN: u64 = 24 << 10;
 
+/// Bytes at the begin of a file besides snapshots: formats of events, keys, names, modules.
+const BEGIN_LEN: u64 = 512 << 10;
+
 /// Length of the state of /sys/kernel/slab in the file, at most about.
 pub(super) const SLAB_STATE_LEN: u64 = 128 << 10;
 
@@ -65,6 +68,11 @@ impl Room {
     pub fn next_file(&mut self, file: Option<File>) {
         let end_len = self.end_len;
         *self = Self { end_len, ..Self::new(file, self.asked) };
+    }
+
+    /// Bytes that the next file has before its first event, at most about, and what this one has besides.
+    pub fn next_len(&self) -> u64 {
+        BEGIN_LEN.saturating_add(SLAB_STATE_LEN).saturating_add(self.end_len)
     }
 
     /// Keeps room for snapshots at the end that are as long as those at the begin.

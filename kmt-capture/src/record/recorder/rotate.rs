@@ -8,10 +8,11 @@ use kmt_format::edit::Join;
 use kmt_format::kernel::CpuStats;
 use kmt_format::write::StatsTaken;
 
+use super::Recorder;
 use super::room::SLAB_STATE_LEN;
 use super::sink::Sink;
-use super::{Recorder, Rotation};
 use crate::failure::Result;
+use crate::record::rotate::NextFile;
 use crate::record::snapshot::{self, Snapshots, When};
 use crate::record::symbols::{self, Symbols};
 use crate::record::{RecordOptions, description};
@@ -57,7 +58,12 @@ impl Recorder {
 
     fn rotate(&mut self, options: &RecordOptions) -> Result<()> {
         self.file.output.out.check_name()?;
-        self.take_removed()?;
+        self.report_end_of_file();
+        // A file that has no room for its begin has no events; this one ends where the disk is full.
+        if !self.room.has_room_before_end(&mut self.file.writer, self.room.next_len()) {
+            return Ok(());
+        }
+        let Some(next) = self.open_next() else { return Ok(()) };
         if self.room.has_room_before_end(&mut self.file.writer, SLAB_STATE_LEN) {
             snapshot::write_slab(&mut self.file.writer)?;
         }
@@ -73,7 +79,7 @@ impl Recorder {
         snapshot::write_cgroups(&mut self.file.writer, now.unwrap_or(0))?;
         self.clock_pair()?;
         self.own_cost()?;
-        self.next_file()?;
+        self.next_file(next)?;
         self.describe_next(options, &state, now)
     }
 
@@ -94,11 +100,22 @@ impl Recorder {
         Ok(now)
     }
 
+    /// Creates the next file; `None`: it cannot be created now, which is reported.
+    fn open_next(&mut self) -> Option<NextFile> {
+        match self.rotation.as_mut()?.open_next() {
+            Ok(next) => Some(next),
+            Err(warning) => {
+                self.notices.extend(warning);
+                None
+            }
+        }
+    }
+
     /// Completes this file, and begins the next one.
-    fn next_file(&mut self) -> Result<()> {
+    fn next_file(&mut self, next: NextFile) -> Result<()> {
         let Self { rotation, file, room, used, begin, .. } = self;
         let Some(rotation) = rotation else { return Ok(()) };
-        let next = rotation.open_next()?;
+        let next = rotation.begin(next);
         begin.next(file);
         file.next_file(|sink| {
             begin.bytes = begin.bytes.saturating_add(sink.out.len());
@@ -135,10 +152,10 @@ impl Recorder {
         Ok(self.file.writer.add_metadata(&[(Join::PART_KEY, part.as_bytes())])?)
     }
 
-    /// Waits until the file before has its name; reports the files that were removed.
-    fn take_removed(&mut self) -> Result<()> {
-        let removed = self.rotation.as_mut().map_or_else(|| Ok(Vec::new()), Rotation::wait)?;
-        self.notices.extend(removed.iter().map(|path| format!("removed {}: --max-files", path.display())));
-        Ok(())
+    /// Waits until the file before has its name; reports the files that were removed, and failures.
+    fn report_end_of_file(&mut self) {
+        let Some(rotation) = &mut self.rotation else { return };
+        let end = rotation.wait();
+        self.notices.extend(rotation.notices(end));
     }
 }
