@@ -44,8 +44,34 @@ pub fn explained(error: clap::Error, args: &[OsString], cli: &clap::Command) -> 
             }
             _ => without_false_tips(error, cli, args),
         },
+        ErrorKind::ArgumentConflict => match with_adoption(&error) {
+            Some(what) => say(what, ADOPTED_ALONE.to_owned()),
+            None => without_false_tips(error, cli, args),
+        },
         _ => without_false_tips(error, cli, args),
     }
+}
+
+/// Options that set up a buffer of the recorder's own, or write several files.
+const OF_OWN_BUFFERS: [&str; 6] = ["--ring", "--stop-when", "--after", "--rearm", "--rotate", "--max-files"];
+
+/// The remedy where they are given with `--adopt`.
+const ADOPTED_ALONE: &str = "a buffer that records already is read into one file, and its settings stay as they are; without --adopt kmt-capture records in a buffer of its own";
+
+/// The conflict of `--adopt` with such options; `None`: it is another conflict.
+fn with_adoption(error: &clap::Error) -> Option<String> {
+    let words = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => vec![word.clone()],
+        Some(ContextValue::Strings(words)) => words.clone(),
+        _ => Vec::new(),
+    };
+    let words: Vec<String> = [words(ContextKind::InvalidArg), words(ContextKind::PriorArg)].concat();
+    let name = |word: &String| word.split([' ', '=', '[']).next().unwrap_or_default().to_owned();
+    let names: Vec<String> = words.iter().map(name).filter(|name| name.starts_with("--")).collect();
+    let others: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| OF_OWN_BUFFERS.contains(name)).collect();
+    let is_it = names.iter().any(|name| name == "--adopt") && !others.is_empty();
+    is_it.then(|| format!("--adopt cannot be used with {}", others.join(", ")))
 }
 
 /// The kind of a file that is given without a command, and the command for it, or the reason why there is none.

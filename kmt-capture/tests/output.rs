@@ -227,3 +227,36 @@ fn repeated_recordings_are_refused_before_the_first() {
     assert_eq!(std::fs::read(folder.join("out-2.kmt")).unwrap(), b"other");
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// What the help says of `--adopt`, also where an option needs another one that is not given.
+#[test]
+fn a_buffer_that_records_already_is_neither_a_ring_nor_several_files() {
+    let missing = std::env::temp_dir().join("kmt-no-tracefs");
+    for words in [
+        &["--ring"][..],
+        &["--ring", "8M", "--stop-when", "oom"],
+        &["--ring", "--stop-when", "oom", "--rearm"],
+        &["--ring", "--stop-when", "oom", "--rearm", "--max-files", "3"],
+        &["--stop-when", "slab>1M", "--after", "2s"],
+        &["--rearm"],
+        &["--rotate", "10m"],
+        &["--rotate", "10M", "--max-files", "2"],
+        &["--max-files", "2"],
+    ] {
+        for adopt in [&["--adopt"][..], &["--adopt=early"]] {
+            let record = ["record", "--tracefs", missing.to_str().unwrap(), "-o", "/dev/null"];
+            let output = command(&[&record[..], adopt, words].concat()).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+            assert!(said.contains("--adopt cannot be used with --"), "{words:?}: {said}");
+            let named = said.lines().next().unwrap().rsplit(" with ").next().unwrap();
+            let named: Vec<&str> = named.split(", ").collect();
+            assert!(named.iter().all(|name| words.contains(name)), "{words:?}: {said}");
+            assert!(said.contains("hint: ") && said.contains("into one file"), "{words:?}: {said}");
+        }
+    }
+    // Other conflicts are those of the parser.
+    let output = command(&["record", "--adopt", "--event", "kmem:kfree"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("cannot be used with") && !said.contains("into one file"), "{said}");
+}

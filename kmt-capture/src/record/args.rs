@@ -96,11 +96,12 @@ pub struct RecordArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=REPEAT_MAX))]
     pub repeat: Option<u32>,
     /// Take over a ring buffer that records already, since boot or by other means: this instance, or the top level of tracefs.
-    /// Its events, clock and size stay as they are; -d 0 takes only what it holds. Default: top
+    /// Its events, clock and size stay as they are; -d 0 takes only what it holds. One file: neither --ring nor --rotate.
+    /// Default: top
     #[arg(long, value_name = "INSTANCE|top", num_args = 0..=1, default_missing_value = TOP)]
     #[arg(conflicts_with_all = [
         "preset", "event", "stack", "pid", "kfree_rcu", "function", "threshold", "clock", "buffer_size", "no_task_events",
-        "repeat", "ring", "rotate",
+        "repeat", "ring", "stop_when", "after", "rearm", "rotate", "max_files",
     ])]
     adopt: Option<String>,
     /// Keep the newest events in ring buffers of this size for all CPUs together, and do not read them until a condition of
