@@ -38,10 +38,10 @@ pub struct BalanceArgs {
     /// Print the accounts as CSV
     #[arg(long, conflicts_with = "json")]
     csv: bool,
-    /// A .kmt file, or a folder with saved /proc texts (meminfo, zoneinfo, vmstat, slabinfo), or one meminfo
-    pub first: PathBuf,
-    /// A later folder or meminfo: what changed since the first
-    second: Option<PathBuf>,
+    /// A .kmt file, or the files of one recording; or a folder with saved /proc texts (meminfo, zoneinfo, vmstat, slabinfo),
+    /// or one meminfo, and a later one: what changed since the first
+    #[arg(value_name = "FILE|FOLDER", required = true)]
+    pub files: Vec<PathBuf>,
 }
 
 impl BalanceArgs {
@@ -53,31 +53,34 @@ impl BalanceArgs {
 
 /// True if the command line names a recording, not saved texts.
 pub fn is_recording(args: &BalanceArgs, env: &Env) -> bool {
-    args.second.is_none() && Source::of(&args.first, env) == Source::Recording
+    args.files.iter().all(|path| Source::of(path, env) == Source::Recording)
 }
 
 /// Prints the balance of saved texts.
 pub fn run(args: &BalanceArgs, env: &Env, show: &Show) -> Result<Outcome> {
     let parsed = |path: &Path, saved: &SavedTexts<'_>| Texts::parse(&path.display().to_string(), saved, None);
-    let (before, after) = match &args.second {
-        Some(second) => {
+    let (before, after) = match args.files.as_slice() {
+        [first, second] => {
             let [first, second] =
-                [&args.first, second].map(|path| folder::read(path, None, env).map(|saved| (path, saved)));
+                [first, second].map(|path| folder::read(path, None, env).map(|saved| (path, saved)));
             let ((first, of_first), (second, of_second)) = (first?, second?);
             (Some(parsed(first, &of_first)?), parsed(second, &of_second)?)
         }
-        None => match Source::of(&args.first, env) {
+        [one] => match Source::of(one, env) {
             Source::TwoTimes => {
-                let [before, after] =
-                    ["before", "after"].map(|when| folder::read(&args.first, Some(when), env));
-                (Some(parsed(&args.first, &before?)?), parsed(&args.first, &after?)?)
+                let [before, after] = ["before", "after"].map(|when| folder::read(one, Some(when), env));
+                (Some(parsed(one, &before?)?), parsed(one, &after?)?)
             }
-            _ => (None, parsed(&args.first, &folder::read(&args.first, None, env)?)?),
+            _ => (None, parsed(one, &folder::read(one, None, env)?)?),
         },
+        several => {
+            return Err(Failure::new(format!("balance compares two times, and {} are given", several.len()))
+                .hint("give the first and the last folder")
+                .usage());
+        }
     };
     let rows = balance::compute(before.as_ref(), &after, args.caches());
-    let paths = std::iter::once(&args.first).chain(&args.second).map(|path| shell::path(path));
-    put(args, &rows, env, show, &[], &paths.collect::<Vec<_>>())?;
+    put(args, &rows, env, show, &[])?;
     Ok(Outcome::Done)
 }
 
@@ -95,24 +98,18 @@ pub fn of_recording(args: &BalanceArgs, session: &Session<'_>, show: &Show) -> R
     let (pages, outcome) = traced::pages(session, &rows);
     rows.pages = pages;
     let trust: Vec<String> = losses(session).into_iter().collect();
-    put(args, &rows, &session.env, show, &trust, &[shell::path(&session.path)])?;
+    put(args, &rows, &session.env, show, &trust)?;
     Ok(outcome)
 }
 
-fn put(
-    args: &BalanceArgs,
-    rows: &BalanceRows,
-    env: &Env,
-    show: &Show,
-    trust: &[String],
-    paths: &[String],
-) -> Result<()> {
+fn put(args: &BalanceArgs, rows: &BalanceRows, env: &Env, show: &Show, trust: &[String]) -> Result<()> {
     if args.csv {
         return export::csv_of_rows(env, "balance", rows, ("accounts", &balance::COLUMNS));
     }
     if args.json {
         return print_json(env, Schema::first("balance"), rows);
     }
-    let text = page(&balance::screen(rows, &show.look), trust, paths, &show.look);
+    let paths: Vec<String> = args.files.iter().map(|path| shell::path(path)).collect();
+    let text = page(&balance::screen(rows, &show.look), trust, &paths, &show.look);
     print(env, show.pager, text.as_bytes())
 }

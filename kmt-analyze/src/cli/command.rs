@@ -11,7 +11,7 @@ use crate::allocinfo::AllocinfoArgs;
 use crate::balance::BalanceArgs;
 use crate::chart::ChartOptions;
 use crate::dump::DumpOptions;
-use crate::edit::{AnonymizeOptions, OutputArgs, SliceOptions};
+use crate::edit::{AnonymizeOptions, InputArgs, OutputArgs, SliceOptions};
 use crate::export::ExportOptions;
 #[cfg(feature = "dwarf")]
 use crate::footprint::FootprintArgs;
@@ -93,8 +93,9 @@ pub enum Command {
         args: Box<FootprintArgs>,
         #[command(flatten)]
         select: Box<Selection>,
-        /// The .kmt file; - is standard input
-        file: Option<PathBuf>,
+        /// The .kmt file, or the files of one recording of `kmt-capture record --rotate`; - is standard input
+        #[arg(value_name = "FILE")]
+        files: Vec<PathBuf>,
     },
     /// Files for Perfetto, pprof, DHAT, flame graphs, SQLite, CSV …
     ///
@@ -110,10 +111,15 @@ pub enum Command {
     /// Part of a trace as a new file
     ///
     /// In the new file, objects allocated before the part and freed in it count as allocated before the trace. Option
-    /// --time of the reports follows them from their allocation.
+    /// --time of the reports follows them from their allocation. Of the files of one recording, it makes one file.
     Slice(SliceOptions),
     /// A sound file of what is left of a damaged one
+    ///
+    /// Files of one recording are recovered one by one; other commands read the recovered ones together.
     Recover {
+        /// The .kmt file; - is standard input
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
         #[command(flatten)]
         made: OutputArgs,
     },
@@ -123,12 +129,18 @@ pub enum Command {
     /// there, in the traced kernel's own debug information. Reports of the new file have them on any machine.
     Symbolize {
         #[command(flatten)]
+        input: InputArgs,
+        #[command(flatten)]
         made: OutputArgs,
     },
     /// Check every chunk, checksum and event of a file
     Verify {
-        #[command(flatten)]
-        target: Target,
+        /// Print JSON (docs/json.md)
+        #[arg(long)]
+        json: bool,
+        /// The .kmt file; - is standard input
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
     },
     /// A trace to share, without addresses, names and texts
     ///

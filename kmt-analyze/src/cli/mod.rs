@@ -180,26 +180,30 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
         Command::Chart(options) => draw(*options, env),
         Command::Report(options) => page(&options, env),
         Command::Export(options) => export(&options, env),
-        Command::Slice(options) => copied(env, &options.made, |session| edit::slice(session, &options)),
-        Command::Recover { made } => {
-            check_binary(&made.target(), env)?;
-            edit::recover(&made, &open::bytes_in(&made.file, env)?, env)
+        Command::Slice(options) => {
+            copied(env, &options.input, &options.made, |session| edit::slice(session, &options))
         }
-        Command::Symbolize { made } => {
+        Command::Recover { files, made } => {
+            let file = parts::only(&files, "recover", parts::one_by_one)?;
             check_binary(&made.target(), env)?;
-            let bytes = with_names(&made.file, open::bytes_in(&made.file, env)?, env)?;
-            edit::symbolize(&made, &bytes, env)
+            edit::recover(file, &made, &open::bytes_in(file, env)?, env)
+        }
+        Command::Symbolize { input, made } => {
+            check_binary(&made.target(), env)?;
+            let parts::Opened { path, bytes } = parts::open(&input.files, env)?;
+            let bytes = with_names(&path, bytes, env)?;
+            edit::symbolize(&path, &made, &bytes, env)
         }
         #[cfg(feature = "dwarf")]
-        Command::Footprint { args, select, file } => footprint(&args, &select, file.as_deref(), env, &show),
-        Command::Verify { target } => {
-            let file = parts::only(&target.files, "verify")?;
+        Command::Footprint { args, select, files } => footprint(&args, &select, &files, env, &show),
+        Command::Verify { json, files } => {
+            let file = parts::only(&files, "verify", parts::one_by_one)?;
             let bytes = open::bytes_in(file, env)?;
             let trace = open::trace_in(file, &bytes, env)?;
-            edit::verify(&Session::in_env(file, &trace, env), &bytes, &plain(target.json, show))
+            edit::verify(&Session::in_env(file, &trace, env), &bytes, &plain(json, show))
         }
         Command::Anonymize(options) => {
-            copied(env, &options.made, |session| edit::anonymize(session, &options))
+            copied(env, &options.input, &options.made, |session| edit::anonymize(session, &options))
         }
         Command::Reconcile { target } => {
             with(env, &target.files, |session| compat::reconcile(session, &plain(target.json, show)))
@@ -258,27 +262,27 @@ fn draw(mut options: ChartOptions, env: &Env) -> Result<Outcome> {
 fn footprint(
     args: &FootprintArgs,
     selection: &Selection,
-    file: Option<&Path>,
+    files: &[PathBuf],
     env: &Env,
     show: &Show,
 ) -> Result<Outcome> {
     if let Some(against) = &args.against {
         return footprint::compare(args, against, env, show);
     }
-    let Some(file) = file else { return footprint::run(args, None, selection, env, show) };
+    if files.is_empty() {
+        return footprint::run(args, None, selection, env, show);
+    }
     let mut lined = env.clone();
     if let Some(build) = args.build.as_ref().filter(|_| !env.source.is_given()) {
         // Without debug information, names of functions show their objects.
         lined.source.vmlinux = footprint::lined_kernel(build)?;
     }
-    with(&lined, &[file.to_owned()], |session| footprint::run(args, Some(session), selection, env, show))
+    with(&lined, files, |session| footprint::run(args, Some(session), selection, env, show))
 }
 
 fn balance(args: &BalanceArgs, env: &Env, show: &Show) -> Result<Outcome> {
     match balance::is_recording(args, env) {
-        true => {
-            with(env, std::slice::from_ref(&args.first), |session| balance::of_recording(args, session, show))
-        }
+        true => with(env, &args.files, |session| balance::of_recording(args, session, show)),
         false => balance::run(args, env, show),
     }
 }
@@ -392,12 +396,13 @@ fn with<R>(env: &Env, files: &[PathBuf], run: impl FnOnce(&Session<'_>) -> Resul
 /// Runs a command that rewrites events.
 fn copied(
     env: &Env,
+    input: &edit::InputArgs,
     made: &edit::OutputArgs,
     run: impl FnOnce(&Session<'_>) -> Result<Outcome>,
 ) -> Result<Outcome> {
     check_binary(&made.target(), env)?;
-    shown(env, std::slice::from_ref(&made.file), |session| {
-        unknown::check_copying(&made.file, session.trace)?;
+    shown(env, &input.files, |session| {
+        unknown::check_copying(&session.path, session.trace)?;
         run(session)
     })
 }

@@ -1,5 +1,7 @@
 //! Commands of the reports, generated from the registry.
 
+use std::path::PathBuf;
+
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use super::command::{LineArgs, TableArgs, Target};
@@ -65,7 +67,8 @@ pub fn run(entry: &Entry, matches: &ArgMatches, show: Show, env: &Env) -> Result
         let options = LatencyOptions::from_arg_matches(matches).map_err(wrong)?;
         let options =
             live::LiveOptions { threshold: options.threshold, pids: selection.pids, json: target.json };
-        return live::run(parts::only(&target.files, "latency --follow")?, &options, env);
+        let newest = |files: &[PathBuf]| parts::the_newest(files, "latency", env);
+        return live::run(parts::only(&target.files, "latency --follow", newest)?, &options, env);
     }
     let report = (entry.parse)(matches, &selection).map_err(wrong)?;
     let TableArgs { csv, table } = TableArgs::from_arg_matches(matches).map_err(wrong)?;

@@ -15,7 +15,7 @@ use crate::trace::parts;
 pub fn run(options: &DumpOptions, env: &Env) -> Result<Outcome> {
     conditions::check(&options.conditions)?;
     follow::run(
-        parts::only(&options.files, "dump --follow")?,
+        parts::only(&options.files, "dump --follow", |files| parts::the_newest(files, "dump", env))?,
         LiveDump {
             options,
             selected: SelectedEvents::new(&options.events.event),

@@ -19,7 +19,7 @@ pub use anonymize::AnonymizeRows;
 #[cfg(test)]
 pub use verify::VerifyRows;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kmt_common::compress::Compress;
 use kmt_common::recovery::report;
@@ -40,8 +40,6 @@ use crate::trace::open::{lines_of, repair, report_faults};
 /// Options of commands that write a .kmt file.
 #[derive(Debug, clap::Args)]
 pub struct OutputArgs {
-    /// The .kmt file
-    pub file: PathBuf,
     /// File to write; - is standard output
     #[arg(short, long, value_name = "FILE.kmt")]
     pub output: PathBuf,
@@ -53,6 +51,14 @@ pub struct OutputArgs {
     pub compress: Compress,
 }
 
+/// The trace of a command that writes a .kmt file.
+#[derive(Debug, clap::Args)]
+pub struct InputArgs {
+    /// The .kmt file, or the files of one recording of `kmt-capture record --rotate`; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+}
+
 impl OutputArgs {
     /// The file to write.
     pub fn target(&self) -> Target {
@@ -61,8 +67,7 @@ impl OutputArgs {
 }
 
 /// Writes the intact contents as a sound file.
-pub fn recover(made: &OutputArgs, bytes: &[u8], env: &Env) -> Result<Outcome> {
-    let path = &made.file;
+pub fn recover(path: &Path, made: &OutputArgs, bytes: &[u8], env: &Env) -> Result<Outcome> {
     let failed = |e: kmt_format::Error| {
         let failure = Failure::new(format!("{}: {e}", path.display()));
         failure.hint(match e.fault() {
@@ -83,8 +88,7 @@ pub fn recover(made: &OutputArgs, bytes: &[u8], env: &Env) -> Result<Outcome> {
 }
 
 /// Writes the trace with the lines of its addresses.
-pub fn symbolize(made: &OutputArgs, bytes: &[u8], env: &Env) -> Result<Outcome> {
-    let path = &made.file;
+pub fn symbolize(path: &Path, made: &OutputArgs, bytes: &[u8], env: &Env) -> Result<Outcome> {
     if !env.source.is_given() && env.source.system_map.is_none() {
         return Err(Failure::new("no debug information is given")
             .hint("--vmlinux FILE, --modules DIR or --debug-dir DIR have it, --system-map FILE names"));

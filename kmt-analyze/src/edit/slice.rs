@@ -5,8 +5,8 @@ use kmt_common::text::{count, grouped};
 use kmt_format::read::{EarlyEnd, StackJoiner};
 use kmt_format::schema::Meaning;
 
-use super::OutputArgs;
 use super::copy::{self, failed};
+use super::{InputArgs, OutputArgs};
 use crate::failure::{Outcome, Result};
 use crate::render::head;
 use crate::trace::event_names::{EventArgs, SelectedEvents};
@@ -17,6 +17,8 @@ use crate::trace::session::Session;
 /// Options of `slice`.
 #[derive(Debug, clap::Args)]
 pub struct SliceOptions {
+    #[command(flatten)]
+    pub input: InputArgs,
     #[command(flatten)]
     pub made: OutputArgs,
     #[command(flatten)]

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use kmt_common::input::InputBytes;
 use kmt_common::output::Target;
+use kmt_common::shell;
 use kmt_format::Error;
 use kmt_format::edit::Join;
 use kmt_format::read::Trace;
@@ -48,12 +49,40 @@ pub fn open<'p>(paths: &'p [PathBuf], env: &Env) -> Result<Opened<'p>> {
     }
 }
 
-/// The file of a command that reads one; `command` is its name.
-pub fn only<'p>(paths: &'p [PathBuf], command: &str) -> Result<&'p Path> {
+/// The file of a command that reads one; `command` is its name. `remedy` makes the hint for several.
+pub fn only<'p>(
+    paths: &'p [PathBuf],
+    command: &str,
+    remedy: impl FnOnce(&[PathBuf]) -> String,
+) -> Result<&'p Path> {
     match paths {
         [path] => Ok(path),
-        _ => Err(Failure::new(format!("{command} reads one file, and {} are given", paths.len())).usage()),
+        _ => {
+            let failure = Failure::new(format!("{command} reads one file, and {} are given", paths.len()));
+            Err(failure.hint(remedy(paths)).usage())
+        }
     }
+}
+
+/// The remedy where a command reads each file of a recording alone.
+pub fn one_by_one(paths: &[PathBuf]) -> String {
+    let words: Vec<String> = paths.iter().map(|path| shell::path(path)).collect();
+    format!(
+        "run it for each file; `kmt-analyze slice -o whole.kmt {}` makes one file of the files of a recording",
+        words.join(" ")
+    )
+}
+
+/// The remedy where a command follows a file that grows: the newest file of the recording.
+pub fn the_newest(paths: &[PathBuf], command: &str, env: &Env) -> String {
+    let number = |path: &&PathBuf| {
+        let bytes = bytes_in(path, env).ok()?;
+        number_of(&trace_in(path, &bytes, env).ok()?)
+    };
+    let newest = paths.iter().max_by_key(number).map_or_else(String::new, |path| shell::path(path));
+    format!(
+        "`kmt-analyze {command} --follow {newest}` follows the newest file; without --follow all files are one trace"
+    )
 }
 
 /// The environment of a command that reads these files: commands that it prints name them.

@@ -32,8 +32,8 @@ use self::manifest::ManifestRow;
 use self::memory::{Memory, Shape};
 use self::record::Masks;
 use self::survey::Survey;
-use super::OutputArgs;
 use super::copy::{self, failed};
+use super::{InputArgs, OutputArgs};
 use crate::collect::Collectors;
 use crate::export::output::Export;
 use crate::failure::{Failure, Outcome, Result};
@@ -53,6 +53,8 @@ pub enum Audience {
 /// Options of `anonymize`.
 #[derive(Debug, clap::Args)]
 pub struct AnonymizeOptions {
+    #[command(flatten)]
+    pub input: InputArgs,
     #[command(flatten)]
     pub made: OutputArgs,
     /// Replace names of functions and modules, and shuffle functions and call sites

@@ -1,5 +1,7 @@
 //! Files of one recording are one trace: its figures are those of the recording in one file, wherever it was split.
 
+mod commands;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -261,11 +263,6 @@ fn files_that_are_not_one_recording_are_refused() {
         let output = program(&scratch, &[&["leaks"], files].concat());
         assert_eq!(output.status.code(), Some(1), "{files:?}");
         assert!(stderr(&output).contains(reason), "{files:?}: {}", stderr(&output));
-    }
-    for command in [&["verify"][..], &["dump", "--follow"], &["latency", "--follow"]] {
-        let output = program(&scratch, &[command, &["a-1.kmt", "a-2.kmt"]].concat());
-        assert_eq!(output.status.code(), Some(2), "{command:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains("reads one file, and 2 are given"), "{}", stderr(&output));
     }
 }
 
