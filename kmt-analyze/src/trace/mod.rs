@@ -17,6 +17,7 @@ pub mod meminfo;
 pub mod named;
 pub mod names;
 pub mod object_addresses;
+pub mod oom_log;
 pub mod open;
 pub mod parts;
 pub mod session;

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use super::date::utc;
 use crate::render::words::{count, counted, duration, shown, time};
+use crate::trace::oom_log;
 use crate::trace::session::Session;
 
 /// Victims of OOM kills that are named.
@@ -44,7 +45,10 @@ pub fn stopped(session: &Session<'_>) -> Option<String> {
         let (date, time) = utc(day);
         format!(" on {date} at {time} UTC")
     });
-    let victims = metadata.attachment("kmsg").map(victims).unwrap_or_default();
+    let log = metadata.attachment("kmsg").map(String::from_utf8_lossy).unwrap_or_default();
+    let victims = oom_log::killed(&log);
+    let victims: Vec<String> =
+        victims.iter().map(|v| format!("{} (process {})", shown(v.name.as_bytes()), v.pid)).collect();
     let killed = match victims.as_slice() {
         [] => String::new(),
         [one] => format!(": {one} was killed"),
@@ -57,35 +61,4 @@ pub fn stopped(session: &Session<'_>) -> Option<String> {
         }
     };
     Some(format!("Stopped by {}{}{killed}.", shown(cause.as_bytes()), day.unwrap_or_default()))
-}
-
-/// Processes that the kernel's log reports as killed: `Out of memory: Killed process 7 (name) total-vm:…`.
-fn victims(log: &[u8]) -> Vec<String> {
-    const KILLED: &str = "Killed process ";
-    let text = String::from_utf8_lossy(log);
-    let victim = |line: &str| {
-        let (_, rest) = line.split_once(KILLED)?;
-        let (pid, rest) = rest.split_once(" (")?;
-        pid.parse::<u32>().ok()?;
-        // A name may have parentheses.
-        let end = rest.find(") total-vm:").or_else(|| rest.rfind(')')).or_else(|| rest.rfind(','))?;
-        Some(format!("{} (process {pid})", shown(rest.get(..end)?.as_bytes())))
-    };
-    text.lines().filter_map(victim).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn victims_are_in_the_kernel_log() {
-        let log = b"[ 51.9] oom-kill:constraint=CONSTRAINT_MEMCG,task=python3,pid=93,uid=0\n\
-            [ 51.9] Memory cgroup out of memory: Killed process 93 (python3) total-vm:116020kB, anon-rss:28544kB\n\
-            [ 52.0] Out of memory: Killed process 94 (a (b)) total-vm:1kB\n\
-            [ 52.0] Killed process x (c)\n\
-            [ 52.1] oom_reaper: reaped process 93 (python3)\n";
-        assert_eq!(victims(log), ["python3 (process 93)", "a (b) (process 94)"]);
-        assert!(victims(b"\xff\nKilled process 5").is_empty());
-    }
 }

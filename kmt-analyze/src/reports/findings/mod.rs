@@ -4,6 +4,7 @@ mod facts;
 mod finding;
 mod growing;
 mod growth;
+mod held;
 mod rows;
 mod text;
 mod top;
@@ -11,6 +12,7 @@ mod top_pages;
 mod top_table;
 
 use growth::PageGrowthRow;
+use held::HeldRow;
 pub use rows::FindingRows;
 use rows::{FindingsShown, Parts};
 use top::TopRow;
@@ -74,6 +76,8 @@ struct Sources {
     page_growth: Option<PageGrowthRow>,
     /// Free memory of the machine.
     free_memory: Option<FreeMemory>,
+    /// The largest process when the OOM killer ended the wait of a ring.
+    held: Option<HeldRow>,
     /// The verdict of `leaks`, where it finds no growth or refuses to judge.
     verdict: Option<String>,
     /// The longest time without losses, where there are some and lives are known.
@@ -129,6 +133,7 @@ impl Report for Findings {
             }),
             page_growth: growth::page_growth(context, &summary),
             free_memory: free_memory(context),
+            held: HeldRow::of(context),
             verdict: match &leaks {
                 Some(rows) => leaks::no_growth_sentence(rows, &context.view(Look::default())),
                 None => not_judged(&self.leaks, context),

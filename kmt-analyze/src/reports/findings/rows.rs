@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::finding::Finding;
 use super::growth::{self, PageGrowthRow};
+use super::held::HeldRow;
 use super::top::TopRow;
 use super::top_pages::TopPagesRow;
 use super::{Sources, facts};
@@ -34,6 +35,8 @@ const FINDINGS_MAX: usize = 10;
 pub struct FindingRows {
     /// Findings: growth, the fastest first, then possible growth, stalls, failures and waste; ten at most.
     pub findings: Vec<Finding>,
+    /// The largest process when the OOM killer ended the wait of a ring; `null`: it did not, or resident memory is unknown.
+    pub held: Option<HeldRow>,
     /// The recording: its losses, length and kernel.
     pub recording: Recording,
     /// Function, task and cache that allocated most slab memory; `null`: none was allocated, or that is unknown.
@@ -107,6 +110,7 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     FindingRows {
         findings,
         growth,
+        held: sources.held,
         recording: recording(context.session, context.selection.is_active()),
         allocated,
         still_allocated,

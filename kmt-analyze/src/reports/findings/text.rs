@@ -1,6 +1,7 @@
 //! The first screen.
 
 use super::finding::Finding;
+use super::held::HeldRow;
 use super::rows::{FindingRows, Part, Parts};
 use super::top_table;
 use crate::render::screen::{Cell, Column, CommandLine, Lead, Screen, Table};
@@ -10,7 +11,8 @@ use crate::reports::common::View;
 use crate::reports::leaks::rate;
 use crate::reports::summary::{SummaryRows, live_bound};
 
-/// Share of the first finding of growth, as 1/N, below which others are one line.
+/// Share of the first finding of growth, and of the memory of the process that is named before it, as 1/N, below which
+/// growth is one line.
 const SMALL: u64 = 100;
 
 /// Findings, who allocates and who holds memory, the recording, and short totals.
@@ -21,7 +23,11 @@ pub fn screen(rows: &FindingRows, view: &View) -> Screen {
     screen.leads(stopped.map(|text| Lead { sentence: text.clone(), command: "info".into() }).collect());
     let (waste, leading): (Vec<&Finding>, Vec<&Finding>) =
         rows.findings.iter().partition(|finding| finding.finding == "waste");
-    screen.leads(leads(&leading, view));
+    let held = rows
+        .held
+        .as_ref()
+        .map(|held| Held { row: held, sentence: held.sentence(rows.still_allocated_pages.as_ref(), view) });
+    screen.leads(leads(&leading, held.as_ref(), view));
     screen.answer.extend(rows.verdict.clone());
     screen.answer.extend(rows.shown.reclaimable.as_ref().map(|growth| growth.sentence(view)));
     screen.answer.extend(rows.free_memory.iter().map(|free| free_sentence(free, &view.look)));
@@ -48,25 +54,51 @@ fn sentence(finding: &Finding, view: &View) -> String {
     }
 }
 
-/// Findings; growth that is small beside the first finding is one line.
-fn leads(findings: &[&Finding], view: &View) -> Vec<Lead> {
+/// The process that held most memory, and its sentence.
+struct Held<'r> {
+    row: &'r HeldRow,
+    sentence: String,
+}
+
+impl Held<'_> {
+    /// True if growth is small beside the memory of the process.
+    fn exceeds(&self, finding: &Finding) -> bool {
+        finding.bytes.is_some_and(|bytes| bytes.saturating_mul(SMALL) < self.row.bytes_resident)
+    }
+
+    /// True if growth is larger than the memory of the process.
+    fn is_below(&self, finding: &Finding) -> bool {
+        finding.bytes.is_some_and(|bytes| bytes > self.row.bytes_resident)
+    }
+}
+
+/// Findings, and the process that held most memory before those with less; growth that is small beside the first of them is
+/// one line.
+fn leads(findings: &[&Finding], held: Option<&Held<'_>>, view: &View) -> Vec<Lead> {
     let first = findings.first().and_then(|finding| finding.bytes_per_second).unwrap_or(0);
-    let rate_of =
-        |finding: &Finding| finding.bytes_per_second.filter(|rate| rate.saturating_mul(SMALL) < first);
+    let is_small = |finding: &Finding| {
+        let rate = finding.bytes_per_second;
+        let is_exceeded = held.is_some_and(|held| held.exceeds(finding));
+        rate.is_some_and(|rate| is_exceeded || rate.saturating_mul(SMALL) < first)
+    };
     let (small, large): (Vec<&Finding>, Vec<&Finding>) =
-        findings.iter().copied().partition(|finding| rate_of(finding).is_some());
+        findings.iter().copied().partition(|finding| is_small(finding));
+    let (growth, others): (Vec<&Finding>, Vec<&Finding>) =
+        large.into_iter().partition(|finding| finding.bytes_per_second.is_some());
+    let (larger, growth): (Vec<&Finding>, Vec<&Finding>) =
+        growth.into_iter().partition(|finding| held.is_some_and(|held| held.is_below(finding)));
     let mut leads: Vec<Lead> = Vec::new();
     let mut add = |sentence: &str, command: &'static str| {
         let also = if leads.is_empty() { "" } else { "Also: " };
         leads.push(Lead { sentence: format!("{also}{sentence}"), command: command.into() });
     };
-    let (growth, others): (Vec<&Finding>, Vec<&Finding>) =
-        large.into_iter().partition(|finding| finding.bytes_per_second.is_some());
+    larger.iter().for_each(|finding| add(&sentence(finding, view), finding.command));
+    held.iter().for_each(|held| add(&held.sentence, held.row.command()));
     growth.iter().for_each(|finding| add(&sentence(finding, view), finding.command));
     if let [one] = small.as_slice() {
         add(&sentence(one, view), one.command);
     } else if !small.is_empty() {
-        let sum = small.iter().filter_map(|finding| rate_of(finding)).fold(0, u64::saturating_add);
+        let sum = small.iter().filter_map(|finding| finding.bytes_per_second).fold(0, u64::saturating_add);
         let (number, sum) = (count(small.len() as u64), rate(sum, view));
         add(&format!("{number} findings of growth below 1 % of the first, {sum} together."), "leaks");
     }
