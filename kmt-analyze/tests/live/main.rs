@@ -1,5 +1,6 @@
 //! Tests of kmt-analyze on recordings of the running kernel: they need root and tracefs.
 
+mod black_box;
 mod findings;
 mod frees;
 mod lab;

@@ -1,0 +1,349 @@
+//! The black box for as long as it runs at night: many waits, kills at any moment, its cost while it waits, and a recording
+//! in many files. Needs root and tracefs, and kmt-capture beside this program.
+//!
+//! `KMT_BLACK_BOX_RUNS` is the number of waits, 100 without it: half as many kills, a fifth as many files, and 1.2 s of idle time
+//! for each.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use kmt_format::read::Trace;
+
+use crate::support::alone::{Alone, TRACING};
+use crate::support::files::{Scratch, at, stderr};
+use crate::support::skip::{Lack, skip};
+
+/// Files that are kept.
+const FILES_MAX: usize = 5;
+/// Growth of a recorder's resident memory that is noise: pages of its program, which are loaded on first use.
+const RSS_NOISE_KIB: u64 = 512;
+/// Time in which tracefs is as it was after a kill.
+const RESTORED: Duration = Duration::from_secs(1);
+/// Processor time of a recorder that waits, in seconds a minute.
+const IDLE_MAX: f64 = 0.02;
+
+fn runs() -> u64 {
+    std::env::var("KMT_BLACK_BOX_RUNS").map_or(100, |text| text.parse().expect("KMT_BLACK_BOX_RUNS"))
+}
+
+/// The right to record, a folder, and the program.
+struct Bench {
+    scratch: Scratch,
+    program: PathBuf,
+    _alone: Alone,
+}
+
+impl Bench {
+    /// `None`, counted as a skip, where nothing can be recorded.
+    fn new() -> Option<Self> {
+        let program = Path::new(env!("CARGO_BIN_EXE_kmt-analyze")).with_file_name("kmt-capture");
+        if !program.is_file() {
+            skip(Lack::Program, "kmt-capture was not built beside kmt-analyze");
+            return None;
+        }
+        let alone = Alone::or_skip()?;
+        Some(Self { scratch: Scratch::new(), program, _alone: alone })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.scratch.0.join(name)
+    }
+
+    fn messages(&self) -> String {
+        fs::read_to_string(self.path("messages")).unwrap_or_default()
+    }
+
+    /// Starts `record -o FOLDER/out.kmt` with these arguments.
+    fn start(&self, args: &[&str]) -> Recorder {
+        let mut command = Command::new(&self.program);
+        command.args(["record", "-o"]).arg(self.path("out.kmt")).args(args);
+        let messages = File::create(self.path("messages")).unwrap();
+        Recorder(command.stderr(messages).stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Waits until the recorder waits for the time of this number.
+    fn waits(&self, recorder: &mut Recorder, number: usize) {
+        let begun = || self.messages().matches("recording ").count() >= number;
+        let holds = until(|| begun() || recorder.0.try_wait().unwrap().is_some());
+        assert!(holds && begun(), "wait {number}: {}", self.messages());
+    }
+
+    /// Files whose names end so.
+    fn files(&self, end: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.scratch.0).unwrap().flatten().map(|entry| entry.path());
+        entries.filter(|path| path.to_string_lossy().ends_with(end)).collect()
+    }
+}
+
+/// A recorder, which is killed if a test fails.
+struct Recorder(Child);
+
+impl Recorder {
+    fn signal(&self, name: &str) {
+        let killed = Command::new("kill").args(["-s", name, &self.0.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+    }
+
+    /// A number of /proc/PID/status in KiB.
+    fn rss_kib(&self) -> u64 {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// Processor time of all threads, in ticks.
+    fn ticks(&self) -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        // Behind the name: state is the first.
+        let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    }
+
+    fn has_instance(&self) -> bool {
+        let own = format!("kmt-{}-", self.0.id());
+        instances().iter().any(|name| name.starts_with(&own))
+    }
+
+    fn ends(&mut self, bench: &Bench) -> Option<i32> {
+        assert!(until(|| self.0.try_wait().unwrap().is_some()), "it does not end: {}", bench.messages());
+        self.0.wait().unwrap().code()
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Files that are read until it is dropped.
+struct Load(Child);
+
+impl Load {
+    fn start() -> Self {
+        let script = "while :; do find /usr/lib /etc -type f 2> /dev/null | head -300 | xargs cat > /dev/null 2>&1; done";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::null());
+        Self(std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn().unwrap())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        // What the shell has started, too.
+        let _ = Command::new("kill").args(["-s", "KILL", "--", &format!("-{}", self.0.id())]).status();
+        let _ = self.0.wait();
+    }
+}
+
+/// True as soon as a condition holds; false after twenty seconds.
+fn until(mut holds: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(20) {
+        if holds() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+fn instances() -> Vec<String> {
+    let entries = fs::read_dir(Path::new(TRACING).join("instances")).unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// Settings of the top level of tracefs.
+fn settings() -> BTreeMap<PathBuf, String> {
+    let top = Path::new(TRACING);
+    let mut files: Vec<PathBuf> =
+        ["tracing_on", "trace_clock", "current_tracer", "set_event", "buffer_size_kb"]
+            .map(|name| top.join(name))
+            .to_vec();
+    files.extend(["saved_cmdlines_size", "kprobe_events", "set_event_pid"].map(|name| top.join(name)));
+    for system in ["kmem", "oom", "task", "vmscan"] {
+        let events = fs::read_dir(top.join("events").join(system)).into_iter().flatten().flatten();
+        let events: Vec<PathBuf> = events.map(|event| event.path()).collect();
+        files.extend(
+            events.iter().flat_map(|event| ["enable", "filter", "trigger"].map(|name| event.join(name))),
+        );
+    }
+    let read = |path: PathBuf| Some((path.clone(), fs::read_to_string(path).ok()?));
+    files.into_iter().filter_map(read).collect()
+}
+
+fn analyze(args: &[&str], files: &[PathBuf]) -> std::process::Output {
+    Command::new(env!("CARGO_BIN_EXE_kmt-analyze")).args(args).args(files).output().unwrap()
+}
+
+fn assert_sound(path: &Path) {
+    let output = analyze(&["verify"], &[path.to_owned()]);
+    assert_eq!(output.status.code(), Some(0), "{}: {}", path.display(), stderr(&output));
+}
+
+/// Numbers that differ from run to run.
+fn random(state: &mut u64, below: u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) % below
+}
+
+#[test]
+#[ignore = "a hundred waits: .ci/nightly runs it"]
+fn many_waits_leave_no_instance_no_file_and_no_memory() {
+    let Some(bench) = Bench::new() else { return };
+    let most = FILES_MAX.to_string();
+    let mut recorder = bench.start(&["--ring", "1M", "--stop-when", "oom", "--rearm", "--max-files", &most]);
+    let _load = Load::start();
+    let rounds = usize::try_from(runs()).unwrap();
+    let mut rss = Vec::new();
+    for round in 1..=rounds {
+        bench.waits(&mut recorder, round);
+        rss.push(recorder.rss_kib());
+        let own = format!("kmt-{}-", recorder.0.id());
+        assert!(instances().iter().filter(|name| name.starts_with(&own)).count() <= 1);
+        let file = bench.path(&format!("out-{round}.kmt"));
+        // A signal between two waits has no effect.
+        let written = until(|| {
+            recorder.signal("USR1");
+            (0..60).any(|_| {
+                thread::sleep(Duration::from_millis(5));
+                file.exists()
+            })
+        });
+        assert!(written, "round {round}: {}", bench.messages());
+        let kept = bench.files(".kmt").len();
+        assert!(kept <= FILES_MAX + 1, "round {round}: {kept} files");
+    }
+    bench.waits(&mut recorder, rounds + 1);
+    recorder.signal("INT");
+    assert_eq!(recorder.ends(&bench), Some(0), "{}", bench.messages());
+    assert!(!recorder.has_instance());
+    let files = bench.files(".kmt");
+    assert_eq!(files.len(), FILES_MAX.min(rounds), "{files:?}");
+    files.iter().for_each(|path| assert_sound(path));
+    assert!(bench.files(".part").is_empty());
+    // The first waits load pages of the program.
+    let (first, last) = (&rss[rss.len() / 4..rss.len() / 2], &rss[rss.len() * 3 / 4..]);
+    let (before, after) = (first.iter().max().unwrap(), last.iter().min().unwrap());
+    println!("{rounds} waits, resident while it waits: {} KiB at first, {before} KiB, {after} KiB", rss[0]);
+    assert!(*after <= before + RSS_NOISE_KIB, "it grows: {rss:?}");
+}
+
+#[test]
+#[ignore = "fifty kills: .ci/nightly runs it"]
+fn a_kill_at_any_moment_leaves_tracefs_as_it_was_and_sound_files() {
+    let Some(bench) = Bench::new() else { return };
+    let before = (instances(), settings());
+    let seed = u64::from(std::process::id());
+    let mut state = seed | 1 << 40;
+    let _load = Load::start();
+    let (mut longest, mut complete, mut parts) = (Duration::ZERO, 0, 0);
+    for run in 0..runs() / 2 {
+        let mut recorder = bench.start(&["--ring", "4M", "--stop-when", "oom", "--rearm"]);
+        if run % 2 == 0 {
+            // While it begins, or waits.
+            thread::sleep(Duration::from_millis(random(&mut state, 800)));
+        } else {
+            // While it writes, or begins again.
+            bench.waits(&mut recorder, 1);
+            thread::sleep(Duration::from_millis(200));
+            recorder.signal("USR1");
+            thread::sleep(Duration::from_millis(random(&mut state, 250)));
+        }
+        recorder.0.kill().unwrap();
+        recorder.0.wait().unwrap();
+        let start = Instant::now();
+        assert!(until(|| !recorder.has_instance() && settings() == before.1), "run {run}, seed {seed}");
+        longest = longest.max(start.elapsed());
+        for path in bench.files(".kmt") {
+            assert_sound(&path);
+            complete += 1;
+            fs::remove_file(path).unwrap();
+        }
+        for path in bench.files(".part") {
+            let whole = bench.path("whole.recovered");
+            // A file with less than its head has nothing to recover.
+            if fs::metadata(&path).unwrap().len() >= 192 {
+                let output = analyze(&["recover", "--force", "-o", whole.to_str().unwrap()], &[path.clone()]);
+                assert!(matches!(output.status.code(), Some(0 | 3)), "run {run}: {}", stderr(&output));
+                assert_sound(&whole);
+                parts += 1;
+            }
+            fs::remove_file(path).unwrap();
+        }
+    }
+    println!(
+        "tracefs was as before after {} ms at most; {complete} files, {parts} parts",
+        longest.as_millis()
+    );
+    assert!(longest <= RESTORED, "{longest:?}, seed {seed}");
+    let left: Vec<String> = instances().into_iter().filter(|name| !before.0.contains(name)).collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert!(complete + parts > 0, "no kill came after the begin of a file");
+}
+
+#[test]
+#[ignore = "two minutes: .ci/nightly runs it"]
+fn a_wait_costs_almost_no_processor_time() {
+    let Some(bench) = Bench::new() else { return };
+    let mut recorder = bench.start(&["--ring", "4M", "--stop-when", "oom"]);
+    bench.waits(&mut recorder, 1);
+    let _load = Load::start();
+    thread::sleep(Duration::from_secs(1));
+    let (ticks, start) = (recorder.ticks(), Instant::now());
+    thread::sleep(Duration::from_millis(1_200 * runs()));
+    let (ticks, minutes) = (recorder.ticks() - ticks, start.elapsed().as_secs_f64() / 60.0);
+    let tick = 1.0 / rustix::param::clock_ticks_per_second() as f64;
+    recorder.signal("INT");
+    assert_eq!(recorder.ends(&bench), Some(0), "{}", bench.messages());
+    let seconds = ticks as f64 * tick;
+    println!("{seconds:.2} s in {minutes:.1} minutes, {:.4} s a minute", seconds / minutes);
+    // The kernel counts whole ticks.
+    assert!(seconds <= IDLE_MAX * minutes + tick, "{seconds:.2} s in {minutes:.1} minutes");
+}
+
+#[test]
+#[ignore = "twenty files: .ci/nightly runs it"]
+fn many_files_have_what_the_kernel_counted() {
+    let Some(bench) = Bench::new() else { return };
+    let number = usize::try_from(runs() / 5).unwrap().max(2);
+    let mut recorder = bench.start(&["-b", "32M", "--rotate", "1s"]);
+    bench.waits(&mut recorder, 1);
+    let load = Load::start();
+    let has_all = (0..number * 20).any(|_| {
+        thread::sleep(Duration::from_millis(500));
+        bench.files(".kmt").len() >= number
+    });
+    assert!(has_all, "{} files: {}", bench.files(".kmt").len(), bench.messages());
+    drop(load);
+    recorder.signal("INT");
+    assert!(matches!(recorder.ends(&bench), Some(0 | 3)), "{}", bench.messages());
+    let files = bench.files(".kmt");
+    let (mut events, mut lost, mut read) = (0, 0, 0);
+    for path in &files {
+        assert_sound(path);
+        let bytes = fs::read(path).unwrap();
+        let trace = Trace::open(&bytes).unwrap();
+        for (cpu, counters) in &trace.metadata().counters {
+            let after = counters.after.unwrap();
+            let in_file = trace.streams().get(cpu).map_or(0, |stream| stream.event_count());
+            assert_eq!(Some(in_file), after.read, "CPU {cpu} in {}", path.display());
+            events += in_file;
+            lost += after.lost_events().unwrap();
+            read += after.read.unwrap();
+        }
+    }
+    let output = analyze(&["summary", "--json"], &files);
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(at(&summary, "/trace/events").as_u64(), Some(events));
+    println!("{} files: {events} events, {lost} lost, {read} read from the kernel", files.len());
+    let total =
+        format!("{}, {} lost", kmt_common::text::count(events, "event"), kmt_common::text::grouped(lost));
+    assert!(bench.messages().contains(&total), "not {total}: {}", bench.messages());
+    assert!(files.len() > number && events > 10_000, "{} files, {events} events", files.len());
+}
