@@ -18,6 +18,7 @@ use kmt_common::version::VERSION;
 use crate::convert::{Boot, ConvertOptions, LimitKind, Limits, convert};
 #[cfg(feature = "docs")]
 use crate::failure::Failure;
+use crate::crash::{ArmArgs, CollectArgs};
 use crate::failure::{Outcome, Result};
 use crate::help;
 use crate::mistakes;
@@ -100,6 +101,25 @@ enum Command {
     Remote(RemoteArgs),
     /// Print a shell script for targets without kmt-capture; `convert` reads its output
     Snippet,
+    /// Record into memory that survives a crash, and leave
+    ///
+    /// Needs Linux 6.12 or later, and a persistent ring buffer: without one this prints the kernel parameters that make it.
+    /// Records the default events of `record`, and those of tasks, until the machine crashes or is reset. The newest events stay.
+    /// What the buffer does not keep (formats, addresses, time of day, names of tasks) is written to the sidecar.
+    #[command(after_help = "Examples:
+  kmt-capture arm                               after each boot
+  kmt-capture arm -p slab --stack kmem:kmalloc  fewer events, with stacks
+  kmt-capture arm --off                         before a planned reboot")]
+    Arm(ArmArgs),
+    /// After a crash: the events before it, from the memory that survived, to a file
+    ///
+    /// Works in the boot after the crash, if `arm` ran before it. The ring buffers are saved first, then converted as `convert`
+    /// does. Functions get names if this boot runs the same build of the kernel.
+    #[command(after_help = "Examples:
+  kmt-capture collect -o crash.kmt              the events before the crash
+  kmt-capture collect --arm -o crash.kmt        and record again for the next one
+  kmt-capture collect --save crash/             only save them, to convert on another machine")]
+    Collect(CollectArgs),
     /// Restore tracefs after a recorder was killed
     Clean {
         /// Where tracefs is mounted, if not at /sys/kernel/tracing
@@ -227,6 +247,8 @@ pub fn run() -> Result<Outcome> {
             check::check(tracefs.as_deref(), format, cost)
         }
         Command::Snippet => snippet::snippet(),
+        Command::Arm(args) => args.run(),
+        Command::Collect(args) => args.run(),
         Command::Clean { tracefs } => clean::clean(tracefs.as_deref()),
         #[cfg(feature = "convert")]
         Command::Convert(args) => {

@@ -15,13 +15,20 @@ All commands: kmt-capture --help
 ";
 
 /// Commands by their use, each with what it is for.
-const GROUPS: [(&str, &[(&str, &str)]); 3] = [
+const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     (
         "Record",
         &[
             ("record", "This machine: for a time, until Ctrl-C, or while a command runs"),
             ("remote", "Another machine, through a shell: ssh, adb, docker exec"),
             ("convert", "Saved ring buffers, trace.dat, perf.data, Perfetto, text"),
+        ],
+    ),
+    (
+        "Crashes",
+        &[
+            ("arm", "Record into memory that survives a crash, and leave"),
+            ("collect", "After a crash: the events before it, to a file"),
         ],
     ),
     (

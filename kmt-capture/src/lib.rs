@@ -12,6 +12,7 @@ mod clean;
 pub mod cli;
 #[cfg(feature = "convert")]
 pub mod convert;
+pub mod crash;
 mod enumerators;
 mod help;
 mod mistakes;

@@ -10,7 +10,7 @@ use std::path::Path;
 use kmt_common::text::{count, grouped};
 use kmt_format::kernel::{CpuStats, KernelVersion};
 
-use crate::failure::{Outcome, Result};
+use crate::failure::{Failure, Outcome, Result};
 use crate::output::print;
 use crate::record::meminfo;
 use crate::tracefs::{self, Event, EventSpec, TraceDir, Undo, find_events};
@@ -59,6 +59,11 @@ pub fn boot(given: Option<&Path>) -> Result<Outcome> {
     let text = Machine::here(&top).text();
     drop(undo);
     print(text.as_bytes())
+}
+
+/// Kernel parameters that make a persistent ring buffer. Fails for a kernel that cannot have one.
+pub fn persistent_parameters(top: &TraceDir) -> Result<String> {
+    Machine::here(top).persistent()
 }
 
 impl Machine {
@@ -110,10 +115,33 @@ impl Machine {
             ));
         } else if self.version >= KernelVersion::new(6, 12) {
             out.push_str(
-                "\nDo not enable events in a buffer in reserved memory (trace_instance=NAME@...) here: the\nnext boot appends its events to those of the last one. `convert` refuses these.\n",
+                "\nDo not enable events in a buffer in reserved memory (trace_instance=NAME@...) here: the\nnext boot appends its events to those of the last one. `convert` refuses these.\nThe events before a crash: `kmt-capture arm`.\n",
             );
         }
         out
+    }
+
+    /// Parameters of a buffer that `arm` uses. Tracing is off in it until then: what a boot appends to the events of the last one
+    /// would be mixed with them.
+    fn persistent(&self) -> Result<String> {
+        if self.version < KernelVersion::new(6, 12) {
+            return Err(Failure::new(format!("Linux {} has no ring buffers that survive a crash", self.release))
+                .hint("they need Linux 6.12 or later; `kmt-capture record --ring --stop-when oom` keeps the events before an OOM kill"));
+        }
+        let size = size_text(self.size().saturating_mul(self.cpus));
+        let align = rustix::param::page_size().max(4096);
+        let mut out = format!(
+            "Kernel parameters for a ring buffer that survives a crash, for {}:\n\n  reserve_mem={size}:{align}:kmt trace_instance=boot_map^traceoff@kmt\n",
+            self.release
+        );
+        if self.version >= KernelVersion::new(7, 0) {
+            out.push_str("  trace_instance=backup=boot_map\n");
+        }
+        out.push_str(&format!(
+            "\nThe memory is for all of {} and is reserved from boot on. The kernel restarts after a\npanic with panic=10; the memory must keep its content over the restart.\n",
+            count(self.cpus, "CPU")
+        ));
+        Ok(out)
     }
 
     /// How the size was found.

@@ -8,7 +8,7 @@ use kmt_format::kernel::{
 use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions};
 use kmt_format::{Compression, Result};
 
-use super::boots::{self, Boot, Side};
+use super::boots::{Boot, Side};
 use crate::enumerators;
 use crate::record::Symbols;
 
@@ -129,8 +129,6 @@ impl Description {
                 Err(error) => self.notes.push(format!("left out {place}: {error}")),
             }
         }
-        let last_boot = self.files.iter().find(|(name, _)| name == "last_boot_info");
-        self.notes.extend(last_boot.and_then(|(_, text)| boots::last_boot_note(text)));
         if self.keeps_unknown {
             // All formats of a kernel have the same common fields.
             let _ = self.formats.iter().any(|(_, _, text)| writer.keep_unknown(text).is_ok());

@@ -10,6 +10,7 @@ use super::boots::{Boots, Side};
 use super::description::{Description, format_id};
 use super::driver::{self, EventSource};
 use super::event_names::EventNames;
+use super::persistent;
 use super::sub_buffers::SubBufferConversion;
 use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
@@ -33,8 +34,15 @@ pub fn convert(options: &ConvertOptions, directory: &Directory, output: Output) 
     let sub_buffers = SubBufferConversion::new(layout, options.verbatim, names, boots);
     let trace_options = directory.text("trace_options")?.unwrap_or_default();
     let overwrites = trace_options.lines().any(|line| line.trim() == "overwrite");
-    let source =
-        RingBuffers { sub_buffers, directory, cpus: &cpus, target: &target, raw_bytes: 0, overwrites };
+    let source = RingBuffers {
+        sub_buffers,
+        directory,
+        cpus: &cpus,
+        target: &target,
+        raw_bytes: 0,
+        overwrites,
+        full: Vec::new(),
+    };
     driver::convert(options, description, uuid, source, false, output)
 }
 
@@ -109,11 +117,13 @@ fn describe(
         // Of the script for targets without kmt-capture: what its wait was for.
         pairs.push(("record.stopped_by".into(), cause.trim().as_bytes().to_vec()));
     }
+    pairs.extend(persistent::facts(directory)?);
     pairs.extend(directory.build_ids(target.order)?);
     for (name, value) in directory.conditions()? {
         pairs.push((format!("tracefs/{name}"), value.trim_ascii_end().to_vec()));
     }
     let mut notes = target.notes.clone();
+    notes.extend(persistent::note(directory)?);
     let mut files = Vec::new();
     for name in ["events/header_page", "events/header_event", "printk_formats"] {
         files.extend(directory.bytes(name)?.map(|bytes| (name.to_owned(), bytes)));
@@ -166,6 +176,8 @@ struct RingBuffers<'d> {
     raw_bytes: u64,
     /// True if the ring buffers keep the newest events.
     overwrites: bool,
+    /// CPUs whose buffers may have overwritten events that nothing counts.
+    full: Vec<u32>,
 }
 
 impl EventSource for RingBuffers<'_> {
@@ -181,7 +193,14 @@ impl EventSource for RingBuffers<'_> {
     }
 
     fn notes(&self, description: Description) -> Vec<String> {
-        description.all_notes().into_iter().chain(self.sub_buffers.notes()).collect()
+        let full = (!self.full.is_empty()).then(|| {
+            let cpus: Vec<String> = self.full.iter().map(u32::to_string).collect();
+            format!(
+                "the persistent buffer of CPU {} was full: older events may have been overwritten, their number is unknown",
+                cpus.join(", ")
+            )
+        });
+        description.all_notes().into_iter().chain(self.sub_buffers.notes()).chain(full).collect()
     }
 
     fn empty(&self) -> Option<Failure> {
@@ -213,6 +232,10 @@ impl RingBuffers<'_> {
         self.sub_buffers.begin(file, files.cpu, files.raw.display().to_string())?;
         if self.overwrites {
             self.sub_buffers.expect_ring(files.stats.as_deref().and_then(CpuStats::parse));
+            if persistent::may_have_overwritten(self.directory, files, sub_buffer_len)? {
+                self.sub_buffers.mark_overwritten(file)?;
+                self.full.push(files.cpu);
+            }
         }
         loop {
             let (mut offset, len) =

@@ -11,6 +11,7 @@ mod opened;
 mod perf_data;
 mod perfetto;
 mod perfetto_notes;
+mod persistent;
 mod records;
 mod silence;
 mod stacks;

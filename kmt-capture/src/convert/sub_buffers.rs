@@ -71,6 +71,12 @@ impl SubBufferConversion {
         self.ring = counters.filter(|_| self.side.is_none());
     }
 
+    /// The buffer of the CPU kept the newest events, and it is not known how many it overwrote.
+    pub fn mark_overwritten(&mut self, file: &mut KmtFile) -> Result<()> {
+        // The events of several boots have other begins.
+        if self.side.is_none() { file.mark_overwritten(self.cpu, 0) } else { Ok(()) }
+    }
+
     /// Adds a sub-buffer of that CPU. Returns damage, before which its events are in the file.
     pub fn add(&mut self, file: &mut KmtFile, bytes: &[u8]) -> Result<Option<Error>> {
         if let Some(counters) = self.ring.take() {

@@ -6,7 +6,7 @@ use kmt_common::kmt_file::KmtFile;
 use kmt_format::Error;
 use kmt_format::kernel::{ByteOrder, ClockUnit, HeaderPage, OrderVote, TraceClock, vote_byte_order};
 
-use super::boots::Boots;
+use super::boots::{Boots, last_boot_note};
 use super::description::{Description, format_id};
 use super::driver::{self, EventSource};
 use super::event_names::EventNames;
@@ -182,6 +182,7 @@ fn describe(file: &mut TraceDat<'_>, instance: &BufferInstance, long_size: usize
     ];
     let more = more.into_iter().filter_map(|(name, bytes)| Some((name.to_owned(), bytes?)));
     files.extend(more.filter(|(_, bytes)| !bytes.is_empty()));
+    notes.extend(options.last_boot_info.as_deref().and_then(last_boot_note));
     // Counters are those of the top level, CPU by CPU; those of instances are not in the file.
     let counted = options.cpu_stats.iter().filter(|_| instance.name.is_empty());
     let stats: Vec<_> =

@@ -43,15 +43,19 @@ pub use cost::Cost;
 #[cfg(feature = "convert")]
 pub(crate) use description::default_name;
 pub use line::LineOptions;
+pub(crate) use plan::Plan;
 pub use plan::Preset;
 pub(crate) use rearm::rearm;
 #[cfg(feature = "convert")]
 pub(crate) use recorder::room::{Bound, room};
 pub(crate) use repeat::repeat;
+pub(crate) use ring::Ring;
 pub use rotate::{RotateAt, RotateOptions};
 pub use run::{measure, record};
+pub(crate) use setup::enable_events;
 pub use snapshot::{kernel_config, meminfo};
 pub use symbols::{Symbols, kallsyms_has_addresses};
+pub(crate) use tasks::running_tasks;
 
 use crate::tracefs::{EventSpec, TraceDir};
 

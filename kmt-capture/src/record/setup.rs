@@ -7,9 +7,9 @@ use kmt_format::kernel::HeaderPage;
 use super::RecordOptions;
 use super::adopted::Adopted;
 use super::graph;
-use super::plan::Plan;
+use super::plan::{Plan, Recorded};
 use crate::failure::{Failure, Result};
-use crate::tracefs::{self, Guard, Instance, Probe, TraceDir, Undo};
+use crate::tracefs::{self, Event, Guard, Instance, Probe, TraceDir, Undo};
 use kmt_common::text::count as counted;
 
 /// Clocks that are comparable across CPUs, the best first: `mono` is what other tools and user space have, too.
@@ -294,36 +294,16 @@ impl Setup {
 
     /// Enables the events, with filters and triggers. Those that cannot be enabled are named and left out.
     pub fn enable(&mut self, plan: &mut Plan) -> Result<()> {
-        let (mut refused, in_kernel) = (Vec::new(), plan.in_kernel());
-        for (event, recorded) in &plan.events {
-            let is_top = self.is_top();
-            let mut set = |file: &str, value: &str, off: &str| -> Result<()> {
-                let name = event.file(file);
-                // The event of a probe goes with it.
-                if is_top && recorded.probe.is_none() {
-                    return self.undo.change(&self.dir, &name, off, value);
-                }
-                self.dir.write(&name, value)
-            };
-            if let Some(filter) = in_kernel.filter(event, recorded) {
-                set("filter", &filter, "0")?;
+        let is_top = self.is_top();
+        let Self { dir, undo, .. } = self;
+        enable_events(plan, |event, recorded, file, value, off| {
+            let name = event.file(file);
+            // The event of a probe goes with it.
+            if is_top && recorded.probe.is_none() {
+                return undo.change(dir, &name, off, value);
             }
-            if let Some(trigger) = in_kernel.trigger(event, recorded) {
-                set("trigger", &trigger, &format!("!{trigger}"))?;
-            }
-            if let Err(failure) = set("enable", "1", "0") {
-                refused.push((event.clone(), failure));
-            }
-        }
-        for (event, failure) in refused {
-            plan.events.remove(&event);
-            plan.notes.push(format!("{event} cannot be enabled and is not recorded: {failure}"));
-        }
-        if plan.events.is_empty() {
-            return Err(Failure::new("none of the events could be enabled")
-                .hint("`kmt-capture check` shows the reason"));
-        }
-        Ok(())
+            dir.write(&name, value)
+        })
     }
 
     /// Sets the filters by task again.
@@ -354,4 +334,33 @@ impl Setup {
     pub fn clear(&mut self) -> Result<()> {
         self.dir.write("trace", "")
     }
+}
+
+/// Enables the events of a plan, with filters and triggers, by `set`: event, how it is recorded, name of a file, value, and the
+/// value that takes it back. Events that cannot be enabled are named and left out.
+pub(crate) fn enable_events(
+    plan: &mut Plan,
+    mut set: impl FnMut(&Event, &Recorded, &str, &str, &str) -> Result<()>,
+) -> Result<()> {
+    let (mut refused, in_kernel) = (Vec::new(), plan.in_kernel());
+    for (event, recorded) in &plan.events {
+        if let Some(filter) = in_kernel.filter(event, recorded) {
+            set(event, recorded, "filter", &filter, "0")?;
+        }
+        if let Some(trigger) = in_kernel.trigger(event, recorded) {
+            set(event, recorded, "trigger", &trigger, &format!("!{trigger}"))?;
+        }
+        if let Err(failure) = set(event, recorded, "enable", "1", "0") {
+            refused.push((event.clone(), failure));
+        }
+    }
+    for (event, failure) in refused {
+        plan.events.remove(&event);
+        plan.notes.push(format!("{event} cannot be enabled and is not recorded: {failure}"));
+    }
+    if plan.events.is_empty() {
+        return Err(Failure::new("none of the events could be enabled")
+            .hint("`kmt-capture check` shows the reason"));
+    }
+    Ok(())
 }

@@ -63,16 +63,9 @@ impl TaskNames {
 
     /// Takes in the tasks that are running.
     pub fn running(&mut self) {
-        self.pending.clear();
-        for process in numbered("/proc") {
-            for thread in numbered(&format!("/proc/{process}/task")) {
-                let Ok(mut comm) = fs::read(format!("/proc/{process}/task/{thread}/comm")) else { continue };
-                comm.truncate(comm.len().saturating_sub(1));
-                plain_worker_name(&mut comm);
-                self.remember(0, thread, process, &comm);
-                self.pending.push(Task::new(thread, comm).tgid(process));
-            }
-        }
+        let pending = running_tasks();
+        pending.iter().for_each(|task| self.remember(0, task.pid, task.tgid, &task.comm));
+        self.pending = pending;
     }
 
     /// Events of different CPUs arrive in any order: a task's start may arrive after its next name.
@@ -184,6 +177,20 @@ impl TaskNames {
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
+}
+
+/// The tasks that are running, by /proc.
+pub(crate) fn running_tasks() -> Vec<Task> {
+    let mut tasks = Vec::new();
+    for process in numbered("/proc") {
+        for thread in numbered(&format!("/proc/{process}/task")) {
+            let Ok(mut comm) = fs::read(format!("/proc/{process}/task/{thread}/comm")) else { continue };
+            comm.truncate(comm.len().saturating_sub(1));
+            plain_worker_name(&mut comm);
+            tasks.push(Task::new(thread, comm).tgid(process));
+        }
+    }
+    tasks
 }
 
 /// /proc adds to a worker's name what it does (`wq_worker_comm`, kernel/workqueue.c): `kworker/1:1-events`, and so to a

@@ -60,5 +60,7 @@ pub fn stopped(session: &Session<'_>) -> Option<String> {
             format!(": {}{more} were killed", named.join(", "))
         }
     };
-    Some(format!("Stopped by {}{}{killed}.", shown(cause.as_bytes()), day.unwrap_or_default()))
+    // Of a buffer that survived the end of the machine.
+    let verb = if cause.starts_with("a crash") { "Ended" } else { "Stopped" };
+    Some(format!("{verb} by {}{}{killed}.", shown(cause.as_bytes()), day.unwrap_or_default()))
 }

@@ -30,6 +30,8 @@ pub fn compute(rows: &InfoRows, session: &Session<'_>, view: &View) -> Vec<(&'st
     out.extend(recorded(session).map(|times| ("recorded", times)));
     out.push(("clock", rows.head.clock.name.as_ref().map_or(unknown(), |name| shown(name.as_bytes()))));
     out.extend(command(metadata).map(|command| ("command", command)));
+    let notes = metadata.pairs.iter().filter(|(key, _)| key == "record.note");
+    out.extend(notes.map(|(_, note)| ("note", shown(note))));
     out.extend(recorder(metadata).map(|cost| ("cost", cost)));
     out.push(("page size", rows.format.page_size.map_or(unknown(), |size| counted(size, "byte", "bytes"))));
     out.push(("symbols", trace.symbols().map_or("none".to_owned(), |symbols| count(symbols.len() as u64))));
