@@ -16,9 +16,9 @@ use kmt_common::version::VERSION;
 
 #[cfg(feature = "convert")]
 use crate::convert::{Boot, ConvertOptions, LimitKind, Limits, convert};
+use crate::crash::{ArmArgs, CollectArgs};
 #[cfg(feature = "docs")]
 use crate::failure::Failure;
-use crate::crash::{ArmArgs, CollectArgs};
 use crate::failure::{Outcome, Result};
 use crate::help;
 use crate::mistakes;

@@ -15,6 +15,7 @@ use kmt_capture::convert::{ConvertOptions, Limits, convert};
 use kmt_capture::crash::{ArmOptions, CollectOptions, SaveOptions, System, arm, collect, save};
 use kmt_capture::failure::{Failure, Outcome};
 use kmt_capture::record::{RecordOptions, Symbols};
+use kmt_capture::tracefs::EventSpec;
 use kmt_format::Compression;
 use kmt_format::read::Trace;
 
@@ -22,7 +23,17 @@ use kmt_format::read::Trace;
 const MOVED: u64 = 0x1200_0000;
 /// Another distance, of a module.
 const MODULE_MOVED: u64 = 0x7000;
-const EVENTS: [&str; 5] = ["kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free", "mm_page_alloc"];
+const EVENTS: [&str; 9] = [
+    "kmalloc",
+    "kfree",
+    "kmem_cache_alloc",
+    "kmem_cache_free",
+    "mm_page_alloc",
+    "mm_page_alloc_zone_locked",
+    "mm_page_free",
+    "mm_page_free_batched",
+    "rss_stat",
+];
 const CPUS: u32 = 4;
 
 /// A machine with its /proc and its tracefs, removed at the end.
@@ -112,8 +123,9 @@ impl Machine {
     }
 
     fn arm_options(&self) -> ArmOptions {
+        let events = ["kmem:*", "kmem:rss_stat"].map(|text| EventSpec::parse(text).unwrap()).to_vec();
         ArmOptions {
-            selection: RecordOptions { task_events: true, ..RecordOptions::default() },
+            selection: RecordOptions { events, task_events: true, ..RecordOptions::default() },
             sidecar: Some(self.path("armed")),
             tracefs: Some(self.path("tracefs")),
             quiet: true,
@@ -211,7 +223,10 @@ fn events(trace: &Trace<'_>) -> Vec<(u32, u64, Vec<u8>)> {
 
 /// Address and name of each symbol.
 fn symbols(trace: &Trace<'_>) -> Vec<(u64, String)> {
-    let entries = trace.symbols().into_iter().flat_map(|table| table.entries().map(|e| (e.address, format!("{:?}", e.name))));
+    let entries = trace
+        .symbols()
+        .into_iter()
+        .flat_map(|table| table.entries().map(|e| (e.address, format!("{:?}", e.name))));
     let mut found: Vec<_> = entries.collect();
     found.sort();
     found
@@ -231,7 +246,10 @@ fn begins_overwritten(trace: &Trace<'_>) -> bool {
 fn the_events_before_a_crash_come_back_with_the_names_of_that_boot() {
     let machine = Machine::new();
     assert_eq!(machine.arm().unwrap(), Outcome::Done);
-    assert_eq!((machine.instance("tracing_on"), machine.instance("events/kmem/kfree/enable")), ("1".into(), "1".into()));
+    assert_eq!(
+        (machine.instance("tracing_on"), machine.instance("events/kmem/kfree/enable")),
+        ("1".into(), "1".into())
+    );
     let mode = fs::metadata(machine.path("armed")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     machine.crash();
@@ -285,7 +303,11 @@ fn another_build_leaves_addresses_without_names() {
     assert_eq!((symbols(&trace).len(), events(&trace).len()), (0, 1_013));
     let notes = values(&trace, "record.note");
     assert!(notes.iter().any(|note| note.contains("another build of the kernel")), "{notes:?}");
-    assert_eq!(values(&trace, "uname"), ["Linux board 6.12.107+deb13-amd64 #1 SMP PREEMPT_DYNAMIC Debian 6.12.107-1 x86_64 GNU/Linux".replace("x86_64", std::env::consts::ARCH)]);
+    assert_eq!(
+        values(&trace, "uname"),
+        ["Linux board 6.12.107+deb13-amd64 #1 SMP PREEMPT_DYNAMIC Debian 6.12.107-1 x86_64 GNU/Linux"
+            .replace("x86_64", std::env::consts::ARCH)]
+    );
 }
 
 #[test]
@@ -328,7 +350,10 @@ fn without_a_sidecar_the_running_kernel_describes_the_events_if_the_user_says_so
     assert_eq!(events(&trace), events(&reference));
     let core = |trace: &Trace<'_>| symbols(trace);
     assert_eq!(core(&trace), core(&reference));
-    assert!(values(&trace, "boot_id").is_empty() && values(&trace, "clock.pair").is_empty(), "they are of this boot");
+    assert!(
+        values(&trace, "boot_id").is_empty() && values(&trace, "clock.pair").is_empty(),
+        "they are of this boot"
+    );
 }
 
 #[test]
@@ -349,8 +374,13 @@ fn two_boots_in_the_buffer_stay_saved_and_unconverted() {
         machine.put(&name, both);
     }
     let text = machine.collect().unwrap_err().to_string();
-    assert!(text.contains("the buffer holds the events of two boots") && text.contains("--boot last"), "{text}");
-    assert!(machine.path("crash.kmt.saved/tracefs/last_boot_info").exists() && machine.path("armed").exists());
+    assert!(
+        text.contains("the buffer holds the events of two boots") && text.contains("--boot last"),
+        "{text}"
+    );
+    assert!(
+        machine.path("crash.kmt.saved/tracefs/last_boot_info").exists() && machine.path("armed").exists()
+    );
     assert!(!machine.path("crash.kmt").exists());
     let again = machine.collect().unwrap_err().to_string();
     assert!(again.contains("crash.kmt.saved already exists"), "{again}");
@@ -421,7 +451,7 @@ fn arming_again_keeps_the_recording_of_others_and_what_was_not_collected() {
     assert_eq!(machine.instance("trace_clock"), "local");
     // Once more in the same boot, with other events.
     let mut options = machine.arm_options();
-    options.selection.events = vec![kmt_capture::tracefs::EventSpec::parse("kmem:kfree if ptr > 7").unwrap()];
+    options.selection.events = vec![EventSpec::parse("kmem:kfree if ptr > 7").unwrap()];
     arm(&options, &machine.system()).unwrap();
     assert_eq!(machine.instance("events/kmem/kfree/filter"), "ptr > 7");
     let armed = fs::read(machine.path("armed")).unwrap();
@@ -438,10 +468,18 @@ fn a_boot_without_a_persistent_buffer_is_told_from_one_with_several() {
     let machine = Machine::new();
     folder::copy(&machine.path("tracefs/instances/boot_map"), &machine.path("tracefs/instances/second"));
     let several = machine.arm().unwrap_err().to_string();
-    assert!(several.contains("2 persistent instances: boot_map, second") && several.contains("--instance"), "{several}");
+    assert!(
+        several.contains("2 persistent instances: boot_map, second") && several.contains("--instance"),
+        "{several}"
+    );
     let mut options = machine.arm_options();
     options.instance = Some("third".to_owned());
-    assert!(arm(&options, &machine.system()).unwrap_err().to_string().contains("no persistent instance \"third\""));
+    assert!(
+        arm(&options, &machine.system())
+            .unwrap_err()
+            .to_string()
+            .contains("no persistent instance \"third\"")
+    );
     options.instance = Some("second".to_owned());
     arm(&options, &machine.system()).unwrap();
     fs::remove_dir_all(machine.path("tracefs/instances")).unwrap();

@@ -224,6 +224,17 @@ mod tests {
     }
 
     #[test]
+    fn a_buffer_that_survives_a_crash_needs_6_12() {
+        let text = machine("6.12.107+deb13-amd64").persistent().unwrap();
+        let page = rustix::param::page_size().max(4096);
+        let line = format!("\n  reserve_mem=32M:{page}:kmt trace_instance=boot_map^traceoff@kmt\n");
+        assert!(text.contains(&line) && !text.contains("backup"), "{text}");
+        assert!(machine("7.2.13").persistent().unwrap().contains("\n  trace_instance=backup=boot_map\n"));
+        let refused = machine("6.11.0").persistent().unwrap_err().to_string();
+        assert!(refused.contains("Linux 6.11.0 has no ring buffers that survive a crash"), "{refused}");
+    }
+
+    #[test]
     fn parameters_are_those_of_the_kernel() {
         for (release, has_instance, has_backup, warns) in [
             ("5.10.223", false, false, false),

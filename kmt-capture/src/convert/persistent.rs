@@ -69,7 +69,9 @@ mod tests {
     fn a_buffer_is_full_when_all_its_sub_buffers_came_back() {
         // 6.12, x86-64: reserve_mem=24M for two CPUs.
         let (size_kb, sub_buffers) = (12_220, 3_067);
-        assert!(is_full(size_kb, sub_buffers * 4096, 4096) && is_full(size_kb, (sub_buffers - 1) * 4096, 4096));
+        assert!(
+            is_full(size_kb, sub_buffers * 4096, 4096) && is_full(size_kb, (sub_buffers - 1) * 4096, 4096)
+        );
         assert!(!is_full(size_kb, (sub_buffers - 10) * 4096, 4096));
         assert!(!is_full(0, 4096, 4096) && is_full(1, 4096, 65_536) && !is_full(u64::MAX, 4096, 0));
     }

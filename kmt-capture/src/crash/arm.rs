@@ -102,13 +102,20 @@ pub(super) fn off(options: &ArmOptions, system: &System) -> Result<Outcome> {
     stop(&persistent)?;
     persistent.clear()?;
     match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Failure::io("removing", &path, &error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure::io("removing", &path, &error))
+        }
         _ => Ok(Outcome::Done),
     }
 }
 
 /// Fails if the buffer has events of the last boot, or another program records into it.
-fn refuse_to_discard(persistent: &Persistent, path: &Path, options: &ArmOptions, system: &System) -> Result<()> {
+fn refuse_to_discard(
+    persistent: &Persistent,
+    path: &Path,
+    options: &ArmOptions,
+    system: &System,
+) -> Result<()> {
     // A sidecar that cannot be read is not of this boot.
     let sidecar = read_sidecar(path).ok().flatten();
     if sidecar.is_some_and(|sidecar| sidecar.boot_id == system.boot_id()) {
@@ -127,8 +134,11 @@ fn refuse_to_discard(persistent: &Persistent, path: &Path, options: &ArmOptions,
     let enabled = persistent.dir.read("set_event").unwrap_or_default().lines().count();
     if enabled > 0 && persistent.is_on() {
         let dir = persistent.dir.path().display();
-        return Err(Failure::new(format!("{dir} records already, with {}", count(enabled as u64, "enabled event")))
-            .hint(format!("`echo 0 > {dir}/tracing_on` stops it, then `kmt-capture arm` can use it")));
+        return Err(Failure::new(format!(
+            "{dir} records already, with {}",
+            count(enabled as u64, "enabled event")
+        ))
+        .hint(format!("`echo 0 > {dir}/tracing_on` stops it, then `kmt-capture arm` can use it")));
     }
     Ok(())
 }
@@ -138,7 +148,8 @@ fn plan(options: &ArmOptions, top: &TraceDir) -> Result<Plan> {
     let mut plan = Plan::new(&options.selection, top)?;
     if !plan.functions.is_empty() {
         plan.functions.clear();
-        plan.notes.push("latencies of functions are not recorded: a persistent buffer has events only".to_owned());
+        plan.notes
+            .push("latencies of functions are not recorded: a persistent buffer has events only".to_owned());
     }
     for spec in TASK_EVENTS.iter().filter_map(|name| EventSpec::parse(name).ok()) {
         for event in find_events(top, &spec) {
@@ -149,16 +160,24 @@ fn plan(options: &ArmOptions, top: &TraceDir) -> Result<Plan> {
 }
 
 fn make_folder(path: &Path) -> Result<()> {
-    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) else {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+    else {
         return Ok(());
     };
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| {
-        Failure::io("creating", folder, &e).hint("--sidecar FILE selects another place, on a disk that keeps it over a crash")
+        Failure::io("creating", folder, &e)
+            .hint("--sidecar FILE selects another place, on a disk that keeps it over a crash")
     })
 }
 
 /// Sets the buffer up, writes the sidecar, and lets the events in.
-fn start(persistent: &Persistent, top: &TraceDir, plan: &mut Plan, path: &Path, system: &System) -> Result<()> {
+fn start(
+    persistent: &Persistent,
+    top: &TraceDir,
+    plan: &mut Plan,
+    path: &Path,
+    system: &System,
+) -> Result<()> {
     let dir = &persistent.dir;
     stop(persistent)?;
     persistent.clear()?;
@@ -208,7 +227,9 @@ fn facts(persistent: &Persistent, top: &TraceDir, plan: &Plan, system: &System) 
     let mut files = of_tracefs(top, dir, plan.events.keys());
     for (event, recorded) in &plan.events {
         files.push((event.file("enable"), b"1\n".to_vec()));
-        for (file, text) in [("filter", plan.filter(event, recorded)), ("trigger", plan.trigger(event, recorded))] {
+        for (file, text) in
+            [("filter", plan.filter(event, recorded)), ("trigger", plan.trigger(event, recorded))]
+        {
             files.extend(text.map(|text| (event.file(file), (text + "\n").into_bytes())));
         }
     }
@@ -237,7 +258,9 @@ fn of_tracefs<'e>(
     let own = OWN_EVENTS.map(|name| Event::new("ftrace", name).file("format"));
     let formats = events.map(|event| event.file("format")).chain(own);
     let names = CONDITIONS.map(str::to_owned).into_iter().chain(formats);
-    names.filter_map(|name| Some((name.clone(), dir.read(&name).or_else(|| top.read(&name))?.into_bytes()))).collect()
+    names
+        .filter_map(|name| Some((name.clone(), dir.read(&name).or_else(|| top.read(&name))?.into_bytes())))
+        .collect()
 }
 
 fn of_system(system: &System) -> Vec<(String, Vec<u8>)> {
@@ -245,7 +268,8 @@ fn of_system(system: &System) -> Vec<(String, Vec<u8>)> {
         ("uname".to_owned(), system.uname_line().into_bytes()),
         ("pagesize".to_owned(), rustix::param::page_size().to_string().into_bytes()),
     ];
-    files.extend(OF_SYSTEM.into_iter().filter_map(|(name, path)| Some((name.to_owned(), system.read(path)?))));
+    files
+        .extend(OF_SYSTEM.into_iter().filter_map(|(name, path)| Some((name.to_owned(), system.read(path)?))));
     files
 }
 

@@ -39,8 +39,12 @@ impl Persistent {
             }
         }
         if own.len() > 1 {
-            return Err(Failure::new(format!("there are {}: {}", count(own.len() as u64, "persistent instance"), names_of(&own)))
-                .hint("select one with --instance NAME"));
+            return Err(Failure::new(format!(
+                "there are {}: {}",
+                count(own.len() as u64, "persistent instance"),
+                names_of(&own)
+            ))
+            .hint("select one with --instance NAME"));
         }
         let backup = if backups.len() == 1 { backups.pop().map(|(_, dir)| dir) } else { None };
         Ok(own.pop().map(|(name, dir)| Self { name, dir, backup }))

@@ -64,11 +64,13 @@ mod tests {
         let placed = LastBoot::parse(
             "ffffffff9ae00000\t[kernel]\nffffffffc0a5d000\tvirtio_pci\nffffffffc0a40000\t9pnet\n",
         );
-        let modules =
-            [("9pnet", 0xffff_ffff_c0a4_0000), ("virtio_pci", 0xffff_ffff_c0a5_d000)].map(|(n, a)| (n.to_owned(), a));
+        let modules = [("9pnet", 0xffff_ffff_c0a4_0000), ("virtio_pci", 0xffff_ffff_c0a5_d000)]
+            .map(|(n, a)| (n.to_owned(), a));
         assert_eq!(placed, LastBoot::Placed { text: 0xffff_ffff_9ae0_0000, modules: modules.into() });
         assert_eq!(LastBoot::parse("# Current\nffffffffc0a5d000\tvirtio_pci\n"), LastBoot::Current);
-        for unknown in ["", "text delta:\tx\n", "zz\t[kernel]\n", "ffffffff9ae00000 [kernel]\n", "\u{fffd}\t\n"] {
+        for unknown in
+            ["", "text delta:\tx\n", "zz\t[kernel]\n", "ffffffff9ae00000 [kernel]\n", "\u{fffd}\t\n"]
+        {
             assert_eq!(LastBoot::parse(unknown), LastBoot::Unknown, "{unknown:?}");
         }
     }

@@ -36,11 +36,8 @@ pub fn find(system: &System, since_ns: u64) -> CrashLog {
     }
     files.truncate(FILES_MAX);
     let is_new = |path: &PathBuf| since_ns > 0 && modified_ns(path).is_some_and(|time| time >= since_ns);
-    let mut parts: Vec<(u64, Vec<u8>)> = files
-        .into_iter()
-        .filter(is_new)
-        .filter_map(|path| panic_part(&fs::read(path).ok()?))
-        .collect();
+    let mut parts: Vec<(u64, Vec<u8>)> =
+        files.into_iter().filter(is_new).filter_map(|path| panic_part(&fs::read(path).ok()?)).collect();
     if parts.is_empty() {
         return CrashLog { cause: "a crash, a reset or a reboot", text: Vec::new() };
     }

@@ -13,6 +13,7 @@ mod last_boot;
 mod log;
 mod rebase;
 mod save;
+mod saving;
 mod sidecar;
 mod system;
 
@@ -39,8 +40,11 @@ fn read_sidecar(path: &Path) -> Result<Option<Sidecar>> {
         Err(error) => return Err(Failure::io("reading", path, &error)),
     };
     if len > LEN_MAX {
-        return Err(Failure::new(format!("{} has {len} bytes: it is not a sidecar of `kmt-capture arm`", path.display()))
-            .hint("give the right file with --sidecar"));
+        return Err(Failure::new(format!(
+            "{} has {len} bytes: it is not a sidecar of `kmt-capture arm`",
+            path.display()
+        ))
+        .hint("give the right file with --sidecar"));
     }
     let bytes = std::fs::read(path).map_err(|e| Failure::io("reading", path, &e))?;
     Sidecar::parse(&bytes, path).map(Some)

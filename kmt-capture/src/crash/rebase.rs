@@ -94,7 +94,8 @@ pub fn rebase(last: &LastBoot, armed: Option<&Addresses>, now: &Addresses) -> Re
     }
     let Some(then) = by_kernel.or(by_sidecar) else {
         return Err(Refusal::Bare(
-            "neither last_boot_info nor the sidecar has the address of _text: addresses have no names".to_owned(),
+            "neither last_boot_info nor the sidecar has the address of _text: addresses have no names"
+                .to_owned(),
         ));
     };
     let mut found = Rebase {
@@ -111,9 +112,12 @@ pub fn rebase(last: &LastBoot, armed: Option<&Addresses>, now: &Addresses) -> Re
 impl Rebase {
     fn place_modules(&mut self, last: &LastBoot, armed: Option<&Addresses>, now: &Addresses) {
         let recorded: &[Module] = armed.map_or(&[], |armed| &armed.modules);
-        let size_then = |name: &str| recorded.iter().find(|module| module.name == name).map(|module| module.size);
+        let size_then =
+            |name: &str| recorded.iter().find(|module| module.name == name).map(|module| module.size);
         let bases: BTreeMap<&str, u64> = match last {
-            LastBoot::Placed { modules, .. } => modules.iter().map(|(name, base)| (name.as_str(), *base)).collect(),
+            LastBoot::Placed { modules, .. } => {
+                modules.iter().map(|(name, base)| (name.as_str(), *base)).collect()
+            }
             _ => recorded.iter().map(|module| (module.name.as_str(), module.base)).collect(),
         };
         let mut unplaced = Vec::new();
@@ -177,7 +181,8 @@ impl Rebase {
 
     /// /proc/modules of that boot, as far as it is known.
     pub fn modules(&self) -> String {
-        let line = |module: &Module| format!("{} {} 0 - Live {:#018x}\n", module.name, module.size, module.base);
+        let line =
+            |module: &Module| format!("{} {} 0 - Live {:#018x}\n", module.name, module.size, module.base);
         self.then.iter().map(line).collect()
     }
 }
@@ -246,7 +251,11 @@ mod tests {
 
     #[test]
     fn the_kernel_of_7_2_places_modules_by_itself() {
-        let bases = [("9pnet", 0xffff_ffff_c0a0_0000), ("late", 0xffff_ffff_c0b0_0000), ("away", 0xffff_ffff_c0c0_0000)];
+        let bases = [
+            ("9pnet", 0xffff_ffff_c0a0_0000),
+            ("late", 0xffff_ffff_c0b0_0000),
+            ("away", 0xffff_ffff_c0c0_0000),
+        ];
         let modules = bases.map(|(name, base)| (name.to_owned(), base)).into();
         let last = LastBoot::Placed { text: TEXT - 0x100, modules };
         let armed = boot(TEXT - 0x100, vec![module("9pnet", 0xffff_ffff_c0ee_0000, 8_192)]);
@@ -272,8 +281,14 @@ mod tests {
         let armed = boot(TEXT, vec![module("m", 0xffff_ffff_c050_0000, 8_192)]);
         let mut now = boot(TEXT, vec![module("m", 0xffff_ffff_c010_0000, 4_096)]);
         let found = rebase(&LastBoot::Unknown, Some(&armed), &now).unwrap();
-        assert_eq!(lines(&found, "ffffffffc0100010 t f\t[m]\n"), "", "a module of another size is another one");
-        let Err(Refusal::OtherBoot(text)) = rebase(&LastBoot::Moved(0x1000), Some(&armed), &now) else { panic!() };
+        assert_eq!(
+            lines(&found, "ffffffffc0100010 t f\t[m]\n"),
+            "",
+            "a module of another size is another one"
+        );
+        let Err(Refusal::OtherBoot(text)) = rebase(&LastBoot::Moved(0x1000), Some(&armed), &now) else {
+            panic!()
+        };
         assert!(text.contains("0xffffffff80fff000") && text.contains("0xffffffff81000000"), "{text}");
         assert!(matches!(rebase(&LastBoot::Unknown, None, &now), Err(Refusal::Bare(_))));
         now.text = None;

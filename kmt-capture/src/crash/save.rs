@@ -4,9 +4,8 @@
 //! 6.15 and later (`update_last_data`, kernel/trace/trace.c), and reading a ring buffer empties it. All conditions that can be checked
 //! are checked before. The sidecar's files and the symbols follow.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use kmt_common::text::{count, grouped};
@@ -17,6 +16,7 @@ use super::arm::{self, ArmOptions};
 use super::instance::{Persistent, entries};
 use super::last_boot::LastBoot;
 use super::rebase::{Rebase, Refusal, rebase};
+use super::saving::Saving;
 use super::sidecar::Sidecar;
 use super::system::System;
 use super::{log, read_sidecar, sidecar_path};
@@ -85,7 +85,11 @@ pub fn save(options: &SaveOptions, system: &System) -> Result<Saved> {
 }
 
 /// `collect --save`: saves the buffer, and arms again if that is wanted.
-pub(super) fn save_only(options: &SaveOptions, again: Option<&ArmOptions>, system: &System) -> Result<Outcome> {
+pub(super) fn save_only(
+    options: &SaveOptions,
+    again: Option<&ArmOptions>,
+    system: &System,
+) -> Result<Outcome> {
     let ready = match (look(options, system)?, again) {
         (Found::Events(ready), _) => ready,
         (Found::Nothing(reason), Some(again)) => return arm_instead(&reason, again, system),
@@ -95,7 +99,10 @@ pub(super) fn save_only(options: &SaveOptions, again: Option<&ArmOptions>, syste
     let saved = ready.save(options, system)?;
     if !options.quiet {
         let folder = shell::path(&options.folder);
-        tell!("{} saved in {folder}; `kmt-capture convert {folder} -o crash.kmt`", count(saved.events, "event"));
+        tell!(
+            "{} saved in {folder}; `kmt-capture convert {folder} -o crash.kmt`",
+            count(saved.events, "event")
+        );
     }
     ready.finish(options)?;
     drop(ready);
@@ -141,7 +148,9 @@ pub(super) fn look(options: &SaveOptions, system: &System) -> Result<Found> {
     let name = dir.path().display().to_string();
     let nothing = |what: &str| {
         let failure = Failure::new(format!("{name} {what}"));
-        failure.hint("a boot that follows `kmt-capture arm` and a crash or reset finds events; power loss clears them")
+        failure.hint(
+            "a boot that follows `kmt-capture arm` and a crash or reset finds events; power loss clears them",
+        )
     };
     if entries(&dir) == 0 {
         return Ok(Found::Nothing(nothing("has no events")));
@@ -289,7 +298,9 @@ impl Ready {
         let mut ring = match Ring::open(&self.dir, cpu) {
             Ok(ring) => ring,
             // A CPU that never was there.
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) => return Ok(0),
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) => {
+                return Ok(0);
+            }
             Err(error) => return Err(failed(&error)),
         };
         let mut buffer = vec![0; layout.sub_buffer_len()];
@@ -316,7 +327,9 @@ impl Ready {
                 }
             }
             None => {
-                notes.push("no sidecar: formats and symbols are those of the kernel that collected".to_owned());
+                notes.push(
+                    "no sidecar: formats and symbols are those of the kernel that collected".to_owned(),
+                );
                 arm::running_kernel(&self.top, &self.dir, system)
                     .iter()
                     .try_for_each(|(name, bytes)| folder.write(name, bytes))?;
@@ -339,7 +352,10 @@ impl Ready {
         if !end.text.is_empty() {
             folder.write("kmsg", &end.text)?;
         }
-        notes.insert(0, format!("collected from the persistent ring buffer {} in a later boot", self.persistent.name));
+        notes.insert(
+            0,
+            format!("collected from the persistent ring buffer {} in a later boot", self.persistent.name),
+        );
         folder.write("collected", (notes.join("\n") + "\n").as_bytes())
     }
 
@@ -377,44 +393,4 @@ fn events_of(bytes: &[u8], layout: &HeaderPage) -> u64 {
     let Ok(sub_buffer) = SubBuffer::parse(bytes, layout, ByteOrder::NATIVE) else { return 0 };
     let items = sub_buffer.items().map_while(|item| item.ok());
     items.filter(|item| matches!(item, SubBufferItem::Event { .. })).count() as u64
-}
-
-/// A folder that is filled: only root may read it, as it has addresses of the kernel and names of what ran.
-struct Saving {
-    path: PathBuf,
-}
-
-impl Saving {
-    fn new(path: &Path) -> Result<Self> {
-        match DirBuilder::new().mode(0o700).create(path) {
-            // Files in the folder that holds it are not about that boot: `convert` looks for them no higher than here.
-            Ok(()) => Ok(Self { path: path.join("tracefs") }),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                Err(Failure::new(format!("{} already exists", path.display())).hint(format!(
-                    "it may have the events of an earlier crash: `kmt-capture convert {}` converts them; then remove it",
-                    shell::path(path)
-                )))
-            }
-            Err(error) => Err(Failure::io("creating", path, &error)),
-        }
-    }
-
-    fn create(&self, name: &str) -> Result<File> {
-        let path = self.path.join(name);
-        let failed = |e: &std::io::Error| Failure::io("creating", &path, e);
-        let folder = path.parent().unwrap_or(&self.path);
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| failed(&e))?;
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(|e| failed(&e))
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let failed = |e: &std::io::Error| Failure::io("writing", &self.path.join(name), e);
-        self.create(name)?.write_all(bytes).map_err(|e| failed(&e))
-    }
-
-    /// Writes all of it to the disk.
-    fn sync(&self) -> Result<()> {
-        let synced = File::open(&self.path).and_then(|folder| Ok(rustix::fs::syncfs(&folder)?));
-        synced.map_err(|e| Failure::io("syncing", &self.path, &e))
-    }
 }

@@ -90,11 +90,15 @@ impl Sidecar {
         let mut names = HashSet::new();
         loop {
             let at = reader.at;
-            let Some(line) = reader.line() else { return Err(wrong(at, "the file ends before its last line")) };
+            let Some(line) = reader.line() else {
+                return Err(wrong(at, "the file ends before its last line"));
+            };
             if line == END {
                 break;
             }
-            let Some((key, value)) = line.split_once(' ') else { return Err(wrong(at, "a line without a value")) };
+            let Some((key, value)) = line.split_once(' ') else {
+                return Err(wrong(at, "a line without a value"));
+            };
             if key != "file" {
                 sidecar.set(key, value).ok_or_else(|| wrong(at, "a value that is not a number"))?;
                 continue;
@@ -103,7 +107,9 @@ impl Sidecar {
             let Some((len, name)) = file.filter(|(_, name)| is_safe(name)) else {
                 return Err(wrong(at, "not the length and the name of a file"));
             };
-            let Some(content) = reader.file(len) else { return Err(wrong(at, "the file ends before its last line")) };
+            let Some(content) = reader.file(len) else {
+                return Err(wrong(at, "the file ends before its last line"));
+            };
             if names.len() >= FILES_MAX || !names.insert(name.to_owned()) {
                 return Err(wrong(at, "a second file of that name, or too many files"));
             }
@@ -199,7 +205,8 @@ mod tests {
         let hidden = Sidecar { text: None, ..written };
         let bytes = hidden.to_bytes();
         assert_eq!(Sidecar::parse(&bytes, Path::new("s")).unwrap(), hidden);
-        let later = String::from_utf8_lossy(&bytes[..40]).replacen("boot_id", "key of a later version\nboot_id", 1);
+        let later =
+            String::from_utf8_lossy(&bytes[..40]).replacen("boot_id", "key of a later version\nboot_id", 1);
         let later = [later.as_bytes(), &bytes[40..]].concat();
         assert_eq!(Sidecar::parse(&later, Path::new("s")).unwrap(), hidden);
     }
@@ -209,13 +216,22 @@ mod tests {
         let bytes = sidecar().to_bytes();
         for len in 0..bytes.len() {
             let failure = Sidecar::parse(&bytes[..len], Path::new("/s")).unwrap_err().to_string();
-            assert!(failure.starts_with("/s: offset ") && failure.contains("--same-kernel"), "{len}: {failure}");
+            assert!(
+                failure.starts_with("/s: offset ") && failure.contains("--same-kernel"),
+                "{len}: {failure}"
+            );
         }
         for name in ["/etc/x", "../x", "a/../b", "a//b", "", "a/.hidden", "a b", "a/\u{e9}"] {
             let text = format!("{MAGIC}\nfile 1 {name}\nx\n{END}\n");
             assert!(Sidecar::parse(text.as_bytes(), Path::new("s")).is_err(), "{name:?}");
         }
-        for text in ["file 99999999999999999999 a\n", "file 18446744073709551615 a\n", "text 12\n", "armed_ns x\n", "word\n"] {
+        for text in [
+            "file 99999999999999999999 a\n",
+            "file 18446744073709551615 a\n",
+            "text 12\n",
+            "armed_ns x\n",
+            "word\n",
+        ] {
             let text = format!("{MAGIC}\n{text}x\n{END}\n");
             assert!(Sidecar::parse(text.as_bytes(), Path::new("s")).is_err(), "{text:?}");
         }

@@ -52,7 +52,8 @@ impl System {
     pub(super) fn build(&self) -> Build {
         let uname = rustix::system::uname();
         let word = |name: &str, word: &std::ffi::CStr| {
-            self.text(&format!("proc/sys/kernel/{name}")).unwrap_or_else(|| word.to_string_lossy().into_owned())
+            self.text(&format!("proc/sys/kernel/{name}"))
+                .unwrap_or_else(|| word.to_string_lossy().into_owned())
         };
         Build {
             release: word("osrelease", uname.release()),

@@ -359,8 +359,9 @@ pub(crate) fn enable_events(
         plan.notes.push(format!("{event} cannot be enabled and is not recorded: {failure}"));
     }
     if plan.events.is_empty() {
-        return Err(Failure::new("none of the events could be enabled")
-            .hint("`kmt-capture check` shows the reason"));
+        return Err(
+            Failure::new("none of the events could be enabled").hint("`kmt-capture check` shows the reason")
+        );
     }
     Ok(())
 }

@@ -11,8 +11,7 @@ use crate::write::{StatsTaken, Writer, WriterStats};
 /// Key of the number of a file in its recording.
 pub(super) const PART_KEY: &str = "record.part";
 /// Keys of which all pairs count.
-const SEVERAL: [&str; 5] =
-    [EarlyEnd::KEY, "clock.pair", "record.stop_when", "record.note", "record.changed"];
+const SEVERAL: [&str; 5] = [EarlyEnd::KEY, "clock.pair", "record.stop_when", "record.note", "record.changed"];
 /// Numbers of each file that add up.
 const SUMS: [&str; 4] = ["recorder.events", "recorder.length_ns", "recorder.cpu_ns", "recorder.snapshots_ns"];
 /// Values that each file has since the begin of the recording, or that only the last one knows.
