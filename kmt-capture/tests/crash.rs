@@ -434,7 +434,7 @@ fn a_saved_folder_converts_as_collect_does_and_a_short_buffer_is_reported() {
     let (trace, reference) = (Trace::open(&bytes).unwrap(), Trace::open(&reference).unwrap());
     assert_eq!((events(&trace), symbols(&trace)), (events(&reference), symbols(&reference)));
     let notes = values(&trace, "record.note");
-    assert!(notes.iter().any(|note| note == "CPU 3: 267 of 300 events came back"), "{notes:?}");
+    assert!(notes.iter().any(|note| note == "CPU 3: 267 of 300 events could be read"), "{notes:?}");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use crate::shell;
 
 /// Commands of kmt-capture.
-pub const OF_CAPTURE: [&str; 6] = ["check", "clean", "convert", "record", "remote", "snippet"];
+pub const OF_CAPTURE: [&str; 8] =
+    ["arm", "check", "clean", "collect", "convert", "record", "remote", "snippet"];
 
 /// Commands of kmt-analyze.
 pub const OF_ANALYZE: [&str; 43] = [

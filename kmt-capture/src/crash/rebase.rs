@@ -179,7 +179,7 @@ impl Rebase {
         is_text.then(|| address.wrapping_add(moved.by))
     }
 
-    /// /proc/modules of that boot, as far as it is known.
+    /// /proc/modules of that boot, with the known modules.
     pub fn modules(&self) -> String {
         let line =
             |module: &Module| format!("{} {} 0 - Live {:#018x}\n", module.name, module.size, module.base);

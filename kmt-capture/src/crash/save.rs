@@ -231,7 +231,7 @@ impl Ready {
         let mut counted = Vec::new();
         for &cpu in &cpus {
             let stats = self.dir.read(&format!("per_cpu/cpu{cpu}/stats")).unwrap_or_default();
-            // Counters of losses began again with this boot: they do not say what that boot lost.
+            // Counters of losses began again with this boot: the losses of that boot are unknown.
             folder.write(&format!("per_cpu/cpu{cpu}/stats.collected"), stats.as_bytes())?;
             counted.push(CpuStats::parse(&stats).and_then(|stats| stats.entries).unwrap_or(0));
             let name = format!("per_cpu/cpu{cpu}/buffer_size_kb");
@@ -247,7 +247,11 @@ impl Ready {
             let found = self.drain(&folder, cpu, &header)?;
             if found < counted {
                 is_short = true;
-                notes.push(format!("CPU {cpu}: {} of {} events came back", grouped(found), grouped(counted)));
+                notes.push(format!(
+                    "CPU {cpu}: {} of {} events could be read",
+                    grouped(found),
+                    grouped(counted)
+                ));
             }
             events = events.saturating_add(found);
         }
