@@ -276,6 +276,20 @@ fn the_events_before_a_crash_come_back_with_the_names_of_that_boot() {
 }
 
 #[test]
+fn a_delta_of_an_older_boot_is_not_used_where_cpus_are_offline() {
+    let machine = Machine::new();
+    machine.arm().unwrap();
+    machine.crash();
+    machine.put("tracefs/instances/boot_map/last_boot_info", "text delta:\t4096\ndata delta:\t4096\n");
+    machine.put("sys/devices/system/cpu/possible", "0-7\n");
+    machine.put("sys/devices/system/cpu/online", "0-3\n");
+    machine.collect().unwrap();
+    let (bytes, reference) = (fs::read(machine.path("crash.kmt")).unwrap(), machine.reference());
+    let (trace, reference) = (Trace::open(&bytes).unwrap(), Trace::open(&reference).unwrap());
+    assert_eq!(symbols(&trace), symbols(&reference), "the sidecar has the address");
+}
+
+#[test]
 fn a_full_buffer_may_have_overwritten_older_events() {
     let machine = Machine::new();
     machine.arm().unwrap();

@@ -205,6 +205,10 @@ fn symbols(
     system: &System,
 ) -> Result<(Option<Sidecar>, Symbols)> {
     let now = system.addresses();
+    // 6.12 takes the delta from the last possible CPU, and forgets the address of an older boot only for CPUs that are online
+    // (`rb_range_meta_init` and `ring_buffer_reset_online_cpus`, kernel/trace/ring_buffer.c).
+    let is_stale = matches!(last, LastBoot::Moved(_)) && system.has_offline_cpus();
+    let last = if is_stale { &LastBoot::Unknown } else { last };
     let armed = sidecar.as_ref().map(Sidecar::addresses);
     match rebase(last, armed.as_ref(), &now) {
         Ok(found) => Ok((sidecar, Ok(found))),

@@ -71,6 +71,12 @@ impl System {
         format!("Linux {host} {release} {version} {machine} GNU/Linux\n")
     }
 
+    /// True if some possible CPUs are not online.
+    pub(super) fn has_offline_cpus(&self) -> bool {
+        let list = |name: &str| self.text(&format!("sys/devices/system/cpu/{name}"));
+        list("possible") != list("online")
+    }
+
     /// Where it has its kernel and its modules.
     pub(super) fn addresses(&self) -> Addresses {
         Addresses { build: self.build(), text: self.text_address(), modules: self.modules() }
