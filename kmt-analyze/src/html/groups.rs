@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::collect::sorted::Sorted;
-use crate::collect::steps::{Flow, Flows, Row, StepSums};
+use crate::collect::steps::{Flow, Flows, Row, StepObjects, StepSums};
 use crate::collect::sums::Sums;
 use crate::ledger::totals::Totals;
 use crate::pass::Analysis;
@@ -261,7 +261,10 @@ fn rows(
     };
     let mut paths: HashMap<(Option<u32>, u64), Vec<u32>> = HashMap::new();
     let mut all: BTreeMap<Vec<u32>, RowSum> = BTreeMap::new();
-    for (objects, row) in &sums.objects {
+    // Functions are numbered by their first stack: the order of a map differs in each run.
+    let mut objects: Vec<(&StepObjects, &Row<Flow>)> = sums.objects.iter().collect();
+    objects.sort_unstable_by_key(|(objects, _)| **objects);
+    for (objects, row) in objects {
         let Some(site) = analysis.interner.sites.get(objects.site) else { continue };
         let path = paths.entry((objects.stack, site.call_site)).or_insert_with(|| {
             let stack = objects.stack.and_then(|number| analysis.interner.stacks.get(number));

@@ -2,7 +2,8 @@
 //!
 //! Where a new test goes: the first line of each module is what it tests. By what is tested:
 //!
-//! - a rule of every report, export or command: `honest`, `registry`, `lines`, `joint`, `reports`, `properties`, `later`
+//! - a rule of every report, export or command: `honest`, `registry`, `lines`, `joint`, `repeated`, `reports`,
+//!   `properties`, `later`
 //! - one thing in all outputs: `cache_names`, `task_names`, `escaping`, `stacks`, `damaged`, `duplicates`, `followed`
 //! - what is selected, grouped, sorted: `selections`, `groups`, `life_groups`, `page_groups`, `page_combinations`,
 //!   `sorting`, `ticks`
@@ -76,6 +77,7 @@ mod properties;
 mod ranges;
 mod real_kernels;
 mod registry;
+mod repeated;
 mod reports;
 mod ring;
 mod screens;
