@@ -411,19 +411,24 @@ fn all_kinds_of_memory_are_beside_each_other() {
     let mut formats = Formats::new();
     random(3).iter().for_each(|event| formats.add(event));
     let made = formats.write(&scratch, "made.kmt");
-    let sample = scratch.convert(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1"));
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sample = scratch.convert(&own.join("../docs/sample/x86_64-6.1"));
+    let of_stacks = Scratch::new();
+    let stacks = of_stacks.convert(&own.join("tests/data/x86_64-6.18-stacks"));
     let kinds = [
         ("slab", "callers", ""),
         ("pages", "pages", "/pages"),
         ("vmalloc", "vmalloc", "/areas"),
         ("percpu", "percpu", "/areas"),
     ];
-    for (file, recorded) in [(made, ["vmalloc", "percpu"]), (sample, ["slab", "pages"])] {
-        for key in ["task", "comm", "cpu", "call_site", "function"] {
-            if recorded[0] == "slab" && key.starts_with(['f', 'c']) && !["comm", "cpu"].contains(&key) {
-                // Pages have no call sites there.
-                continue;
-            }
+    // The sample has no stacks: pages have no call sites there.
+    const KEYS: &[&str] = &["task", "comm", "cpu", "call_site", "function", "module"];
+    for (file, recorded, keys) in [
+        (made, ["vmalloc", "percpu"], KEYS),
+        (sample, ["slab", "pages"], &KEYS[..3]),
+        (stacks, ["slab", "pages"], KEYS),
+    ] {
+        for &key in keys {
             let all = document(&["memory", "--json", "--by", key, "-l", "100000"], &file);
             let all = at(&all, "/groups").as_array().unwrap();
             for (kind, report, part) in kinds {

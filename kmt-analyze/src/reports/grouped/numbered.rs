@@ -10,7 +10,7 @@ use super::values::{GroupValue, Values};
 use crate::collect::groups::{AreaGroup, Group, PageGroup};
 use crate::pass::Analysis;
 use crate::reports::common::sorting::sort_rows;
-use crate::stream::{PageSite, Site};
+use crate::stream::{NameId, PageSite, Site};
 
 /// Properties of some allocations.
 #[derive(Debug, Clone, Copy)]
@@ -31,17 +31,15 @@ impl GroupPart<'_> {
         }
     }
 
-    /// Numbers of what determines the value of a key.
-    fn source(self, key: &GroupKey) -> (u64, u32) {
+    /// What determines the value of a key: an item of one of the tables of the pass.
+    fn source(self, key: &GroupKey) -> ValueSource {
         match (key.source, self) {
-            (KeySource::Task(_), part) => (part.origin().into(), 0),
-            (KeySource::Cache(_), Self::Slab(group, _)) => {
-                (group.site.into(), group.cache.map_or(0, |name| name.0.saturating_add(1)))
-            }
-            (KeySource::CallSite(_), Self::Pages(group, _)) => (group.stack.into(), 0),
-            (_, Self::Slab(group, _)) => (group.site.into(), 0),
-            (_, Self::Pages(group, _)) => (group.site.into(), 0),
-            (_, Self::Area(group)) => (group.call_site, group.stack),
+            (KeySource::Task(_), part) => ValueSource::Origin(part.origin()),
+            (KeySource::Cache(_), Self::Slab(group, _)) => ValueSource::Cache(group.site, group.cache),
+            (KeySource::CallSite(_), Self::Pages(group, _)) => ValueSource::Stack(group.stack),
+            (_, Self::Slab(group, _)) => ValueSource::Slab(group.site),
+            (_, Self::Pages(group, _)) => ValueSource::Pages(group.site),
+            (_, Self::Area(group)) => ValueSource::Area(group.call_site, group.stack),
         }
     }
 
@@ -71,13 +69,29 @@ impl GroupPart<'_> {
     }
 }
 
+/// Numbers of an item: groups of different kinds of memory may have equal ones.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum ValueSource {
+    Origin(u32),
+    /// Site, and the cache that an event names.
+    Cache(u32, Option<NameId>),
+    /// Stack of pages.
+    Stack(u32),
+    /// Site of slab objects.
+    Slab(u32),
+    /// Kind of pages.
+    Pages(u32),
+    /// Call site and stack of an area.
+    Area(u64, u32),
+}
+
 /// Values of one key, numbered.
 struct KeyValues {
     key: &'static GroupKey,
     values: Vec<GroupValue>,
     numbers: HashMap<GroupValue, u32>,
     /// Numbers of values, by their source.
-    known: HashMap<(u64, u32), u32>,
+    known: HashMap<ValueSource, u32>,
 }
 
 impl KeyValues {
@@ -128,6 +142,11 @@ impl<'r, 'd> Numbered<'r, 'd> {
     pub fn of(&mut self, part: GroupPart<'_>) -> Vec<u32> {
         let (values, analysis) = (self.values, self.analysis);
         self.keys.iter_mut().map(|key| key.number(part, values, analysis)).collect()
+    }
+
+    /// Values of a group, in the order of the keys.
+    fn of_group<'n>(&'n self, group: &'n [u32]) -> impl Iterator<Item = &'n GroupValue> {
+        self.keys.iter().zip(group).map(|(key, number)| key.value(*number))
     }
 
     /// Values of a group, by key.
@@ -193,7 +212,11 @@ impl<'r, 'd, T: Default> Grouping<'r, 'd, T> {
         let Self { keys, sums } = self;
         let named = |(group, sums): (Vec<u32>, T)| NamedSums { name: keys.order(&group), group, sums };
         let mut all: Vec<NamedSums<T>> = sums.into_iter().map(named).collect();
-        sort_rows(&mut all, order, |group, key| number(&group.sums, key), |a, b| a.name.cmp(&b.name));
+        // Sums come from maps whose order differs in each run: groups of one name are sorted by their values.
+        let by_name = |a: &NamedSums<T>, b: &NamedSums<T>| {
+            a.name.cmp(&b.name).then_with(|| keys.of_group(&a.group).cmp(keys.of_group(&b.group)))
+        };
+        sort_rows(&mut all, order, |group, key| number(&group.sums, key), by_name);
         let shown = all.iter().take(limit);
         let rows = shown.map(|group| GroupRow { values: keys.values(&group.group), row: row(&group.sums) });
         GroupTable { by: keys.keys().collect(), groups_total: all.len(), groups: rows.collect() }
