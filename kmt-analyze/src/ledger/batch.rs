@@ -1,12 +1,66 @@
 //! Events of the ledger in lists: a receiver takes many at a time, while its code and tables are in the cache.
+//!
+//! Frequent events have a list each. The others are values of an enum, made from the list of events in `receiver`.
 
 use super::events::{
     AreaKind, Change, Closed, ClosedArea, ClosedFrames, FreedPlain, PageEvent, PageGroup, PlainLife,
     SideEvent,
 };
 use super::lives::{Free, NoLife};
-use super::receiver::{Receiver, event_enum, event_pushes, for_each_event};
+use super::receiver::{Receiver, for_each_event};
 use crate::stream::{Interests, Op, Origin};
+
+/// Makes an enum of the events of a list: their arguments by value, and the method that each is for.
+macro_rules! event_enum {
+    ($enum:ident { $($(#[$doc:meta])* $name:ident $method:ident(
+        $($arg:ident: $(&$ref:ident)? $($value:ident)?),*
+    ) for $for:ident;)* }) => {
+        /// An event, by the method of [`Receiver`] that takes it.
+        #[derive(Debug, Clone, Copy)]
+        enum $enum {
+            $($name($($($ref)? $($value)?),*),)*
+        }
+
+        impl $enum {
+            /// Receivers with any of these take it.
+            fn wanted_for(&self) -> Interests {
+                match self {
+                    $(Self::$name(..) => Interests::$for,)*
+                }
+            }
+
+            #[inline]
+            fn deliver(&self, wanted: Interests, to: &mut impl Receiver) {
+                if !wanted.intersects(self.wanted_for()) {
+                    return;
+                }
+                match self {
+                    $(Self::$name($($arg),*) => to.$method(
+                        $($(<&$ref>::from($arg))? $(<$value>::clone($arg))?),*
+                    ),)*
+                }
+            }
+        }
+    };
+}
+#[cfg(test)]
+pub(super) use event_enum;
+
+/// Makes the methods of a receiver that pushes each event of a list, as [`event_enum`] has it.
+macro_rules! event_pushes {
+    ($enum:ident { $($(#[$doc:meta])* $name:ident $method:ident(
+        $($arg:ident: $(&$ref:ident)? $($value:ident)?),*
+    ) for $for:ident;)* }) => {
+        $(
+            #[inline]
+            fn $method(&mut self, $($arg: $(&$ref)? $($value)?),*) {
+                self.push($enum::$name($($(<$ref>::clone($arg))? $(<$value>::from($arg))?),*));
+            }
+        )*
+    };
+}
+#[cfg(test)]
+pub(super) use event_pushes;
 
 /// Events of a batch: few enough to stay in the second-level cache while all receivers take them.
 const FULL: usize = 1024;

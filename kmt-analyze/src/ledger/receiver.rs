@@ -7,9 +7,8 @@ use super::events::{
 use super::lives::{Free, NoLife};
 use crate::stream::{Op, Origin};
 
-/// Calls the macro `$then` with the list of the events: first those that have a list of their own in a
-/// [`Batch`](super::batch::Batch), then the others. Of each: its name, the method that takes it, and the
-/// [`Interests`](super::Interests) of which a receiver needs one.
+/// Calls the macro `$then` with the list of the events: first the frequent ones, then the others. Of each: its name, the
+/// method that takes it, and the [`Interests`](super::Interests) of which a receiver needs one.
 macro_rules! for_each_event {
     ($then:ident) => {
         $then! {
@@ -72,53 +71,3 @@ macro_rules! receiver {
 for_each_event!(receiver);
 
 impl Receiver for () {}
-
-/// Makes an enum of the events of a list: their arguments by value, and the method that each is for.
-macro_rules! event_enum {
-    ($enum:ident { $($(#[$doc:meta])* $name:ident $method:ident(
-        $($arg:ident: $(&$ref:ident)? $($value:ident)?),*
-    ) for $for:ident;)* }) => {
-        /// An event, by the method of [`Receiver`] that takes it.
-        #[derive(Debug, Clone, Copy)]
-        enum $enum {
-            $($name($($($ref)? $($value)?),*),)*
-        }
-
-        impl $enum {
-            /// Receivers with any of these take it.
-            fn wanted_for(&self) -> Interests {
-                match self {
-                    $(Self::$name(..) => Interests::$for,)*
-                }
-            }
-
-            #[inline]
-            fn deliver(&self, wanted: Interests, to: &mut impl Receiver) {
-                if !wanted.intersects(self.wanted_for()) {
-                    return;
-                }
-                match self {
-                    $(Self::$name($($arg),*) => to.$method(
-                        $($(<&$ref>::from($arg))? $(<$value>::clone($arg))?),*
-                    ),)*
-                }
-            }
-        }
-    };
-}
-pub(crate) use event_enum;
-
-/// Makes the methods of a receiver that pushes each event of a list, as [`event_enum`] has it.
-macro_rules! event_pushes {
-    ($enum:ident { $($(#[$doc:meta])* $name:ident $method:ident(
-        $($arg:ident: $(&$ref:ident)? $($value:ident)?),*
-    ) for $for:ident;)* }) => {
-        $(
-            #[inline]
-            fn $method(&mut self, $($arg: $(&$ref)? $($value)?),*) {
-                self.push($enum::$name($($(<$ref>::clone($arg))? $(<$value>::from($arg))?),*));
-            }
-        )*
-    };
-}
-pub(crate) use event_pushes;

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::ledger::batch::{Batch, Batched};
+use crate::ledger::batch::{Batch, Batched, event_enum, event_pushes};
 use crate::ledger::lives::{Free, NoLife};
-use crate::ledger::receiver::{event_enum, event_pushes, for_each_event};
+use crate::ledger::receiver::for_each_event;
 use crate::stream::op::OpCode;
 
 macro_rules! all_events {
