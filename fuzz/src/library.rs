@@ -9,7 +9,7 @@ use kmt_analyze::collect::Collectors;
 use kmt_analyze::open::{self, Session};
 use kmt_analyze::pass::{self, Condition, Needs, Request, Selection, TimeRange};
 use kmt_analyze::reports::{
-    Answer, AnyReport, Context, Look, REPORTS, Report, ReportContext, Summary, View, collect, needs, page,
+    AnyReport, Context, Look, Pending, REPORTS, Report, ReportContext, Summary, collect, needs, page,
 };
 
 use super::analyze::input;
@@ -80,8 +80,7 @@ fn joint(context: &Context<'_, '_>, reports: &[&dyn AnyReport], more: Needs) -> 
     let context = &ReportContext::new(context, &analysis);
     let rows = Summary.compute(context, &());
     analysis.get(counting).check(&rows, !context.selection.is_active());
-    let view = context.view(Look::default());
-    let shown = pending.iter().map(|report| report(context).map(|answer| show(&*answer, &view)));
+    let shown = pending.iter().map(|report| show(&**report, context));
     (shown.collect(), *analysis.get(counting))
 }
 
@@ -92,24 +91,24 @@ fn alone(context: &Context<'_, '_>, report: &dyn AnyReport) -> Shown {
     let analysis =
         pass::run(context.session, &Request::new(context.selection, &collectors).with(needs(&[report])));
     let context = ReportContext::new(context, &analysis);
-    pending(&context).map(|answer| show(&*answer, &context.view(Look::default())))
+    show(&*pending, &context)
 }
 
 /// A report as JSON that can be parsed, and as text that cannot steer a terminal.
-fn show(answer: &dyn Answer, view: &View) -> (String, String) {
-    let document = answer.document();
+fn show(report: &dyn Pending, context: &ReportContext<'_, '_>) -> Shown {
+    let document = report.document(context)?;
     assert!(!document.is_empty(), "rows that cannot be serialized");
     let json = serde_json::to_string(&document).expect("a map of texts and numbers");
     assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok_and(|value| value.is_object()));
+    let screen = report.screen(context, &context.view(Look::default()))?;
     // Narrow and wide, without and with all columns.
     let text = [40, 80, Look::NO_LIMIT].map(|width| {
-        let look = Look { width, ..view.look };
-        page(&answer.screen(view), &[], &["memory.kmt".to_owned()], &look)
+        page(&screen, &[], &["memory.kmt".to_owned()], &Look { width, ..Look::default() })
     });
     let text = text.concat();
     let hostile = text.chars().find(|c| c.is_control() && *c != '\n');
     assert_eq!(hostile, None, "{text:?}");
-    (json, text)
+    Ok((json, text))
 }
 
 /// Everything mostly, else one condition.

@@ -17,6 +17,7 @@ use crate::render::words;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::trust::warnings;
 use crate::reports::common::{ReportContext, View};
+use crate::reports::report::Refusable;
 
 /// Script and style, made from `web/src`, and what the policy allows: exactly these.
 const SCRIPT: &str = include_str!("../../web/dist/page.js");
@@ -30,9 +31,6 @@ const PACKED_MAX: [usize; 2] = [600_000, 1_900_000];
 /// Fewest steps for the first of these limits.
 const STEPS_MIN: usize = 100;
 
-/// The screen of a report, or why it has none, with its name.
-pub type TitledAnswer = (&'static str, Result<Screen, String>);
-
 /// Parts of the page.
 pub struct PageDocument<'p, 's, 'd> {
     /// The trace and its pass.
@@ -45,8 +43,8 @@ pub struct PageDocument<'p, 's, 'd> {
     pub functions: Vec<String>,
     /// Facts on call sites, by row.
     pub details: BTreeMap<usize, Vec<Fact>>,
-    /// Screens of the reports; the first has the findings.
-    pub screens: Vec<TitledAnswer>,
+    /// Screens of the reports by their names; the first has the findings.
+    pub screens: Vec<(&'static str, Refusable<Screen>)>,
     /// How they are shown.
     pub view: View,
 }

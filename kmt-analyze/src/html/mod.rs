@@ -120,11 +120,9 @@ pub fn run(session: &Session<'_>, options: &PageOptions, changes: Option<Screen>
     let look = Look { width: Look::NO_LIMIT, wide: true, ..Look::default() };
     let context = ReportContext::new(&context, &analysis);
     let view = context.view(look);
-    let screens = reports.iter().zip(&pending).map(|(report, pending)| {
-        let answer = pending(&context);
-        (report.name(), answer.map(|answer| answer.screen(&view)))
-    });
-    let mut screens: Vec<document::TitledAnswer> = screens.collect();
+    let collected = reports.iter().zip(&pending);
+    let mut screens: Vec<_> =
+        collected.map(|(report, pending)| (report.name(), pending.screen(&context, &view))).collect();
     screens.extend(changes.map(|screen| ("diff", Ok(screen))));
     screens
         .get_mut(1..)

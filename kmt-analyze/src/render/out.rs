@@ -110,7 +110,7 @@ pub struct Document<D> {
 }
 
 /// Prints a JSON document, which begins with its schema. No key may occur twice.
-pub fn print_json(env: &Env, schema: Schema, keys: &impl Serialize) -> Result<()> {
+pub fn print_json(env: &Env, schema: Schema, keys: &dyn erased_serde::Serialize) -> Result<()> {
     let mut out = Out::stdout(env);
     let text = serde_json::to_string_pretty(&Document { schema, keys }).map_err(|e| failed(&e))?;
     out.write(json_safe(&text).as_bytes())?;
@@ -120,12 +120,17 @@ pub fn print_json(env: &Env, schema: Schema, keys: &impl Serialize) -> Result<()
 
 /// Prints the JSON document of rows: at most `limit` of each list, if there is a limit. Of a key that a file has twice, the
 /// last value is printed.
-pub fn print_rows(env: &Env, schema: Schema, rows: &impl Serialize, limit: Option<usize>) -> Result<()> {
+pub fn print_rows(
+    env: &Env,
+    schema: Schema,
+    rows: &dyn erased_serde::Serialize,
+    limit: Option<usize>,
+) -> Result<()> {
     print_json(env, schema, &limited(rows, limit.unwrap_or(usize::MAX))?)
 }
 
 /// A document with at most `limit` rows in each list. Lists in rows are whole, and so are those of `trace`.
-pub fn limited(rows: &impl Serialize, limit: usize) -> Result<Value> {
+pub fn limited(rows: &dyn erased_serde::Serialize, limit: usize) -> Result<Value> {
     let mut document = serde_json::to_value(rows).map_err(|e| failed(&e))?;
     if let Value::Object(keys) = &mut document {
         let own = keys.iter_mut().filter(|(key, _)| *key != "trace");

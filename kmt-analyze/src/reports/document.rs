@@ -41,52 +41,59 @@ pub struct ReportDocument<R> {
     pub trust: TrustRow,
 }
 
-/// A screen, and its heading among others.
-type Titled = (String, Screen);
+/// What is printed of a report: a document, or screens with their headings.
+pub enum Printed<'r> {
+    /// Its own keys.
+    Document(Box<dyn erased_serde::Serialize + 'r>),
+    /// Screens; a heading is empty if there is one screen.
+    Screens(Vec<(&'static str, Screen)>),
+}
 
 /// Prints a report: either a document or screens.
-pub fn emit<R: Serialize>(
+pub fn emit(
     about: &About,
     context: &ReportContext<'_, '_>,
     output: &Output,
-    rows: impl FnOnce() -> R,
-    screens: impl FnOnce() -> Vec<Titled>,
+    printed: Printed<'_>,
 ) -> Result<Outcome> {
     let About { keys, schema } = *about;
     let session = context.session;
     let all = sum_of(context.analysis, None);
     let stated = Stated::of(context);
-    if output.json {
-        let head = Head::of(session.trace, &session.losses);
-        let trust = TrustRow::of(context, &all);
-        let selection = stated.map(|stated| stated.row);
-        let env = &session.env;
-        match output.limit.filter(|limit| *limit < usize::MAX) {
-            None => print_json(env, schema, &ReportDocument { head, selection, rows: rows(), trust })?,
-            Some(limit) => {
-                let rows = out::limited(&rows(), limit)?;
-                print_json(env, schema, &ReportDocument { head, selection, rows, trust })?;
+    match printed {
+        Printed::Document(rows) => {
+            let head = Head::of(session.trace, &session.losses);
+            let trust = TrustRow::of(context, &all);
+            let selection = stated.map(|stated| stated.row);
+            let env = &session.env;
+            match output.limit.filter(|limit| *limit < usize::MAX) {
+                None => print_json(env, schema, &ReportDocument { head, selection, rows, trust })?,
+                Some(limit) => {
+                    let rows = out::limited(&*rows, limit)?;
+                    print_json(env, schema, &ReportDocument { head, selection, rows, trust })?;
+                }
             }
         }
-    } else {
-        let screens = match stated.as_ref().and_then(|s| s.nothing(keys)) {
-            Some(nothing) => vec![(String::new(), nothing)],
-            None => screens(),
-        };
-        let mut trust = stated.as_ref().map_or(Vec::new(), Stated::lines);
-        trust.extend(warnings(context, &all));
-        print(session, &screens, &trust, &output.show)?;
+        Printed::Screens(screens) => {
+            let screens = match stated.as_ref().and_then(|s| s.nothing(keys)) {
+                Some(nothing) => vec![("", nothing)],
+                None => screens,
+            };
+            let mut trust = stated.as_ref().map_or(Vec::new(), Stated::lines);
+            trust.extend(warnings(context, &all));
+            print(session, &screens, &trust, &output.show)?;
+        }
     }
     Ok(outcome(session, &context.analysis.faults))
 }
 
 /// Prints a screen about a file, of a command that needs no pass.
 pub fn print_screen(session: &Session<'_>, screen: Screen, show: &Show) -> Result<()> {
-    print(session, &[(String::new(), screen)], &[], show)
+    print(session, &[("", screen)], &[], show)
 }
 
 /// Prints screens, each under its heading, and below them how far they can be trusted.
-fn print(session: &Session<'_>, screens: &[Titled], trust: &[String], show: &Show) -> Result<()> {
+fn print(session: &Session<'_>, screens: &[(&str, Screen)], trust: &[String], show: &Show) -> Result<()> {
     let arguments: Vec<String> = session.env.source.options().chain([session.file_arguments()]).collect();
     let mut text = String::new();
     for (index, (title, screen)) in screens.iter().enumerate() {
@@ -111,13 +118,8 @@ pub fn refuse(
     reason: &str,
 ) -> Result<Outcome> {
     if output.json {
-        emit(
-            about,
-            context,
-            output,
-            || MaybeRefused::<()>::Refused { refused: reason.to_owned() },
-            Vec::new,
-        )?;
+        let refused = MaybeRefused::<()>::Refused { refused: reason.to_owned() };
+        emit(about, context, output, Printed::Document(Box::new(refused)))?;
     }
     Err(Failure::new(format!("{}: no {title}: {reason}", context.session.path.display())))
 }

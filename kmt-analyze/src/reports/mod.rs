@@ -58,7 +58,7 @@ pub use lifetimes::{Lifetimes, Temporary};
 pub use pages::Pages;
 pub use peak::PeakReport;
 pub use registry::{Entry, REPORTS, ReportGroup};
-pub use report::{Answer, AnyReport, Pending, Report};
+pub use report::{AnyReport, Pending, Refusable, Report};
 pub use run::{collect, needs};
 pub use sizes::Sizes;
 pub use slabinfo::SlabInfo;

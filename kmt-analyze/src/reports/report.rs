@@ -137,25 +137,26 @@ pub trait AnyReport {
     fn needs(&self) -> Needs;
     /// See [`Report::refuses`].
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String>;
-    /// Adds its collectors to a pass; returned is its answer to the results of that pass.
-    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Pending<'_>;
+    /// Adds its collectors to a pass; returned is the report of the results of that pass.
+    fn collect<'r>(&'r self, context: &Context<'_, '_>, collectors: &mut Collectors)
+    -> Box<dyn Pending + 'r>;
 }
 
-/// The answer of a report, or the reason why it has none, from the results of the pass that has its collectors.
-pub type Pending<'r> =
-    Box<dyn Fn(&ReportContext<'_, '_>) -> std::result::Result<Box<dyn Answer + 'r>, String> + 'r>;
-
-/// Rows of any type.
-pub trait Answer {
+/// A report of any type whose collectors are in a pass. From the results of the pass it has its rows or its screen, or the
+/// reason why it refuses.
+pub trait Pending {
     /// The rows, to be written in some form.
-    fn rows(&self) -> &dyn erased_serde::Serialize;
+    fn rows(&self, context: &ReportContext<'_, '_>) -> Refusable<Box<dyn erased_serde::Serialize>>;
     /// The rows as a JSON object in memory: several times what its text takes.
-    fn document(&self) -> Map<String, Value>;
-    /// See [`Report::lacks_table`].
-    fn lacks_table(&self) -> Option<String>;
+    fn document(&self, context: &ReportContext<'_, '_>) -> Refusable<Map<String, Value>>;
+    /// The rows for tables, likewise; refused if they have none.
+    fn table(&self, context: &ReportContext<'_, '_>) -> Refusable<Map<String, Value>>;
     /// Screen of the rows.
-    fn screen(&self, view: &View) -> Screen;
+    fn screen(&self, context: &ReportContext<'_, '_>, view: &View) -> Refusable<Screen>;
 }
+
+/// A result of a report, or the reason why it refuses.
+pub type Refusable<T> = std::result::Result<T, String>;
 
 impl fmt::Debug for dyn AnyReport + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -196,34 +197,54 @@ impl<R: Report> AnyReport for R {
         Report::refuses(self, context)
     }
 
-    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Pending<'_> {
-        let handles = Report::collect(self, context, collectors);
-        Box::new(move |context| match Report::refuses(self, context) {
-            Some(reason) => Err(reason),
-            None => Ok(Box::new((self, self.compute(context, &handles)))),
-        })
+    fn collect<'r>(
+        &'r self,
+        context: &Context<'_, '_>,
+        collectors: &mut Collectors,
+    ) -> Box<dyn Pending + 'r> {
+        Box::new(Collected { report: self, handles: Report::collect(self, context, collectors) })
     }
 }
 
-/// A report and its rows.
-impl<R: Report> Answer for (&R, R::Rows) {
-    fn rows(&self) -> &dyn erased_serde::Serialize {
-        &self.1
-    }
+/// A report and the handles of its collectors.
+struct Collected<'r, R: Report> {
+    report: &'r R,
+    handles: R::Handles,
+}
 
-    fn document(&self) -> Map<String, Value> {
-        match serde_json::to_value(&self.1) {
-            Ok(Value::Object(document)) => document,
-            // Rows are structs of numbers, texts and lists: they serialize to objects, and without errors.
-            _ => Map::new(),
+impl<R: Report> Collected<'_, R> {
+    fn computed(&self, context: &ReportContext<'_, '_>) -> Refusable<R::Rows> {
+        match Report::refuses(self.report, context) {
+            Some(reason) => Err(reason),
+            None => Ok(self.report.compute(context, &self.handles)),
         }
     }
+}
 
-    fn lacks_table(&self) -> Option<String> {
-        self.0.lacks_table(&self.1)
+impl<R: Report> Pending for Collected<'_, R> {
+    fn rows(&self, context: &ReportContext<'_, '_>) -> Refusable<Box<dyn erased_serde::Serialize>> {
+        Ok(Box::new(self.computed(context)?))
     }
 
-    fn screen(&self, view: &View) -> Screen {
-        self.0.screen(&self.1, view)
+    fn document(&self, context: &ReportContext<'_, '_>) -> Refusable<Map<String, Value>> {
+        Ok(object(&self.computed(context)?))
+    }
+
+    fn table(&self, context: &ReportContext<'_, '_>) -> Refusable<Map<String, Value>> {
+        let rows = self.computed(context)?;
+        self.report.lacks_table(&rows).map_or_else(|| Ok(object(&rows)), Err)
+    }
+
+    fn screen(&self, context: &ReportContext<'_, '_>, view: &View) -> Refusable<Screen> {
+        Ok(self.report.screen(&self.computed(context)?, view))
+    }
+}
+
+/// Rows as a JSON object. Not generic: the code of each kind of rows would be compiled once more.
+fn object(rows: &dyn erased_serde::Serialize) -> Map<String, Value> {
+    match serde_json::to_value(rows) {
+        Ok(Value::Object(document)) => document,
+        // Rows are structs of numbers, texts and lists: they serialize to objects, and without errors.
+        _ => Map::new(),
     }
 }

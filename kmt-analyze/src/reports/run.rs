@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 
 use super::column_order::ColumnOrder;
 use super::common::stated::Keys;
-use super::common::{Context, ReportContext, View};
-use super::document::{About, emit, refuse};
+use super::common::{Context, ReportContext};
+use super::document::{About, Printed, emit, refuse};
 use super::output::Output;
 use super::registry::{REPORTS, named};
-use super::report::{Answer, AnyReport, Pending, Report};
+use super::report::{AnyReport, Pending, Refusable, Report};
 use crate::collect::Collectors;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits::ROWS_MAX;
@@ -25,13 +25,13 @@ use crate::trace::session::Session;
 
 /// Adds the collectors of several reports to those of one pass.
 ///
-/// A tool adds its own collectors to the same [`Collectors`], runs a pass with their [`needs`], and gets the rows of
-/// each report from its [`Pending`]. Nothing is printed.
+/// A tool adds its own collectors to the same [`Collectors`], runs a pass with their [`needs`], and gets the rows or the
+/// screen of each report from its [`Pending`]. Nothing is printed.
 pub fn collect<'r>(
     context: &Context<'_, '_>,
     reports: &[&'r dyn AnyReport],
     collectors: &mut Collectors,
-) -> Vec<Pending<'r>> {
+) -> Vec<Box<dyn Pending + 'r>> {
     reports.iter().map(|report| report.collect(context, collectors)).collect()
 }
 
@@ -46,7 +46,7 @@ fn pass_for(context: &Context<'_, '_>, collectors: &Collectors, needs: Needs) ->
 }
 
 /// Runs one report over a pass of its own.
-fn alone<'r>(context: &Context<'_, '_>, report: &'r dyn AnyReport) -> (Analysis, Pending<'r>) {
+fn alone<'r>(context: &Context<'_, '_>, report: &'r dyn AnyReport) -> (Analysis, Box<dyn Pending + 'r>) {
     let mut collectors = Collectors::default();
     let pending = report.collect(context, &mut collectors);
     (pass_for(context, &collectors, report.needs()), pending)
@@ -66,25 +66,36 @@ pub fn one(
     let context = ReportContext::new(&request, &analysis);
     let schema = Schema { report: report.name(), version: report.version() };
     let about = About { keys: report.keys(), schema };
-    let answer = match pending(&context) {
-        Err(reason) => return refuse(&about, &context, &output, report.title(), &reason),
-        Ok(answer) => answer,
-    };
-    let screen = || suggested(answer.screen(&context.view(output.show.look)), &context);
-    if order.is_empty() {
-        return emit(&about, &context, &output, || answer.rows(), || vec![(String::new(), screen())]);
-    }
     let all = Context { limit: ROWS_MAX.max(request.limit), ..request };
-    let all = ReportContext::new(&all, &analysis);
-    let Ok(whole) = pending(&all) else { return Ok(Outcome::Done) };
-    let (mut document, mut screen) = (Map::new(), screen());
-    if output.json {
-        document = answer.document();
-        order.sort_document(&mut document, whole.document())?;
-    } else {
-        order.sort_screen(&mut screen, whole.screen(&all.view(output.show.look)))?;
+    let contexts = (&context, &ReportContext::new(&all, &analysis));
+    match printed(&*pending, contexts, &output, order) {
+        Err(reason) => refuse(&about, &context, &output, report.title(), &reason),
+        Ok(printed) => emit(&about, &context, &output, printed?),
     }
-    emit(&about, &context, &output, || document, || vec![(String::new(), screen)])
+}
+
+/// The rows of a report of any type.
+type ErasedRows = Box<dyn erased_serde::Serialize>;
+
+/// What is printed of one report, its tables in that order, if any is given; `whole` has all their rows.
+fn printed(
+    pending: &dyn Pending,
+    (context, whole): (&ReportContext<'_, '_>, &ReportContext<'_, '_>),
+    output: &Output,
+    order: &ColumnOrder,
+) -> Refusable<Result<Printed<'static>>> {
+    if output.json && order.is_empty() {
+        return Ok(Ok(Printed::Document(pending.rows(context)?)));
+    }
+    if output.json {
+        let (mut document, all) = (pending.document(context)?, pending.document(whole)?);
+        let sorted = order.sort_document(&mut document, all);
+        return Ok(sorted.map(|()| Printed::Document(Box::new(document))));
+    }
+    let screen = |context: &ReportContext<'_, '_>| pending.screen(context, &context.view(output.show.look));
+    let mut shown = suggested(screen(context)?, context);
+    let sorted = if order.is_empty() { Ok(()) } else { order.sort_screen(&mut shown, screen(whole)?) };
+    Ok(sorted.map(|()| Printed::Screens(vec![("", shown)])))
 }
 
 /// The screen whose suggested reports have the selection, where they heed it, without those that refuse.
@@ -122,10 +133,7 @@ fn without_refused(mut screen: Screen, context: &ReportContext<'_, '_>) -> Scree
 }
 
 /// The typed rows of one report; why there are none, if so.
-pub fn typed<R: Report>(
-    context: &Context<'_, '_>,
-    report: &R,
-) -> (Analysis, std::result::Result<R::Rows, String>) {
+pub fn typed<R: Report>(context: &Context<'_, '_>, report: &R) -> (Analysis, Refusable<R::Rows>) {
     let mut collectors = Collectors::default();
     let handles = Report::collect(report, context, &mut collectors);
     let analysis = pass_for(context, &collectors, Report::needs(report));
@@ -137,14 +145,13 @@ pub fn typed<R: Report>(
     (analysis, rows)
 }
 
-/// The rows of one report, for those who print them otherwise; why there are none, if so.
-pub fn rows_of(
+/// The rows of one report for tables; why there are none, if so.
+pub fn table_of(
     context: &Context<'_, '_>,
     report: &dyn AnyReport,
-) -> (Analysis, std::result::Result<Map<String, Value>, String>) {
+) -> (Analysis, Refusable<Map<String, Value>>) {
     let (analysis, pending) = alone(context, report);
-    let answer = pending(&ReportContext::new(context, &analysis));
-    let rows = answer.and_then(|answer| answer.lacks_table().map_or(Ok(answer.document()), Err));
+    let rows = pending.table(&ReportContext::new(context, &analysis));
     (analysis, rows)
 }
 
@@ -169,49 +176,50 @@ fn several(
     let analysis = pass_for(&context, &collectors, needs(reports));
     let context = ReportContext::new(&context, &analysis);
     let about = About { keys: Keys::All, schema: Schema::first("all") };
-    let answers = reports.iter().zip(&pending);
-    let answers = answers.map(|(&report, pending)| (report, pending(&context)));
-    let all = Answers(answers.collect());
-    emit(&about, &context, &output, || &all, || all.screens(&context, &context.view(output.show.look)))
+    let collected = reports.iter().copied().zip(pending);
+    let printed = if output.json {
+        let rows = collected.map(|(report, pending)| (report, pending.rows(&context)));
+        Printed::Document(Box::new(AllRows(rows.collect())))
+    } else {
+        let view = context.view(output.show.look);
+        let shown = collected.map(|(report, pending)| (report, pending.screen(&context, &view)));
+        Printed::Screens(screens(shown, &context))
+    };
+    emit(&about, &context, &output, printed)
 }
 
-/// A report, and its answer or why it has none.
-type ReportAnswer<'r> = (&'r dyn AnyReport, std::result::Result<Box<dyn Answer + 'r>, String>);
-
-/// Answers of several reports.
-struct Answers<'r>(Vec<ReportAnswer<'r>>);
-
-impl Answers<'_> {
-    fn screens(&self, context: &ReportContext<'_, '_>, view: &View) -> Vec<(String, Screen)> {
-        let mut screens = Vec::new();
-        let mut refused = Vec::new();
-        for (report, answer) in &self.0 {
-            match answer {
-                Ok(answer) => {
-                    screens.push((report.title().to_owned(), suggested(answer.screen(view), context)));
-                }
-                Err(reason) => refused.push((report.key(), format!("{reason}."))),
-            }
+/// Screens of several reports, and the reasons of those that refuse.
+fn screens<'r>(
+    all: impl Iterator<Item = (&'r dyn AnyReport, Refusable<Screen>)>,
+    context: &ReportContext<'_, '_>,
+) -> Vec<(&'static str, Screen)> {
+    let (mut screens, mut refused) = (Vec::new(), Vec::new());
+    for (report, screen) in all {
+        match screen {
+            Ok(screen) => screens.push((report.title(), suggested(screen, context))),
+            Err(reason) => refused.push((report.key(), format!("{reason}."))),
         }
-        if !refused.is_empty() {
-            let mut screen = Screen::default();
-            screen.facts(refused);
-            screens.push(("reports without an answer".to_owned(), screen));
-        }
-        screens
     }
+    if !refused.is_empty() {
+        let mut screen = Screen::default();
+        screen.facts(refused);
+        screens.push(("reports without an answer", screen));
+    }
+    screens
 }
 
-impl Serialize for Answers<'_> {
+/// Rows of several reports under their keys.
+struct AllRows<'r>(Vec<(&'r dyn AnyReport, Refusable<ErasedRows>)>);
+
+impl Serialize for AllRows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_map(None)?;
-        for (report, answer) in &self.0 {
-            out.serialize_entry(report.key(), &answer.as_ref().ok().map(|answer| answer.rows()))?;
+        for (report, rows) in &self.0 {
+            out.serialize_entry(report.key(), &rows.as_ref().ok())?;
         }
         let versions = self.0.iter().map(|(report, _)| (report.key(), Value::from(report.version())));
         out.serialize_entry("versions", &object(versions))?;
-        let refused =
-            self.0.iter().filter_map(|(report, answer)| Some((report.key(), answer.as_ref().err()?)));
+        let refused = self.0.iter().filter_map(|(report, rows)| Some((report.key(), rows.as_ref().err()?)));
         let refused = object(refused.map(|(key, reason)| (key, Value::from(reason.as_str()))));
         if !refused.is_empty() {
             out.serialize_entry("refused", &refused)?;

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use kmt_common::tell;
 use kmt_common::text::json_safe;
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Writer;
@@ -20,7 +19,7 @@ use crate::reports::column_order::ColumnOrder;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::{Context, ReportContext, trust};
 use crate::reports::report::AnyReport;
-use crate::reports::run::rows_of;
+use crate::reports::run::table_of;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -57,7 +56,7 @@ pub fn csv(session: &Session<'_>, selection: &Selection, table: &ReportTable<'_>
 pub fn csv_of_rows(
     env: &Env,
     title: &str,
-    rows: &impl Serialize,
+    rows: &dyn erased_serde::Serialize,
     (name, empty): (&str, &[&str]),
 ) -> Result<()> {
     let made = serde_json::to_value(rows).map_err(|e| Failure::new(format!("making CSV: {e}")))?;
@@ -83,7 +82,7 @@ impl ReportTable<'_> {
         let limit = self.lines.filter(|_| self.order.is_empty()).unwrap_or(all);
         let context = Context { session, selection, limit };
         self.report.check(&context)?;
-        let (analysis, rows) = rows_of(&context, self.report);
+        let (analysis, rows) = table_of(&context, self.report);
         let analysed = ReportContext::new(&context, &analysis);
         trust::report(&analysed);
         let mut document = match rows {

@@ -18,7 +18,7 @@ use crate::render::words::{count, share};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext};
 use crate::reports::compat::legacy::{Legacy, PerfSums};
-use crate::reports::document::{About, emit};
+use crate::reports::document::{About, Printed, emit};
 use crate::reports::output::Output;
 use crate::stream::Site;
 use crate::trace::session::Session;
@@ -33,9 +33,12 @@ pub fn reconcile(session: &Session<'_>, output: &Output) -> Result<Outcome> {
     let context = ReportContext::new(&Context { session, selection: &selection, limit: 0 }, &result);
     let rows = compute(&result, result.get(reasons), &others.legacy);
     let about = About { keys: Keys::All, schema: Schema::first("reconcile") };
-    let lost = lost_in_words(session);
-    let screens = || vec![(String::new(), Screen::verbatim(text(&rows, lost.as_deref())))];
-    emit(&about, &context, output, || &rows, screens)
+    let text = || text(&rows, lost_in_words(session).as_deref());
+    let printed = match output.json {
+        true => Printed::Document(Box::new(&rows)),
+        false => Printed::Screens(vec![("", Screen::verbatim(text()))]),
+    };
+    emit(&about, &context, output, printed)
 }
 
 /// Lost events with their share of all; `None`: none is missing, so that exact sums are those of the recorded time.
