@@ -10,6 +10,7 @@ use crate::collect::Collectors;
 use crate::ledger::totals::Totals;
 use crate::pass::caches::{CacheTotals, by_cache};
 use crate::pass::coverage::bounds::LiveSpan;
+use crate::pass::selection::Selection;
 use crate::pass::weights::in_order;
 use crate::pass::{Analysis, Needs};
 use crate::render::head::{self, some_values};
@@ -22,7 +23,8 @@ use crate::reports::common::report_context::is_doubtful;
 use crate::reports::common::rows::{Estimated, LiveRange, RecordedSums, SlabSums};
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::common::{Context, ReportContext, View};
-use crate::reports::grouped::{Groupable, Only};
+use crate::reports::grouped::{Groupable, Only, RowOptions};
+use crate::reports::report::Report;
 use crate::stream::Api;
 use crate::trace::aliases::Aliases;
 use crate::trace::names::{CacheKey, cache_name, is_of_pages};
@@ -34,9 +36,12 @@ pub struct Caches {
     /// Only caches whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     cache: Option<String>,
+    /// Groups and order.
+    #[command(flatten)]
+    rows: RowOptions,
 }
 
-impl Groupable for Caches {
+impl Report for Caches {
     type Handles = ();
     type Rows = CacheRows;
 
@@ -45,19 +50,19 @@ impl Groupable for Caches {
     const NEEDS: Needs = Needs::CACHE_NAMES;
     const RESTS_ON: Input = Input::SlabAllocs;
 
-    fn only(&self) -> Only<'_> {
-        self.cache.as_deref().map_or(Only::All, Only::Cache)
+    fn for_selection(self, selection: &Selection) -> Self {
+        Self { rows: self.rows.for_selection(selection), ..self }
     }
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     /// Rows of the caches whose name contains the text of `--cache`.
-    fn compute(&self, context: &ReportContext<'_, '_>, (): &(), sort: &[SortKey]) -> CacheRows {
+    fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> CacheRows {
         let is_selected = |name: &str| self.cache.as_deref().is_none_or(|text| name.contains(text));
         let (mut all, others): (Vec<(String, CacheTotals)>, Vec<_>) =
             caches(context.analysis).partition(|(name, _)| is_selected(name));
         let number = |cache: &CacheTotals, key: SortKey| key.number(&in_order(cache.estimate, cache.totals));
-        sort_rows(&mut all, sort, |(_, cache), key| number(cache, key), |a, b| a.0.cmp(&b.0));
+        sort_rows(&mut all, &self.rows.sort, |(_, cache), key| number(cache, key), |a, b| a.0.cmp(&b.0));
         let (aliases, basis) = (Aliases::of(context.session.trace.metadata()), context.basis());
         let bounds = context.live_bounds();
         let live = bounds.bounds.by_cache();
@@ -85,7 +90,8 @@ impl Groupable for Caches {
     }
 
     /// The largest caches, and the meaning of their names.
-    fn screen(&self, rows: &CacheRows, sort: Option<SortKey>, view: &View) -> Screen {
+    fn screen(&self, rows: &CacheRows, view: &View) -> Screen {
+        let sort = self.rows.first();
         let (shown, total) = (&rows.shown, rows.caches_total);
         if !shown.names.is_empty() {
             return head::nothing(vec![format!("caches: {}", some_values(shown.names.clone()))]);
@@ -115,6 +121,16 @@ impl Groupable for Caches {
         screen.next("callers --sort live", "call sites that hold the memory");
         screen.next("sizes", "sizes that kmalloc rounds up");
         screen
+    }
+}
+
+impl Groupable for Caches {
+    fn options(&self) -> &RowOptions {
+        &self.rows
+    }
+
+    fn only(&self) -> Only<'_> {
+        self.cache.as_deref().map_or(Only::All, Only::Cache)
     }
 }
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::collect::Collectors;
 use crate::ledger::SiteTotals;
 use crate::ledger::totals::Totals;
+use crate::pass::selection::Selection;
 use crate::pass::weights::{Estimate, in_order};
 use crate::pass::{Analysis, Needs};
 use crate::render::head::{self, some_values};
@@ -23,6 +24,7 @@ use crate::reports::common::rows::{Address, Estimated, LiveRange, RecordedSums, 
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::grouped::{GroupKey, GroupOptions, Groupable, Grouped, Only, RowOptions, WHOLE_DIR};
+use crate::reports::report::Report;
 use crate::stream::{Api, Site};
 
 /// Sums by call site and interface.
@@ -31,6 +33,9 @@ pub struct Callers {
     /// Only call sites whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     call_site: Option<String>,
+    /// Groups and order.
+    #[command(flatten)]
+    rows: RowOptions,
 }
 
 impl Grouped<Callers> {
@@ -39,11 +44,11 @@ impl Grouped<Callers> {
         let others = ["file", "function"].into_iter().filter_map(|name| GroupKey::parse_slab(name).ok());
         let by = std::iter::once(&WHOLE_DIR).chain(others).collect();
         let rows = RowOptions { groups: GroupOptions { by }, sort: vec![SortKey::Alloc] };
-        Self { report: Callers { call_site: None }, rows }
+        Self { report: Callers { call_site: None, rows } }
     }
 }
 
-impl Groupable for Callers {
+impl Report for Callers {
     type Handles = ();
     type Rows = CallerRows;
 
@@ -54,20 +59,20 @@ impl Groupable for Callers {
     const NEEDS: Needs = Needs::CACHE_NAMES;
     const RESTS_ON: Input = Input::SlabAllocs;
 
-    fn only(&self) -> Only<'_> {
-        self.call_site.as_deref().map_or(Only::All, Only::CallSite)
+    fn for_selection(self, selection: &Selection) -> Self {
+        Self { rows: self.rows.for_selection(selection), ..self }
     }
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     /// Rows of the call sites whose name contains the text of `--call-site`.
-    fn compute(&self, context: &ReportContext<'_, '_>, (): &(), sort: &[SortKey]) -> CallerRows {
+    fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> CallerRows {
         let named = |caller: CallerTotals| (context.labels().located(caller.address), caller);
         let is_selected = |name: &Symbol| self.call_site.as_deref().is_none_or(|text| name.contains(text));
         let (mut all, others): (Vec<(Symbol, CallerTotals)>, Vec<_>) =
             callers(context.analysis).into_iter().map(named).partition(|(name, _)| is_selected(name));
         let number = |c: &CallerTotals, key: SortKey| key.number(&in_order(c.estimate(), c.totals));
-        sort_rows(&mut all, sort, |(_, caller), key| number(caller, key), |a, b| a.0.cmp(&b.0));
+        sort_rows(&mut all, &self.rows.sort, |(_, caller), key| number(caller, key), |a, b| a.0.cmp(&b.0));
         let bounds = context.live_bounds();
         let wanted: HashSet<(Api, u64)> =
             all.iter().take(context.limit).map(|(_, c)| (c.api, c.address)).collect();
@@ -105,7 +110,8 @@ impl Groupable for Callers {
     }
 
     /// The largest call sites, and the share of the first.
-    fn screen(&self, rows: &CallerRows, sort: Option<SortKey>, view: &View) -> Screen {
+    fn screen(&self, rows: &CallerRows, view: &View) -> Screen {
+        let sort = self.rows.first();
         let (shown, total) = (&rows.shown, rows.callers_total);
         if !shown.names.is_empty() {
             return head::nothing(vec![format!("call sites: {}", some_values(shown.names.clone()))]);
@@ -130,6 +136,16 @@ impl Groupable for Callers {
         screen.next("lifetimes", "how long their objects live, and where they are freed");
         screen.next("callers --sort wasted", "who wastes most");
         screen
+    }
+}
+
+impl Groupable for Callers {
+    fn options(&self) -> &RowOptions {
+        &self.rows
+    }
+
+    fn only(&self) -> Only<'_> {
+        self.call_site.as_deref().map_or(Only::All, Only::CallSite)
     }
 }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::collect::Collectors;
 use crate::ledger::totals::Totals;
+use crate::pass::selection::Selection;
 use crate::pass::weights::{Estimate, in_order};
 use crate::pass::{Analysis, sum_of};
 use crate::render::screen::{Cell, Column, Screen, Table};
@@ -19,14 +20,19 @@ use crate::reports::common::lead::{Nouns, lead};
 use crate::reports::common::rows::{Estimated, RecordedSums, SlabSums};
 use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::common::{Context, ReportContext, View};
-use crate::reports::grouped::{Groupable, Only};
+use crate::reports::grouped::{Groupable, Only, RowOptions};
+use crate::reports::report::Report;
 use crate::stream::Api;
 
 /// Sums by size class, and by requested size in it.
 #[derive(Debug, clap::Args)]
-pub struct Sizes;
+pub struct Sizes {
+    /// Groups and order.
+    #[command(flatten)]
+    rows: RowOptions,
+}
 
-impl Groupable for Sizes {
+impl Report for Sizes {
     type Handles = ();
     type Rows = SizeRows;
 
@@ -34,18 +40,18 @@ impl Groupable for Sizes {
     const ABOUT: &'static str = "Sizes asked of kmalloc against its size classes";
     const RESTS_ON: Input = Input::Kmallocs;
 
-    fn only(&self) -> Only<'_> {
-        Only::Kmalloc
+    fn for_selection(self, selection: &Selection) -> Self {
+        Self { rows: self.rows.for_selection(selection) }
     }
 
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     /// Rows of all size classes.
-    fn compute(&self, context: &ReportContext<'_, '_>, (): &(), sort: &[SortKey]) -> SizeRows {
+    fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> SizeRows {
         let analysis = context.analysis;
         let mut all = classes(analysis);
         let number = |class: &Class, key: SortKey| key.number(&in_order(class.estimate, class.totals));
-        sort_rows(&mut all, sort, number, |a, b| a.bytes_alloc.cmp(&b.bytes_alloc));
+        sort_rows(&mut all, &self.rows.sort, number, |a, b| a.bytes_alloc.cmp(&b.bytes_alloc));
         let recorded = RecordedSums::slab(context.basis(), Some(Api::Kmalloc));
         let request =
             |(size, totals): &(u64, Totals)| RequestRow { sums: SlabSums::of(totals, recorded), size: *size };
@@ -63,7 +69,8 @@ impl Groupable for Sizes {
     }
 
     /// The largest size classes, and the requests that waste most in them.
-    fn screen(&self, rows: &SizeRows, sort: Option<SortKey>, view: &View) -> Screen {
+    fn screen(&self, rows: &SizeRows, view: &View) -> Screen {
+        let sort = self.rows.first();
         let name = rows.sizes.first().map(|row| format!("kmalloc of {} bytes", count(row.size_class)));
         let first = name.as_deref().zip(rows.sizes.first().map(|row| &row.sums));
         let total = rows.sizes_total;
@@ -82,6 +89,16 @@ impl Groupable for Sizes {
         screen.note("kmalloc rounds each size up to its class. Caches have one size each.");
         screen.next("what-if", "what other size classes would save");
         screen
+    }
+}
+
+impl Groupable for Sizes {
+    fn options(&self) -> &RowOptions {
+        &self.rows
+    }
+
+    fn only(&self) -> Only<'_> {
+        Only::Kmalloc
     }
 }
 

@@ -31,7 +31,7 @@ use crate::reports::common::rows::{Estimated, RecordedSums, SlabSums};
 use crate::reports::common::sorting::{SLAB_SUMS, SortKey, sort_keys};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
-use crate::reports::report::{Described, Report};
+use crate::reports::report::Report;
 use crate::stream::Api;
 
 /// Keys of the groups.
@@ -62,6 +62,11 @@ impl RowOptions {
         }
         self
     }
+
+    /// The most important key.
+    pub fn first(&self) -> Option<SortKey> {
+        self.sort.first().copied()
+    }
 }
 
 /// Objects of a report.
@@ -84,46 +89,15 @@ impl Only<'_> {
     }
 }
 
-/// A table of slab objects, of which `--by` makes groups. Its fields are its options besides those of [`RowOptions`].
-pub trait Groupable: clap::Args + 'static {
-    /// See [`Report::Handles`].
-    type Handles: 'static;
-    /// See [`Report::Rows`].
-    type Rows: Serialize + Described + 'static;
-
-    /// See [`Report::NAME`].
-    const NAME: &'static str;
-    /// See [`Report::KEY`].
-    const KEY: &'static str = Self::NAME;
-    /// See [`Report::TITLE`].
-    const TITLE: &'static str = Self::NAME;
-    /// See [`Report::ABOUT`].
-    const ABOUT: &'static str;
-    /// See [`Report::RESTS_ON`].
-    const RESTS_ON: Input;
-    /// See [`Report::KEYS`].
-    const KEYS: Keys = Keys::Slab;
-    /// See [`Report::NEEDS`].
-    const NEEDS: Needs = Needs::empty();
+/// A report of slab objects, of which `--by` makes groups.
+pub trait Groupable: Report {
+    /// Groups and order of its rows.
+    fn options(&self) -> &RowOptions;
 
     /// Objects of its groups.
     fn only(&self) -> Only<'_> {
         Only::All
     }
-
-    /// Adds its collectors to a pass.
-    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles;
-
-    /// Computes the rows, sorted by these keys.
-    fn compute(
-        &self,
-        context: &ReportContext<'_, '_>,
-        handles: &Self::Handles,
-        sort: &[SortKey],
-    ) -> Self::Rows;
-
-    /// The answer for people; rows are sorted by this key.
-    fn screen(&self, rows: &Self::Rows, sort: Option<SortKey>, view: &View) -> Screen;
 }
 
 /// A report, or its groups if `--by` is given.
@@ -132,9 +106,6 @@ pub struct Grouped<R: Groupable> {
     /// The report.
     #[command(flatten)]
     pub report: R,
-    /// Groups and order.
-    #[command(flatten)]
-    pub rows: RowOptions,
 }
 
 /// Rows of a report, with its groups.
@@ -161,11 +132,11 @@ impl<R: Groupable> Report for Grouped<R> {
     const KEYS: Keys = R::KEYS;
 
     fn for_selection(self, selection: &Selection) -> Self {
-        Self { rows: self.rows.for_selection(selection), ..self }
+        Self { report: self.report.for_selection(selection) }
     }
 
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
-        let RowOptions { groups, sort } = &self.rows;
+        let RowOptions { groups, sort } = self.report.options();
         if sort.iter().any(|key| key.is_of_pages()) && (R::NAME != "tasks" || !groups.by.is_empty()) {
             return Err(Failure::new("--sort: these are sums of slab objects, not of pages")
                 .hint("`pages --by` has sums of pages, `tasks` has both"));
@@ -174,26 +145,25 @@ impl<R: Groupable> Report for Grouped<R> {
     }
 
     fn needs(&self) -> Needs {
-        R::NEEDS | self.rows.groups.by.iter().map(|key| key.needs()).collect()
+        self.report.needs() | self.report.options().groups.by.iter().map(|key| key.needs()).collect()
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         let own = self.report.collect(context, collectors);
-        (own, (!self.rows.groups.by.is_empty()).then(|| collectors.add(Groups)))
+        let has_groups = !self.report.options().groups.by.is_empty();
+        (own, has_groups.then(|| collectors.add(Groups)))
     }
 
     fn compute(&self, context: &ReportContext<'_, '_>, (own, groups): &Self::Handles) -> Self::Rows {
-        let analysis = context.analysis;
-        let only = self.report.only();
-        let groups = groups.map(|handle| compute(context, analysis.get(handle), &self.rows, only));
-        GroupedRows { rows: self.report.compute(context, own, &self.rows.sort), groups }
+        let (options, only) = (self.report.options(), self.report.only());
+        let groups = groups.map(|handle| compute(context, context.analysis.get(handle), options, only));
+        GroupedRows { rows: self.report.compute(context, own), groups }
     }
 
     fn screen(&self, rows: &Self::Rows, view: &View) -> Screen {
-        let sort = self.rows.sort.first().copied();
         match &rows.groups {
-            Some(groups) => screen(R::NAME, groups, sort, view),
-            None => self.report.screen(&rows.rows, sort, view),
+            Some(groups) => screen(R::NAME, groups, self.report.options().first(), view),
+            None => self.report.screen(&rows.rows, view),
         }
     }
 }

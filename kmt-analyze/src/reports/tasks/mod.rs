@@ -8,6 +8,7 @@ pub use rows::TaskRows;
 use rows::{TaskRow, TasksShown};
 
 use crate::collect::{Collectors, Handle, PageUse, Tasks};
+use crate::pass::selection::Selection;
 use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::words::{counted, share};
 use crate::reports::common::basis::Input;
@@ -16,13 +17,18 @@ use crate::reports::common::lead::{Nouns, lead};
 use crate::reports::common::sorting::SortKey;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
-use crate::reports::grouped::Groupable;
+use crate::reports::grouped::{Groupable, RowOptions};
+use crate::reports::report::Report;
 
 /// Sums by the task that allocated.
 #[derive(Debug, clap::Args)]
-pub struct TaskReport;
+pub struct TaskReport {
+    /// Groups and order.
+    #[command(flatten)]
+    rows: RowOptions,
+}
 
-impl Groupable for TaskReport {
+impl Report for TaskReport {
     type Handles = (Handle<Tasks>, Handle<PageUse>);
     type Rows = TaskRows;
 
@@ -31,23 +37,23 @@ impl Groupable for TaskReport {
     const RESTS_ON: Input = Input::Allocs;
     const KEYS: Keys = Keys::All;
 
+    fn for_selection(self, selection: &Selection) -> Self {
+        Self { rows: self.rows.for_selection(selection) }
+    }
+
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         let pageblock_order = context.session.pageblock_order().0.into();
         (collectors.add(Tasks), collectors.add(PageUse { pageblock_order }))
     }
 
-    fn compute(
-        &self,
-        context: &ReportContext<'_, '_>,
-        handles: &Self::Handles,
-        sort: &[SortKey],
-    ) -> TaskRows {
+    fn compute(&self, context: &ReportContext<'_, '_>, handles: &Self::Handles) -> TaskRows {
         let analysis = context.analysis;
-        rows::compute(context, analysis.get(handles.0), &analysis.get(handles.1).tasks, sort)
+        rows::compute(context, analysis.get(handles.0), &analysis.get(handles.1).tasks, &self.rows.sort)
     }
 
     /// The largest tasks, and their events of the page allocator.
-    fn screen(&self, rows: &TaskRows, sort: Option<SortKey>, view: &View) -> Screen {
+    fn screen(&self, rows: &TaskRows, view: &View) -> Screen {
+        let sort = self.rows.first();
         let mut screen = Screen::default();
         screen.answer.extend(slab(rows, sort, view));
         screen.answer.extend(pages(&rows.shown, view));
@@ -67,6 +73,12 @@ impl Groupable for TaskReport {
             screen.next("crosscpu", "objects that another CPU freed");
         }
         screen
+    }
+}
+
+impl Groupable for TaskReport {
+    fn options(&self) -> &RowOptions {
+        &self.rows
     }
 }
 
