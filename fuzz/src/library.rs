@@ -102,9 +102,8 @@ fn show(report: &dyn Pending, context: &ReportContext<'_, '_>) -> Shown {
     assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok_and(|value| value.is_object()));
     let screen = report.screen(context, &context.view(Look::default()))?;
     // Narrow and wide, without and with all columns.
-    let text = [40, 80, Look::NO_LIMIT].map(|width| {
-        page(&screen, &[], &["memory.kmt".to_owned()], &Look { width, ..Look::default() })
-    });
+    let text = [40, 80, Look::NO_LIMIT]
+        .map(|width| page(&screen, &[], &["memory.kmt".to_owned()], &Look { width, ..Look::default() }));
     let text = text.concat();
     let hostile = text.chars().find(|c| c.is_control() && *c != '\n');
     assert_eq!(hostile, None, "{text:?}");

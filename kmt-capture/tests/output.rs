@@ -228,7 +228,7 @@ fn repeated_recordings_are_refused_before_the_first() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// What the help says of `--adopt`, also where an option needs another one that is not given.
+/// Also where an option needs another one that is not given.
 #[test]
 fn a_buffer_that_records_already_is_neither_a_ring_nor_several_files() {
     let missing = std::env::temp_dir().join("kmt-no-tracefs");

@@ -223,8 +223,7 @@ fn a_screen_has_the_answer_first_and_the_recording_last() {
     let scratch = Scratch::new();
     let [a, b] = folders(&scratch, &[("config", "CONFIG_VMAP_STACK=y\n")]);
     let text = stdout(&balance(&[], &[&a, &b])).replace('\n', " ");
-    let first =
-        "Free memory fell by 98.0 MiB (2.5 % of MemTotal), to 1.82 GiB of 3.81 GiB. Grew most: in no account";
+    let first = "Free memory fell by 98.0 MiB (2.5 % of MemTotal), to 1.82 GiB of 3.81 GiB. Largest changes: in no account";
     assert!(text.starts_with(first), "{text}");
     for words in ["dentry", "MemTotal", "≤ 5.41 MiB", "kmt-capture record -p pages -d 60s -o who.kmt"] {
         assert!(text.contains(words), "{words}: {text}");
@@ -234,7 +233,10 @@ fn a_screen_has_the_answer_first_and_the_recording_last() {
     assert!(exact.contains("-102,400,000"), "{exact}");
     // One folder: no changes.
     let one = stdout(&balance(&[], &[&a]));
-    assert!(one.starts_with("1.91 GiB of 3.81 GiB are free (50 %). Largest: in no account"), "{one}");
+    assert!(
+        one.starts_with("1.91 GiB of 3.81 GiB are free (50 %). Largest accounts: in no account"),
+        "{one}"
+    );
     assert!(!one.contains("change"), "{one}");
     let csv = stdout(&balance(&["--csv"], &[&a, &b]));
     let head = "account,name,fields,bytes_before,bytes_min_before,bytes,bytes_min,bytes_change,bytes_change_min,percent";

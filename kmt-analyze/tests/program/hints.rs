@@ -124,7 +124,6 @@ fn hints_for_words_of_other_tools_run_as_they_are_printed() {
         ("leaks --group=task 'a b.kmt'", "memory --by task 'a b.kmt'"),
         ("top 'a b.kmt'", "callers 'a b.kmt'"),
         ("slabtop 'a b.kmt'", "caches --sort live 'a b.kmt'"),
-        ("cgroups 'a b.kmt'", "memory --by cgroup 'a b.kmt'"),
         ("dump --csv 'a b.kmt'", "export csv 'a b.kmt'"),
         ("summary --sort live 'a b.kmt'", "callers --sort live 'a b.kmt'"),
         ("callers --sort max 'a b.kmt'", "lifetimes --sort max 'a b.kmt'"),

@@ -48,6 +48,12 @@ fn text(leaking: &[&str]) -> String {
                 ),
             );
         }
+        // Growth needs frees.
+        if step == 0 {
+            event("sh", 70, time + 40, "kfree: call_site=early_free+0x10/0x40 ptr=ffff8880f0000000");
+            let older = "mm_page_free: page=0xffffea0000080000 pfn=0x2000 order=0";
+            event("sh", 70, time + 41, older);
+        }
         // In the first tenth only: no growth.
         if step < STEPS / 10 {
             let frame = 0x10000 + step;

@@ -18,10 +18,15 @@ fn same(scratch: &Scratch, args: &[&str], file: &Path) {
         let target = scratch.0.join("output");
         let target = target.to_str().unwrap();
         let output = run(&[args, &["--threads", threads, "--force", "-o", target]].concat(), file);
-        assert!(matches!(output.status.code(), Some(0 | 3)), "{args:?}: {}", stderr(&output));
-        fs::read(target).unwrap()
+        // A trace can lack what an output needs: then it says the same in every run.
+        match output.status.code() {
+            Some(0 | 3) => fs::read(target).unwrap(),
+            code => {
+                assert_eq!(code, Some(1), "{args:?}: {}", stderr(&output));
+                output.stderr
+            }
+        }
     });
-    assert!(outputs[0].len() > 100, "{args:?}: {} bytes", outputs[0].len());
     for other in &outputs[1..] {
         let at = outputs[0].iter().zip(other).position(|(a, b)| a != b);
         let is_same = at.is_none() && outputs[0].len() == other.len();

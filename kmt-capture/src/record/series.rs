@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(notices.len(), 3, "{notices:?}");
         assert!(notices[2].starts_with("warning: more files than --max-files are kept: "), "{notices:?}");
         assert!(notices[2].contains("a-1.kmt.part"), "{notices:?}");
-        // A folder is no file of the series, and its number is not given to another one.
+        // A folder does not count as a file, and its number is not used again.
         fs::create_dir(folder.join("a-9.kmt")).unwrap();
         assert_eq!(series.next_number().unwrap(), 10);
         fs::remove_dir_all(&folder).unwrap();
