@@ -269,7 +269,10 @@ fn a_kill_at_any_moment_leaves_tracefs_as_it_was_and_sound_files() {
             let whole = bench.path("whole.recovered");
             // A file with less than its head has nothing to recover.
             if fs::metadata(&path).unwrap().len() >= 192 {
-                let output = analyze(&["recover", "--force", "-o", whole.to_str().unwrap()], &[path.clone()]);
+                let output = analyze(
+                    &["recover", "--force", "-o", whole.to_str().unwrap()],
+                    std::slice::from_ref(&path),
+                );
                 assert!(matches!(output.status.code(), Some(0 | 3)), "run {run}: {}", stderr(&output));
                 assert_sound(&whole);
                 parts += 1;

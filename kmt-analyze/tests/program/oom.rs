@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kmt_format::write::Writer;
 use kmt_format::{Compression, Limits};
@@ -85,13 +85,13 @@ fn stopped(scratch: &Scratch, leaking: &[&str], cause: &str, state: &[(&str, &st
 }
 
 /// The first screen in one line.
-fn screen(file: &PathBuf) -> String {
+fn screen(file: &Path) -> String {
     let output = run(&[], file);
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
     stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn held(file: &PathBuf) -> Value {
+fn held(file: &Path) -> Value {
     at(&json(&["findings", "--json"], file), "/held").clone()
 }
 

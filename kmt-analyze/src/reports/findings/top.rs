@@ -135,7 +135,7 @@ pub(super) fn holders(
         function: top_of(functions),
         bytes_by_recorder,
         recorder: recorder.first().map_or(String::new(), |pid| labels.task(*pid)),
-        task: top_task(pids, &labels),
+        task: top_task(pids, labels),
     }
 }
 

@@ -32,8 +32,8 @@ fn on(scratch: &Scratch, words: &[&str], files: &[&str]) -> Output {
 
 /// Runs the line that stands between backquotes, and begins with the name of the program, in a message.
 fn run_hint(scratch: &Scratch, message: &str) -> Output {
-    let lines = message.split('`').filter_map(|text| text.strip_prefix("kmt-analyze "));
-    let line = lines.last().unwrap_or_else(|| panic!("no line: {message}"));
+    let mut lines = message.split('`').filter_map(|text| text.strip_prefix("kmt-analyze "));
+    let line = lines.next_back().unwrap_or_else(|| panic!("no line: {message}"));
     program(scratch, &line.split(' ').collect::<Vec<_>>())
 }
 
