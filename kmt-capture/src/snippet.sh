@@ -106,7 +106,7 @@ sub=$(sed -n 's/.*field: char data;.*offset:\([0-9]*\);.*size:\([0-9]*\);.*/\1 \
 [ -n "$sub" ] || sub=$(sed -n 's/.*field: char data;.*offset:\([0-9]*\);.*size:\([0-9]*\);.*/\1 \2/p' "$T/events/header_page")
 sub=$((${sub% *} + ${sub#* }))
 
-cpus=0; overrun=0; dropped=0; commit=0
+cpus=0; overrun=0; dropped=0; commit=0; need=0
 for d in "$I"/per_cpu/cpu*; do
     c=${d##*/}
     mkdir -p "$O/per_cpu/$c"
@@ -115,6 +115,9 @@ for d in "$I"/per_cpu/cpu*; do
     o=${o:-0}; r=${r:-0}; m=${m:-0}
     [ "$r$m" = 00 ] || echo "$c: lost $((r + m)) events: $r dropped, $m commit overrun" >&2
     [ "$o" = 0 ] || echo "$c: $o older events were overwritten" >&2
+    # What would have held them too, in KiB; in thousands of events, so that 32 bits are enough.
+    e=$(of "$c" entries); n=$((BUFKB * ((o + ${e:-0}) / 1000 + 1) / (${e:-0} / 1000 + 1)))
+    [ $n -le $need ] || need=$n
     cpus=$((cpus + 1)); overrun=$((overrun + o)); dropped=$((dropped + r)); commit=$((commit + m))
     : > "$O/per_cpu/$c/trace_pipe_raw"
     [ "$(of "$c" entries)" = 0 ] && continue
@@ -151,5 +154,5 @@ k=$(sed -n 's/^KernelPageSize: *\([0-9]*\) kB/\1/p' /proc/self/smaps 2> /dev/nul
 finish
 lost=$((dropped + commit))
 echo "lost $lost events on $cpus CPUs: $dropped dropped, $commit commit overrun; $overrun older events were overwritten" >&2
-[ $overrun -gt 0 ] && echo "to keep older events: set a larger BUFKB, or fewer EVENTS" >&2
+[ $overrun -gt 0 ] && echo "to keep all of them: BUFKB=$need, or fewer EVENTS" >&2
 [ -n "${REMOTE:-}" ] || echo "saved in $out; on another machine: kmt-capture convert $out -o trace.kmt" >&2

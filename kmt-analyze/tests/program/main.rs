@@ -10,7 +10,7 @@
 //! - the figures of one report, against loops over the dump: `areas`, `stalls`, `latency_*`, `waste`, `page_frames`,
 //!   `passed_over`, `views`, `baseline`, `allocinfo`, `balance`, `cgroups`, `diff_modules`, `unseen`, `freed_again`
 //! - growth and its words: `findings`, `leaks`, `old_survivors`, `generated`; the ledger itself: `model`
-//! - losses, cut recordings, recordings in several files: `lossy`, `ranges`, `ring`, `oom`, `parts`, `early_end`, `generated::lost_part`, `generated::part_of_time`
+//! - losses, cut recordings, recordings in several files: `lossy`, `ranges`, `ring`, `oom`, `parts`, `early_end`, `whole_time`, `generated::lost_part`, `generated::part_of_time`
 //! - what is read, and written again: `import`, `edit`, `anonymize`, `attack`, `symbols`, `stored`, `export`, `charts`,
 //!   `page`
 //! - source and code sizes: `source`, `real_kernels`, `debug_information`, `footprint`
@@ -98,4 +98,5 @@ mod ticks;
 mod unseen;
 mod views;
 mod waste;
+mod whole_time;
 mod words;

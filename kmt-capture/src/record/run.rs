@@ -113,6 +113,7 @@ fn begin(
     let cpus = online(&setup);
     let of_ring = options.black_box.as_ref().map(|black_box| black_box.of_cpu(cpus.len()));
     let buffer_size = of_ring.or(options.buffer_size);
+    warn_of_small_buffer(options.buffer_size, console);
     let buffer_kb = match buffer_size {
         Some(bytes) => (bytes >> 10).max(1),
         None => {
@@ -168,9 +169,15 @@ fn report(
             .filter_map(of)
             .map(|(cpu, lost)| format!("{} on CPU {cpu}", grouped(lost)))
             .collect();
-        let remedy = match options.adopt {
-            Some(_) => "give the buffer more room (trace_buf_size=, buffer_size_kb), or record fewer events",
-            None => "use a larger --buffer-size, fewer events, or --raw",
+        let remedy = match (&options.adopt, finished.buffer_needed) {
+            (Some(_), _) => {
+                "give the buffer more room (trace_buf_size=, buffer_size_kb), or record fewer events".to_owned()
+            }
+            (None, 0) => "use a larger --buffer-size, fewer events, or --raw".to_owned(),
+            (None, bytes) => format!(
+                "--buffer-size {}M would have held them; or record fewer events, or --raw",
+                bytes.div_ceil(1 << 20)
+            ),
         };
         let share = 100.0 * totals.lost as f64 / (totals.lost + totals.events) as f64;
         console.print(format_args!(
@@ -254,6 +261,18 @@ fn next_command(files: &[PathBuf]) -> String {
             )
         }
         words => format!("kmt-analyze {}", words.join(" ")),
+    }
+}
+
+/// A smaller buffer holds a few hundred events: the size may have been meant in KiB, as trace-cmd takes it.
+const SMALL_BUFFER: u64 = 64 << 10;
+
+fn warn_of_small_buffer(given: Option<u64>, console: &mut Console) {
+    if let Some(bytes) = given.filter(|bytes| *bytes < SMALL_BUFFER) {
+        console.say(format_args!(
+            "warning: --buffer-size is in bytes: {} for each CPU loses most events; for KiB add K",
+            count(bytes, "byte")
+        ));
     }
 }
 

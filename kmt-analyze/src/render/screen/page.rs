@@ -36,8 +36,13 @@ fn harmless(text: &str) -> Cow<'_, str> {
 /// Nothing from a file steers the terminal: each line is made harmless before colour is added.
 pub fn page(screen: &Screen, trust: &[String], arguments: &[String], look: &Look) -> String {
     let mut out = String::new();
-    for lead in &screen.leads {
-        self::lead(&mut out, lead, arguments, look);
+    for (number, lead) in screen.leads.iter().enumerate() {
+        // One command below several sentences.
+        let is_repeated = screen.leads.get(number + 1).is_some_and(|next| next.command == lead.command);
+        match is_repeated {
+            true => sentences(&mut out, &lead.sentence, Ink::Answer, look),
+            false => self::lead(&mut out, lead, arguments, look),
+        }
     }
     for sentence in &screen.answer {
         sentences(&mut out, sentence, Ink::Answer, look);

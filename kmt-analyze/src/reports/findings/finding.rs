@@ -39,6 +39,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// The sentence, with exact sizes where they are asked for.
+    pub fn said(&self, view: &View) -> &str {
+        if view.look.exact_bytes { &self.exact_sentence } else { &self.sentence }
+    }
+
     /// A finding of that kind with its rule and command. `sentence` makes it with human and with exact sizes.
     pub fn new(
         finding: &'static str,

@@ -10,6 +10,7 @@ mod text;
 mod top;
 mod top_pages;
 mod top_table;
+mod whole_time;
 
 use growth::PageGrowthRow;
 use held::HeldRow;
@@ -17,6 +18,7 @@ pub use rows::FindingRows;
 use rows::{FindingsShown, Parts};
 use top::TopRow;
 use top_pages::TopPagesRow;
+use whole_time::WholeTimeGrowth;
 
 use std::collections::HashMap;
 
@@ -82,6 +84,8 @@ struct Sources {
     verdict: Option<String>,
     /// The longest time without losses, where there are some and lives are known.
     whole_time: Option<WholeTime>,
+    /// Growth in it, where growth is not judged.
+    whole_time_growth: Option<WholeTimeGrowth>,
     /// Facts for the screen, without growth of what the kernel can reclaim.
     shown: FindingsShown,
     /// Function whose calls of kmalloc waste most, and its bytes.
@@ -125,6 +129,9 @@ impl Report for Findings {
         let recorder = own.unwrap_or_default();
         let summary = Summary.compute(context, &());
         let leaks = answered(&self.leaks, context, &handles.leaks);
+        let whole_time = whole_time(context).filter(|_| basis.lacks(Input::Lives).is_none());
+        let is_judged = leaks.as_ref().is_some_and(|rows| rows.tables().is_some());
+        let judged_part = whole_time.as_ref().filter(|_| !is_judged);
         let sources = Sources {
             parts: rows::parts(context, &summary),
             top: [top::allocated, top::live].map(|top| top(context, analysis.get(handles.tasks), &summary)),
@@ -138,7 +145,8 @@ impl Report for Findings {
                 Some(rows) => leaks::no_growth_sentence(rows, &context.view(Look::default())),
                 None => not_judged(&self.leaks, context),
             },
-            whole_time: whole_time(context).filter(|_| basis.lacks(Input::Lives).is_none()),
+            whole_time_growth: judged_part.and_then(|whole| WholeTimeGrowth::of(context, whole)),
+            whole_time,
             shown: FindingsShown {
                 reclaimable: None,
                 has_stacks: leaks::has_stacks(context, &handles.leaks),

@@ -13,6 +13,7 @@ use super::growth::{self, PageGrowthRow};
 use super::held::HeldRow;
 use super::top::TopRow;
 use super::top_pages::TopPagesRow;
+use super::whole_time::WholeTimeGrowth;
 use super::{Sources, facts};
 use crate::render::head::is_minimum;
 use crate::render::look::Look;
@@ -59,6 +60,8 @@ pub struct FindingRows {
     pub verdict: Option<String>,
     /// The longest time without losses, where there are some and lives are known; `null`: nothing was lost, or it is short.
     pub whole_time: Option<WholeTime>,
+    /// Growth in that time, where growth of the whole recording is not judged; `null`: it is, or that time is too short.
+    pub whole_time_growth: Option<WholeTimeGrowth>,
     /// Parts of the kernel that allocated most; `null`: allocations of kmalloc or of caches were not recorded, or no
     /// function has a name.
     pub parts: Option<Parts>,
@@ -124,6 +127,7 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
         },
         verdict,
         whole_time: sources.whole_time,
+        whole_time_growth: sources.whole_time_growth,
         parts: sources.parts,
         totals: sources.summary,
     }

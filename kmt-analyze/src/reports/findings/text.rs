@@ -27,6 +27,8 @@ pub fn screen(rows: &FindingRows, view: &View) -> Screen {
         .held
         .as_ref()
         .map(|held| Held { row: held, sentence: held.sentence(rows.still_allocated_pages.as_ref(), view) });
+    let whole = rows.whole_time_growth.as_ref();
+    screen.leads(whole.map_or_else(Vec::new, |growth| growth.leads(view)));
     screen.leads(leads(&leading, held.as_ref(), view));
     screen.answer.extend(rows.verdict.clone());
     screen.answer.extend(rows.shown.reclaimable.as_ref().map(|growth| growth.sentence(view)));
@@ -48,10 +50,7 @@ pub fn screen(rows: &FindingRows, view: &View) -> Screen {
 }
 
 fn sentence(finding: &Finding, view: &View) -> String {
-    match view.look.exact_bytes {
-        true => finding.exact_sentence.clone(),
-        false => finding.sentence.clone(),
-    }
+    finding.said(view).to_owned()
 }
 
 /// The process that held most memory, and its sentence.
@@ -127,6 +126,8 @@ fn next(screen: &mut Screen, rows: &FindingRows, view: &View) {
         screen.next("balance", "where free memory went");
     }
     match &rows.whole_time {
+        // Its findings have the command.
+        Some(_) if rows.whole_time_growth.is_some() => {}
         Some(whole) => {
             let (command, what) = match whole.can_judge_growth(view.unit) {
                 true => ("leaks", "what grows where nothing is missing"),

@@ -22,6 +22,8 @@ pub(in crate::record) struct Finished {
     pub counters: Vec<(u32, CpuStats)>,
     /// Losses that are marked in the file.
     pub lost: Loss,
+    /// Bytes of each CPU's ring buffer that would have held what was lost, too; 0: nothing was lost.
+    pub buffer_needed: u64,
     /// Events that are left in the ring buffers because the file has no room for them.
     pub left: u64,
     /// Exit status of the command, if it is the outcome.
@@ -62,6 +64,7 @@ impl Recorder {
         let status = command.and_then(Running::code).filter(|_| options.exit_status);
         let totals = self.totals();
         let counters = self.counters();
+        let buffer_needed = self.buffer_needed(&counters);
         let Self { setup, file, cpus, left, command, cost, changes, settings, black_box, .. } = self;
         let (mut notices, mut rotation) = (self.notices, self.rotation);
         // The file before this one gets its name however this one ends.
@@ -109,6 +112,7 @@ impl Recorder {
             cost,
             counters,
             lost,
+            buffer_needed,
             left,
             status,
             notices,
@@ -121,6 +125,18 @@ impl Recorder {
             files: rotation.as_ref().map(Rotation::files).unwrap_or_default(),
         };
         (finished, reason)
+    }
+}
+
+impl Recorder {
+    /// Bytes of each CPU's ring buffer with which nothing had been lost: it holds what was lost besides.
+    fn buffer_needed(&self, counters: &[(u32, CpuStats)]) -> u64 {
+        let missing = |(cpu, counters): &(u32, CpuStats)| {
+            let lost = counters.lost_events().filter(|&lost| lost > 0)?;
+            let read = self.file.cpus.get(cpu).filter(|read| read.events > 0)?;
+            Some(lost.saturating_mul(read.bytes.div_ceil(read.events)))
+        };
+        counters.iter().filter_map(missing).max().map_or(0, |bytes| self.buffer_len.saturating_add(bytes))
     }
 }
 
