@@ -868,8 +868,11 @@ fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
     let name = names.iter().find(|n| n.starts_with("kmt-") && n.ends_with("Z.kmt"));
     let bytes = fs::read(bench.path(name.unwrap_or_else(|| panic!("{names:?}")))).unwrap();
     let trace = Trace::open(&bytes).unwrap();
-    let snapshots = trace.metadata().attachments.iter().filter(|a| a.name == "slabinfo" && a.times.is_some());
-    assert!((1..=4).contains(&snapshots.count()), "every 200 ms of 700");
+    for name in ["slabinfo", "meminfo", "zoneinfo", "vmstat"] {
+        let attached = trace.metadata().attachments.iter();
+        let snapshots = attached.filter(|a| a.name == name && a.times.is_some());
+        assert!((1..=4).contains(&snapshots.count()), "{name} every 200 ms of 700");
+    }
     assert_ne!(trace.metadata().text("recorder.snapshots_ns"), Some("0"));
     bench.assert_untouched();
 }

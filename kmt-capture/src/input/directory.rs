@@ -266,8 +266,11 @@ pub fn build_ids(folder: &Folder, order: ByteOrder) -> Result<Vec<(String, Vec<u
     Ok(pairs)
 }
 
-/// Snapshots of a folder that tell when they were taken: `slabinfo.at.T0-T1`.
+/// Texts of a folder that may have times in their names: `slabinfo.at.T0-T1`.
+const TIMED: [&str; 4] = ["slabinfo", "meminfo", "zoneinfo", "vmstat"];
+
+/// Snapshots of a folder that tell when they were taken.
 pub fn timed_snapshots(folder: &Folder) -> Result<Vec<String>> {
     let names = folder.names(".")?.into_iter().filter_map(|name| name.into_string().ok());
-    Ok(names.filter(|name| name.starts_with("slabinfo.at.")).collect())
+    Ok(names.filter(|name| name.split_once(".at.").is_some_and(|(stem, _)| TIMED.contains(&stem))).collect())
 }

@@ -61,7 +61,8 @@ pub struct RecordArgs {
     /// Kernel symbols to store
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Symbols::Used)]
     symbols: Symbols,
-    /// Also read /proc/slabinfo at this interval: 5s. Limits the error of live figures if frees have no event
+    /// Also read /proc/slabinfo, meminfo, zoneinfo and vmstat at this interval: 5s. slabinfo limits the error of live figures if
+    /// frees have no event; the others show where memory is, over time
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     snapshot_every: Option<Duration>,
     /// Also read the kernel's own accounts at the begin and the end, as far as it has them

@@ -128,11 +128,41 @@ fn without_unpurged(text: &[u8]) -> Vec<u8> {
     lines.filter(|line| !line.windows(8).any(|w| w == b"unpurged")).collect::<Vec<_>>().concat()
 }
 
-/// Reads /proc/slabinfo meanwhile; `now` reads the trace clock, so that the file tells between which times it was read.
-pub fn write_slabinfo(writer: &mut Writer, now: impl Fn() -> Option<u64>) -> kmt_format::Result<bool> {
+/// Reads what is read meanwhile; `now` reads the trace clock, so that the file tells between which times it was read. Returns the
+/// names of those that cannot be read.
+pub fn write_meanwhile(
+    writer: &mut Writer,
+    now: impl Fn() -> Option<u64>,
+) -> kmt_format::Result<Vec<&'static str>> {
+    let memory = write_memory(writer, &now)?;
+    let slabinfo = write_slabinfo(writer, &now)?;
+    let all = [("meminfo", memory), ("slabinfo", slabinfo)];
+    Ok(all.into_iter().filter(|(_, is_read)| !is_read).map(|(name, _)| name).collect())
+}
+
+/// Reads /proc/slabinfo alone between two times, which bound what is live.
+fn write_slabinfo(writer: &mut Writer, now: impl Fn() -> Option<u64>) -> kmt_format::Result<bool> {
     let (Some(before), Ok(text)) = (now(), fs::read("/proc/slabinfo")) else { return Ok(false) };
     let Some(after) = now().filter(|_| text.len() as u64 <= LEN_MAX) else { return Ok(false) };
     writer.add_file_at("slabinfo", &text, (before, after))?;
+    Ok(true)
+}
+
+/// Texts that show where memory is. meminfo is the one that is needed, and the first.
+const MEMORY: [&str; 3] = ["meminfo", "zoneinfo", "vmstat"];
+/// zoneinfo has some lines for each CPU and zone: on hundreds of CPUs it is left out meanwhile.
+const MEMORY_LEN_MAX: u64 = 128 << 10;
+
+/// Reads the kernel's counts of memory, all between the same two times. False: meminfo cannot be read.
+fn write_memory(writer: &mut Writer, now: impl Fn() -> Option<u64>) -> kmt_format::Result<bool> {
+    let Some(before) = now() else { return Ok(false) };
+    let texts = MEMORY.map(|name| fs::read(format!("/proc/{name}")).ok());
+    let Some(after) = now().filter(|_| texts.first().is_some_and(Option::is_some)) else { return Ok(false) };
+    for (name, text) in MEMORY.into_iter().zip(texts) {
+        if let Some(text) = text.filter(|text| text.len() as u64 <= MEMORY_LEN_MAX) {
+            writer.add_file_at(name, &text, (before, after))?;
+        }
+    }
     Ok(true)
 }
 

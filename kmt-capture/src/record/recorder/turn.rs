@@ -128,10 +128,10 @@ impl Recorder {
     fn snapshot(&mut self, start: Instant) -> Result<()> {
         let cpu = online(&self.setup).first().copied().unwrap_or(0);
         let now = || description::trace_now(&self.setup, cpu);
-        if !snapshot::write_slabinfo(&mut self.file.writer, now)? {
-            self.notices
-                .push("warning: /proc/slabinfo could not be read; this snapshot is missing".to_owned());
-        }
+        let missing = snapshot::write_meanwhile(&mut self.file.writer, now)?;
+        let notice =
+            |name| format!("warning: /proc/{name} could not be read; it is missing in this snapshot");
+        self.notices.extend(missing.into_iter().map(notice));
         self.snapshots += start.elapsed();
         self.file.write()
     }
