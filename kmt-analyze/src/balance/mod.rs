@@ -4,6 +4,8 @@
 //! `trace/accounts`, rows and the screen in `reports/balance`.
 
 mod folder;
+mod page_pool;
+mod page_use;
 mod traced;
 
 use folder::Source;
@@ -23,13 +25,13 @@ use crate::reports::output::Show;
 use crate::trace::accounts::{SavedTexts, Texts};
 use crate::trace::session::Session;
 
-/// Caches on the screen without `-l`.
-const CACHES: usize = 10;
+/// Caches and holders on the screen without `-l`.
+const ROWS: usize = 10;
 
 /// Options of `balance`.
 #[derive(Debug, clap::Args)]
 pub struct BalanceArgs {
-    /// Show at most N caches; 0: all [default: 10, all with --json]
+    /// Show at most N caches, and N holders of pages; 0: all [default: 10, all with --json]
     #[arg(short, long = "lines", value_name = "N", value_parser = limits::lines)]
     lines: Option<usize>,
     /// Print JSON (docs/json.md)
@@ -45,9 +47,9 @@ pub struct BalanceArgs {
 }
 
 impl BalanceArgs {
-    /// Largest number of caches.
-    fn caches(&self) -> usize {
-        self.lines.unwrap_or(if self.json { usize::MAX } else { CACHES })
+    /// Largest number of caches, and of holders.
+    fn rows(&self) -> usize {
+        self.lines.unwrap_or(if self.json { usize::MAX } else { ROWS })
     }
 }
 
@@ -79,14 +81,14 @@ pub fn run(args: &BalanceArgs, env: &Env, show: &Show) -> Result<Outcome> {
                 .usage());
         }
     };
-    let rows = balance::compute(before.as_ref(), &after, args.caches());
+    let rows = balance::compute(before.as_ref(), &after, args.rows());
     put(args, &rows, env, show, &[])?;
     Ok(Outcome::Done)
 }
 
 /// Prints the balance of a recording, from its snapshots at the begin and at the end.
 pub fn of_recording(args: &BalanceArgs, session: &Session<'_>, show: &Show) -> Result<Outcome> {
-    let Some(mut rows) = balance::of_recording(session, args.caches())? else {
+    let Some(mut rows) = balance::of_recording(session, args.rows())? else {
         let name = session.path.display();
         return Err(Failure::new(format!(
             "{name}: no balance: the file does not have /proc/meminfo of its begin and its end"
@@ -95,8 +97,9 @@ pub fn of_recording(args: &BalanceArgs, session: &Session<'_>, show: &Show) -> R
             "kmt-capture record stores it, and convert takes meminfo.before and meminfo.after of a folder",
         ));
     };
-    let (pages, outcome) = traced::pages(session, &rows);
+    let (pages, outcome) = traced::pages(session, &rows, args.rows());
     rows.pages = pages;
+    rows.page_pools = session.trace.header().page_size.and_then(|size| page_pool::pools(session, size));
     let trust: Vec<String> = losses(session).into_iter().collect();
     put(args, &rows, &session.env, show, &trust)?;
     Ok(outcome)

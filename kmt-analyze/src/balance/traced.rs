@@ -1,83 +1,209 @@
-//! Pages that a trace saw allocated, by use, beside the accounts that have such pages.
+//! Pages that a trace saw allocated, by use, beside the accounts that have such pages; and who holds those in no account.
 //!
-//! The use of a page follows from its allocation flags, as `leaks` names it. Flags do not tell slabs, stacks, vmalloc and drivers
-//! apart: these are pages of the kernel.
+//! The use of a page follows from the stack of its allocation (`page_use`), else from its flags, as `leaks` names it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use super::page_use::{
+    ANONYMOUS, IN_NO_ACCOUNT, KERNEL, LARGE_KMALLOC, MODULES, OTHER_KERNEL, SHMEM, UNKNOWN, USER,
+    accounts_of, use_of_stack,
+};
+use crate::collect::{Collectors, PageGroups};
 use crate::failure::Outcome;
+use crate::ledger::frames::NO_STACK;
 use crate::ledger::totals::FrameTotals;
 use crate::limits::ROWS_MAX;
 use crate::pass::selection::Selection;
-use crate::reports::balance::{BalanceRows, PageUseRow, PageUses};
+use crate::pass::{self, Needs, Request};
+use crate::reports::balance::{BalanceRows, PageHolderRow, PageUseRow, PageUses};
+use crate::reports::common::rows::Address;
 use crate::reports::common::{Context, ReportContext};
 use crate::reports::leaks::judge::pages::{UnreclaimedPages, use_of};
-use crate::reports::pages::Pages;
-use crate::reports::run::typed;
+use crate::stream::PageSite;
+use crate::trace::names::is_core;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
-/// Accounts with pages of a use.
-const ACCOUNTS_OF: [(&str, &[&str]); 6] = [
-    ("page cache", &["page_cache", "buffers"]),
-    ("anonymous or tmpfs", &["anonymous", "shmem", "swap_cache"]),
-    ("page tables", &["page_tables"]),
-    ("compressed memory (zram, zswap)", &["zsmalloc"]),
-    ("huge pages (hugetlbfs)", &["hugetlb"]),
-    (
-        "kernel",
-        &[
-            "slab_reclaimable",
-            "slab_unreclaimable",
-            "misc_reclaimable",
-            "sec_page_tables",
-            "kernel_stacks",
-            "vmalloc",
-            "percpu",
-            "gpu",
-            "in_no_account",
-        ],
-    ),
-];
-
-/// Pages of a recording by use, if it has events of pages.
-pub fn pages(session: &Session<'_>, rows: &BalanceRows) -> (Option<PageUses>, Outcome) {
+/// Pages of a recording by use, and at most `holders_max` holders of those in no account, if it has events of pages.
+pub fn pages(session: &Session<'_>, rows: &BalanceRows, holders_max: usize) -> (Option<PageUses>, Outcome) {
     let selection = Selection::default();
     let context = Context { session, selection: &selection, limit: ROWS_MAX };
-    let (analysis, answered) = typed(&context, &Pages::default());
+    let mut collectors = Collectors::default();
+    let handle = collectors.add(PageGroups);
+    let request = Request::new(&selection, &collectors).with(Needs::EVENT_COUNTS | Needs::FLAG_NAMES);
+    let analysis = pass::run(session, &request);
     let ended = outcome(session, &analysis.faults);
-    let basis = ReportContext::new(&context, &analysis);
-    if answered.is_err() || !basis.basis().page_allocs {
+    let context = ReportContext::new(&context, &analysis);
+    if !context.basis().page_allocs {
         return (None, ended);
     }
-    let has_frees = basis.basis().page_ends();
-    let page_size = analysis.page_size.0;
-    let kept = UnreclaimedPages::new(session, &analysis.interner, page_size);
-    let mut sums: BTreeMap<&'static str, FrameTotals> = BTreeMap::new();
-    for (site, totals) in analysis.interner.pages.items().iter().zip(&analysis.balance.frames.sites) {
-        // The kernel's counts are for kinds of which most pages are old: flags alone decide here.
-        let name = kept
-            .use_of(site, u64::MAX)
-            .unwrap_or_else(|| use_of(analysis.interner.gfp(site.gfp_flags), site.order));
-        *sums.entry(name).or_default() += totals;
+    let has_frees = context.basis().page_ends();
+    let mut sums = PageTotals::default();
+    let mut namer = Namer::new(&context);
+    for (group, totals) in analysis.get(handle).0.iter().filter(|(_, totals)| !totals.has_no_pages()) {
+        let Some(site) = analysis.interner.pages.get(group.site) else { continue };
+        let pid = analysis.interner.origins.get(group.origin).map_or(0, |origin| origin.pid);
+        sums.add(namer.named(site, group.stack), pid, totals);
     }
-    let bytes = |frames: u64| frames.saturating_mul(page_size);
-    let row = |(name, totals): (&'static str, FrameTotals)| {
-        let accounts =
-            ACCOUNTS_OF.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, accounts)| *accounts);
-        let changes = rows.accounts.iter().filter(|row| accounts.contains(&row.account));
-        PageUseRow {
-            r#use: name,
-            bytes_alloc: bytes(totals.frames_alloc),
-            bytes_live: has_frees.then(|| bytes(totals.frames_live)),
-            accounts,
-            bytes_change: (!accounts.is_empty())
-                .then(|| changes.map(|row| row.change()).fold(0, i64::saturating_add)),
-        }
-    };
-    let mut uses: Vec<PageUseRow> =
-        sums.into_iter().filter(|(_, totals)| !totals.has_no_pages()).map(row).collect();
-    uses.sort_by_key(|row| std::cmp::Reverse((row.bytes_live, row.bytes_alloc)));
+    let holders = sums.holders(&context, has_frees);
     let older = analysis.balance.frames.counts.free_only_frames;
-    (Some(PageUses { bytes_freed_older: has_frees.then(|| bytes(older)), uses }), ended)
+    let bytes_of = |frames: u64| frames.saturating_mul(analysis.page_size.0);
+    let uses = PageUses {
+        bytes_freed_older: has_frees.then(|| bytes_of(older)),
+        has_stacks: sums.has_stacks,
+        uses: sums.uses(rows, has_frees, analysis.page_size.0),
+        holders_total: holders.len(),
+        holders: holders.into_iter().take(holders_max).collect(),
+    };
+    (Some(uses), ended)
+}
+
+/// Use of pages, and the address of the function that holds them; `None`: unknown.
+#[derive(Debug, Clone, Copy)]
+struct Named {
+    name: &'static str,
+    holder: Option<u64>,
+    has_stack: bool,
+}
+
+/// Use of pages by a stack.
+#[derive(Debug, Clone, Copy, Default)]
+struct OfStack {
+    by_function: Option<&'static str>,
+    /// The use that the module of the holder shows, where neither function nor flags do.
+    by_module: Option<&'static str>,
+    holder: Option<u64>,
+}
+
+/// Finds uses of pages. Each stack is looked at once.
+struct Namer<'c, 's, 'd> {
+    context: &'c ReportContext<'s, 'd>,
+    kept: UnreclaimedPages<'c>,
+    stacks: HashMap<u32, OfStack>,
+}
+
+impl<'c, 's, 'd> Namer<'c, 's, 'd> {
+    fn new(context: &'c ReportContext<'s, 'd>) -> Self {
+        let analysis = context.analysis;
+        let kept = UnreclaimedPages::new(context.session, &analysis.interner, analysis.page_size.0);
+        Self { context, kept, stacks: HashMap::new() }
+    }
+
+    fn named(&mut self, site: &PageSite, stack: u32) -> Named {
+        // The kernel's counts are for kinds of which most pages are old: flags alone decide here.
+        let kept = self.kept.use_of(site, u64::MAX);
+        let by_flags = use_of(self.context.analysis.interner.gfp(site.gfp_flags), site.order);
+        if stack == NO_STACK {
+            return Named { name: kept.unwrap_or(by_flags), holder: None, has_stack: false };
+        }
+        let context = self.context;
+        let of = *self.stacks.entry(stack).or_insert_with(|| of_stack(context, stack));
+        let is_told = ![KERNEL, USER, UNKNOWN].contains(&by_flags);
+        let last = if is_told { by_flags } else { of.by_module.unwrap_or(by_flags) };
+        Named { name: kept.or(of.by_function).unwrap_or(last), holder: of.holder, has_stack: true }
+    }
+}
+
+fn of_stack(context: &ReportContext<'_, '_>, stack: u32) -> OfStack {
+    let stack = context.analysis.interner.stacks.get(stack).map(Vec::as_slice).unwrap_or_default();
+    let stack: Vec<u64> = stack.iter().copied().filter(|&address| address != 0).collect();
+    let symbols: Vec<Vec<u8>> = stack.iter().map(|&address| context.symbols().raw(address)).collect();
+    let found = use_of_stack(&symbols);
+    let holder = found.holder.and_then(|index| stack.get(index)).copied();
+    let of_module = |symbol: &Vec<u8>| is_core(symbol).map(|core| if core { OTHER_KERNEL } else { MODULES });
+    let by_module = found.holder.and_then(|index| symbols.get(index)).and_then(of_module);
+    OfStack { by_function: found.by_function, by_module, holder }
+}
+
+/// Pages of one holder: all, and those of each task.
+#[derive(Debug, Default)]
+struct OfHolder {
+    totals: FrameTotals,
+    tasks: HashMap<i32, u64>,
+}
+
+/// Pages by use, and those in no account by call site and by task.
+#[derive(Debug, Default)]
+struct PageTotals {
+    uses: BTreeMap<&'static str, FrameTotals>,
+    has_stacks: bool,
+    by_call_site: HashMap<(&'static str, Option<u64>), OfHolder>,
+    by_task: HashMap<(&'static str, i32), OfHolder>,
+}
+
+impl PageTotals {
+    fn add(&mut self, named: Named, pid: i32, totals: &FrameTotals) {
+        *self.uses.entry(named.name).or_default() += totals;
+        self.has_stacks |= named.has_stack;
+        if !IN_NO_ACCOUNT.contains(&named.name) {
+            return;
+        }
+        let by_call_site = self.by_call_site.entry((named.name, named.holder)).or_default();
+        let by_task = self.by_task.entry((named.name, pid)).or_default();
+        for holder in [by_call_site, by_task] {
+            holder.totals += totals;
+            let pages = holder.tasks.entry(pid).or_default();
+            *pages = pages.saturating_add(totals.frames_live);
+        }
+    }
+
+    /// Holders of pages in no account: call sites, or tasks without any stack; the most memory first.
+    fn holders(&self, context: &ReportContext<'_, '_>, has_frees: bool) -> Vec<PageHolderRow> {
+        let page_size = context.analysis.page_size.0;
+        let row = |name: &'static str, holder: Option<u64>, of: &OfHolder| {
+            let most = of.tasks.iter().max_by_key(|(pid, pages)| (**pages, std::cmp::Reverse(**pid)));
+            PageHolderRow {
+                r#use: name,
+                bytes_alloc: of.totals.frames_alloc.saturating_mul(page_size),
+                bytes_live: has_frees.then(|| of.totals.frames_live.saturating_mul(page_size)),
+                call_site: holder.map(Address),
+                symbol: context.labels().of_pages(holder),
+                module: holder.and_then(|address| context.labels().module(address)),
+                task: most.map_or_else(String::new, |(pid, _)| context.labels().task(*pid)),
+                tasks_total: of.tasks.len(),
+            }
+        };
+        let mut rows: Vec<PageHolderRow> = match self.has_stacks {
+            true => self.by_call_site.iter().map(|((name, holder), of)| row(name, *holder, of)).collect(),
+            false => self.by_task.iter().map(|((name, _), of)| row(name, None, of)).collect(),
+        };
+        // Pages that are freed are held by nobody.
+        rows.retain(|row| row.bytes_live != Some(0));
+        let most = |row: &PageHolderRow| std::cmp::Reverse((row.bytes_live, row.bytes_alloc));
+        rows.sort_by(|a, b| {
+            let names = || (&a.symbol, a.r#use, &a.task).cmp(&(&b.symbol, b.r#use, &b.task));
+            most(a).cmp(&most(b)).then_with(names)
+        });
+        rows
+    }
+
+    /// Pages by use, the most memory first.
+    fn uses(&self, rows: &BalanceRows, has_frees: bool, page_size: u64) -> Vec<PageUseRow> {
+        let bytes = |frames: u64| frames.saturating_mul(page_size);
+        let row = |(&name, totals): (&&'static str, &FrameTotals)| {
+            let accounts = accounts_of(name);
+            let changes = rows.accounts.iter().filter(|row| accounts.contains(&row.account));
+            PageUseRow {
+                r#use: name,
+                bytes_alloc: bytes(totals.frames_alloc),
+                bytes_live: has_frees.then(|| bytes(totals.frames_live)),
+                accounts,
+                bytes_change: (!self.is_part(name) && !accounts.is_empty())
+                    .then(|| changes.map(|row| row.change()).fold(0, i64::saturating_add)),
+            }
+        };
+        let mut uses: Vec<PageUseRow> = self.uses.iter().map(row).collect();
+        uses.sort_by_key(|row| std::cmp::Reverse((row.bytes_live, row.bytes_alloc)));
+        uses
+    }
+
+    /// True if the accounts of a use have pages of another use, too: their change is not its own.
+    fn is_part(&self, name: &str) -> bool {
+        match name {
+            KERNEL => self.has_stacks,
+            LARGE_KMALLOC => true,
+            ANONYMOUS | SHMEM => self.uses.contains_key(super::page_use::MOVABLE),
+            name => IN_NO_ACCOUNT.contains(&name),
+        }
+    }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::files::{Scratch, at, json, stderr, stdout};
 
 /// A kernel with every line that overlaps another one. Sizes are in kB.
-const BEFORE: [(&str, &str); 4] = [
+pub const BEFORE: [(&str, &str); 4] = [
     (
         "meminfo",
         "MemTotal: 4000000 kB\nMemFree: 2000000 kB\nMemAvailable: 2500000 kB\nBuffers: 1000 kB\nCached: 300000 kB\n\
@@ -35,7 +35,7 @@ const BEFORE: [(&str, &str); 4] = [
 ];
 
 /// Later: 100,000 kB less free, of which 20,000 are page cache, 5,000 slab, and the rest is in no account.
-fn after(name: &str, text: &str) -> String {
+pub fn after(name: &str, text: &str) -> String {
     let changed = match name {
         "meminfo" => text
             .replace("MemFree: 2000000", "MemFree: 1900000")

@@ -25,6 +25,7 @@ mod anonymize;
 mod areas;
 mod attack;
 mod balance;
+mod balance_pages;
 mod baseline;
 mod cache_names;
 mod cgroups;

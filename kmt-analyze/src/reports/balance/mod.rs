@@ -2,8 +2,12 @@
 //!
 //! The command, which reads recordings and saved texts, is in `crate::balance`.
 
+mod holders;
+mod pools;
 mod rows;
 mod text;
 
+pub use holders::PageHolderRow;
+pub use pools::PagePoolRow;
 pub use rows::{BalanceRows, COLUMNS, FreeMemory, PageUseRow, PageUses, compute, of_recording};
 pub use text::{free_sentence, screen};

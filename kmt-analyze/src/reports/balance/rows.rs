@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::holders::PageHolderRow;
+use super::pools::PagePoolRow;
 use crate::failure::Result;
 use crate::reports::info::{CacheChange, cache_changes};
 use crate::trace::accounts::{ACCOUNTS, Balance, CPU_LISTS, FREE, REST, Texts, attached, clamped};
@@ -28,6 +30,8 @@ pub struct BalanceRows {
     pub caches: Option<Vec<CacheChange>>,
     /// Pages that the trace saw allocated, by use; `null`: no trace, or without events of pages.
     pub pages: Option<PageUses>,
+    /// Page pools of the network, the most memory still held first; `null`: page_pool:page_pool_state_hold was not recorded.
+    pub page_pools: Option<Vec<PagePoolRow>>,
     /// A command whose recording shows who allocates the memory that changed most.
     pub record: &'static str,
 }
@@ -38,15 +42,22 @@ pub struct BalanceRows {
 pub struct PageUses {
     /// Bytes of pages allocated before the trace and freed in it, whose use is unknown; `null`: frees were not recorded.
     pub bytes_freed_older: Option<u64>,
+    /// True if allocations of pages have stacks: uses are by stack, and holders are call sites; else by flags, and tasks.
+    pub has_stacks: bool,
     /// Uses, the most memory still allocated first.
     pub uses: Vec<PageUseRow>,
+    /// Number of holders of pages that are in no account, or whose use is unknown.
+    pub holders_total: usize,
+    /// These holders, the most memory still allocated first.
+    pub holders: Vec<PageHolderRow>,
 }
 
 /// Pages of one use.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageUseRow {
-    /// Use of the pages, by their allocation flags: `page cache`, `anonymous or tmpfs`, `page tables`, `kernel` ...
+    /// Use of the pages, by the stack of the allocation or its flags: `page cache`, `slab`, `network buffers` ...; `kernel`: of the
+    /// kernel, not told apart.
     pub r#use: &'static str,
     /// Bytes allocated in the trace.
     pub bytes_alloc: u64,
@@ -54,7 +65,7 @@ pub struct PageUseRow {
     pub bytes_live: Option<u64>,
     /// Accounts that have such pages.
     pub accounts: &'static [&'static str],
-    /// Change of these accounts; of a range the end nearest to 0. `null`: no account has such pages alone.
+    /// Change of these accounts; of a range the end nearest to 0. `null`: they also have pages of other uses.
     pub bytes_change: Option<i64>,
 }
 
@@ -222,6 +233,7 @@ pub fn compute(before: Option<&Texts>, after: &Texts, caches_max: usize) -> Bala
         caches_total: caches.as_ref().map(Vec::len),
         caches: caches.map(|caches| caches.into_iter().take(caches_max).collect()),
         pages: None,
+        page_pools: None,
         record: "",
     };
     rows.record = record_command(rows.largest_growth().map_or(REST, |row| row.account));
@@ -289,6 +301,9 @@ fn changed_caches(before: &Texts, after: &Texts) -> Option<Vec<CacheChange>> {
     Some(cache_changes(before.caches()?, after.caches()?, page_size))
 }
 
+/// The recording that has the call sites of pages.
+pub const PAGES_RECORD: &str = "kmt-capture record -p pages -d 60s -o who.kmt";
+
 /// The recording that shows who allocates memory of an account.
 fn record_command(account: &str) -> &'static str {
     match account {
@@ -296,6 +311,6 @@ fn record_command(account: &str) -> &'static str {
             "kmt-capture record -p slab --stack kmem:kmalloc --stack kmem:kmem_cache_alloc -d 60s -o who.kmt"
         }
         "vmalloc" | "kernel_stacks" | "percpu" => "kmt-capture record -p all -d 60s -o who.kmt",
-        _ => "kmt-capture record -p pages -d 60s -o who.kmt",
+        _ => PAGES_RECORD,
     }
 }

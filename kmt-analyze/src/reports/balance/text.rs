@@ -1,6 +1,7 @@
 //! The screen of `balance`.
 
-use super::rows::{AccountAmount, AccountRow, BalanceRows, FreeMemory, PageUses};
+use super::rows::{AccountAmount, AccountRow, BalanceRows, FreeMemory, PAGES_RECORD, PageUses};
+use super::{holders, pools};
 use crate::render::look::Look;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{listed, share};
@@ -12,11 +13,22 @@ pub fn screen(rows: &BalanceRows, look: &Look) -> Screen {
     let mut screen = Screen { answer: answer(rows, look), ..Screen::default() };
     screen.table(accounts(rows, look));
     if let Some(pages) = &rows.pages {
+        holders::answer(pages, look).into_iter().for_each(|sentence| screen.answer(sentence));
         screen.table(uses(pages));
+        holders::add(&mut screen, rows, pages);
+    }
+    if let Some(pools) = rows.page_pools.as_deref().filter(|pools| !pools.is_empty()) {
+        screen.table(pools::table(pools));
     }
     screen.table(caches(rows));
-    let about = rows.largest_growth().map_or("in no account", |row| row.name);
-    screen.lines(format!("Recording that shows who allocates ({about})"), vec![rows.record.to_owned()]);
+    let has_stacks = rows.pages.as_ref().is_some_and(|pages| pages.has_stacks);
+    if has_stacks {
+        screen.next("pages --by call_site,task", "all pages by call site and task");
+    }
+    if !has_stacks || rows.record != PAGES_RECORD {
+        let about = rows.largest_growth().map_or("in no account", |row| row.name);
+        screen.lines(format!("Recording that shows who allocates ({about})"), vec![rows.record.to_owned()]);
+    }
     notes(&mut screen, rows, look);
     screen
 }

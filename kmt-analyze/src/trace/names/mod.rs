@@ -58,6 +58,11 @@ pub fn module_of(symbol: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// True if a symbol is of the core kernel, false if it is of a module; `None`: an address without a symbol.
+pub fn is_core(symbol: &[u8]) -> Option<bool> {
+    module_of(symbol).map(|module| module == CORE)
+}
+
 /// Names of a module in conditions: in brackets, and without.
 pub fn names_of_module(module: &[u8]) -> [String; 2] {
     let name = String::from_utf8_lossy(module).into_owned();

@@ -1,0 +1,346 @@
+//! `balance` of recordings with events of pages: uses by stack, and who holds pages that are in no account.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kmt_format::kernel::{ByteOrder, TraceClock, parse_kallsyms};
+use kmt_format::write::{Task, Writer, WriterOptions};
+use serde_json::Value;
+
+use crate::balance::{BEFORE, after};
+use crate::support::files::{Scratch, at, data, json, run, stdout};
+
+/// Functions of the stacks, each 4 KiB long; the last ones are of a module.
+const FUNCTIONS: [&str; 14] = [
+    "__alloc_pages",
+    "allocate_slab",
+    "___slab_alloc",
+    "kmem_cache_alloc",
+    "__vmalloc_node_range",
+    "dup_task_struct",
+    "dma_alloc_attrs",
+    "__rb_allocate_pages",
+    "ring_buffer_resize",
+    "core_user",
+    "filemap_alloc_folio",
+    "page_pool_alloc_pages",
+    "board_poll [board]",
+    "board_ring [board]",
+];
+
+/// GFP_KERNEL, and GFP_HIGHUSER_MOVABLE | __GFP_WRITE: a page of a file (6.1).
+const KERNEL: u64 = 0xcc0;
+const FILE: u64 = 0x10_1cca;
+
+/// Pages that a task allocates and partly frees.
+struct Load {
+    pid: u32,
+    /// Functions of the stack, the innermost first.
+    stack: &'static [&'static str],
+    gfp_flags: u64,
+    order: u64,
+    allocs: u64,
+    frees: u64,
+}
+
+const fn load(
+    pid: u32,
+    stack: &'static [&'static str],
+    gfp_flags: u64,
+    [order, allocs, frees]: [u64; 3],
+) -> Load {
+    Load { pid, stack, gfp_flags, order, allocs, frees }
+}
+
+const LOADS: [Load; 9] = [
+    load(
+        800,
+        &["__alloc_pages", "allocate_slab", "___slab_alloc", "kmem_cache_alloc", "core_user"],
+        KERNEL,
+        [1, 20, 3],
+    ),
+    load(800, &["__alloc_pages", "__vmalloc_node_range", "dup_task_struct"], KERNEL, [0, 8, 4]),
+    load(801, &["__alloc_pages", "__vmalloc_node_range", "core_user"], KERNEL, [0, 6, 0]),
+    load(801, &["__alloc_pages", "dma_alloc_attrs", "board_ring"], KERNEL, [3, 30, 1]),
+    load(802, &["__alloc_pages", "dma_alloc_attrs", "board_ring"], KERNEL, [3, 2, 0]),
+    load(800, &["__alloc_pages", "__rb_allocate_pages", "ring_buffer_resize"], KERNEL, [0, 100, 0]),
+    load(802, &["__alloc_pages", "page_pool_alloc_pages", "board_poll"], KERNEL, [0, 40, 10]),
+    load(802, &["__alloc_pages", "core_user"], KERNEL, [0, 5, 5]),
+    load(803, &["__alloc_pages", "filemap_alloc_folio"], FILE, [0, 50, 25]),
+];
+
+fn address(function: &str) -> u64 {
+    let index = FUNCTIONS.iter().position(|name| name.split(' ').next() == Some(function)).unwrap() as u64;
+    let base =
+        if FUNCTIONS[index as usize].contains('[') { 0xffff_ffff_c000_0000 } else { 0xffff_ffff_8100_0000 };
+    base + (index << 12)
+}
+
+fn kallsyms() -> String {
+    let line = |name: &&str| {
+        let (function, module) =
+            name.split_once(' ').map_or((*name, String::new()), |(f, m)| (f, format!("\t{m}")));
+        format!("{:x} t {function}{module}\n", address(function))
+    };
+    let (core, modules) = FUNCTIONS.split_at(12);
+    let core: String = core.iter().map(line).collect();
+    format!(
+        "ffffffff80ffffff T _text\n{core}ffffffff81100000 T _etext\n{}",
+        modules.iter().map(line).collect::<String>()
+    )
+}
+
+/// A recording of all loads, with the texts of `balance.rs` and those that were read meanwhile.
+pub fn recording(scratch: &Scratch, has_stacks: bool, readings: &[(&str, (u64, u64), String)]) -> PathBuf {
+    let options = WriterOptions::new(ByteOrder::Little, 8).page_size(4096).trace_uuid([5; 16]);
+    let mut writer = Writer::new(options).unwrap();
+    let format = |path: PathBuf| fs::read_to_string(path.join("format")).unwrap();
+    let kmem = data("x86_64-6.1").join("tracefs/events/kmem");
+    let alloc = writer.add_format("kmem", &format(kmem.join("mm_page_alloc"))).unwrap();
+    let free = writer.add_format("kmem", &format(kmem.join("mm_page_free"))).unwrap();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.18-stacks");
+    let stack = writer.add_format("ftrace", &format(own.join("tracefs/events/ftrace/kernel_stack"))).unwrap();
+    writer.add_clock(&TraceClock::named("mono")).unwrap();
+    writer.add_metadata(&[("kernel.release", b"6.1.0")]).unwrap();
+    writer.add_tasks(&[800, 801, 802, 803].map(|pid| Task::new(pid, format!("task-{pid}")))).unwrap();
+    writer.add_symbols(&parse_kallsyms(kallsyms().as_bytes(), &[], 4096), &[]).unwrap();
+    writer.add_file("config", b"CONFIG_VMAP_STACK=y\n").unwrap();
+    for (name, text) in BEFORE {
+        writer.add_file(&format!("{name}.before"), text.as_bytes()).unwrap();
+        writer.add_file(&format!("{name}.after"), after(name, text).as_bytes()).unwrap();
+    }
+    for (name, times, text) in readings {
+        writer.add_file_at(name, text.as_bytes(), *times).unwrap();
+    }
+    let (mut time, mut pfn) = (1_000_000, 0x1000);
+    let mut event = |writer: &mut Writer, id: u16, pid: u32, words: &[u64]| {
+        time += 1_000;
+        let mut record = [&id.to_le_bytes()[..], &[0, 0], &pid.to_le_bytes()].concat();
+        words.iter().for_each(|word| record.extend(word.to_le_bytes()));
+        writer.add_event(pid & 1, time, &record).unwrap();
+    };
+    for load in &LOADS {
+        for number in 0..load.allocs {
+            event(&mut writer, alloc, load.pid, &[pfn, load.order, load.gfp_flags, 0]);
+            if has_stacks {
+                let addresses = load.stack.iter().map(|function| address(function) + 0x10);
+                let words: Vec<u64> = [load.stack.len() as u64].into_iter().chain(addresses).collect();
+                event(&mut writer, stack, load.pid, &words);
+            }
+            if number < load.frees {
+                event(&mut writer, free, load.pid, &[pfn, load.order]);
+            }
+            pfn += 1 << load.order;
+        }
+    }
+    let path = scratch.0.join("pages.kmt");
+    fs::write(&path, writer.finish().unwrap()).unwrap();
+    path
+}
+
+/// Bytes allocated, and still allocated, of loads with a common key.
+fn sums<K: Ord>(key: impl Fn(&Load) -> Option<K>) -> BTreeMap<K, [u64; 2]> {
+    let mut sums: BTreeMap<K, [u64; 2]> = BTreeMap::new();
+    for load in &LOADS {
+        let Some(key) = key(load) else { continue };
+        let sum = sums.entry(key).or_default();
+        sum[0] += (4096 * load.allocs) << load.order;
+        sum[1] += (4096 * (load.allocs - load.frees)) << load.order;
+    }
+    sums
+}
+
+fn found(rows: &Value, key: impl Fn(&Value) -> String) -> Vec<(String, [u64; 2])> {
+    let number = |row: &Value, key: &str| at(row, key).as_u64().unwrap();
+    let row = |row: &Value| (key(row), [number(row, "/bytes_alloc"), number(row, "/bytes_live")]);
+    rows.as_array().unwrap().iter().map(row).collect()
+}
+
+fn text(row: &Value, key: &str) -> String {
+    at(row, key).as_str().unwrap().to_owned()
+}
+
+/// Use of a load, as its stack shows.
+fn use_of(load: &Load) -> &'static str {
+    match load.stack[1..] {
+        ["allocate_slab", ..] => "slab",
+        [_, "dup_task_struct"] => "kernel stacks",
+        ["__vmalloc_node_range", _] => "vmalloc",
+        ["dma_alloc_attrs", _] => "drivers and other modules",
+        ["__rb_allocate_pages", _] => "ring buffers of tracing",
+        ["page_pool_alloc_pages", _] => "network buffers",
+        ["filemap_alloc_folio"] => "page cache",
+        _ => "other kernel memory",
+    }
+}
+
+#[test]
+fn stacks_tell_uses_and_holders_apart() {
+    let scratch = Scratch::new();
+    let file = recording(&scratch, true, &[]);
+    let report = json(&["balance", "--json"], &file);
+    assert_eq!(*at(&report, "/pages/has_stacks"), true);
+    let uses = found(at(&report, "/pages/uses"), |row| text(row, "/use"));
+    let expected: BTreeMap<String, [u64; 2]> = sums(|load| Some(use_of(load).to_owned()));
+    assert_eq!(uses.iter().cloned().collect::<BTreeMap<_, _>>(), expected);
+    assert!(uses.is_sorted_by_key(|(_, [alloc, live])| std::cmp::Reverse((*live, *alloc))), "{uses:?}");
+    // Uses are all pages.
+    let pages = json(&["pages", "--json"], &file);
+    let live: u64 = uses.iter().map(|(_, [_, live])| live).sum();
+    assert_eq!(live, at(&pages, "/pages/bytes_live").as_u64().unwrap());
+    let changes = |name: &str| {
+        let rows = at(&report, "/pages/uses").as_array().unwrap();
+        let row = rows.iter().find(|row| row["use"] == name).unwrap();
+        (at(row, "/bytes_change").clone(), at(row, "/accounts").clone())
+    };
+    let both = serde_json::json!(["slab_reclaimable", "slab_unreclaimable"]);
+    assert_eq!(changes("slab"), ((5_000 << 10).into(), both));
+    assert_eq!(changes("network buffers"), (Value::Null, serde_json::json!(["in_no_account"])));
+    // Holders: functions outside of the allocator and of DMA; those of which all pages were freed are none.
+    let rows = at(&report, "/pages/holders");
+    let holders = found(rows, |row| text(row, "/symbol"));
+    let holder = |load: &Load| {
+        let name = match use_of(load) {
+            "drivers and other modules" => "board_ring+0x10",
+            "ring buffers of tracing" => "__rb_allocate_pages+0x10",
+            "network buffers" => "board_poll+0x10",
+            _ => return None,
+        };
+        Some(name.to_owned())
+    };
+    let short =
+        |(name, bytes): &(String, [u64; 2])| (name.split(['/', ' ']).next().unwrap().to_owned(), *bytes);
+    assert_eq!(holders.iter().map(short).collect::<BTreeMap<_, _>>(), sums(holder));
+    assert_eq!(holders.len(), 3, "{holders:?}");
+    assert_eq!(*at(&report, "/pages/holders_total"), 3);
+    let first = at(rows, "/0");
+    assert_eq!(text(first, "/use"), "drivers and other modules");
+    assert_eq!(
+        (text(first, "/module"), text(first, "/task")),
+        ("[board]".to_owned(), "task-801-801".to_owned())
+    );
+    assert_eq!((at(first, "/tasks_total"), at(rows, "/1/module")), (&2.into(), &"[kernel]".into()));
+    let limited = json(&["balance", "--json", "-l", "1"], &file);
+    assert_eq!(at(&limited, "/pages/holders").as_array().unwrap().len(), 1);
+    assert_eq!(*at(&limited, "/pages/holders_total"), 3);
+}
+
+#[test]
+fn a_screen_names_the_first_holder_and_no_recording_that_is_there_already() {
+    let scratch = Scratch::new();
+    let screen = stdout(&run(&["balance", "--wide"], &recording(&scratch, true, &[]))).replace('\n', " ");
+    let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [
+        "Of pages in no account the trace still has most from board_ring+0x10",
+        "(drivers and other modules, 992 KiB)",
+        "task-801-801 and 1 more",
+        "ring buffers of tracing",
+        "pages --by call_site,task",
+    ] {
+        assert!(words.contains(expected), "{expected}: {screen}");
+    }
+    assert!(!words.contains("kmt-capture record -p pages"), "{screen}");
+}
+
+#[test]
+fn without_stacks_tasks_are_holders_and_the_recording_with_stacks_is_named() {
+    let scratch = Scratch::new();
+    let file = recording(&scratch, false, &[]);
+    let report = json(&["balance", "--json"], &file);
+    assert_eq!(*at(&report, "/pages/has_stacks"), false);
+    let uses = found(at(&report, "/pages/uses"), |row| text(row, "/use"));
+    let by_flags = |load: &Load| if load.gfp_flags == FILE { "page cache" } else { "kernel" }.to_owned();
+    assert_eq!(uses.into_iter().collect::<BTreeMap<_, _>>(), sums(|load| Some(by_flags(load))));
+    let rows = at(&report, "/pages/holders");
+    let holders = found(rows, |row| text(row, "/task"));
+    let by_task = |load: &Load| (load.gfp_flags == KERNEL).then(|| format!("task-{0}-{0}", load.pid));
+    assert_eq!(holders.iter().cloned().collect::<BTreeMap<_, _>>(), sums(by_task));
+    assert!(at(rows, "/0/call_site").is_null() && at(rows, "/0/module").is_null(), "{rows}");
+    let screen = stdout(&run(&["balance"], &file)).replace('\n', " ");
+    let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [
+        "Of pages whose use is not known the trace still has most from task-801-801",
+        "which only stacks tell apart",
+        "kmt-capture record -p pages -d 60s -o who.kmt",
+    ] {
+        assert!(words.contains(expected), "{expected}: {screen}");
+    }
+}
+
+/// Fields of page_pool_state_hold and page_pool_state_release (include/trace/events/page_pool.h, 6.18).
+fn pool_format(id: u16, name: &str, count: &str) -> String {
+    format!(
+        "name: {name}\nID: {id}\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+        \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:const struct page_pool * pool;\toffset:8;\tsize:8;\tsigned:0;\n\
+        \tfield:const void * netmem;\toffset:16;\tsize:8;\tsigned:0;\n\
+        \tfield:u32 {count};\toffset:24;\tsize:4;\tsigned:0;\n\
+        \tfield:unsigned long pfn;\toffset:32;\tsize:8;\tsigned:0;\n\nprint fmt: \"\"\n"
+    )
+}
+
+#[test]
+fn pools_hold_what_they_took_and_did_not_give_back() {
+    let scratch = Scratch::new();
+    let options = WriterOptions::new(ByteOrder::Little, 8).page_size(4096).trace_uuid([6; 16]);
+    let mut writer = Writer::new(options).unwrap();
+    let path = data("x86_64-6.1").join("tracefs/events/kmem/mm_page_alloc/format");
+    let alloc = writer.add_format("kmem", &fs::read_to_string(path).unwrap()).unwrap();
+    let hold = writer.add_format("page_pool", &pool_format(901, "page_pool_state_hold", "hold")).unwrap();
+    let release =
+        writer.add_format("page_pool", &pool_format(902, "page_pool_state_release", "release")).unwrap();
+    writer.add_clock(&TraceClock::named("mono")).unwrap();
+    writer.add_tasks(&[820, 821].map(|pid| Task::new(pid, format!("task-{pid}")))).unwrap();
+    for (name, text) in BEFORE {
+        writer.add_file(&format!("{name}.before"), text.as_bytes()).unwrap();
+        writer.add_file(&format!("{name}.after"), after(name, text).as_bytes()).unwrap();
+    }
+    const FIRST: u64 = 0xffff_8880_0123_0000;
+    const SECOND: u64 = 0xffff_8880_0456_0000;
+    const THIRD: u64 = 0xffff_8880_0789_0000;
+    let mut time = 1_000_000;
+    let mut event = |id: u16, cpu: u32, pid: u32, words: &[u64]| {
+        time += 1_000;
+        let mut record = [&id.to_le_bytes()[..], &[0, 0], &pid.to_le_bytes()].concat();
+        words.iter().for_each(|word| record.extend(word.to_le_bytes()));
+        writer.add_event(cpu, time, &record).unwrap();
+    };
+    let pool = |address: u64, pfn: u64| [address, 0xffff_ea00_0000_0000 + pfn, 1, pfn];
+    // Pages of order 2 for the second pool; the allocation of another CPU is of another page.
+    for pfn in [0x100, 0x200, 0x300] {
+        event(alloc, 0, 820, &[pfn, 2, KERNEL, 0]);
+        event(alloc, 1, 821, &[pfn + 0x50, 5, KERNEL, 0]);
+        event(hold, 0, 820, &pool(SECOND, pfn));
+    }
+    (0x1000..0x1010).for_each(|pfn| event(hold, 1, 821, &pool(FIRST, pfn)));
+    (0x1000..0x100c).for_each(|pfn| event(release, 0, 820, &pool(FIRST, pfn)));
+    // Older than the trace, and given back; then taken again, and once more without a release.
+    event(release, 0, 820, &pool(FIRST, 0x2000));
+    event(hold, 0, 820, &pool(FIRST, 0x2000));
+    event(hold, 0, 820, &pool(FIRST, 0x2000));
+    event(release, 1, 821, &pool(SECOND, 0x100));
+    event(release, 1, 821, &pool(THIRD, 0x3000));
+    let file = scratch.0.join("pools.kmt");
+    fs::write(&file, writer.finish().unwrap()).unwrap();
+    let report = json(&["balance", "--json"], &file);
+    let row = |pool: u64, task: Option<&str>, pages: u64, [holds, releases, older]: [u64; 3]| {
+        serde_json::json!({
+            "pool": pool, "task": task, "bytes_held": 4096 * pages, "holds": holds, "releases": releases,
+            "releases_older": older,
+        })
+    };
+    let expected = [
+        row(1, Some("task-820-820"), 8, [3, 1, 0]),
+        row(2, Some("task-821-821"), 5, [18, 13, 1]),
+        row(3, None, 0, [0, 1, 1]),
+    ];
+    assert_eq!(*at(&report, "/page_pools"), Value::from(expected.to_vec()));
+    let screen = stdout(&run(&["balance"], &file));
+    assert!(screen.contains("Pages of page pools") && screen.contains("pool 2"), "{screen}");
+    let without = recording(&scratch, true, &[]);
+    assert!(at(&json(&["balance", "--json"], &without), "/page_pools").is_null());
+}
