@@ -167,7 +167,7 @@ impl PageTotals {
             true => self.by_call_site.iter().map(|((name, holder), of)| row(name, *holder, of)).collect(),
             false => self.by_task.iter().map(|((name, _), of)| row(name, None, of)).collect(),
         };
-        // Pages that are freed are held by nobody.
+        // Freed pages have no holder.
         rows.retain(|row| row.bytes_live != Some(0));
         let most = |row: &PageHolderRow| std::cmp::Reverse((row.bytes_live, row.bytes_alloc));
         rows.sort_by(|a, b| {

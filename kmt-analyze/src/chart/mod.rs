@@ -1,5 +1,6 @@
 //! `chart`: pictures of typed reports, as SVG or PNG. They compute no number of their own.
 
+mod balance;
 mod bars;
 mod flame;
 mod frame;
@@ -47,6 +48,8 @@ use kmt_common::tell;
 pub enum ChartKind {
     /// Live memory over time, a line for each kind, call site, cache or task
     Timeline,
+    /// Memory by account over time, with what is in no account on top (docs/balance.md)
+    Balance,
     /// Call stacks by the memory that they allocated, or that is still allocated
     Flame,
     /// The same with the outermost function at the top
@@ -141,7 +144,8 @@ const PARTS: u64 = 250;
 pub fn run(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
     let context = Context { session, selection: &options.selection, limit: ROWS_MAX };
     match options.kind {
-        ChartKind::Timeline => timeline(&context, options),
+        ChartKind::Timeline if options.by != TimelineKey::Account => timeline(&context, options),
+        ChartKind::Timeline | ChartKind::Balance => accounts(&context, options),
         ChartKind::Flame | ChartKind::Icicle => flame(&context, options),
         ChartKind::Waste => {
             let report = Grouped::<Sizes>::with_defaults();
@@ -200,6 +204,17 @@ fn timeline(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome
     picture(context, options, (&report, command.as_str()), |rows, frame| {
         report.note(&rows.timeline).into_iter().for_each(|note| tell!("note: {note}"));
         Ok(timeline::draw(&rows.timeline, frame))
+    })
+}
+
+fn accounts(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome> {
+    let report =
+        TimelineReport { by: TimelineKey::Account, steps: options.steps as usize, lines: options.lines };
+    Report::check(&report, context)?;
+    picture(context, options, (&report, "timeline --by account"), |rows, frame| {
+        let accounts = rows.accounts.as_ref();
+        let accounts = accounts.ok_or_else(|| lacks(context.session, "accounts", "there are no readings"))?;
+        Ok(balance::draw(accounts, frame))
     })
 }
 

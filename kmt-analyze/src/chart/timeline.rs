@@ -5,27 +5,27 @@ use super::svg::{Anchor, Svg, cut};
 use crate::html::html_text;
 use crate::reports::timeline::{LineRow, TimelineRow};
 
-const LEFT: f64 = 84.0;
-const RIGHT: f64 = 216.0;
-const PLOT: f64 = 320.0;
+pub(super) const LEFT: f64 = 84.0;
+pub(super) const RIGHT: f64 = 216.0;
+pub(super) const PLOT: f64 = 320.0;
 /// Dashes tell lines apart where colours do not.
 const DASHES: [&str; 4] = ["", "7 3", "2 3", "9 3 2 3"];
 /// Classes of colours.
 const COLOURS: usize = 8;
 
 /// Places of times and sizes.
-struct Scale {
-    times: (f64, f64),
-    bytes: (f64, f64),
+pub(super) struct Scale {
+    pub times: (f64, f64),
+    pub bytes: (f64, f64),
 }
 
 impl Scale {
-    fn x(&self, time: f64) -> f64 {
+    pub fn x(&self, time: f64) -> f64 {
         let (first, last) = self.times;
         LEFT + (WIDTH - LEFT - RIGHT) * (time - first) / (last - first).max(1.0)
     }
 
-    fn y(&self, bytes: f64) -> f64 {
+    pub fn y(&self, bytes: f64) -> f64 {
         let (least, most) = self.bytes;
         HEAD + PLOT - PLOT * (bytes - least) / (most - least).max(1.0)
     }
@@ -45,7 +45,10 @@ pub fn draw(timeline: &TimelineRow, frame: &Frame) -> String {
     for (number, line) in timeline.lines.iter().enumerate() {
         curve(&mut svg, &scale, timeline, number, line);
     }
-    names(&mut svg, &scale, &timeline.lines);
+    let end = |line: &LineRow| scale.y(line.bytes_live.last().copied().unwrap_or(0) as f64);
+    let label =
+        |(number, line): (usize, &LineRow)| (end(line), format!("c{}", number % COLOURS), line.name.clone());
+    names(&mut svg, timeline.lines.iter().enumerate().map(label).collect());
     let is_lossy = timeline.lost_percent.iter().flatten().any(|&share| share > 0.0);
     let mut y = HEAD + PLOT + 48.0;
     if is_lossy {
@@ -61,7 +64,14 @@ pub fn draw(timeline: &TimelineRow, frame: &Frame) -> String {
     svg.finish(WIDTH, end + MARGIN, title, &about)
 }
 
-fn grid(svg: &mut Svg, scale: &Scale, (least, most): (i64, i64), (first, last): (u64, u64), frame: &Frame) {
+/// Numbers at both axes, with their lines.
+pub(super) fn grid(
+    svg: &mut Svg,
+    scale: &Scale,
+    (least, most): (i64, i64),
+    (first, last): (u64, u64),
+    frame: &Frame,
+) {
     let right = WIDTH - RIGHT;
     for (bytes, text) in frame::axis_sizes(least, most) {
         let y = scale.y(bytes);
@@ -107,11 +117,8 @@ fn curve(svg: &mut Svg, scale: &Scale, timeline: &TimelineRow, number: usize, li
     ));
 }
 
-/// Names at the ends of the lines, moved apart.
-fn names(svg: &mut Svg, scale: &Scale, lines: &[LineRow]) {
-    let end = |line: &LineRow| scale.y(line.bytes_live.last().copied().unwrap_or(0) as f64);
-    let mut labels: Vec<(f64, usize, &LineRow)> =
-        lines.iter().enumerate().map(|(i, line)| (end(line), i, line)).collect();
+/// Names beside the end of the plot, with their height there and their colour, moved apart.
+pub(super) fn names(svg: &mut Svg, mut labels: Vec<(f64, String, String)>) {
     labels.sort_by(|a, b| a.0.total_cmp(&b.0));
     // From the top down, each at least a line of text below the one before; then up again from the bottom.
     let mut least = HEAD;
@@ -125,8 +132,8 @@ fn names(svg: &mut Svg, scale: &Scale, lines: &[LineRow]) {
         most = label.0 - 15.0;
     }
     let x = WIDTH - RIGHT + 8.0;
-    for (y, number, line) in labels {
-        svg.rect((x, y - 4.0), (10.0, 4.0), &format!("c{}", number % COLOURS), &line.name);
-        svg.text((x + 15.0, y + 2.0), "", Anchor::Start, &cut(&line.name, 28));
+    for (y, class, name) in labels {
+        svg.rect((x, y - 4.0), (10.0, 4.0), &class, &name);
+        svg.text((x + 15.0, y + 2.0), "", Anchor::Start, &cut(&name, 28));
     }
 }

@@ -261,7 +261,7 @@ fn without_stacks_tasks_are_holders_and_the_recording_with_stacks_is_named() {
     let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     for expected in [
         "Of pages whose use is not known the trace still has most from task-801-801",
-        "which only stacks tell apart",
+        "Only call stacks show which.",
         "kmt-capture record -p pages -d 60s -o who.kmt",
     ] {
         assert!(words.contains(expected), "{expected}: {screen}");

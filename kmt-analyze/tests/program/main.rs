@@ -26,6 +26,7 @@ mod areas;
 mod attack;
 mod balance;
 mod balance_pages;
+mod balance_times;
 mod baseline;
 mod cache_names;
 mod cgroups;

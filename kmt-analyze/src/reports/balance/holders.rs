@@ -14,7 +14,7 @@ use crate::reports::common::rows::Address;
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageHolderRow {
-    /// Use of the pages: `network buffers`, `drivers and other modules` ...; `kernel`: of the kernel, not told apart.
+    /// Use of the pages: `network buffers`, `drivers and other modules` ...; `kernel`: kernel memory of any use.
     pub r#use: &'static str,
     /// Bytes allocated in the trace.
     pub bytes_alloc: u64,
@@ -77,7 +77,7 @@ pub fn add(screen: &mut Screen, rows: &BalanceRows, pages: &PageUses) {
     screen.table(table);
     if !pages.has_stacks {
         screen.note(
-            "kernel: pages of slabs, stacks, vmalloc, drivers and buffers, which only stacks tell apart.",
+            "kernel: pages of slabs, kernel stacks, vmalloc, drivers or buffers. Only call stacks show which.",
         );
         if rows.record != PAGES_RECORD {
             screen.lines("Recording with the call sites of pages", vec![PAGES_RECORD.to_owned()]);

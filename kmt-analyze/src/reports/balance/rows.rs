@@ -56,8 +56,8 @@ pub struct PageUses {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageUseRow {
-    /// Use of the pages, by the stack of the allocation or its flags: `page cache`, `slab`, `network buffers` ...; `kernel`: of the
-    /// kernel, not told apart.
+    /// Use of the pages, by the stack of the allocation or its flags: `page cache`, `slab`, `network buffers` ...; `kernel`: kernel
+    /// memory of any use.
     pub r#use: &'static str,
     /// Bytes allocated in the trace.
     pub bytes_alloc: u64,

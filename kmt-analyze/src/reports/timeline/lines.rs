@@ -207,6 +207,7 @@ fn noun(by: TimelineKey) -> (&'static str, &'static str) {
         TimelineKey::Task => ("task", "tasks"),
         TimelineKey::Cpu => ("CPU", "CPUs"),
         TimelineKey::Node => ("node", "nodes"),
+        TimelineKey::Account => ("account", "accounts"),
     }
 }
 

@@ -1,9 +1,12 @@
 //! `timeline`: live bytes, allocations and frees over time, by any key.
 //!
 //! The collector `Timeline` has sums by step and by site or origin. Steps and the names of lines are made here, the lines
-//! themselves in `lines`.
+//! themselves in `lines`. By account, it has the kernel's own counts at each reading (`accounts`), which need no events.
 
+mod accounts;
 mod lines;
+
+pub use accounts::{AccountAt, AccountLine, AccountTimes};
 
 pub use lines::LineRow;
 use lines::level;
@@ -12,6 +15,7 @@ use clap::builder::TypedValueParser;
 use serde::Serialize;
 
 use crate::collect::{Collectors, Handle, Timeline};
+use crate::failure::{Failure, Result};
 use crate::limits;
 use crate::pass::Needs;
 use crate::pass::caches::CacheNames;
@@ -69,6 +73,29 @@ impl Report for TimelineReport {
     const KEYS: Keys = Keys::All;
     const HAS_LINES: bool = false;
 
+    fn check(&self, context: &Context<'_, '_>) -> Result<()> {
+        let of_whole = ["--time", "--without-recorder"];
+        let mut given = context.selection.given().into_iter();
+        let part = given.find(|(name, _)| self.by == TimelineKey::Account && !of_whole.contains(name));
+        part.map_or(Ok(()), |(name, _)| {
+            Err(Failure::new(format!("accounts are of the whole machine: omit {name}"))
+                .hint("`timeline --by cache` and others select events"))
+        })
+    }
+
+    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
+        if self.by != TimelineKey::Account {
+            return context.basis().lacks(self.rests_on());
+        }
+        let readings = accounts::readings(context);
+        readings.readings.is_empty().then(|| match readings.first_fault {
+            Some(fault) => format!("no copy of /proc/meminfo can be read: {fault}"),
+            None => "the file has no /proc/meminfo of the selected time: kmt-capture record stores it at the begin and the end, \
+                     with --snapshot-every 5s meanwhile too"
+                .to_owned(),
+        })
+    }
+
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         let (first, last) = context.selection.span(context.session);
         collectors.add(Timeline::new(first, last, self.steps, self.by.is_of_origins()))
@@ -86,16 +113,24 @@ impl Report for TimelineReport {
                 step: steps.step,
                 steps: steps.steps,
                 lost_percent: (0..steps.steps).map(|step| lost(step).map(|share| 100.0 * share)).collect(),
-                lines: lines::compute(context, timeline, self.by, self.lines_max()),
+                lines: match self.by {
+                    TimelineKey::Account => Vec::new(),
+                    by => lines::compute(context, timeline, by, self.lines_max()),
+                },
                 last: context.selection.span(session).1,
             },
+            accounts: (self.by == TimelineKey::Account)
+                .then(|| accounts::compute(&accounts::readings(context))),
             has_slab: context.basis().allocs(None),
         }
     }
 
     /// The highest step and the last one, the steps, and the lines.
     fn screen(&self, rows: &TimelineRows, view: &View) -> Screen {
-        let TimelineRows { timeline, has_slab } = rows;
+        if let Some(accounts) = &rows.accounts {
+            return accounts::screen(accounts, self.steps, view);
+        }
+        let TimelineRows { timeline, has_slab, .. } = rows;
         let all = has_slab.then(|| SlabSteps::of(timeline));
         let slab = all.as_ref().map(|slab| sentence("slab", &slab.bytes_live, timeline, view));
         let pages = timeline.pages().map(|pages| sentence("page", pages, timeline, view));
@@ -132,6 +167,8 @@ pub enum TimelineKey {
     Cpu,
     /// Requested nodes
     Node,
+    /// Accounts of memory, by the kernel's counts (docs/balance.md)
+    Account,
 }
 
 impl TimelineKey {
@@ -149,7 +186,7 @@ fn name(context: &ReportContext<'_, '_>, caches: &CacheNames<'_>, by: TimelineKe
         (TimelineKey::Task, _) => context.labels().task(origin.pid),
         (TimelineKey::Cpu, _) => format!("CPU {}", origin.cpu),
         (_, None) => "?".to_owned(),
-        (TimelineKey::Kind, Some(site)) => site.api.name().to_owned(),
+        (TimelineKey::Kind | TimelineKey::Account, Some(site)) => site.api.name().to_owned(),
         (TimelineKey::CallSite, Some(site)) => context.labels().symbol(site.call_site),
         (TimelineKey::Node, Some(site)) if site.node < 0 => "any node".to_owned(),
         (TimelineKey::Node, Some(site)) => format!("node {}", site.node),
@@ -163,6 +200,9 @@ fn name(context: &ReportContext<'_, '_>, caches: &CacheNames<'_>, by: TimelineKe
 pub struct TimelineRows {
     /// The timeline.
     pub timeline: TimelineRow,
+    /// With --by account: accounts at each reading of the kernel's counts. The timeline has no lines then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accounts: Option<AccountTimes>,
     /// Allocations of slab objects were recorded, for the screen.
     #[serde(skip)]
     has_slab: bool,

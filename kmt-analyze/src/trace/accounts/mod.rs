@@ -5,9 +5,11 @@
 //! docs/balance.md has the same table, with the place of each count in the kernel's source.
 
 mod amount;
+mod series;
 mod texts;
 
 pub use amount::{Amount, Doubt};
+pub use series::{Readings, Recording};
 pub use texts::{SavedText, SavedTexts, TEXT_NAMES, Texts, attached, name_at};
 
 /// An account.
@@ -97,7 +99,7 @@ fn misc_reclaimable(texts: &Texts) -> Option<Amount> {
 
 /// Stacks that are objects of a cache are slab memory already (`thread_stack`, kernel/fork.c: pages larger than stacks).
 fn kernel_stacks(texts: &Texts) -> Option<Amount> {
-    if texts.has_cache("thread_stack") { Some(Amount::exact(0)) } else { texts.line("KernelStack") }
+    if texts.are_stacks_slabs() { Some(Amount::exact(0)) } else { texts.line("KernelStack") }
 }
 
 /// Pages of vmalloc without stacks. 4.4 to 5.2 print 0.

@@ -62,6 +62,8 @@ pub struct Texts {
     caches: Option<SlabCaches>,
     page_size: Option<u64>,
     has_vmap_stacks: Option<bool>,
+    /// True if kernel stacks are objects of a cache.
+    are_stacks_slabs: bool,
 }
 
 impl Texts {
@@ -78,6 +80,8 @@ impl Texts {
         texts.caches = given("slabinfo").map(caches).transpose()?;
         let own = given("pagesize").map(page_size_of).transpose()?;
         texts.page_size = page_size.or(own).or_else(|| texts.derived_page_size());
+        texts.are_stacks_slabs =
+            texts.caches.as_ref().is_some_and(|caches| caches.contains_key("thread_stack"));
         texts.has_vmap_stacks = texts.vmap_stacks(given("config"), given("vmallocinfo"));
         Ok(texts)
     }
@@ -200,9 +204,16 @@ impl Texts {
         self.caches.as_ref()
     }
 
-    /// True if slabinfo has a cache of that name.
-    pub fn has_cache(&self, name: &str) -> bool {
-        self.caches.as_ref().is_some_and(|caches| caches.contains_key(name))
+    /// True if kernel stacks are objects of a cache, which slabinfo has.
+    pub fn are_stacks_slabs(&self) -> bool {
+        self.are_stacks_slabs
+    }
+
+    /// Takes what does not change from texts of another time: some readings are of few texts.
+    pub fn complete(&mut self, other: &Self) {
+        self.page_size = self.page_size.or(other.page_size);
+        self.has_vmap_stacks = other.has_vmap_stacks.or(self.has_vmap_stacks);
+        self.are_stacks_slabs |= other.are_stacks_slabs;
     }
 }
 
