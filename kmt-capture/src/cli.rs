@@ -187,7 +187,7 @@ struct ConvertArgs {
     /// Buffer of a trace.dat: name of an instance, or "" for the top level. Default: the first buffer with events
     #[arg(long, value_name = "NAME")]
     instance: Option<String>,
-    /// Convert one boot of a persistent ring buffer that holds the events of several. Default: such a buffer is refused
+    /// Convert one boot of a ring buffer or text that holds the events of several. Default: it is refused
     #[arg(long, value_enum, value_name = "WHICH")]
     boot: Option<Boot>,
     /// Raise or lower a limit on the input, such as kallsyms=1G. Names: raw (ring buffers), kallsyms, format, file (each other

@@ -120,7 +120,7 @@ fn two_boots_are_refused_and_each_side_can_be_converted() {
     let saved = Saved::new();
     let (one, _) = saved.events(&[], 0);
     let (_, told) = saved.events(&["--boot", "last"], 0);
-    assert!(told.contains("--boot: the buffer holds the events of one boot"), "{told}");
+    assert!(told.contains("--boot: all events are of one boot"), "{told}");
     fs::remove_file(saved.file()).unwrap();
     (0..CPUS).for_each(|cpu| saved.add_boot(cpu));
     saved.is_refused(&[

@@ -1,10 +1,10 @@
-//! Two boots in one buffer, by the times of its events.
+//! Two boots in one buffer, or in one text, by the times of its events.
 //!
 //! A persistent ring buffer (Linux 6.12 and later) keeps its events over a reboot, and the next boot appends its own behind
-//! them. Their times begin at 0 once more, and addresses mean other objects: one report of both would be wrong. Nothing but the step back
-//! in time shows it.
+//! them; a log of a serial console has the dumps of several boots. Their times begin at 0 once more, and addresses mean other
+//! objects: one report of both would be wrong. Nothing but the step back in time shows it. Each line of a text counts as a sub-buffer.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use kmt_common::text::{count, grouped};
@@ -28,6 +28,8 @@ const LARGE_NS: u64 = 1_000_000_000;
 const STEPS_MAX: usize = 64;
 /// A CPU without a step is of the boot whose times are this many times nearer than those of the other one.
 const FARTHER: u64 = 8;
+/// Events that a text can have at the time 0 by rounding: more are not recorded in half a microsecond.
+const ROUNDED_MAX: u64 = 16;
 /// Events that each other CPU has at least where one without events stands out.
 const EVENTS_OF_OTHERS: u64 = 100;
 
@@ -81,22 +83,44 @@ impl CpuTimes {
 pub struct Boots {
     unit: ClockUnit,
     cpus: Vec<CpuTimes>,
+    /// Index of the CPU whose events are looked at.
+    current: usize,
+    /// Of a text: its name, and the index of each CPU.
+    text: Option<(String, HashMap<u32, usize>)>,
 }
 
 impl Boots {
     /// Of a clock with that unit.
     pub fn new(unit: ClockUnit) -> Self {
-        Self { unit, cpus: Vec::new() }
+        Self { unit, cpus: Vec::new(), current: 0, text: None }
+    }
+
+    /// Of a text of that name, whose lines are of any CPU.
+    pub fn of_text(unit: ClockUnit, name: String) -> Self {
+        Self { text: Some((name, HashMap::new())), ..Self::new(unit) }
+    }
+
+    /// Goes to the next line of that CPU in a text; returns the position of its event.
+    pub fn next_line(&mut self, cpu: u32) -> Position {
+        let new = self.cpus.len();
+        let index = self.text.as_mut().map_or(new, |(_, indices)| *indices.entry(cpu).or_insert(new));
+        if index == new {
+            let name = self.text.as_ref().map_or(String::new(), |(name, _)| name.clone());
+            self.begin(cpu, name);
+        }
+        self.current = index;
+        Position(self.sub_buffer(), 0)
     }
 
     /// Begins the events of the next CPU.
     pub fn begin(&mut self, cpu: u32, name: String) {
+        self.current = self.cpus.len();
         self.cpus.push(CpuTimes { cpu, name, ..CpuTimes::default() });
     }
 
     /// Begins the next sub-buffer of that CPU; returns its number.
     pub fn sub_buffer(&mut self) -> u64 {
-        let Some(cpu) = self.cpus.last_mut() else { return 0 };
+        let Some(cpu) = self.cpus.get_mut(self.current) else { return 0 };
         cpu.ends = [cpu.ends[1], Some(cpu.last).filter(|_| cpu.events > 0)];
         cpu.next = Position(cpu.next.0 + 1, 0);
         cpu.next.0
@@ -106,7 +130,7 @@ impl Boots {
     #[inline]
     pub fn event(&mut self, time: u64) {
         let unit = self.unit;
-        let Some(cpu) = self.cpus.last_mut() else { return };
+        let Some(cpu) = self.cpus.get_mut(self.current) else { return };
         if time < cpu.last && is_large(unit, cpu.last, time) {
             cpu.step(time);
         }
@@ -146,13 +170,18 @@ impl Boots {
 
     /// The CPUs whose times show a new boot; empty if there is one boot.
     ///
-    /// One step without doubt is enough. Steps that may be damage count if most CPUs have them.
+    /// In buffers, one step without doubt is enough. Steps that may be damage count if most CPUs have them. Lines of a text may
+    /// be out of order: there most CPUs have to step back, one of them without doubt.
     fn stepping(&self) -> Vec<&CpuTimes> {
         let found: Vec<&CpuTimes> = self.active().filter(|cpu| !cpu.steps.is_empty()).collect();
         let all = self.active().count();
         let is_certain = found.iter().any(|cpu| cpu.steps.iter().any(|step| !step.is_doubtful));
         let are_most = all > 1 && found.len() * 2 > all;
-        if is_certain || are_most { found } else { Vec::new() }
+        let are_boots = match self.text {
+            Some(_) => is_certain && found.len() * 2 > all,
+            None => is_certain || are_most,
+        };
+        if are_boots { found } else { Vec::new() }
     }
 
     /// Why the buffer is not converted as a whole; `None` if it holds one boot.
@@ -163,9 +192,19 @@ impl Boots {
         let step = first.boot_steps().first().copied()?;
         let boots = found.iter().map(|cpu| cpu.boot_steps().len() + 1).max().unwrap_or(2);
         let boots = if boots == 2 { "two boots".to_owned() } else { format!("{boots} boots") };
+        let (holder, hint) = match self.text {
+            Some(_) => (
+                "text",
+                "--boot last converts the events of the last boot only, --boot first those of the first; kallsyms and modules have to be of the same boot. If one boot was printed twice, delete one of both",
+            ),
+            None => (
+                "buffer",
+                "--boot last converts the events of the last boot only, --boot first those of the first; kallsyms and modules have to be of the same boot",
+            ),
+        };
         Some(
             Failure::new(format!(
-                "{}: the time of CPU {} steps back from {} to {}, and that of {} of {}: the buffer holds the events of {boots}",
+                "{}: the time of CPU {} steps back from {} to {}, and that of {} of {}: the {holder} holds the events of {boots}",
                 first.name,
                 first.cpu,
                 self.shown(step.before),
@@ -173,7 +212,7 @@ impl Boots {
                 found.len(),
                 count(self.active().count() as u64, "CPU"),
             ))
-            .hint("--boot last converts the events of the last boot only, --boot first those of the first; kallsyms and modules have to be of the same boot"),
+            .hint(hint),
         )
     }
 
@@ -232,9 +271,11 @@ impl Boots {
         empty.into_iter().chain(zero_times::note(self.at_zero())).collect()
     }
 
-    /// Events of time 0.
+    /// Events of time 0; of a text 0 if rounding explains them.
     pub fn at_zero(&self) -> u64 {
-        self.cpus.iter().map(|cpu| cpu.at_zero).fold(0, u64::saturating_add)
+        let events = self.cpus.iter().map(|cpu| cpu.at_zero).fold(0, u64::saturating_add);
+        // Times of a text are rounded: those of a clock that begins with the text can be 0 too.
+        if self.text.is_some() && events <= ROUNDED_MAX { 0 } else { events }
     }
 
     /// A single CPU without events beside full ones.

@@ -69,12 +69,11 @@ impl Description {
     /// Leaves out facts that are of both boots, or of the other one, where a side of two boots is converted.
     pub fn take_side(&mut self, boot: Boot, side: Option<(Side, Vec<String>)>) -> Option<Side> {
         let Some((side, notes)) = side else {
-            self.notes
-                .push("--boot: the buffer holds the events of one boot, which are converted".to_owned());
+            self.notes.push("--boot: all events are of one boot, and are converted".to_owned());
             return None;
         };
         self.notes.extend(notes);
-        self.notes.push("the counters in stats are of several boots: they are not used".to_owned());
+        self.notes.push("counters are of several boots: they are not used".to_owned());
         self.stats.clear();
         if boot == Boot::First {
             // Kernel and modules are at other addresses in each boot.

@@ -18,6 +18,7 @@ mod stacks;
 mod sub_buffers;
 mod target_files;
 mod text;
+mod text_boots;
 mod text_counts;
 mod text_description;
 mod text_refusal;
@@ -128,9 +129,9 @@ pub fn convert(options: &ConvertOptions) -> Result<Outcome> {
         return Err(Failure::new(format!("{} has no instances", path.display()))
             .hint("--instance works only with a trace.dat"));
     }
-    if !matches!(kind, Kind::TraceDat) && options.boot.is_some() {
-        return Err(Failure::new(format!("{} is not a ring buffer", path.display()))
-            .hint("--boot works only with saved ring buffers and a trace.dat"));
+    if !matches!(kind, Kind::TraceDat | Kind::Text) && options.boot.is_some() {
+        return Err(Failure::new(format!("{} is neither a ring buffer nor a text", path.display()))
+            .hint("--boot works only with saved ring buffers, a trace.dat, and text"));
     }
     let options = &ConvertOptions { input: path.clone(), ..options.clone() };
     let converted = match kind {

@@ -12,6 +12,7 @@ use super::records::RecordConversion;
 use super::silence::Silence;
 use super::stacks::StackFormat;
 use super::target_files::TargetFiles;
+use super::text_boots::TextBoots;
 use super::text_counts::TextCounts;
 use super::text_description::describe;
 use super::text_refusal::without_events;
@@ -26,6 +27,7 @@ use crate::import::text::{
 use crate::output::Output;
 use crate::record::Symbols;
 use crate::uuid::Identity;
+use crate::zero_times;
 use kmt_common::text::count;
 
 /// Converts a text.
@@ -53,7 +55,8 @@ pub fn convert(options: &ConvertOptions, bytes: &[u8], is_cut: bool, output: Out
     let stack = StackFormat::new(&description);
     description.formats.push(stack.format());
     let has_symbols = description.kallsyms.is_some() || options.symbols == Symbols::None;
-    let conversion = LineConversion::new(stack, survey, options.limits.import);
+    let boots = TextBoots::new((&input.to_string(), bytes), &survey.layout, options.boot, &mut description);
+    let conversion = LineConversion::new(stack, survey, options.limits.import, boots);
     let source = TextLines { conversion, bytes, survey, has_symbols };
     driver::convert(options, description, Identity::of_file(bytes, ""), source, is_cut, output)
 }
@@ -72,6 +75,9 @@ impl EventSource for TextLines<'_> {
         for line in self.bytes.split(|&b| b == b'\n') {
             self.conversion.line(line, file)?;
             file.write_if_large()?;
+        }
+        if let Some(refusal) = self.conversion.boots.times.refusal() {
+            return Err(refusal);
         }
         Ok(self.conversion.finish(self.has_symbols, file)?)
     }
@@ -97,11 +103,12 @@ impl EventSource for TextLines<'_> {
     fn notes(&self, description: Description) -> Vec<String> {
         let mut notes = description.notes;
         notes.retain(|n| !n.starts_with("no kallsyms") && !n.starts_with("no modules"));
-        let LineConversion { counts, schema, bounds, silence, .. } = &self.conversion;
+        let LineConversion { counts, schema, bounds, silence, boots, .. } = &self.conversion;
         counts.notes(schema, bounds, &mut notes);
         if counts.shortage.missing() > 0 {
             notes.push(silence.note());
         }
+        notes.extend(zero_times::note(boots.times.at_zero()));
         notes
     }
 }
@@ -137,10 +144,11 @@ struct LineConversion<'t> {
     sections: TextSections,
     silence: Silence,
     bounds: Bounds,
+    boots: TextBoots,
 }
 
 impl<'t> LineConversion<'t> {
-    fn new(stack: StackFormat, survey: TextSurvey, bounds: Bounds) -> Self {
+    fn new(stack: StackFormat, survey: TextSurvey, bounds: Bounds, boots: TextBoots) -> Self {
         Self {
             records: RecordConversion::new(stack, ByteOrder::Little),
             schema: Schema::new(survey.long_size, ByteOrder::Little, survey.notations, &bounds),
@@ -159,6 +167,7 @@ impl<'t> LineConversion<'t> {
             sections: TextSections::default(),
             silence: Silence::default(),
             bounds,
+            boots,
         }
     }
 
@@ -173,6 +182,9 @@ impl<'t> LineConversion<'t> {
         }
         let (shortage, overwritten) = self.sections.line(&parsed);
         self.short(shortage);
+        if !self.boots.is_converted(&parsed) {
+            return Ok(());
+        }
         match parsed {
             TextLine::Event(event) if event.cpu < CPUS_MAX => self.event(&event, file),
             TextLine::Function(event, function, caller) if event.cpu < CPUS_MAX => {
@@ -438,6 +450,7 @@ impl<'t> LineConversion<'t> {
         self.short(self.sections.shortage());
         self.mark_shortage(file)?;
         self.records.flush_tasks(file)?;
+        zero_times::write(&mut file.writer, self.boots.times.at_zero())?;
         if !has_symbols && !self.schema.symbols.is_empty() {
             file.writer.add_symbols(&self.schema.symbols.kernel_symbols(), &[])?;
         }

@@ -1,6 +1,7 @@
 //! Texts of kernels and tools, converted and read back: each event, stack and loss as the text has it.
 #![cfg(feature = "convert")]
 
+mod boots;
 mod columns;
 mod foreign;
 mod losses;
@@ -64,7 +65,7 @@ impl Converted {
 }
 
 /// Runs `kmt-capture convert` over a text: exit code, messages, and the file.
-fn run(text: &str) -> (Option<i32>, String, Option<Vec<u8>>) {
+fn run(text: &str, options: &[&str]) -> (Option<i32>, String, Option<Vec<u8>>) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("kmt-capture-text-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let folder = std::env::temp_dir().join(name);
@@ -72,7 +73,7 @@ fn run(text: &str) -> (Option<i32>, String, Option<Vec<u8>>) {
     let (input, output) = (folder.join("trace.txt"), folder.join("out.kmt"));
     fs::write(&input, text).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));
-    let ran = command.arg("convert").arg(&input).arg("-o").arg(&output).output().unwrap();
+    let ran = command.arg("convert").arg(&input).arg("-o").arg(&output).args(options).output().unwrap();
     let file = fs::read(&output).ok();
     fs::remove_dir_all(&folder).unwrap();
     (ran.status.code(), String::from_utf8(ran.stderr).unwrap(), file)
@@ -80,14 +81,19 @@ fn run(text: &str) -> (Option<i32>, String, Option<Vec<u8>>) {
 
 /// Message of a conversion that refuses a text.
 fn refused(text: &str) -> String {
-    let (code, stderr, file) = run(text);
+    let (code, stderr, file) = run(text, &[]);
     assert!(code == Some(1) && file.is_none(), "{code:?}: {stderr}");
     stderr
 }
 
 /// Converts a text and reads the file.
 fn converted(text: &str) -> Converted {
-    let (code, stderr, file) = run(text);
+    converted_with(text, &[])
+}
+
+/// Converts a text with options and reads the file.
+fn converted_with(text: &str, options: &[&str]) -> Converted {
+    let (code, stderr, file) = run(text, options);
     let file = file.unwrap_or_else(|| panic!("{stderr}"));
     let trace = Trace::open(&file).unwrap();
     let env = PrintEnv::of(trace.header(), trace.metadata(), trace.symbols());

@@ -205,7 +205,7 @@ fn flags_of_new_tasks_are_hexadecimal() {
     ];
     let text = [line(1, texts[0]), line(2, texts[1])].concat();
     assert_eq!(converted(&text).texts(), texts);
-    let file = run(&text).2.unwrap();
+    let file = run(&text, &[]).2.unwrap();
     let trace = Trace::open(&file).unwrap();
     let numbers = trace.items().filter_map(|item| match item {
         Item::Event(event) => event.uint(event.class().field_named("clone_flags")?),
