@@ -57,7 +57,7 @@ pub const SELECTIONS: [&[&str]; 14] = [
 ];
 
 /// Exports that are one stream, charts, the page.
-pub const OUTPUTS: [&[&str]; 32] = [
+pub const OUTPUTS: [&[&str]; 33] = [
     &["export", "perfetto"],
     &["export", "perfetto", "--events"],
     &["export", "pprof"],
@@ -86,6 +86,7 @@ pub const OUTPUTS: [&[&str]; 32] = [
     &["chart", "filling"],
     &["chart", "pageblocks"],
     &["chart", "latency"],
+    &["chart", "balance"],
     &["chart", "ring"],
     &["chart", "treemap"],
     &["report"],

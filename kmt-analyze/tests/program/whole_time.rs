@@ -40,7 +40,10 @@ fn growth_is_judged_where_nothing_is_missing() {
     let scratch = Scratch::new();
     let file = lossy(&scratch, true);
     let findings = json(&["findings", "--json"], &file);
-    assert_eq!((at(&findings, "/growth"), at(&findings, "/trace/lost_events")), (&"not_judged".into(), &200.into()));
+    assert_eq!(
+        (at(&findings, "/growth"), at(&findings, "/trace/lost_events")),
+        (&"not_judged".into(), &200.into())
+    );
     assert_eq!(at(&findings, "/whole_time_growth/growth"), "grows");
     let time = at(&findings, "/whole_time_growth/time").as_str().unwrap();
     let sentence = at(&findings, "/whole_time_growth/findings/0/sentence").as_str().unwrap();

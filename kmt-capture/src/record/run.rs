@@ -171,7 +171,8 @@ fn report(
             .collect();
         let remedy = match (&options.adopt, finished.buffer_needed) {
             (Some(_), _) => {
-                "give the buffer more room (trace_buf_size=, buffer_size_kb), or record fewer events".to_owned()
+                "give the buffer more room (trace_buf_size=, buffer_size_kb), or record fewer events"
+                    .to_owned()
             }
             (None, 0) => "use a larger --buffer-size, fewer events, or --raw".to_owned(),
             (None, bytes) => format!(

@@ -36,7 +36,8 @@ impl WholeTimeGrowth {
         let (session, given) = (context.session, context.selection);
         let is_all = given.time.is_none() && given.at.is_none();
         let time = whole.range();
-        let range = TimeRange::parse(&time).ok().filter(|_| is_all && whole.can_judge_growth(session.unit()))?;
+        let range =
+            TimeRange::parse(&time).ok().filter(|_| is_all && whole.can_judge_growth(session.unit()))?;
         let selection = Selection { time: Some(range), ..given.clone() };
         let part = Context { session, selection: &selection, limit: context.limit };
         let (findings, mut collectors) = (Findings::default(), Collectors::default());
