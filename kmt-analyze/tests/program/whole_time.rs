@@ -49,7 +49,7 @@ fn growth_is_judged_where_nothing_is_missing() {
     let sentence = at(&findings, "/whole_time_growth/findings/0/sentence").as_str().unwrap();
     // The same as the report of that time.
     let leaks = json(&["leaks", "--json", "--time", time], &file);
-    let rate = at(&leaks, "/leaks/families/0/bytes_per_second");
+    let rate = at(&leaks, "/leaks/families/0/old_bytes_per_second");
     assert_eq!(at(&findings, "/whole_time_growth/findings/0/bytes_per_second"), rate);
     let output = run(&[], &file);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
