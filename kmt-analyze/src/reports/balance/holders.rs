@@ -1,37 +1,10 @@
-//! Holders of pages in no account: rows and their table.
+//! Holders of pages in no account: their table.
 //!
 //! With stacks a holder is a call site, without them a task.
 
-use serde::Serialize;
-
-use super::rows::{BalanceRows, PAGES_RECORD, PageUses};
+use super::rows::{BalanceRows, PAGES_RECORD, PageHolderRow, PageUses};
 use crate::render::look::Look;
 use crate::render::screen::{Cell, Column, Screen, Table};
-use crate::reports::common::labels::Symbol;
-use crate::reports::common::rows::Address;
-
-/// Pages of one holder that are in no account, as far as their use is known.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PageHolderRow {
-    /// Use of the pages: `network buffers`, `drivers and other modules` ...; `kernel`: kernel memory of any use.
-    pub r#use: &'static str,
-    /// Bytes allocated in the trace.
-    pub bytes_alloc: u64,
-    /// Bytes of them still allocated at the end; `null`: frees were not recorded.
-    pub bytes_live: Option<u64>,
-    /// Address of the call site: the innermost function outside of allocators, DMA and buffer functions; `null`: no stack.
-    pub call_site: Option<Address>,
-    /// Function and offset, or the address.
-    #[serde(flatten)]
-    pub symbol: Symbol,
-    /// Module of the call site, `[kernel]` for the core kernel; `null`: unknown.
-    pub module: Option<String>,
-    /// The task that allocated most of the pages, and its id.
-    pub task: String,
-    /// Number of tasks that allocated some.
-    pub tasks_total: usize,
-}
 
 /// A sentence on the largest holder.
 pub fn answer(pages: &PageUses, look: &Look) -> Option<String> {

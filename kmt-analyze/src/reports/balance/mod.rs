@@ -7,7 +7,8 @@ mod pools;
 mod rows;
 mod text;
 
-pub use holders::PageHolderRow;
 pub use pools::PagePoolRow;
-pub use rows::{BalanceRows, COLUMNS, FreeMemory, PageUseRow, PageUses, compute, of_recording};
+pub use rows::{
+    BalanceRows, COLUMNS, FreeMemory, PageHolderRow, PageUseRow, PageUses, compute, of_recording,
+};
 pub use text::{free_sentence, screen};

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::holders::PageHolderRow;
 use super::pools::PagePoolRow;
 use crate::failure::Result;
+use crate::reports::common::labels::Symbol;
+use crate::reports::common::rows::Address;
 use crate::reports::info::{CacheChange, cache_changes};
 use crate::trace::accounts::{ACCOUNTS, Balance, CPU_LISTS, FREE, REST, Texts, attached, clamped};
 use crate::trace::session::Session;
@@ -50,6 +51,29 @@ pub struct PageUses {
     pub holders_total: usize,
     /// These holders, the most memory still allocated first.
     pub holders: Vec<PageHolderRow>,
+}
+
+/// Pages of one holder that are in no account, as far as their use is known.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageHolderRow {
+    /// Use of the pages: `network buffers`, `drivers and other modules` ...; `kernel`: kernel memory of any use.
+    pub r#use: &'static str,
+    /// Bytes allocated in the trace.
+    pub bytes_alloc: u64,
+    /// Bytes of them still allocated at the end; `null`: frees were not recorded.
+    pub bytes_live: Option<u64>,
+    /// Address of the call site: the innermost function outside of allocators, DMA and buffer functions; `null`: no stack.
+    pub call_site: Option<Address>,
+    /// Function and offset, or the address.
+    #[serde(flatten)]
+    pub symbol: Symbol,
+    /// Module of the call site, `[kernel]` for the core kernel; `null`: unknown.
+    pub module: Option<String>,
+    /// The task that allocated most of the pages, and its id.
+    pub task: String,
+    /// Number of tasks that allocated some.
+    pub tasks_total: usize,
 }
 
 /// Pages of one use.
