@@ -353,6 +353,22 @@ fn nothing_is_read_where_the_events_are_not_of_the_armed_boot() {
 }
 
 #[test]
+fn a_buffer_that_did_not_survive_the_restart_is_told_from_one_that_was_never_armed() {
+    let machine = Machine::new();
+    machine.arm().unwrap();
+    machine.crash();
+    for cpu in 0..CPUS {
+        machine.put(&format!("tracefs/instances/boot_map/per_cpu/cpu{cpu}/stats"), "entries: 0\n");
+    }
+    let text = machine.collect().unwrap_err().to_string();
+    assert!(text.contains("its memory was not kept over the restart"), "{text}");
+    // Arming again is a new beginning.
+    machine.arm().unwrap();
+    let text = machine.collect().unwrap_err().to_string();
+    assert!(text.contains("boot_map has no events"), "{text}");
+}
+
+#[test]
 fn without_a_sidecar_the_running_kernel_describes_the_events_if_the_user_says_so() {
     let machine = Machine::new();
     machine.crash();

@@ -15,14 +15,14 @@ use super::instance::{Persistent, entries};
 use super::last_boot::LastBoot;
 use super::sidecar::Sidecar;
 use super::system::{System, now_ns};
-use super::{read_sidecar, sidecar_path};
+use super::{NOT_KEPT, is_of_earlier_boot, read_sidecar, sidecar_path};
 use crate::check;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::{Output, print};
 use crate::record::{Plan, RecordOptions, enable_events, running_tasks};
 use crate::tracefs::{self, Event, EventSpec, TraceDir, Undo, find_events};
 
-/// Events of tasks besides those of `record`: what ran before a crash is not in /proc any more.
+/// Events of tasks besides those of `record`: after a crash, /proc does not have the tasks of before.
 const TASK_EVENTS: [&str; 2] = ["sched:sched_process_exec", "sched:sched_process_fork"];
 /// Events that ftrace writes by itself, and that can occur here.
 const OWN_EVENTS: [&str; 3] = ["kernel_stack", "user_stack", "print"];
@@ -41,7 +41,7 @@ const CONDITIONS: [&str; 8] = [
 const OF_SYSTEM: [(&str, &str); 3] =
     [("cmdline", "proc/cmdline"), ("modules", "proc/modules"), ("notes", "sys/kernel/notes")];
 
-/// What is recorded, and where.
+/// Events to record, and the instance.
 #[derive(Debug, Clone, Default)]
 pub struct ArmOptions {
     /// Events, with their filters and stacks; other options are not used.
@@ -70,6 +70,9 @@ pub fn arm(options: &ArmOptions, system: &System) -> Result<Outcome> {
     };
     let path = sidecar_path(options.sidecar.as_deref());
     refuse_to_discard(&persistent, &path, options, system)?;
+    if entries(persistent.last_boot_dir()) == 0 && is_of_earlier_boot(&path, system) {
+        tell!("warning: {} {NOT_KEPT}", persistent.dir.path().display());
+    }
     let mut plan = plan(options, &top)?;
     make_folder(&path)?;
     let started = start(&persistent, &top, &mut plan, &path, system);
@@ -89,7 +92,7 @@ pub fn arm(options: &ArmOptions, system: &System) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Stops to record, and removes what a crash would need.
+/// Stops recording, and removes the events of the buffer and the sidecar.
 pub(super) fn off(options: &ArmOptions, system: &System) -> Result<Outcome> {
     tracefs::check_user(options.tracefs.as_deref())?;
     let mut undo = Undo::default();
@@ -221,7 +224,7 @@ fn lines_of(dir: &TraceDir, event: &Event, file: &str) -> Vec<String> {
     text.lines().filter(|line| !line.starts_with('#') && *line != "none").map(str::to_owned).collect()
 }
 
-/// All that the buffer does not keep.
+/// Facts that the buffer does not keep.
 fn facts(persistent: &Persistent, top: &TraceDir, plan: &Plan, system: &System) -> Sidecar {
     let dir = &persistent.dir;
     let mut files = of_tracefs(top, dir, plan.events.keys());

@@ -1,7 +1,7 @@
 //! `arm` and `collect`: the events before a crash, in a ring buffer that survives it.
 //!
 //! Since 6.12 the kernel can map a ring buffer to reserved memory, which keeps its content over a reboot (Documentation/trace/debugging.rst).
-//! `arm` records into it and leaves, with a sidecar on disk of what the buffer does not keep: formats, addresses, clock, names of tasks.
+//! `arm` records into it and leaves, with a sidecar on disk of facts that the buffer does not keep: formats, addresses, clock, names of tasks.
 //! `collect` at the next boot saves all of it to a folder before it changes anything, rebases the symbols, and converts the folder.
 
 mod args;
@@ -32,6 +32,10 @@ use sidecar::{LEN_MAX, Sidecar};
 /// The sidecar, if the user names no other.
 pub const SIDECAR: &str = "/var/lib/kmt/crash.armed";
 
+/// What is said of a buffer that was armed and came back empty.
+const NOT_KEPT: &str =
+    "was armed in an earlier boot, and has no events: its memory was not kept over the restart";
+
 /// Reads a sidecar; `None`: there is none.
 fn read_sidecar(path: &Path) -> Result<Option<Sidecar>> {
     let len = match std::fs::metadata(path) {
@@ -48,6 +52,13 @@ fn read_sidecar(path: &Path) -> Result<Option<Sidecar>> {
     }
     let bytes = std::fs::read(path).map_err(|e| Failure::io("reading", path, &e))?;
     Sidecar::parse(&bytes, path).map(Some)
+}
+
+/// True if a boot before this one armed the buffer, and nobody collected its events: `collect` and `arm --off` remove the sidecar.
+fn is_of_earlier_boot(path: &Path, system: &System) -> bool {
+    // A sidecar that cannot be read says nothing.
+    let sidecar = read_sidecar(path).ok().flatten();
+    sidecar.is_some_and(|sidecar| sidecar.boot_id != system.boot_id())
 }
 
 /// Path of the sidecar.

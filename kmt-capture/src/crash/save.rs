@@ -19,15 +19,15 @@ use super::rebase::{Rebase, Refusal, rebase};
 use super::saving::Saving;
 use super::sidecar::Sidecar;
 use super::system::System;
-use super::{log, read_sidecar, sidecar_path};
+use super::{NOT_KEPT, is_of_earlier_boot, log, read_sidecar, sidecar_path};
 use crate::failure::{Failure, Outcome, Result};
 use crate::record::Ring;
 use crate::tracefs::{self, TraceDir, Undo};
 
-/// Room that is wanted on the disk beside the ring buffers: symbols and formats.
+/// Free space on the disk that symbols and formats need beside the ring buffers.
 const ROOM: u64 = 32 << 20;
 
-/// What is saved, and where.
+/// Buffer to save, and the new folder.
 #[derive(Debug, Clone, Default)]
 pub struct SaveOptions {
     /// New folder.
@@ -66,7 +66,7 @@ pub(super) struct Ready {
     _undo: Undo,
 }
 
-/// What a look at the buffer found.
+/// State of the buffer.
 pub(super) enum Found {
     /// Events of the last boot.
     Events(Box<Ready>),
@@ -84,7 +84,7 @@ pub fn save(options: &SaveOptions, system: &System) -> Result<Saved> {
     }
 }
 
-/// `collect --save`: saves the buffer, and arms again if that is wanted.
+/// `collect --save`: saves the buffer, and arms again on request.
 pub(super) fn save_only(
     options: &SaveOptions,
     again: Option<&ArmOptions>,
@@ -152,13 +152,14 @@ pub(super) fn look(options: &SaveOptions, system: &System) -> Result<Found> {
             "a boot that follows `kmt-capture arm` and a crash or reset finds events; power loss clears them",
         )
     };
+    let path = sidecar_path(options.sidecar.as_deref());
     if entries(&dir) == 0 {
-        return Ok(Found::Nothing(nothing("has no events")));
+        let what = if is_of_earlier_boot(&path, system) { NOT_KEPT } else { "has no events" };
+        return Ok(Found::Nothing(nothing(what)));
     }
     if last == LastBoot::Current {
         return Ok(Found::Nothing(nothing("has only events of this boot")));
     }
-    let path = sidecar_path(options.sidecar.as_deref());
     let sidecar = sidecar(&path, &persistent, options)?;
     let boot_id = system.boot_id();
     if sidecar.as_ref().is_some_and(|sidecar| sidecar.boot_id == boot_id && !boot_id.is_empty()) {
