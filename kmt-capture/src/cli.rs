@@ -105,7 +105,7 @@ enum Command {
     ///
     /// Needs Linux 6.12 or later, and a persistent ring buffer: without one this prints the kernel parameters that make it.
     /// Records the default events of `record`, and those of tasks, until the machine crashes or is reset. The newest events stay.
-    /// What the buffer does not keep (formats, addresses, time of day, names of tasks) is written to the sidecar.
+    /// The sidecar has the facts that the buffer does not keep: formats, addresses, time of day, names of tasks.
     #[command(after_help = "Examples:
   kmt-capture arm                               after each boot
   kmt-capture arm -p slab --stack kmem:kmalloc  fewer events, with stacks

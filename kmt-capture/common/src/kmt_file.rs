@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(of(missed | stored, 700, None), None, "no counters");
     }
 
-    /// Files on a disk with room for some more bytes: what has none is not written, as `Output` cuts it off.
+    /// Files on a disk with little room. Bytes beyond it are not written, as with `Output`.
     struct Disk {
         files: Vec<Vec<u8>>,
         left: usize,

@@ -121,8 +121,8 @@ impl Machine {
         out
     }
 
-    /// Parameters of a buffer that `arm` uses. Tracing is off in it until then: what a boot appends to the events of the last one
-    /// would be mixed with them.
+    /// Parameters of a buffer that `arm` uses. Tracing is off in it until then: else a boot would append its events to those of
+    /// the last one.
     fn persistent(&self) -> Result<String> {
         if self.version < KernelVersion::new(6, 12) {
             return Err(Failure::new(format!("Linux {} has no ring buffers that survive a crash", self.release))

@@ -232,7 +232,7 @@ impl RingBuffers<'_> {
         self.sub_buffers.begin(file, files.cpu, files.raw.display().to_string())?;
         if self.overwrites {
             self.sub_buffers.expect_ring(files.stats.as_deref().and_then(CpuStats::parse));
-            if persistent::may_have_overwritten(self.directory, files, sub_buffer_len)? {
+            if persistent::may_have_overwritten(self.directory, files, &self.target.header_page)? {
                 self.sub_buffers.mark_overwritten(file)?;
                 self.full.push(files.cpu);
             }

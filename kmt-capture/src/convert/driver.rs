@@ -46,7 +46,7 @@ pub fn convert(
     description.write(&mut file)?;
     let events = source.convert(&mut file)?;
     if is_cut {
-        // What follows on any CPU is unknown.
+        // Later events of any CPU are unknown.
         let cpus: Vec<u32> = file.cpus.keys().copied().collect();
         let loss = Loss::uncounted().and(Loss::damaged_input());
         cpus.into_iter().try_for_each(|cpu| file.lose(cpu, loss))?;

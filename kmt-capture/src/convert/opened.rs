@@ -106,8 +106,8 @@ fn unpacked(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Option<Content
     Ok(None)
 }
 
-/// What `reader` decompresses, until the end of a file that is cut off. `program`: what decompresses as much as there
-/// is of a damaged file; empty: none.
+/// Decompressed bytes of `reader`, up to the end of a file that is cut off. `program`: the program that decompresses the
+/// part before the damage; empty: there is none.
 fn inflate(path: &Path, reader: impl Read, most: u64, program: &str) -> Result<Content> {
     let mut bytes = Vec::new();
     let is_cut = match reader.take(most.saturating_add(1)).read_to_end(&mut bytes) {

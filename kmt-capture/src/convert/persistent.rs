@@ -3,7 +3,7 @@
 //! Its counters of losses began again with that boot, so that they do not show whether the buffer overwrote its oldest events. A
 //! buffer that is full may have done so: the events before its first one are unknown.
 
-use kmt_format::kernel::CpuStats;
+use kmt_format::kernel::{CpuStats, HeaderPage};
 
 use super::boots::last_boot_note;
 use crate::failure::Result;
@@ -15,8 +15,6 @@ const COLLECTED: &str = "collected";
 const NOTE: &str = "record.note";
 /// Lines of a fact that are taken.
 const LINES_MAX: usize = 64;
-/// Bytes of a sub-buffer before its events: time and commit, as 64-bit kernels have them (`struct buffer_data_page`).
-const HEAD: u64 = 16;
 /// Sub-buffers that a full buffer may lack: the one that is written, and the rounding of `buffer_size_kb`.
 const LACKING: u64 = 2;
 
@@ -40,7 +38,7 @@ pub fn note(directory: &Directory) -> Result<Option<String>> {
 }
 
 /// True if the buffer of that CPU is persistent, and so full that it may have overwritten events that nothing counts.
-pub fn may_have_overwritten(directory: &Directory, files: &CpuFiles, sub_buffer_len: usize) -> Result<bool> {
+pub fn may_have_overwritten(directory: &Directory, files: &CpuFiles, layout: &HeaderPage) -> Result<bool> {
     let counted = files.stats.as_deref().and_then(CpuStats::parse).and_then(|stats| stats.overrun);
     if counted.is_some_and(|overrun| overrun > 0) || directory.target_file("last_boot_info")?.is_none() {
         return Ok(false);
@@ -51,14 +49,14 @@ pub fn may_have_overwritten(directory: &Directory, files: &CpuFiles, sub_buffer_
         None => directory.text("buffer_size_kb")?,
     };
     let size = text.and_then(|text| text.trim().parse::<u64>().ok());
-    Ok(size.is_some_and(|kb| is_full(kb, files.raw_len, sub_buffer_len as u64)))
+    Ok(size.is_some_and(|kb| is_full(kb, files.raw_len, layout)))
 }
 
-/// True if all sub-buffers of a buffer of that size have events. The size is that of their events.
-fn is_full(size_kb: u64, raw_len: u64, sub_buffer_len: u64) -> bool {
-    let data_len = sub_buffer_len.saturating_sub(HEAD).max(1);
+/// True if all sub-buffers of a buffer of that size have events. The size is that of their data (`ring_buffer_size`).
+fn is_full(size_kb: u64, raw_len: u64, layout: &HeaderPage) -> bool {
+    let (data_len, len) = (layout.data_size.max(1) as u64, layout.sub_buffer_len().max(1) as u64);
     let sub_buffers = size_kb.saturating_mul(1024).div_ceil(data_len);
-    sub_buffers > 0 && (raw_len / sub_buffer_len.max(1)).saturating_add(LACKING) >= sub_buffers
+    sub_buffers > 0 && (raw_len / len).saturating_add(LACKING) >= sub_buffers
 }
 
 #[cfg(test)]
@@ -69,10 +67,20 @@ mod tests {
     fn a_buffer_is_full_when_all_its_sub_buffers_came_back() {
         // 6.12, x86-64: reserve_mem=24M for two CPUs.
         let (size_kb, sub_buffers) = (12_220, 3_067);
-        assert!(
-            is_full(size_kb, sub_buffers * 4096, 4096) && is_full(size_kb, (sub_buffers - 1) * 4096, 4096)
-        );
-        assert!(!is_full(size_kb, (sub_buffers - 10) * 4096, 4096));
-        assert!(!is_full(0, 4096, 4096) && is_full(1, 4096, 65_536) && !is_full(u64::MAX, 4096, 0));
+        let layout = |long: usize, len: usize| HeaderPage {
+            timestamp_offset: 0,
+            commit_offset: 8,
+            commit_size: long,
+            data_offset: 8 + long,
+            data_size: len - 8 - long,
+        };
+        let page = layout(8, 4096);
+        let full = |sub_buffers: u64| is_full(size_kb, sub_buffers * 4096, &page);
+        assert!(full(sub_buffers) && full(sub_buffers - 1) && !full(sub_buffers - 10));
+        assert!(!is_full(0, 4096, &page) && is_full(1, 4096, &layout(8, 65_536)));
+        assert!(!is_full(u64::MAX, 4096, &page));
+        // A 32-bit kernel has 4 bytes more in each sub-buffer: 1,003 of them for 4,000 KiB, not 1,004.
+        let page = layout(4, 4096);
+        assert!(is_full(4_000, 1_001 * 4096, &page) && !is_full(4_000, 1_000 * 4096, &page));
     }
 }

@@ -9,21 +9,13 @@ use super::collect::CollectOptions;
 use super::save::SaveOptions;
 use super::system::System;
 use crate::failure::{Outcome, Result};
-use crate::record::{Preset, RecordOptions};
-use crate::tracefs::EventSpec;
+use crate::record::{EventArgs, Preset, RecordOptions};
 
 /// Options of `arm`.
 #[derive(clap::Args)]
 pub struct ArmArgs {
-    /// A set of events instead of the default ones
-    #[arg(short, long, value_enum, value_name = "NAME")]
-    preset: Option<Preset>,
-    /// Events: SYSTEM or SYSTEM:EVENT, with * and ?; 'SYSTEM:EVENT if FILTER' adds a filter in the kernel's syntax
-    #[arg(short, long = "event", value_name = "EVENT", value_parser = EventSpec::parse)]
-    event: Vec<EventSpec>,
-    /// Record the kernel stack with each of these events; also 'EVENT if FILTER'
-    #[arg(long, value_name = "EVENT", value_parser = EventSpec::parse)]
-    stack: Vec<EventSpec>,
+    #[command(flatten)]
+    events: EventArgs,
     /// Persistent instance, if there are several
     #[arg(long, value_name = "NAME")]
     instance: Option<String>,
@@ -54,13 +46,7 @@ impl ArmArgs {
 
     fn options(self) -> ArmOptions {
         ArmOptions {
-            selection: RecordOptions {
-                preset: self.preset,
-                events: self.event,
-                stacks: self.stack,
-                task_events: true,
-                ..RecordOptions::default()
-            },
+            selection: self.events.into(),
             instance: self.instance,
             sidecar: Some(self.sidecar),
             is_discarding: self.discard,
@@ -89,7 +75,7 @@ pub struct CollectArgs {
     #[cfg(feature = "convert")]
     #[arg(long)]
     keep: bool,
-    /// The boot before ran the kernel that runs now: use its formats and its symbols where there is no sidecar
+    /// The boot before ran the running kernel: use its formats and its symbols if the sidecar is missing
     #[arg(long)]
     same_kernel: bool,
     /// Arm again afterwards, with the default events; also if there is nothing to collect

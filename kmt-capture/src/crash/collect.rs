@@ -17,7 +17,7 @@ use crate::record::Symbols;
 /// Output of `collect`.
 #[derive(Debug, Clone, Default)]
 pub struct CollectOptions {
-    /// What is saved; the folder follows from the output.
+    /// Buffer to save; its folder follows from the output.
     pub save: SaveOptions,
     /// File to write.
     pub output: PathBuf,
@@ -29,7 +29,7 @@ pub struct CollectOptions {
     pub arm: Option<ArmOptions>,
 }
 
-/// Saves the ring buffers of the last boot, converts them, and arms again if that is wanted.
+/// Saves the ring buffers of the last boot, converts them, and arms again on request.
 pub fn collect(options: &CollectOptions, system: &System) -> Result<Outcome> {
     if options.output == Path::new("-") {
         return Err(Failure::new("collect writes a file: the ring buffers are saved beside it first")

@@ -22,7 +22,7 @@ const LEN_MAX: usize = 256 << 10;
 /// The end of a boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CrashLog {
-    /// What ended it, in words.
+    /// Cause, in words.
     pub cause: &'static str,
     /// Lines of `[SECONDS.MICROSECONDS] TEXT`; empty if there is none.
     pub text: Vec<u8>,

@@ -14,7 +14,7 @@ use super::last_boot::LastBoot;
 /// Names of modules that a note lists.
 const NAMED_MAX: usize = 8;
 
-/// What distinguishes one build of a kernel from another: words of `uname`.
+/// Identity of a kernel build: words of `uname`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Build {
     /// `uname -r`.
@@ -47,7 +47,7 @@ pub struct Rebase {
     modules: BTreeMap<String, Moved>,
     /// Modules of that boot, with their addresses there.
     pub then: Vec<Module>,
-    /// What was placed, in sentences.
+    /// Remarks on the placed symbols, a sentence each.
     pub notes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The sidecar: what a persistent ring buffer does not keep, written to disk when it is armed.
+//! The sidecar: facts that a persistent ring buffer does not keep, written to disk when it is armed.
 //!
 //! A text: a first line with the version, lines of `KEY VALUE`, then files, each as `file LENGTH NAME`, its bytes and an end of
 //! line; `end` is the last line. The files have the names of a saved tracefs folder, so that they are laid out as they are. It is
@@ -21,7 +21,7 @@ pub const LEN_MAX: u64 = 8 << 20;
 /// Files that it has at most.
 const FILES_MAX: usize = 4_096;
 
-/// What was known when the buffer was armed.
+/// Facts at the time of arming.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sidecar {
     /// `/proc/sys/kernel/random/boot_id`.

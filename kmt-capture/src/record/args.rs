@@ -16,15 +16,9 @@ use crate::tracefs::EventSpec;
 /// Largest number of recordings of one command.
 const REPEAT_MAX: i64 = 1_000;
 
-/// Options of `record`.
+/// Options that select events, of `record` and of `arm`.
 #[derive(clap::Args)]
-pub struct RecordArgs {
-    /// File to write; - is standard output. Default: kmt-HOST-TIME.kmt
-    #[arg(short, long, value_name = "FILE|-")]
-    pub output: Option<PathBuf>,
-    /// Overwrite FILE if it exists
-    #[arg(long)]
-    pub force: bool,
+pub struct EventArgs {
     /// A set of events instead of the default ones
     #[arg(short, long, value_enum, value_name = "NAME")]
     preset: Option<Preset>,
@@ -34,6 +28,26 @@ pub struct RecordArgs {
     /// Record the kernel stack with each of these events; also 'EVENT if FILTER'
     #[arg(long, value_name = "EVENT", value_parser = EventSpec::parse)]
     stack: Vec<EventSpec>,
+}
+
+impl From<EventArgs> for RecordOptions {
+    fn from(args: EventArgs) -> Self {
+        let EventArgs { preset, event, stack } = args;
+        Self { preset, events: event, stacks: stack, task_events: true, ..Self::default() }
+    }
+}
+
+/// Options of `record`.
+#[derive(clap::Args)]
+pub struct RecordArgs {
+    /// File to write; - is standard output. Default: kmt-HOST-TIME.kmt
+    #[arg(short, long, value_name = "FILE|-")]
+    pub output: Option<PathBuf>,
+    /// Overwrite FILE if it exists
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    events: EventArgs,
     /// Record allocations of this process or thread only, but all frees. A process includes its threads. May be given several times
     #[arg(long, value_name = "PID")]
     pid: Vec<i32>,
@@ -143,9 +157,9 @@ pub struct RecordArgs {
 impl From<RecordArgs> for RecordOptions {
     fn from(args: RecordArgs) -> Self {
         Self {
-            preset: args.preset,
-            events: args.event,
-            stacks: args.stack,
+            preset: args.events.preset,
+            events: args.events.event,
+            stacks: args.events.stack,
             pids: args.pid,
             kfree_rcu: args.kfree_rcu,
             functions: args.function,

@@ -36,7 +36,7 @@ use std::time::Duration;
 use kmt_format::Compression;
 
 pub use adopted::TOP;
-pub(crate) use args::RecordArgs;
+pub(crate) use args::{EventArgs, RecordArgs};
 pub use baseline::Baseline;
 pub use black_box::{BlackBoxOptions, Condition, SIZE_DEFAULT};
 pub use cost::Cost;

@@ -71,11 +71,9 @@ pub fn rearm(options: &RecordOptions, black_box: &BlackBoxOptions) -> Result<Out
         }
         is_again = true;
         let removed = series.remove_oldest(black_box.max_files);
-        removed.notices().iter().for_each(|notice| match notice.starts_with("warning") {
-            true => console.print(format_args!("{notice}")),
-            false => console.say(format_args!("{notice}")),
-        });
-        if removed.failure.is_some() {
+        removed.messages().for_each(|message| console.say(format_args!("{message}")));
+        if let Some(warning) = removed.warning() {
+            console.print(format_args!("{warning}"));
             outcome = Outcome::Incomplete;
         }
     }

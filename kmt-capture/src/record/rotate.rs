@@ -192,7 +192,7 @@ impl Rotation {
         });
         opened.map_err(|failure| {
             self.again = Some(Instant::now() + PAUSE);
-            self.warning(format!(
+            self.once(format!(
                 "warning: the recording continues in {}, since the next file cannot be created: {failure}",
                 self.path().display()
             ))
@@ -245,15 +245,13 @@ impl Rotation {
         let unnamed = end.failure.map(|failure| {
             format!("warning: a file of the recording keeps its name with .part at the end: {failure}")
         });
-        let notices = unnamed.into_iter().chain(end.removed.notices());
-        notices.filter_map(|notice| self.warning(notice)).collect()
+        let warnings = unnamed.into_iter().chain(end.removed.warning());
+        let warnings: Vec<String> = warnings.filter_map(|warning| self.once(warning)).collect();
+        end.removed.messages().chain(warnings).collect()
     }
 
-    /// A message that was not given before; `None`: it was.
-    fn warning(&mut self, text: String) -> Option<String> {
-        if !text.starts_with("warning") {
-            return Some(text);
-        }
+    /// A warning that was not given before; `None`: it was.
+    fn once(&mut self, text: String) -> Option<String> {
         if self.warned.len() >= WARNED_MAX {
             self.warned.clear();
         }

@@ -23,17 +23,20 @@ pub(super) struct Series {
 #[derive(Debug, Default)]
 pub(super) struct Removed {
     pub files: Vec<PathBuf>,
-    /// Why not all of them could be removed.
+    /// The first failure: some files are left.
     pub failure: Option<Failure>,
 }
 
 impl Removed {
-    /// Messages on the files, and a warning if some are left.
-    pub fn notices(&self) -> Vec<String> {
-        let removed = self.files.iter().map(|path| format!("removed {}: --max-files", path.display()));
-        let left = self.failure.iter();
-        let left = left.map(|failure| format!("warning: more files than --max-files are kept: {failure}"));
-        removed.chain(left).collect()
+    /// A message for each file.
+    pub fn messages(&self) -> impl Iterator<Item = String> + '_ {
+        self.files.iter().map(|path| format!("removed {}: --max-files", path.display()))
+    }
+
+    /// The warning where some are left.
+    pub fn warning(&self) -> Option<String> {
+        let failure = self.failure.as_ref()?;
+        Some(format!("warning: more files than --max-files are kept: {failure}"))
     }
 }
 
@@ -183,10 +186,10 @@ mod tests {
         (1..=4).for_each(|number| fs::write(series.path(number), "").unwrap());
         let removed = series.remove_oldest(Some(2));
         assert_eq!(removed.files, [series.path(1), series.path(2)]);
-        let notices = removed.notices();
-        assert_eq!(notices.len(), 3, "{notices:?}");
-        assert!(notices[2].starts_with("warning: more files than --max-files are kept: "), "{notices:?}");
-        assert!(notices[2].contains("a-1.kmt.part"), "{notices:?}");
+        assert_eq!(removed.messages().count(), 2);
+        let warning = removed.warning().unwrap();
+        assert!(warning.starts_with("warning: more files than --max-files are kept: "), "{warning}");
+        assert!(warning.contains("a-1.kmt.part"), "{warning}");
         // A folder does not count as a file, and its number is not used again.
         fs::create_dir(folder.join("a-9.kmt")).unwrap();
         assert_eq!(series.next_number().unwrap(), 10);
