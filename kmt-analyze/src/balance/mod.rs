@@ -41,7 +41,7 @@ pub struct BalanceArgs {
     #[arg(long, conflicts_with = "json")]
     csv: bool,
     /// A .kmt file, or the files of one recording; or a folder with saved /proc texts (meminfo, zoneinfo, vmstat, slabinfo),
-    /// or one meminfo, and a later one: what changed since the first
+    /// or one meminfo; with a second, later one: the changes
     #[arg(value_name = "FILE|FOLDER", required = true)]
     pub files: Vec<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Pages that page pools hold at the end: what explains network buffers, which are in no account.
+//! Pages that page pools hold at the end. They are network buffers, which are in no account.
 //!
 //! A pool counts a page from page_pool:page_pool_state_hold to page_pool:page_pool_state_release (net/core/page_pool.c, 5.4 to 7.2,
 //! events with pfn): pages that wait in the pool, and those in packets. Events are read once more, only where they have these.

@@ -7,8 +7,9 @@
 use kmt_common::allocators::is_allocator;
 
 use crate::reports::common::page_sums::is_tracer;
+use crate::reports::leaks::judge::kernel_names;
 
-/// Uses that have an account, and those that have none.
+// Uses that have an account, and those that have none.
 pub const SLAB: &str = "slab";
 pub const LARGE_KMALLOC: &str = "large kmalloc";
 pub const KERNEL_STACKS: &str = "kernel stacks";
@@ -132,20 +133,7 @@ const FUNCTIONS: [(&str, &[&str]); 16] = [
     (GUEST_TABLES, &["kvm_mmu_topup", "__kvm_mmu_topup", "tdp_mmu_alloc"]),
     // mm/shmem.c.
     (SHMEM, &["shmem_"]),
-    // mm/filemap.c, mm/readahead.c, fs/buffer.c.
-    (
-        PAGE_CACHE,
-        &[
-            "page_cache_ra",
-            "ra_alloc_folio",
-            "filemap_",
-            "__filemap_",
-            "pagecache_get_page",
-            "__page_cache_alloc",
-            "__do_page_cache_readahead",
-            "grow_dev_",
-        ],
-    ),
+    (PAGE_CACHE, &kernel_names::PAGE_CACHE),
     // mm/memory.c, mm/huge_memory.c.
     (
         ANONYMOUS,

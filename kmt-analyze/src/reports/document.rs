@@ -41,7 +41,7 @@ pub struct ReportDocument<R> {
     pub trust: TrustRow,
 }
 
-/// What is printed of a report: a document, or screens with their headings.
+/// Output of a report: a document, or screens with their headings.
 pub enum Printed<'r> {
     /// Its own keys.
     Document(Box<dyn erased_serde::Serialize + 'r>),

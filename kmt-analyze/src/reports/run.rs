@@ -77,7 +77,7 @@ pub fn one(
 /// The rows of a report of any type.
 type ErasedRows = Box<dyn erased_serde::Serialize>;
 
-/// What is printed of one report, its tables in that order, if any is given; `whole` has all their rows.
+/// Output of one report, with its tables in the given order, if there is one; `whole` has all their rows.
 fn printed(
     pending: &dyn Pending,
     (context, whole): (&ReportContext<'_, '_>, &ReportContext<'_, '_>),

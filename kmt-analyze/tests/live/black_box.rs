@@ -135,7 +135,7 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        // What the shell has started, too.
+        // Also processes that the shell started.
         let _ = Command::new("kill").args(["-s", "KILL", "--", &format!("-{}", self.0.id())]).status();
         let _ = self.0.wait();
     }

@@ -24,7 +24,7 @@ fn crafted(scratch: &Scratch, source: &str, before: &str, after: &str) -> PathBu
     crafted_ring(scratch, source, before, after, 0)
 }
 
-/// The same, in a ring buffer in which so many older events were overwritten by design.
+/// The same, in a ring buffer in which that number of older events was overwritten by design.
 fn crafted_ring(scratch: &Scratch, source: &str, before: &str, after: &str, overwritten: u64) -> PathBuf {
     let mut crafted = Crafted::new();
     if overwritten > 0 {

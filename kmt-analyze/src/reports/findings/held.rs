@@ -81,7 +81,7 @@ fn pages(pages: &TopPagesRow, view: &View) -> String {
         " Of {} of pages {}, {} allocated the most: {}.",
         view.bytes(pages.holders.bytes),
         top_table::live_heading(view),
-        task.name,
+        task.shown(),
         view.bytes(task.bytes)
     )
 }

@@ -63,9 +63,16 @@ pub struct TopTask {
     pub bytes: u64,
     /// Number of tasks.
     pub tasks: u64,
-    /// The name as the screen has it.
-    #[serde(skip)]
-    pub shown: String,
+}
+
+impl TopTask {
+    /// As screens have it: `bash-23385`, `cc1 (423 tasks)`.
+    pub fn shown(&self) -> String {
+        match self.tasks {
+            1 => self.name.clone(),
+            tasks => format!("{} ({} tasks)", self.name, count(tasks)),
+        }
+    }
 }
 
 /// Tasks of one name.
@@ -147,11 +154,8 @@ fn top_task(pids: BTreeMap<i32, u64>, labels: &Labels<'_, '_>) -> Option<TopTask
         *sum = Namesakes { bytes: sum.bytes.saturating_add(bytes), tasks: sum.tasks + 1, pid };
     }
     let (name, sum) = names.into_iter().max_by_key(|(name, sum)| (sum.bytes, Reverse(name.clone())))?;
-    let (name, shown) = match sum.tasks {
-        1 => (labels.task(sum.pid), labels.task(sum.pid)),
-        tasks => (name.clone(), format!("{name} ({} tasks)", count(tasks))),
-    };
-    Some(TopTask { name, bytes: sum.bytes, tasks: sum.tasks, shown })
+    let name = if sum.tasks == 1 { labels.task(sum.pid) } else { name };
+    Some(TopTask { name, bytes: sum.bytes, tasks: sum.tasks })
 }
 
 /// The name with most bytes; of equal ones the first.

@@ -1,5 +1,7 @@
 //! Tables of those who allocated most memory, and of those who hold most.
 
+use std::borrow::Cow;
+
 use super::top::{TopHolders, TopPart, TopRow};
 use super::top_pages::TopPagesRow;
 use crate::render::screen::{Cell, Column, Table};
@@ -18,7 +20,7 @@ struct Side<'r> {
 }
 
 /// Name and bytes of a part of a side.
-type Part = for<'r> fn(Side<'r>) -> Option<(&'r str, u64)>;
+type Part = for<'r> fn(Side<'r>) -> Option<(Cow<'r, str>, u64)>;
 
 impl<'r> From<&'r TopRow> for Side<'r> {
     fn from(row: &'r TopRow) -> Self {
@@ -32,18 +34,18 @@ impl<'r> From<&'r TopPagesRow> for Side<'r> {
     }
 }
 
-fn named(part: Option<&TopPart>) -> Option<(&str, u64)> {
-    part.map(|part| (part.name.as_str(), part.bytes))
+fn named(part: Option<&TopPart>) -> Option<(Cow<'_, str>, u64)> {
+    part.map(|part| (part.name.as_str().into(), part.bytes))
 }
 
 /// The recorder, if its part is much of all: less is of no interest.
-fn recorder(side: Side<'_>) -> Option<(&str, u64)> {
+fn recorder(side: Side<'_>) -> Option<(Cow<'_, str>, u64)> {
     let TopHolders { bytes, bytes_by_recorder: own, recorder, .. } = side.holders;
     let is_much = *own > 0 && own.saturating_mul(RECORDER_NAMED) >= *bytes;
-    is_much.then_some((recorder.as_str(), *own))
+    is_much.then_some((recorder.as_str().into(), *own))
 }
 
-fn of_kind(side: Side<'_>) -> Option<(&str, u64)> {
+fn of_kind(side: Side<'_>) -> Option<(Cow<'_, str>, u64)> {
     named(side.kind)
 }
 
@@ -51,7 +53,7 @@ fn of_kind(side: Side<'_>) -> Option<(&str, u64)> {
 const PARTS: [(&str, Part); 3] = [
     ("most by function", |side| named(side.holders.function.as_ref())),
     ("by the recorder", recorder),
-    ("most by task", |side| side.holders.task.as_ref().map(|task| (task.shown.as_str(), task.bytes))),
+    ("most by task", |side| side.holders.task.as_ref().map(|task| (task.shown().into(), task.bytes))),
 ];
 
 /// Heading of memory that is still allocated. Where events were lost, its frees may be among them.

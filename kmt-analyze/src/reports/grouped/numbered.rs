@@ -31,7 +31,7 @@ impl GroupPart<'_> {
         }
     }
 
-    /// What determines the value of a key: an item of one of the tables of the pass.
+    /// Source of the value of a key: an item of one of the tables of the pass.
     fn source(self, key: &GroupKey) -> ValueSource {
         match (key.source, self) {
             (KeySource::Task(_), part) => ValueSource::Origin(part.origin()),

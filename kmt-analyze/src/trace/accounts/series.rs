@@ -11,7 +11,7 @@ use kmt_format::read::Metadata;
 
 use super::{Balance, Doubt, SavedText, SavedTexts, Texts, attached};
 
-/// Texts of a reading meanwhile. What the others tell does not change.
+/// Texts of a reading meanwhile. The other texts do not change.
 const MEANWHILE: [&str; 3] = ["meminfo", "zoneinfo", "vmstat"];
 
 /// Accounts at one time.

@@ -6,7 +6,7 @@
 pub mod evidence;
 pub mod families;
 pub mod judged;
-mod kernel_names;
+pub mod kernel_names;
 pub mod makers;
 pub mod pages;
 mod rules;
