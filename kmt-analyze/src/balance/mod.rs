@@ -21,6 +21,7 @@ use crate::limits;
 use crate::render::out::{Schema, losses, print, print_json};
 use crate::render::screen::page;
 use crate::reports::balance::{self, BalanceRows};
+use crate::reports::grouped::GroupKey;
 use crate::reports::output::Show;
 use crate::trace::accounts::{SavedTexts, Texts};
 use crate::trace::session::Session;
@@ -34,6 +35,10 @@ pub struct BalanceArgs {
     /// Show at most N caches, and N holders of pages; 0: all [default: 10, all with --json]
     #[arg(short, long = "lines", value_name = "N", value_parser = limits::lines)]
     lines: Option<usize>,
+    /// Show the pages of a recording by these keys, in place of the holders of those in no account: call_site, function, line,
+    /// file, dir, subsystem, module, order, migratetype, task, comm, cgroup, cpu, gfp. Several keys: a row for each combination
+    #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = GroupKey::parse_pages)]
+    by: Vec<&'static GroupKey>,
     /// Print JSON (docs/json.md)
     #[arg(long)]
     json: bool,
@@ -60,6 +65,9 @@ pub fn is_recording(args: &BalanceArgs, env: &Env) -> bool {
 
 /// Prints the balance of saved texts.
 pub fn run(args: &BalanceArgs, env: &Env, show: &Show) -> Result<Outcome> {
+    if !args.by.is_empty() {
+        return Err(Failure::new("--by needs a recording: saved texts do not have the events of pages").usage());
+    }
     let parsed = |path: &Path, saved: &SavedTexts<'_>| Texts::parse(&path.display().to_string(), saved, None);
     let (before, after) = match args.files.as_slice() {
         [first, second] => {
@@ -97,7 +105,12 @@ pub fn of_recording(args: &BalanceArgs, session: &Session<'_>, show: &Show) -> R
             "kmt-capture record stores it, and convert takes meminfo.before and meminfo.after of a folder",
         ));
     };
-    let (pages, outcome) = traced::pages(session, &rows, args.rows());
+    args.by.iter().try_for_each(|key| key.check(session))?;
+    let (pages, outcome) = traced::pages(session, &rows, &args.by, args.rows());
+    if pages.is_none() && !args.by.is_empty() {
+        return Err(Failure::new(format!("{}: --by needs events of pages", session.path.display()))
+            .hint("kmt-capture record stores them unless --preset or --event leaves them out"));
+    }
     rows.pages = pages;
     rows.page_pools = session.trace.header().page_size.and_then(|size| page_pool::pools(session, size));
     let trust: Vec<String> = losses(session).into_iter().collect();

@@ -134,22 +134,7 @@ const FUNCTIONS: [(&str, &[&str]); 16] = [
     // mm/shmem.c.
     (SHMEM, &["shmem_"]),
     (PAGE_CACHE, &kernel_names::PAGE_CACHE),
-    // mm/memory.c, mm/huge_memory.c.
-    (
-        ANONYMOUS,
-        &[
-            "do_anonymous_page",
-            "alloc_anon_folio",
-            "vma_alloc_anon",
-            "do_huge_pmd_anonymous_page",
-            "wp_page_copy",
-            "do_wp_page",
-            "do_cow_fault",
-            "folio_prealloc",
-            "page_copy_prealloc",
-            "copy_present_p",
-        ],
-    ),
+    (ANONYMOUS, &kernel_names::ANONYMOUS_MEMORY),
     // net/core/page_pool.c, net/core/skbuff.c, net/core/sock.c, mm/page_frag_cache.c, net/packet/af_packet.c.
     (
         NETWORK,

@@ -15,22 +15,30 @@ use crate::ledger::totals::FrameTotals;
 use crate::limits::ROWS_MAX;
 use crate::pass::selection::Selection;
 use crate::pass::{self, Needs, Request};
-use crate::reports::balance::{BalanceRows, PageHolderRow, PageUseRow, PageUses};
+use crate::reports::balance::{BalanceRows, PageGroupRow, PageHolderRow, PageUseRow, PageUses};
 use crate::reports::common::rows::Address;
 use crate::reports::common::{Context, ReportContext};
+use crate::reports::grouped::{GroupKey, GroupPart, Grouping, Values};
 use crate::reports::leaks::judge::pages::{UnreclaimedPages, use_of};
 use crate::stream::PageSite;
 use crate::trace::names::is_core;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
-/// Pages of a recording by use, and at most `holders_max` holders of those in no account, if it has events of pages.
-pub fn pages(session: &Session<'_>, rows: &BalanceRows, holders_max: usize) -> (Option<PageUses>, Outcome) {
+/// Pages of a recording by use, and at most `rows_max` holders of those in no account, or groups by the keys `by`, if it has
+/// events of pages.
+pub fn pages(
+    session: &Session<'_>,
+    rows: &BalanceRows,
+    by: &[&'static GroupKey],
+    rows_max: usize,
+) -> (Option<PageUses>, Outcome) {
     let selection = Selection::default();
     let context = Context { session, selection: &selection, limit: ROWS_MAX };
     let mut collectors = Collectors::default();
     let handle = collectors.add(PageGroups);
-    let request = Request::new(&selection, &collectors).with(Needs::EVENT_COUNTS | Needs::FLAG_NAMES);
+    let needs = by.iter().map(|key| key.needs()).fold(Needs::EVENT_COUNTS | Needs::FLAG_NAMES, Needs::union);
+    let request = Request::new(&selection, &collectors).with(needs);
     let analysis = pass::run(session, &request);
     let ended = outcome(session, &analysis.faults);
     let context = ReportContext::new(&context, &analysis);
@@ -40,20 +48,31 @@ pub fn pages(session: &Session<'_>, rows: &BalanceRows, holders_max: usize) -> (
     let has_frees = context.basis().page_ends();
     let mut sums = PageTotals::default();
     let mut namer = Namer::new(&context);
+    let values = Values::new(&context);
+    let mut groups: Grouping<'_, '_, OfGroup> = Grouping::new(by, &values, &analysis);
     for (group, totals) in analysis.get(handle).0.iter().filter(|(_, totals)| !totals.has_no_pages()) {
         let Some(site) = analysis.interner.pages.get(group.site) else { continue };
         let pid = analysis.interner.origins.get(group.origin).map_or(0, |origin| origin.pid);
-        sums.add(namer.named(site, group.stack), pid, totals);
+        let named = namer.named(site, group.stack);
+        sums.add(named, pid, totals);
+        if !by.is_empty() {
+            groups.of(GroupPart::Pages(group, site)).add(named.name, totals);
+        }
     }
+    let page_size = analysis.page_size.0;
+    let most = |of: &OfGroup, ()| Some(of.most(has_frees).into());
+    let groups = (!by.is_empty())
+        .then(|| groups.table(&[()], most, rows_max, |of| of.row(has_frees, page_size)));
     let holders = sums.holders(&context, has_frees);
     let older = analysis.balance.frames.counts.free_only_frames;
-    let bytes_of = |frames: u64| frames.saturating_mul(analysis.page_size.0);
+    let bytes_of = |frames: u64| frames.saturating_mul(page_size);
     let uses = PageUses {
         bytes_freed_older: has_frees.then(|| bytes_of(older)),
         has_stacks: sums.has_stacks,
-        uses: sums.uses(rows, has_frees, analysis.page_size.0),
+        uses: sums.uses(rows, has_frees, page_size),
         holders_total: holders.len(),
-        holders: holders.into_iter().take(holders_max).collect(),
+        holders: holders.into_iter().take(rows_max).collect(),
+        groups,
     };
     (Some(uses), ended)
 }
@@ -113,6 +132,41 @@ fn of_stack(context: &ReportContext<'_, '_>, stack: u32) -> OfStack {
     let of_module = |symbol: &Vec<u8>| is_core(symbol).map(|core| if core { OTHER_KERNEL } else { MODULES });
     let by_module = found.holder.and_then(|index| symbols.get(index)).and_then(of_module);
     OfStack { by_function: found.by_function, by_module, holder }
+}
+
+/// Pages of one group: all, and their frames by use, those still allocated and all.
+#[derive(Debug, Default)]
+struct OfGroup {
+    totals: FrameTotals,
+    uses: BTreeMap<&'static str, (u64, u64)>,
+}
+
+impl OfGroup {
+    fn add(&mut self, name: &'static str, totals: &FrameTotals) {
+        self.totals += totals;
+        let (live, all) = self.uses.entry(name).or_default();
+        *live = live.saturating_add(totals.frames_live);
+        *all = all.saturating_add(totals.frames_alloc);
+    }
+
+    /// Frames still allocated; all of them where frees were not recorded.
+    fn most(&self, has_frees: bool) -> u64 {
+        if has_frees { self.totals.frames_live } else { self.totals.frames_alloc }
+    }
+
+    fn row(&self, has_frees: bool, page_size: u64) -> PageGroupRow {
+        let bytes = |frames: u64| frames.saturating_mul(page_size);
+        let in_none = self.uses.iter().filter(|(name, _)| IN_NO_ACCOUNT.contains(name));
+        let in_none = in_none.fold(0, |sum: u64, (_, (live, _))| sum.saturating_add(*live));
+        let most = self.uses.iter().max_by_key(|(name, frames)| (**frames, std::cmp::Reverse(**name)));
+        PageGroupRow {
+            r#use: most.map_or(UNKNOWN, |(name, _)| *name),
+            uses_total: self.uses.len(),
+            bytes_alloc: bytes(self.totals.frames_alloc),
+            bytes_live: has_frees.then(|| bytes(self.totals.frames_live)),
+            bytes_live_in_no_account: has_frees.then(|| bytes(in_none)),
+        }
+    }
 }
 
 /// Pages of one holder: all, and those of each task.

@@ -9,7 +9,7 @@ use kmt_format::write::{Task, Writer, WriterOptions};
 use serde_json::Value;
 
 use crate::balance::{BEFORE, after};
-use crate::support::files::{Scratch, at, data, json, run, stdout};
+use crate::support::files::{stderr, Scratch, at, data, json, run, stdout};
 
 /// Functions of the stacks, each 4 KiB long; the last ones are of a module.
 const FUNCTIONS: [&str; 14] = [
@@ -224,6 +224,43 @@ fn stacks_tell_uses_and_holders_apart() {
     let limited = json(&["balance", "--json", "-l", "1"], &file);
     assert_eq!(at(&limited, "/pages/holders").as_array().unwrap().len(), 1);
     assert_eq!(*at(&limited, "/pages/holders_total"), 3);
+}
+
+#[test]
+fn groups_of_pages_add_up_to_those_of_pages() {
+    let scratch = Scratch::new();
+    let file = recording(&scratch, true, &[]);
+    for by in ["module", "task", "call_site,task", "order"] {
+        let groups = |report: Value, prefix: &str| {
+            let keys: Vec<&str> = by.split(',').collect();
+            let key = |row: &Value| keys.iter().map(|key| row[*key].to_string()).collect::<Vec<_>>().join(" ");
+            let mut found = found(at(&report, &format!("{prefix}/groups")), key);
+            found.sort_unstable();
+            found
+        };
+        let of_balance = groups(json(&["balance", "--json", "--by", by], &file), "/pages");
+        assert_eq!(of_balance, groups(json(&["pages", "--json", "-l", "0", "--by", by], &file), "/pages"), "{by}");
+    }
+    let report = json(&["balance", "--json", "--by", "task"], &file);
+    let rows = at(&report, "/pages/groups").as_array().unwrap();
+    for load in &LOADS {
+        let of_task = |of: &Load| (of.pid == load.pid).then_some(());
+        let in_none = |of: &Load| {
+            let names = ["drivers and other modules", "ring buffers of tracing", "network buffers", "other kernel memory"];
+            (of.pid == load.pid && names.contains(&use_of(of))).then_some(())
+        };
+        let row = rows.iter().find(|row| row["task"] == format!("task-{0}-{0}", load.pid)).unwrap();
+        assert_eq!(row["bytes_live"], sums(of_task)[&()][1]);
+        assert_eq!(row["bytes_live_in_no_account"], sums(in_none).get(&()).map_or(0, |sum| sum[1]), "{row}");
+    }
+    let screen = stdout(&run(&["balance", "--by", "module"], &file));
+    assert!(screen.contains("in no account") && screen.contains("[board]"), "{screen}");
+    let texts = scratch.0.join("texts");
+    fs::create_dir(&texts).unwrap();
+    BEFORE.iter().for_each(|(name, text)| fs::write(texts.join(name), text).unwrap());
+    let refused = run(&["balance", "--by", "module"], &texts);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("--by needs a recording"), "{}", stderr(&refused));
 }
 
 #[test]

@@ -1,10 +1,11 @@
-//! Holders of pages in no account: their table.
+//! Holders of pages: the table of those in no account, or of all pages by the keys of `--by`.
 //!
 //! With stacks a holder is a call site, without them a task.
 
-use super::rows::{BalanceRows, PAGES_RECORD, PageHolderRow, PageUses};
+use super::rows::{BalanceRows, PAGES_RECORD, PageGroupRow, PageHolderRow, PageUses};
 use crate::render::look::Look;
 use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::reports::grouped::GroupTable;
 
 /// A sentence on the largest holder.
 pub fn answer(pages: &PageUses, look: &Look) -> Option<String> {
@@ -24,6 +25,28 @@ pub fn answer(pages: &PageUses, look: &Look) -> Option<String> {
             bytes(first)
         ),
     })
+}
+
+/// Adds the table of groups of `--by`.
+pub fn add_groups(screen: &mut Screen, groups: &GroupTable<PageGroupRow>, has_stacks: bool) {
+    let columns = [
+        Column::name("use").leaves(1),
+        Column::number("allocated").leaves(3),
+        Column::number("still allocated"),
+        Column::number("in no account"),
+    ];
+    let cells = |row: &PageGroupRow| {
+        let name = match row.uses_total {
+            0 | 1 => Cell::text(row.r#use),
+            several => Cell::text(format!("{} and {} more", row.r#use, several - 1)),
+        };
+        let bytes = [row.bytes_live, row.bytes_live_in_no_account].map(Cell::bytes);
+        [name, Cell::Bytes(row.bytes_alloc)].into_iter().chain(bytes).collect()
+    };
+    screen.table(groups.table(columns, cells));
+    if !has_stacks && groups.by.iter().any(|key| key.needs_stacks()) {
+        screen.note("Pages have no call sites here: record with --stack kmem:mm_page_alloc.");
+    }
 }
 
 /// Adds the table of holders, and where stacks are missing, the recording that has them.

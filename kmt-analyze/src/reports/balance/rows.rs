@@ -6,6 +6,7 @@ use super::pools::PagePoolRow;
 use crate::failure::Result;
 use crate::reports::common::labels::Symbol;
 use crate::reports::common::rows::Address;
+use crate::reports::grouped::GroupTable;
 use crate::reports::info::{CacheChange, cache_changes};
 use crate::trace::accounts::{ACCOUNTS, Balance, CPU_LISTS, FREE, REST, Texts, attached, clamped};
 use crate::trace::session::Session;
@@ -51,6 +52,25 @@ pub struct PageUses {
     pub holders_total: usize,
     /// These holders, the most memory still allocated first.
     pub holders: Vec<PageHolderRow>,
+    /// With --by: all pages by its keys, the most memory still allocated first.
+    #[serde(flatten)]
+    pub groups: Option<GroupTable<PageGroupRow>>,
+}
+
+/// Pages of one group of --by.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageGroupRow {
+    /// Use of most of the pages.
+    pub r#use: &'static str,
+    /// Number of uses.
+    pub uses_total: usize,
+    /// Bytes allocated in the trace.
+    pub bytes_alloc: u64,
+    /// Bytes of them still allocated at the end; `null`: frees were not recorded.
+    pub bytes_live: Option<u64>,
+    /// Bytes of these that are in no account, or whose use is not known; `null`: frees were not recorded.
+    pub bytes_live_in_no_account: Option<u64>,
 }
 
 /// Pages of one holder that are in no account, as far as their use is known.

@@ -15,7 +15,10 @@ pub fn screen(rows: &BalanceRows, look: &Look) -> Screen {
     if let Some(pages) = &rows.pages {
         holders::answer(pages, look).into_iter().for_each(|sentence| screen.answer(sentence));
         screen.table(uses(pages));
-        holders::add(&mut screen, rows, pages);
+        match &pages.groups {
+            Some(groups) => holders::add_groups(&mut screen, groups, pages.has_stacks),
+            None => holders::add(&mut screen, rows, pages),
+        }
     }
     if let Some(pools) = rows.page_pools.as_deref().filter(|pools| !pools.is_empty()) {
         screen.table(pools::table(pools));
