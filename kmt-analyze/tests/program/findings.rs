@@ -384,6 +384,21 @@ fn pages_of_memory_that_nothing_reclaims_grow() {
     }
 }
 
+#[test]
+fn growth_of_anonymous_memory_is_judged_by_the_size_of_the_machine() {
+    let scratch = Scratch::new();
+    for (total_kb, is_found) in [(65_536, true), (4_000_000, true), (8_000_000, false)] {
+        let mut trace = Crafted::new();
+        for (when, anonymous) in [("before", 64), ("after", 464)] {
+            let meminfo = format!("MemTotal: {total_kb} kB\nSwapTotal: 0 kB\nShmem: 4 kB\nAnonPages: {anonymous} kB\n");
+            trace.writer.add_file(&format!("meminfo.{when}"), meminfo.as_bytes()).unwrap();
+        }
+        // 88 of 100 pages are old: 352 KiB.
+        let found = kinds(&pages_of(&scratch, trace, HIGHUSER | MOVABLE | 0x100, 0, true));
+        assert_eq!(found.contains(&"page_growth".to_owned()), is_found, "{total_kb}: {found:?}");
+    }
+}
+
 /// Pages of slabs, where nothing tells where their memory is. Without events of objects the pages alone show growth.
 #[test]
 fn pages_with_the_flags_of_slabs_are_no_cache() {

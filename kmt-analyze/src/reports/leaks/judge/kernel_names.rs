@@ -82,6 +82,20 @@ pub const PAGE_CACHE: [&str; 8] = [
     "grow_dev_",
 ];
 
+/// Functions that allocate memory of processes (mm/memory.c, mm/huge_memory.c, 4.4 to 7.2).
+pub const ANONYMOUS_MEMORY: [&str; 10] = [
+    "do_anonymous_page",
+    "alloc_anon_folio",
+    "vma_alloc_anon",
+    "do_huge_pmd_anonymous_page",
+    "wp_page_copy",
+    "do_wp_page",
+    "do_cow_fault",
+    "folio_prealloc",
+    "page_copy_prealloc",
+    "copy_present_p",
+];
+
 /// Functions that allocate slabs (mm/slub.c, 4.4 to 7.2).
 pub const SLAB_PAGES: [&str; 3] = ["allocate_slab", "new_slab", "alloc_slab_page"];
 
