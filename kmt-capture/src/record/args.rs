@@ -60,7 +60,8 @@ pub struct RecordArgs {
     /// Record function calls that take at least this time: 100us, 5ms
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     threshold: Option<Duration>,
-    /// Trace clock. Default: mono, or another clock that is comparable across CPUs
+    /// Trace clock. Default: mono, or another clock that is the same on all CPUs. boot: goes on while the machine is suspended.
+    /// mono_raw: not adjusted by NTP
     #[arg(long, value_name = "NAME")]
     clock: Option<String>,
     /// Ring buffer of each CPU: 512K, 64M. Default: by the event rate, at most 1/16 of the memory for all CPUs

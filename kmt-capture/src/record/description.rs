@@ -36,6 +36,7 @@ pub fn write(
         ("uname".into(), line),
         ("kernel.release".into(), uname.release().to_bytes().to_vec()),
         ("kernel.machine".into(), uname.machine().to_bytes().to_vec()),
+        ("clock.reason".into(), setup.clock_reason.into()),
         ("page_size.source".into(), "sysconf".into()),
         ("recorder.pid".into(), rustix::thread::gettid().as_raw_pid().to_string().into()),
         ("record.command".into(), list(command)),

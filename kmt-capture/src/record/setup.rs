@@ -46,6 +46,8 @@ pub struct Setup {
     pub top: TraceDir,
     /// Name of the clock.
     pub clock: String,
+    /// Why it is the clock.
+    pub clock_reason: &'static str,
     /// Messages to the user.
     pub notes: Vec<String>,
     /// The buffer is one that was found.
@@ -123,6 +125,7 @@ impl Setup {
             dir,
             top,
             clock,
+            clock_reason: "the clock of the buffer that was found",
             notes,
             adopted: Some(adopted),
             instance: None,
@@ -142,6 +145,7 @@ impl Setup {
             dir: instance.dir().clone(),
             top,
             clock: String::new(),
+            clock_reason: "",
             notes,
             adopted: None,
             instance: Some(instance),
@@ -244,6 +248,12 @@ impl Setup {
         } else {
             self.dir.write("trace_clock", &name)?;
         }
+        self.clock_reason = match (&options.clock, name.as_str()) {
+            (Some(_), _) => "chosen by --clock",
+            (None, "mono") => "the same on all CPUs, and CLOCK_MONOTONIC of other programs",
+            (None, "local") => "this kernel has no other clock of time",
+            (None, _) => "the same on all CPUs; this kernel has no mono",
+        };
         self.clock = name;
         Ok(())
     }

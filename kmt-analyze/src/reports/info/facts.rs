@@ -28,7 +28,9 @@ pub fn compute(rows: &InfoRows, session: &Session<'_>, view: &View) -> Vec<(&'st
         part.map(|part| ("part", format!("{} of a recording in several files", shown(part.as_bytes())))),
     );
     out.extend(recorded(session).map(|times| ("recorded", times)));
-    out.push(("clock", rows.head.clock.name.as_ref().map_or(unknown(), |name| shown(name.as_bytes()))));
+    let reason = metadata.text("clock.reason").map(|reason| format!(": {}", shown(reason.as_bytes())));
+    let clock = rows.head.clock.name.as_ref().map_or(unknown(), |name| shown(name.as_bytes()));
+    out.push(("clock", clock + &reason.unwrap_or_default()));
     out.extend(command(metadata).map(|command| ("command", command)));
     let notes = metadata.pairs.iter().filter(|(key, _)| key == "record.note");
     out.extend(notes.map(|(_, note)| ("note", shown(note))));
