@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::common::ReportContext;
 use super::common::lead::MaybeRefused;
 use super::common::stated::{Keys, SelectionRow, Stated};
-use super::common::trust::{TrustRow, warnings};
+use super::common::trust::{TrustRow, warnings_behind};
 use super::output::{Output, Show};
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::sum_of;
@@ -80,7 +80,8 @@ pub fn emit(
                 None => screens,
             };
             let mut trust = stated.as_ref().map_or(Vec::new(), Stated::lines);
-            trust.extend(warnings(context, &all));
+            let says_losses = screens.iter().all(|(_, screen)| screen.says_losses);
+            trust.extend(warnings_behind(context, &all, says_losses));
             print(session, &screens, &trust, &output.show)?;
         }
     }

@@ -30,6 +30,8 @@ pub struct Screen {
     pub notes: Vec<String>,
     /// Commands that show more.
     pub next: Vec<Next>,
+    /// True if it says whether events were lost.
+    pub says_losses: bool,
 }
 
 /// A part of the evidence.

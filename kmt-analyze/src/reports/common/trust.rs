@@ -97,7 +97,14 @@ fn trust_lines(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<String> {
 
 /// Those facts that reduce trust, for screens; none where all is well.
 pub fn warnings(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<String> {
-    let facts = facts(context, all, shown).into_iter();
+    warnings_behind(context, all, false)
+}
+
+/// [`warnings`] of a screen; `says_losses`: it says whether events were lost. What losses do to its figures is said in any case.
+pub fn warnings_behind(context: &ReportContext<'_, '_>, all: &Totals, says_losses: bool) -> Vec<String> {
+    let is_said = says_losses && !context.session.losses.any();
+    // The first fact is about losses.
+    let facts = facts(context, all, shown).into_iter().skip(usize::from(is_said));
     facts.filter(|fact| fact.is_warning).map(|fact| fact.sentence).collect()
 }
 

@@ -186,7 +186,9 @@ fn losses(session: &Session<'_>) -> String {
         (false, false, _) if losses.by_perf && before.is_none() => "perf marked no lost events.".to_owned(),
         (false, false, _) => {
             let since = before.map_or(String::new(), |before| format!(" since the first event ({before})"));
-            format!("No loss is marked{since}, but the kernel's loss counters are not recorded.")
+            format!(
+                "No loss is marked{since}, but the kernel's counters are not recorded: dropped events would not show."
+            )
         }
         (true, _, 0) if !losses.has_gaps() => "No lost events were counted.".to_owned(),
         (true, _, 0) => "Events were lost, not counted.".to_owned(),

@@ -17,7 +17,7 @@ const SMALL: u64 = 100;
 
 /// Findings, who allocates and who holds memory, the recording, and short totals.
 pub fn screen(rows: &FindingRows, view: &View) -> Screen {
-    let mut screen = Screen::default();
+    let mut screen = Screen { says_losses: true, ..Screen::default() };
     // What happened comes first, before its possible reasons.
     let stopped = rows.recording.stopped.iter();
     screen.leads(stopped.map(|text| Lead { sentence: text.clone(), command: "info".into() }).collect());
