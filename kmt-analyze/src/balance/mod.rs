@@ -66,7 +66,9 @@ pub fn is_recording(args: &BalanceArgs, env: &Env) -> bool {
 /// Prints the balance of saved texts.
 pub fn run(args: &BalanceArgs, env: &Env, show: &Show) -> Result<Outcome> {
     if !args.by.is_empty() {
-        return Err(Failure::new("--by needs a recording: saved texts do not have the events of pages").usage());
+        return Err(
+            Failure::new("--by needs a recording: saved texts do not have the events of pages").usage()
+        );
     }
     let parsed = |path: &Path, saved: &SavedTexts<'_>| Texts::parse(&path.display().to_string(), saved, None);
     let (before, after) = match args.files.as_slice() {

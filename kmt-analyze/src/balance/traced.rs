@@ -61,8 +61,8 @@ pub fn pages(
     }
     let page_size = analysis.page_size.0;
     let most = |of: &OfGroup, ()| Some(of.most(has_frees).into());
-    let groups = (!by.is_empty())
-        .then(|| groups.table(&[()], most, rows_max, |of| of.row(has_frees, page_size)));
+    let groups =
+        (!by.is_empty()).then(|| groups.table(&[()], most, rows_max, |of| of.row(has_frees, page_size)));
     let holders = sums.holders(&context, has_frees);
     let older = analysis.balance.frames.counts.free_only_frames;
     let bytes_of = |frames: u64| frames.saturating_mul(page_size);

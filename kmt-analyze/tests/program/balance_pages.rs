@@ -9,7 +9,7 @@ use kmt_format::write::{Task, Writer, WriterOptions};
 use serde_json::Value;
 
 use crate::balance::{BEFORE, after};
-use crate::support::files::{stderr, Scratch, at, data, json, run, stdout};
+use crate::support::files::{Scratch, at, data, json, run, stderr, stdout};
 
 /// Functions of the stacks, each 4 KiB long; the last ones are of a module.
 const FUNCTIONS: [&str; 14] = [
@@ -233,20 +233,30 @@ fn groups_of_pages_add_up_to_those_of_pages() {
     for by in ["module", "task", "call_site,task", "order"] {
         let groups = |report: Value, prefix: &str| {
             let keys: Vec<&str> = by.split(',').collect();
-            let key = |row: &Value| keys.iter().map(|key| row[*key].to_string()).collect::<Vec<_>>().join(" ");
+            let key =
+                |row: &Value| keys.iter().map(|key| row[*key].to_string()).collect::<Vec<_>>().join(" ");
             let mut found = found(at(&report, &format!("{prefix}/groups")), key);
             found.sort_unstable();
             found
         };
         let of_balance = groups(json(&["balance", "--json", "--by", by], &file), "/pages");
-        assert_eq!(of_balance, groups(json(&["pages", "--json", "-l", "0", "--by", by], &file), "/pages"), "{by}");
+        assert_eq!(
+            of_balance,
+            groups(json(&["pages", "--json", "-l", "0", "--by", by], &file), "/pages"),
+            "{by}"
+        );
     }
     let report = json(&["balance", "--json", "--by", "task"], &file);
     let rows = at(&report, "/pages/groups").as_array().unwrap();
     for load in &LOADS {
         let of_task = |of: &Load| (of.pid == load.pid).then_some(());
         let in_none = |of: &Load| {
-            let names = ["drivers and other modules", "ring buffers of tracing", "network buffers", "other kernel memory"];
+            let names = [
+                "drivers and other modules",
+                "ring buffers of tracing",
+                "network buffers",
+                "other kernel memory",
+            ];
             (of.pid == load.pid && names.contains(&use_of(of))).then_some(())
         };
         let row = rows.iter().find(|row| row["task"] == format!("task-{0}-{0}", load.pid)).unwrap();

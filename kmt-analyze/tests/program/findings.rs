@@ -390,7 +390,8 @@ fn growth_of_anonymous_memory_is_judged_by_the_size_of_the_machine() {
     for (total_kb, is_found) in [(65_536, true), (4_000_000, true), (8_000_000, false)] {
         let mut trace = Crafted::new();
         for (when, anonymous) in [("before", 64), ("after", 464)] {
-            let meminfo = format!("MemTotal: {total_kb} kB\nSwapTotal: 0 kB\nShmem: 4 kB\nAnonPages: {anonymous} kB\n");
+            let meminfo =
+                format!("MemTotal: {total_kb} kB\nSwapTotal: 0 kB\nShmem: 4 kB\nAnonPages: {anonymous} kB\n");
             trace.writer.add_file(&format!("meminfo.{when}"), meminfo.as_bytes()).unwrap();
         }
         // 88 of 100 pages are old: 352 KiB.

@@ -60,7 +60,7 @@ pub struct RecordArgs {
     /// Record function calls that take at least this time: 100us, 5ms
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     threshold: Option<Duration>,
-    /// Trace clock. Default: mono, or another clock that is the same on all CPUs. boot: goes on while the machine is suspended.
+    /// Trace clock. Default: mono, or another clock that is the same on all CPUs. boot: also counts while the machine is suspended.
     /// mono_raw: not adjusted by NTP
     #[arg(long, value_name = "NAME")]
     clock: Option<String>,

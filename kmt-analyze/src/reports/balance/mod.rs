@@ -9,6 +9,7 @@ mod text;
 
 pub use pools::PagePoolRow;
 pub use rows::{
-    BalanceRows, COLUMNS, FreeMemory, PageGroupRow, PageHolderRow, PageUseRow, PageUses, compute, of_recording,
+    BalanceRows, COLUMNS, FreeMemory, PageGroupRow, PageHolderRow, PageUseRow, PageUses, compute,
+    of_recording,
 };
 pub use text::{free_sentence, screen};

@@ -141,8 +141,8 @@ pub fn page_caller_rows<'g>(
             let is_heap = ANONYMOUS_MEMORY.iter().any(|start| name.starts_with(start))
                 && (has_swap || judge(survival, started.step).old < anonymous_min);
             let is_reclaimable = is_page_cache || is_heap;
-            let evidence = started
-                .judge(survival, Facts { is_slab_page: is_slab, is_reclaimable, ..Facts::default() });
+            let evidence =
+                started.judge(survival, Facts { is_slab_page: is_slab, is_reclaimable, ..Facts::default() });
             let cache = if is_slab { "slab" } else { "" }.to_owned();
             let is_percpu = PERCPU_PAGES.iter().any(|start| name.starts_with(start));
             Judged { is_percpu, ..Judged::new((address, name, cache), evidence, survival) }
