@@ -169,11 +169,20 @@ impl FamilyCandidate<'_> {
         self.leads() || self.is_unsure
     }
 
+    /// True for arrays that grow in batches with the number of `things`: of shrinkers for each memory cgroup (mm/shrinker.c), of files.
+    fn is_table_of(&self, things: &Self) -> bool {
+        self.verdict == Verdict::Batches
+            && things.verdict == Verdict::Grows
+            && self.old_amount.saturating_mul(TABLE_SHARE) <= things.old_amount
+    }
+
     fn may_be_pinned(&self) -> bool {
         self.is_pinnable && matches!(self.verdict, Verdict::Reclaimable | Verdict::WithReclaimable)
     }
 }
 
+/// Old bytes of arrays, as 1/N of those of the things in them, at most: 1/19 was seen (IPC namespaces, 6.18).
+const TABLE_SHARE: u64 = 10;
 /// Largest distance over time of objects that come in pairs.
 const APART_MAX: f64 = 0.2;
 /// Largest number of candidates that found a family, the largest first: each is compared with all others.
@@ -198,9 +207,10 @@ pub fn family_leaders(candidates: &[FamilyCandidate<'_>], task_events: &TaskEven
         }
         founders += 1;
         let is_member = |(at, (other, made_other)): (usize, (&FamilyCandidate<'_>, &LiveWithMaker<'_>))| {
+            let is_table = is_index(other.function) || other.is_table_of(one);
             let grows_along = || {
                 let (a, b) = in_common(made_one, made_other)?;
-                Some(is_index(other.function) || grow_together(&a, &b, one.part.common(other.part))?)
+                Some(is_table || grow_together(&a, &b, one.part.common(other.part))?)
             };
             let may = founders <= LEADERS_MAX && is_free(at) && (other.grows() || other.may_be_pinned());
             (at == founder || may && grows_along() == Some(true)).then_some(at)
@@ -301,6 +311,19 @@ mod tests {
             pins: false,
             is_pinnable: true,
         }
+    }
+
+    #[test]
+    fn arrays_that_grow_in_batches_are_of_the_things_in_them() {
+        let (things, array) = (survival(7, |_| 25), survival(7, |s| if s % 5 == 4 { 14 } else { 0 }));
+        let of_other = survival(8, |s| if s % 5 == 4 { 14 } else { 0 });
+        let leaders = |array: &SurvivorSums, bytes: u64| {
+            let all = [of(Verdict::Grows, &things, 1_000_000), of(Verdict::Batches, array, bytes)];
+            family_leaders(&all, &TaskEvents::default())
+        };
+        assert_eq!(leaders(&array, 70_000), [Some(0), Some(0)]);
+        assert_eq!(leaders(&array, 700_000), [Some(0), Some(1)], "as large as the things");
+        assert_eq!(leaders(&of_other, 70_000), [Some(0), Some(1)], "of another task");
     }
 
     #[test]
