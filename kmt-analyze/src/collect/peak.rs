@@ -9,7 +9,7 @@ use super::collector::{PassFacts, StateCollector};
 use super::sorted::Sorted;
 use super::sums::{grown, sums};
 use crate::ledger::lives::End;
-use crate::ledger::{Change, Closed, Interests, Receiver};
+use crate::ledger::{Change, Closed, FreedPlain, Interests, PlainLife, Receiver};
 
 /// Collects the highest live bytes in a window of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,7 +170,7 @@ pub struct Moments {
 impl StateCollector for Moments {
     type State = MomentSums;
 
-    const INTERESTS: Interests = Interests::LIVES;
+    const INTERESTS: Interests = Interests::PLAIN_LIVES;
 
     fn begin(&self, facts: &PassFacts) -> MomentSums {
         MomentSums { times: self.times.clone(), sites: Vec::new(), deferred_max: facts.rules.deferred_max }
@@ -222,6 +222,21 @@ impl Receiver for MomentSums {
         if let Some(released) = released {
             row.of(released).released += 1;
         }
+    }
+
+    #[inline]
+    fn freed_plain(&mut self, FreedPlain { plain, op, .. }: &FreedPlain) {
+        let (born, ended) = (self.step_of(plain.life.born), self.step_of(op.time));
+        let row = grown(&mut self.sites, plain.life.site);
+        row.of(born).born += 1;
+        row.of(ended).freed += 1;
+    }
+
+    fn implied_free_plain(&mut self, plain: &PlainLife, end: u64) {
+        let (born, ended) = (self.step_of(plain.life.born), self.step_of(end));
+        let row = grown(&mut self.sites, plain.life.site);
+        row.of(born).born += 1;
+        row.of(ended).gone += 1;
     }
 }
 

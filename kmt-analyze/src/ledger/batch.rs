@@ -68,7 +68,9 @@ const FULL: usize = 1024;
 /// Events, in the order in which they were decided.
 #[derive(Debug, Default)]
 pub struct Batch {
-    order: Vec<List>,
+    /// Lists that have the next events, and the number of these.
+    order: Vec<(List, u32)>,
+    len: usize,
     closed: Vec<Closed>,
     freed: Vec<FreedPlain>,
     changes: Vec<Change>,
@@ -78,7 +80,7 @@ pub struct Batch {
     others_for: Interests,
 }
 
-/// List that has the next event.
+/// List of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum List {
     Closed,
@@ -99,6 +101,7 @@ impl Batch {
     /// Removes all events; the memory stays.
     pub fn clear(&mut self) {
         self.order.clear();
+        self.len = 0;
         self.closed.clear();
         self.freed.clear();
         self.changes.clear();
@@ -142,15 +145,16 @@ impl Batch {
     ) {
         let (mut closed, mut changes) = (self.closed.iter(), self.changes.iter());
         let (mut freed, mut frames, mut others) = (self.freed.iter(), self.frames.iter(), self.others.iter());
-        for list in &self.order {
+        for (list, count) in &self.order {
+            let count = *count as usize;
+            // A list that is not wanted stays as it is.
             match list {
-                List::Closed => closed.next().filter(|_| lives).into_iter().for_each(|c| to.closed(c)),
-                List::Freed => freed.next().filter(|_| frees).into_iter().for_each(|f| to.freed_plain(f)),
-                List::Changes => changes.next().filter(|_| changed).into_iter().for_each(|c| to.changed(c)),
-                List::Frames => {
-                    frames.next().filter(|_| framed).into_iter().for_each(|f| to.closed_frames(f))
-                }
-                List::Others => others.next().into_iter().for_each(|event| event.deliver(wanted, to)),
+                List::Closed if lives => closed.by_ref().take(count).for_each(|c| to.closed(c)),
+                List::Freed if frees => freed.by_ref().take(count).for_each(|f| to.freed_plain(f)),
+                List::Changes if changed => changes.by_ref().take(count).for_each(|c| to.changed(c)),
+                List::Frames if framed => frames.by_ref().take(count).for_each(|f| to.closed_frames(f)),
+                List::Others => others.by_ref().take(count).for_each(|event| event.deliver(wanted, to)),
+                List::Closed | List::Freed | List::Changes | List::Frames => {}
             }
         }
     }
@@ -175,8 +179,12 @@ impl<F: FnMut(&mut Batch)> Batched<F> {
 
     #[inline]
     fn added(&mut self, list: List) {
-        self.batch.order.push(list);
-        if self.batch.order.len() >= FULL {
+        match self.batch.order.last_mut() {
+            Some((last, count)) if *last == list => *count += 1,
+            _ => self.batch.order.push((list, 1)),
+        }
+        self.batch.len += 1;
+        if self.batch.len >= FULL {
             (self.take)(&mut self.batch);
         }
     }

@@ -125,11 +125,11 @@ pub struct Ledger<'l, R> {
     loss_cursor: LossCursor,
     table: LifeTable,
     slots: Vec<SlotLocation>,
-    /// Lives that ended in this batch, to be added up, and the positions of their frees in it.
-    ended: Vec<(Life, u32)>,
+    /// Lives that ended in this batch, to be added up, and their frees.
+    ended: Vec<(Life, Op)>,
     ended_count: usize,
-    /// Lives whose implied free was decided in this batch, to be added up, with its time.
-    replaced: Vec<(Life, u64)>,
+    /// Lives whose implied free was decided in this batch, to be added up.
+    replaced: Vec<Replaced>,
     frames: Frames,
     areas: Areas,
     /// Empty unless a receiver needs stacks of slab objects.
@@ -148,6 +148,17 @@ pub struct Ledger<'l, R> {
     election: Option<Election>,
 }
 
+/// Three lives at one address, each replaced by the next.
+#[derive(Debug, Clone, Copy)]
+struct Replaced {
+    /// The first, whose implied free at the birth of the second is decided now.
+    settled: Life,
+    /// The second.
+    old: Life,
+    /// Position of the birth of the third in its batch.
+    position: u32,
+}
+
 /// Up to this number of pages, each page is looked up.
 const FEW_PAGES: u64 = 64;
 
@@ -161,7 +172,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         receiver: R,
         election: Option<Election>,
     ) -> Self {
-        let needs_each = Interests::CHANGES | Interests::LIVES | Interests::SLAB_ALLOCS;
+        let needs_each = Interests::LIVES | Interests::SLAB_STACKS;
         let is_plain = choice.is_open && rules.window == (0, u64::MAX) && !interests.intersects(needs_each);
         Self {
             rules,
@@ -240,7 +251,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         let mut index = 0;
         loop {
             if self.is_plain {
-                index += self.exchange(ops, index);
+                index = self.enter_plain(ops, index);
             }
             let Some(op) = ops.get(index) else { break };
             let mut slot = self.slots.get(index).copied().unwrap_or(SlotLocation::NONE);
@@ -263,17 +274,57 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             }
             index += 1;
         }
-        self.close_ended(ops);
+        self.close_ended();
+    }
+
+    /// Enters operations from `from` on by the fast path, and reports them to the receivers that need each; returns the
+    /// position of the first one that it cannot enter.
+    #[inline]
+    fn enter_plain(&mut self, ops: &[Op], from: usize) -> usize {
+        let first = (self.ended_count, self.replaced.len());
+        let end = from + self.exchange(ops, from);
+        let entered = ops.get(from..end).unwrap_or_default();
+        if !self.awaited.is_empty() {
+            entered.iter().filter(|op| op.code.kind() == Kind::Alloc).for_each(|op| self.hand_alloc(op));
+        }
+        if self.interests.contains(Interests::CHANGES) {
+            self.report_changes(entered, from, first);
+        }
+        end
+    }
+
+    /// Reports the changes of operations that [`Ledger::exchange`] entered, the first of which is at `from` in its batch;
+    /// `first` is the first life that they ended, and the first that they replaced.
+    fn report_changes(&mut self, entered: &[Op], from: usize, first: (usize, usize)) {
+        let (ended, replaced) = (std::mem::take(&mut self.ended), std::mem::take(&mut self.replaced));
+        let mut gone = ended.get(first.0..self.ended_count).unwrap_or_default().iter();
+        let mut over = replaced.get(first.1..).unwrap_or_default().iter().peekable();
+        for (op, position) in entered.iter().zip(from as u32..) {
+            let address = op.value & ADDRESS_BITS;
+            if op.code.kind() != Kind::Alloc {
+                // Frees of NULL end nothing.
+                if let Some((life, _)) = (address > ZERO_SIZE_PTR).then(|| gone.next()).flatten() {
+                    self.gone(address, life, op.time);
+                }
+                continue;
+            }
+            if let Some(replaced) = over.next_if(|replaced| replaced.position == position) {
+                self.gone(address, &replaced.old, op.time);
+            }
+            self.born(address, &Life::of(op));
+        }
+        (self.ended, self.replaced) = (ended, replaced);
     }
 
     /// Fast path for the common case: see [`LifeTable::exchange`].
     #[inline]
     fn exchange(&mut self, ops: &[Op], from: usize) -> usize {
         let Self { table, slots, ended, ended_count, replaced, counts, raw, tables, .. } = self;
-        let other = |table: &mut LifeTable, op: &Op, at: SlotLocation| match op.code.kind() {
-            Kind::Alloc if !tables.site(op.code.number()).is_large => {
-                table.replace(at, op).map(|life| replaced.push(life)).is_some()
-            }
+        let other = |table: &mut LifeTable, op: &Op, at: SlotLocation, position: u32| match op.code.kind() {
+            Kind::Alloc if !tables.site(op.code.number()).is_large => table
+                .replace(at, op)
+                .map(|(settled, old)| replaced.push(Replaced { settled, old, position }))
+                .is_some(),
             Kind::Kfree | Kind::CacheFree if op.value & ADDRESS_BITS <= ZERO_SIZE_PTR => {
                 count_null(counts, raw, op);
                 true
@@ -284,18 +335,18 @@ impl<'l, R: Receiver> Ledger<'l, R> {
     }
 
     /// Adds up the lives that [`Ledger::exchange`] ended.
-    fn close_ended(&mut self, ops: &[Op]) {
+    fn close_ended(&mut self) {
         let ended = std::mem::take(&mut self.ended);
         let count = std::mem::take(&mut self.ended_count);
         self.raw.free_events += count as u64;
         for (life, free) in ended.get(..count).unwrap_or_default() {
-            if let Some(op) = ops.get(*free as usize) {
-                self.close_plain(life, op);
-            }
+            self.close_plain(life, free);
         }
         self.ended = ended;
         let mut replaced = std::mem::take(&mut self.replaced);
-        replaced.drain(..).for_each(|(life, end)| self.close_implied_free_plain(&life, end));
+        for Replaced { settled, old, .. } in replaced.drain(..) {
+            self.close_implied_free_plain(&settled, old.born);
+        }
         self.replaced = replaced;
     }
 

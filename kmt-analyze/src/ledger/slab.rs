@@ -37,9 +37,7 @@ impl<R: Receiver> Ledger<'_, R> {
         slot.life = new;
         slot.is_live = true;
         self.table.note_birth(at);
-        if !self.is_plain {
-            self.born(address, &new);
-        }
+        self.born(address, &new);
     }
 
     /// Enters an allocation at an address with a live object or a pending decision.

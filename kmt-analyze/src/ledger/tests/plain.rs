@@ -1,11 +1,16 @@
-//! The plain path against the general one: equal sums, lifetimes and growth of random operations, entered in batches.
+//! The plain path against the general one: equal sums, and equal results of collectors, of random operations that are entered
+//! in batches.
 
 use std::fmt::Debug;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::collect::{Collector, Growth, Lifetimes, PassFacts};
+use crate::collect::replay::Layout;
+use crate::collect::{
+    Anomalies, Collector, CrossCpu, Groups, Growth, Lifetimes, Moments, Occupancy, PassFacts, Peak, Replay,
+    Stalls, TaskKmalloc, Tasks, Timeline,
+};
 use crate::stream::op::OpCode;
 use crate::stream::{FreeSite, NameId};
 
@@ -26,7 +31,7 @@ fn op(time: u64, (_, kind, page, offset, origin): Numbers) -> Op {
     let address = address ^ u64::from(origin & 1) << 60;
     let site = if page % 4 < 2 { SMALL } else { CACHE };
     let none = [0, 1, 16, 16][usize::from(offset % 4)];
-    let (code, value) = match kind % 32 {
+    let (code, value) = match kind % 34 {
         0..=11 => (OpCode::new(Kind::Alloc, site), address),
         12..=17 => (OpCode::new(Kind::Kfree, 0), address),
         18..=23 => (OpCode::new(Kind::CacheFree, 1 + u32::from(offset % (CACHES + 1))), address),
@@ -36,7 +41,9 @@ fn op(time: u64, (_, kind, page, offset, origin): Numbers) -> Op {
         28 => (OpCode::new(Kind::Alloc, LARGE_INNER + u32::from(offset % 2)), address & !0x3fff),
         29 => (OpCode::new(Kind::PageAlloc, 0), frame),
         30 => (OpCode::new(Kind::PageFree, 0), frame),
-        _ => (OpCode::new(Kind::FreeRcu, 0), address),
+        31 => (OpCode::new(Kind::FreeRcu, 0), address),
+        32 => (OpCode::new(Kind::SideEvent, SideEventKind::DirectBegin as u32), 0),
+        _ => (OpCode::new(Kind::SideEvent, SideEventKind::DirectEnd as u32), 0),
     };
     Op { time, value, code, origin: u32::from(origin % ORIGINS) }
 }
@@ -70,11 +77,49 @@ fn outcome<C: Collector>(
     ((balance.sites, balance.failures, balance.counts, balance.raw), C::finish(state))
 }
 
+/// Checks that both paths have equal sums, and equal results of a collector.
 fn check_collector<C: Collector<Output: Debug + PartialEq>>(ops: &[Op], collector: &C, losses: &Losses) {
+    check_as(ops, collector, losses, |output| output);
+}
+
+/// The same with another form of the results.
+fn check_as<C: Collector, T: Debug + PartialEq>(
+    ops: &[Op],
+    collector: &C,
+    losses: &Losses,
+    form: impl Fn(C::Output) -> T,
+) {
     let short = outcome(ops, collector, losses, &SHORT_WAY);
     let long = outcome(ops, collector, losses, &LONG_WAY);
     assert_eq!(short.0, long.0);
-    assert_eq!(short.1, long.1);
+    assert_eq!(form(short.1), form(long.1));
+}
+
+/// Checks the collectors of `all`.
+fn check_all(ops: &[Op], losses: &Losses) {
+    let window = (0, 20_000);
+    check_collector(ops, &Tasks, losses);
+    check_as(ops, &TaskKmalloc(2), losses, |sums| sums.callers);
+    check_as(ops, &Groups, losses, |sums| {
+        let mut groups: Vec<_> = sums.iter().map(|(group, totals)| (*group, *totals)).collect();
+        groups.sort_unstable_by_key(|(group, _)| *group);
+        groups
+    });
+    check_collector(ops, &CrossCpu, losses);
+    check_collector(ops, &Anomalies, losses);
+    check_collector(ops, &Moments { times: vec![100, 5_000] }, losses);
+    check_collector(ops, &Peak { window }, losses);
+    check_collector(ops, &Occupancy { window, steps: 9 }, losses);
+    check_collector(ops, &Stalls::default(), losses);
+    let added = Layout { added: vec![112], ..Layout::default() };
+    check_collector(ops, &Replay { layouts: vec![Layout::default(), added], end: window.1 }, losses);
+    for by_origin in [true, false] {
+        check_as(ops, &Timeline::new(window.0, window.1, 12, by_origin), losses, |sums| {
+            let rows = sums.slab.iter().zip(0u32..);
+            let steps = rows.flat_map(|(row, number)| row.iter().map(move |(at, step)| (number, at, *step)));
+            steps.filter(|(.., step)| *step != Default::default()).collect::<Vec<_>>()
+        });
+    }
 }
 
 proptest! {
@@ -95,5 +140,6 @@ proptest! {
         let losses = Losses::between(spans.iter().map(|&(from, length)| (from, from + length)).collect());
         check_collector(&ops, &Lifetimes { temporary_bound: Some(90), outlive: Some([40, 2_000]) }, &losses);
         check_collector(&ops, &Growth::new(0, 20_000, until).without(vec![2]), &losses);
+        check_all(&ops, &losses);
     }
 }
