@@ -52,11 +52,12 @@ impl LifeTable {
     /// Fast path of most events: births at addresses without a life, and frees of live objects, without pending decisions.
     /// Enters operations from `from` on until one is of another kind, and `other` does not enter it either; returns their
     /// number. `slots` are the locations of the operations, looked up again where they are stale, also of that one. `ended`
-    /// gets the lives that ended, each with its free: `count` is their number. `other` gets the position too.
+    /// gets the lives that ended, each with its free: `count` is their number. `other` gets the position too. Births are
+    /// noted if page events can end lives: `PAGES`.
     ///
     /// No branch depends on allocation or free of an object, since it is unpredictable.
     #[inline(never)]
-    pub fn exchange(
+    pub fn exchange<const PAGES: bool>(
         &mut self,
         ops: &[Op],
         slots: &mut [SlotLocation],
@@ -69,8 +70,8 @@ impl LifeTable {
         for (op, location) in ops.iter().zip(slots) {
             let Some(out) = ended.get_mut(ended_count) else { break };
             let is_null_free = || !is_object(op.value) && op.code.is_slab_free();
-            let is_entered =
-                self.turn(op, *location, out) || !is_null_free() && self.turn_again(op, location, out);
+            let is_entered = self.turn::<PAGES>(op, *location, out)
+                || !is_null_free() && self.turn_again::<PAGES>(op, location, out);
             if is_entered {
                 ended_count += usize::from(op.code.is_slab_free());
             } else if !other(self, op, *location, at as u32) {
@@ -85,7 +86,7 @@ impl LifeTable {
     /// Enters the operation if it is a birth at an address without a life, or a free of a live object; `out`
     /// gets what was there. False for others.
     #[inline(always)]
-    fn turn(&mut self, op: &Op, at: SlotLocation, out: &mut (Life, Op)) -> bool {
+    fn turn<const PAGES: bool>(&mut self, op: &Op, at: SlotLocation, out: &mut (Life, Op)) -> bool {
         let (is_free, offset) = (op.code.is_slab_free(), offset_of(op.value));
         let is_plain = |slot: &&mut Slot| {
             (slot.offset == offset) & (slot.pending == NOTHING) & (slot.is_live == is_free)
@@ -95,7 +96,7 @@ impl LifeTable {
         slot.life = Life::of(op);
         slot.is_live = !is_free;
         // A page that may have live objects has its birth mark.
-        if self.heads.get(at.head as usize).is_some_and(|head| !(is_free | head.may_live)) {
+        if PAGES && self.heads.get(at.head as usize).is_some_and(|head| !(is_free | head.may_live)) {
             self.note_birth(at);
         }
         true
@@ -104,7 +105,12 @@ impl LifeTable {
     /// [`LifeTable::turn`] for an address that has another location since the batch was located, or none yet: an allocated
     /// object gets one.
     #[inline(never)]
-    fn turn_again(&mut self, op: &Op, at: &mut SlotLocation, out: &mut (Life, Op)) -> bool {
+    fn turn_again<const PAGES: bool>(
+        &mut self,
+        op: &Op,
+        at: &mut SlotLocation,
+        out: &mut (Life, Op),
+    ) -> bool {
         if self.is_at(*at, op.value) || !op.code.is_slab() {
             return false;
         }
@@ -112,7 +118,7 @@ impl LifeTable {
         if *at == SlotLocation::NONE && !op.code.is_slab_free() && is_object(op.value) {
             *at = self.add(op.value);
         }
-        self.turn(op, *at, out)
+        self.turn::<PAGES>(op, *at, out)
     }
 
     /// Fast path for a birth at a live address whose life had replaced another one (R5), without other pending
