@@ -316,11 +316,11 @@ impl<R: Receiver> Ledger<'_, R> {
         if !self.is_decided {
             self.decide();
         }
-        let slots: Vec<_> = self.table.iter().filter(|(_, s)| s.is_live || !s.is_plain()).collect();
+        let slots: Vec<_> = self.table.iter().filter(|(_, s)| s.is_live() || !s.is_plain()).collect();
         for (address, slot) in slots {
             let pending = self.table.pending(&slot);
             self.settle(address, slot.life.born, pending);
-            if slot.is_live {
+            if slot.is_live() {
                 self.close(address, &slot.life, End::Live);
             }
         }

@@ -3,7 +3,7 @@
 //! A batch is located first, so that its cache misses overlap; then runs of it are entered without a branch that depends on
 //! the kind of an event.
 
-use super::{LifeTable, NOTHING, Slot, SlotLocation, is_object, locate, offset_of, page_of};
+use super::{LifeTable, NOTHING, SlotLocation, SlotState, is_object, locate, offset_of, page_of};
 use crate::ledger::lives::{Life, PendingLife};
 use crate::stream::Op;
 
@@ -12,7 +12,7 @@ impl LifeTable {
     /// until the next batch.
     #[inline]
     pub fn is_at(&self, at: SlotLocation, address: u64) -> bool {
-        self.slots.get(at.slot as usize).is_some_and(|slot| slot.offset == offset_of(address))
+        self.slots.get(at.slot as usize).is_some_and(|slot| slot.offset() == offset_of(address))
     }
 
     /// Locations of the addresses of a batch; [`SlotLocation::NONE`] for operations that are not about slab objects, or about
@@ -87,14 +87,13 @@ impl LifeTable {
     /// gets what was there. False for others.
     #[inline(always)]
     fn turn<const PAGES: bool>(&mut self, op: &Op, at: SlotLocation, out: &mut (Life, Op)) -> bool {
-        let (is_free, offset) = (op.code.is_slab_free(), offset_of(op.value));
-        let is_plain = |slot: &&mut Slot| {
-            (slot.offset == offset) & (slot.pending == NOTHING) & (slot.is_live == is_free)
-        };
-        let Some(slot) = self.slots.get_mut(at.slot as usize).filter(is_plain) else { return false };
+        let is_free = op.code.is_slab_free();
+        let expected = SlotState::plain(offset_of(op.value), is_free);
+        let slot = self.slots.get_mut(at.slot as usize).filter(|slot| slot.state == expected);
+        let Some(slot) = slot else { return false };
         *out = (slot.life, *op);
         slot.life = Life::of(op);
-        slot.is_live = !is_free;
+        slot.state.0 ^= SlotState::LIVE;
         // A page that may have live objects has its birth mark.
         if PAGES && self.heads.get(at.head as usize).is_some_and(|head| !(is_free | head.may_live)) {
             self.note_birth(at);
@@ -127,7 +126,7 @@ impl LifeTable {
     #[inline]
     pub fn replace(&mut self, at: SlotLocation, op: &Op) -> Option<(Life, Life)> {
         let slot = self.slots.get_mut(at.slot as usize)?;
-        let Some(PendingLife::Replaced { old, last_report }) = self.pending.get_mut(slot.pending) else {
+        let Some(PendingLife::Replaced { old, last_report }) = self.pending.get_mut(slot.pending()) else {
             return None;
         };
         let settled = std::mem::replace(old, std::mem::replace(&mut slot.life, Life::of(op)));
