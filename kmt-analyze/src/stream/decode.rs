@@ -276,7 +276,7 @@ impl<'t> Decoder<'t> {
         let done = chunk.for_each_while(range, |time, record| {
             let code = codes.get(usize::from(record.descriptor)).copied().unwrap_or(OpCode::UNKNOWN);
             let origin = origins.get(usize::from(record.context)).copied().unwrap_or(UNKNOWN);
-            if code.needs_event() | (origin == UNKNOWN) {
+            if code.needs_event() || origin == UNKNOWN {
                 return false;
             }
             let op = Op { time, value: record.value, code, origin };
