@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::collector::StateCollector;
 use crate::ledger::lives::{End, Free, NoLife, Replacement};
-use crate::ledger::{Closed, Interests, Receiver};
+use crate::ledger::{Closed, FreedPlain, Interests, PlainLife, Receiver};
 
 /// Collects lives and frees that are wrong or look wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Anomalies;
 impl StateCollector for Anomalies {
     type State = AnomalySums;
 
-    const INTERESTS: Interests = Interests::LIVES.union(Interests::UNMATCHED);
+    const INTERESTS: Interests = Interests::PLAIN_LIVES.union(Interests::UNMATCHED);
 }
 
 /// Counts of anomalies.
@@ -59,31 +59,42 @@ pub struct LateFrees {
     pub delay_max: u64,
 }
 
+/// Position of implied frees by an object in [`AnomalySums::implied_frees`].
+const BY_OBJECT: usize = 0;
+
+impl AnomalySums {
+    /// Adds a life that ended by a free in the window, at `end`.
+    #[inline]
+    fn freed(&mut self, life: &PlainLife, free: &Free, end: u64) {
+        if end < life.life.born {
+            *self.inverted.entry(life.caller).or_default() += 1;
+        }
+        // Mixed API is rare, so the branch is cheap; the API of the life is that of its call site.
+        if life.api != free.api {
+            let entry = self.mixed.entry((life.caller, free.site)).or_default();
+            *entry = (entry.0 + 1, entry.1.saturating_add(life.bytes_alloc));
+        }
+    }
+}
+
 impl Receiver for AnomalySums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
         match closed.end {
             End::Freed { free, end, late } if closed.is_freed => {
-                // Mixed API is rare, so the branch is cheap; the API of the life is that of its call site.
                 if late.is_some() {
                     let entry = self.late.entry(free.site).or_default();
                     entry.frees += 1;
                     entry.delay_max = entry.delay_max.max(free.time.saturating_sub(end));
                 }
-                if end < closed.life.born {
-                    *self.inverted.entry(closed.caller).or_default() += 1;
-                }
-                if closed.api != free.api {
-                    let entry = self.mixed.entry((closed.caller, free.site)).or_default();
-                    *entry = (entry.0 + 1, entry.1.saturating_add(closed.bytes_alloc));
-                }
+                self.freed(&PlainLife::of(closed), &free, end);
             }
             End::ImpliedFree { ambiguous, by, .. } if closed.is_implied_free => {
                 if ambiguous {
                     *self.ambiguous.entry(closed.caller).or_default() += 1;
                 }
                 let slot = match by {
-                    Replacement::Object => 0,
+                    Replacement::Object => BY_OBJECT,
                     Replacement::Page => 1,
                     Replacement::PageThenFree => 2,
                 };
@@ -91,6 +102,15 @@ impl Receiver for AnomalySums {
             }
             End::Freed { .. } | End::ImpliedFree { .. } | End::Live => {}
         }
+    }
+
+    #[inline]
+    fn freed_plain(&mut self, freed: &FreedPlain) {
+        self.freed(&freed.plain, &freed.free(), freed.op.time);
+    }
+
+    fn implied_free_plain(&mut self, plain: &PlainLife, _: u64) {
+        self.implied_frees.entry(plain.caller).or_default()[BY_OBJECT] += 1;
     }
 
     fn unmatched(&mut self, address: u64, free: &Free, no_life: NoLife) {

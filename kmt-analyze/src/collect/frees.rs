@@ -3,14 +3,12 @@
 //! `CrossCpu` counts objects freed on another CPU than the allocation (rule R11), `Reasons` ends of lives by their evidence,
 //! `Unmatched` frees without a life in the trace by their sites.
 
-use std::collections::BTreeMap;
-
 use super::collector::StateCollector;
 use super::histogram::RareHistogram;
 use super::sorted::Sorted;
 use super::sums::grown;
 use crate::ledger::lives::{End, Free, NoLife, Replacement};
-use crate::ledger::{Closed, Interests, Receiver};
+use crate::ledger::{Closed, FreedPlain, Interests, PlainLife, Receiver};
 
 /// Collects frees by the CPU of the allocation and the CPU of the free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,14 +17,14 @@ pub struct CrossCpu;
 impl StateCollector for CrossCpu {
     type State = CrossCpuSums;
 
-    const INTERESTS: Interests = Interests::LIVES;
+    const INTERESTS: Interests = Interests::PLAIN_LIVES;
 }
 
 /// Sums by CPU and by call site.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CrossCpuSums {
-    /// Objects and bytes by CPU of the allocation and CPU of the free, which may be the same.
-    pub matrix: BTreeMap<(u32, u32), (u64, u64)>,
+    /// Objects and bytes by CPU of the allocation, and by CPU of the free, which may be the same.
+    matrix: Sorted<Sorted<(u64, u64)>>,
     /// By number of the call site and interface.
     pub callers: Vec<CallerCrossCpu>,
 }
@@ -52,15 +50,34 @@ impl Receiver for CrossCpuSums {
         else {
             return;
         };
-        let cell = self.matrix.entry((closed.born_at.cpu, freed_at.cpu)).or_default();
-        *cell = (cell.0 + 1, cell.1.saturating_add(closed.bytes_alloc));
-        let caller = grown(&mut self.callers, closed.caller);
+        self.freed(&PlainLife::of(closed), &free, end, freed_at.cpu);
+    }
+
+    #[inline]
+    fn freed_plain(&mut self, freed: &FreedPlain) {
+        self.freed(&freed.plain, &freed.free(), freed.op.time, freed.cpu);
+    }
+}
+
+impl CrossCpuSums {
+    /// Objects and bytes by CPU of the allocation and CPU of the free.
+    pub fn pairs(&self) -> impl Iterator<Item = ((u32, u32), (u64, u64))> {
+        let row = |(from, row): (u32, _)| Sorted::iter(row).map(move |(to, sums)| ((from, to), *sums));
+        self.matrix.iter().flat_map(row)
+    }
+
+    /// Adds a life that ended by a free in the window, at `end`.
+    #[inline]
+    fn freed(&mut self, life: &PlainLife, free: &Free, end: u64, cpu: u32) {
+        let cell = self.matrix.of(life.cpu).of(cpu);
+        *cell = (cell.0 + 1, cell.1.saturating_add(life.bytes_alloc));
+        let caller = grown(&mut self.callers, life.caller);
         caller.freed += 1;
-        if closed.born_at.cpu == freed_at.cpu {
+        if life.cpu == cpu {
             return;
         }
-        caller.delay.add(end.saturating_sub(closed.life.born));
-        caller.bytes = caller.bytes.saturating_add(closed.bytes_alloc);
+        caller.delay.add(end.saturating_sub(life.life.born));
+        caller.bytes = caller.bytes.saturating_add(life.bytes_alloc);
         *caller.freed_by.of(free.site) += 1;
     }
 }

@@ -11,8 +11,9 @@ use super::collector::{PassFacts, StateCollector};
 use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
+use crate::ledger::lives::Life;
 use crate::ledger::totals::{FrameTotals, Totals};
-use crate::ledger::{AreaKind, Closed, ClosedArea, ClosedFrames, Interests, Receiver};
+use crate::ledger::{AreaKind, Closed, ClosedArea, ClosedFrames, FreedPlain, Interests, PlainLife, Receiver};
 use crate::stream::NameId;
 
 /// Collects sums by site, cache and origin.
@@ -22,7 +23,7 @@ pub struct Groups;
 impl StateCollector for Groups {
     type State = GroupSums;
 
-    const INTERESTS: Interests = Interests::LIVES;
+    const INTERESTS: Interests = Interests::PLAIN_LIVES;
 }
 
 /// Common properties of some allocations.
@@ -52,7 +53,8 @@ impl GroupSums {
     }
 
     #[inline]
-    fn of(&mut self, group: Group) -> &mut Totals {
+    fn of(&mut self, life: &Life, cache: Option<NameId>) -> &mut Totals {
+        let group = Group { site: life.site, cache, origin: life.origin };
         let last = grown(&mut self.last, group.site);
         let number = match last {
             Some((same, number)) if *same == group => *number,
@@ -70,8 +72,16 @@ impl GroupSums {
 impl Receiver for GroupSums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
-        let group = Group { site: closed.life.site, cache: closed.cache, origin: closed.life.origin };
-        *self.of(group) += &closed.totals();
+        *self.of(&closed.life, closed.cache) += &closed.totals();
+    }
+
+    #[inline]
+    fn freed_plain(&mut self, FreedPlain { plain, .. }: &FreedPlain) {
+        plain.add_freed(self.of(&plain.life, plain.cache));
+    }
+
+    fn implied_free_plain(&mut self, plain: &PlainLife, _: u64) {
+        plain.add_implied(self.of(&plain.life, plain.cache));
     }
 }
 

@@ -207,8 +207,8 @@ impl Receiver for GrowthSums {
     }
 
     #[inline]
-    fn freed_plain(&mut self, FreedPlain { plain, free }: &FreedPlain) {
-        self.add(plain, plain.lost_at.is_some(), Fate::Freed(free.time));
+    fn freed_plain(&mut self, FreedPlain { plain, op, .. }: &FreedPlain) {
+        self.add(plain, plain.lost_at.is_some(), Fate::Freed(op.time));
     }
 
     fn implied_free_plain(&mut self, plain: &PlainLife, end: u64) {

@@ -86,9 +86,9 @@ impl Receiver for LifetimeSums {
     }
 
     #[inline]
-    fn freed_plain(&mut self, FreedPlain { plain, free }: &FreedPlain) {
-        let horizon = self.horizon;
-        let caller = self.freed(plain.caller, &plain.life, free, free.time, plain.bytes_alloc);
+    fn freed_plain(&mut self, freed: &FreedPlain) {
+        let (plain, free, horizon) = (&freed.plain, freed.free(), self.horizon);
+        let caller = self.freed(plain.caller, &plain.life, &free, free.time, plain.bytes_alloc);
         caller.survival.freed(&plain.life, free.time, plain.bytes_alloc, plain.lost_at, &horizon);
         caller.uncertain += u64::from(plain.lost_at.is_some());
     }

@@ -10,9 +10,9 @@ use super::sums::grown;
 use crate::ledger::arena::Arena;
 use crate::ledger::direct_map::DirectMap;
 use crate::ledger::frames::ORDER_MAX;
-use crate::ledger::lives::{Free, ZERO_SIZE_PTR};
+use crate::ledger::lives::{Free, Life, ZERO_SIZE_PTR};
 use crate::ledger::owners::Owners;
-use crate::ledger::{Change, Closed, Interests, PageEvent, Receiver};
+use crate::ledger::{Change, Closed, FreedPlain, Interests, PageEvent, PlainLife, Receiver};
 
 /// Collects the occupancy of slab pages, in time steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Collector for Occupancy {
     type Output = OccupancySums;
 
     const INTERESTS: Interests =
-        Interests::LIVES.union(Interests::CHANGES).union(Interests::UNMATCHED).union(Interests::PAGES);
+        Interests::PLAIN_LIVES.union(Interests::CHANGES).union(Interests::UNMATCHED).union(Interests::PAGES);
     const IN_ORDER: bool = true;
 
     fn begin(&self, PassFacts { rules, .. }: &PassFacts) -> OccupancyState {
@@ -145,6 +145,15 @@ impl OccupancyState {
         turnover.old_frames_died = turnover.old_frames_died.saturating_add(frames);
     }
 
+    /// Adds up the time for which a life that ended at `end` held its bytes.
+    #[inline]
+    fn held(&mut self, life: &Life, end: u64) {
+        let (first, last) = self.window;
+        let held = end.min(last).saturating_sub(life.born.max(first));
+        let time = grown(&mut self.sums.object_time, life.site);
+        *time = time.saturating_add(held.into());
+    }
+
     /// Ends a page.
     fn died(&mut self, page: &SlabPage, number: u32, time: u64) {
         // Its other frames: pages of the trace do not overlap.
@@ -248,11 +257,8 @@ impl Receiver for OccupancyState {
 
     /// Adds up the time for which a life held its bytes, and what survivors pin.
     fn closed(&mut self, closed: &Closed) {
-        let (first, last) = self.window;
-        let end = closed.end.time().unwrap_or(last).min(last);
-        let held = end.saturating_sub(closed.life.born.max(first));
-        let time = grown(&mut self.sums.object_time, closed.life.site);
-        *time = time.saturating_add(held.into());
+        let last = self.window.1;
+        self.held(&closed.life, closed.end.time().unwrap_or(last));
         if !closed.is_live {
             return;
         }
@@ -263,5 +269,14 @@ impl Receiver for OccupancyState {
         let unused = self.size(page.order).saturating_sub(page.live_bytes);
         let age = last.saturating_sub(closed.life.born);
         grown(&mut self.sums.pins, closed.caller).survivor(closed.bytes_alloc, age, &page, unused);
+    }
+
+    #[inline]
+    fn freed_plain(&mut self, FreedPlain { plain, op, .. }: &FreedPlain) {
+        self.held(&plain.life, op.time);
+    }
+
+    fn implied_free_plain(&mut self, plain: &PlainLife, end: u64) {
+        self.held(&plain.life, end);
     }
 }

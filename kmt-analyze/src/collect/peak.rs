@@ -9,7 +9,7 @@ use super::collector::{PassFacts, StateCollector};
 use super::sorted::Sorted;
 use super::sums::{grown, sums};
 use crate::ledger::lives::End;
-use crate::ledger::{Change, Closed, Interests, Receiver};
+use crate::ledger::{Change, Closed, FreedPlain, Interests, PlainLife, Receiver};
 
 /// Collects the highest live bytes in a window of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,7 +170,7 @@ pub struct Moments {
 impl StateCollector for Moments {
     type State = MomentSums;
 
-    const INTERESTS: Interests = Interests::LIVES;
+    const INTERESTS: Interests = Interests::PLAIN_LIVES;
 
     fn begin(&self, facts: &PassFacts) -> MomentSums {
         MomentSums { times: self.times.clone(), sites: Vec::new(), deferred_max: facts.rules.deferred_max }
@@ -182,7 +182,7 @@ impl StateCollector for Moments {
 pub struct MomentSums {
     /// Sorted.
     times: Vec<u64>,
-    /// By number of the site: the times at which something changed, by number, and all later ones as one more.
+    /// By number of the site: changes up to each time, by its number. Those after the last time are left out.
     sites: Vec<Sorted<MomentChanges>>,
     deferred_max: u64,
 }
@@ -190,38 +190,49 @@ pub struct MomentSums {
 sums!(MomentChanges: born, freed, gone, deferred, released);
 
 impl MomentSums {
-    fn step_of(&self, time: u64) -> u32 {
-        u32::try_from(self.times.partition_point(|&t| t < time)).unwrap_or(u32::MAX)
+    /// Adds a change of a site at a time.
+    #[inline]
+    fn add(&mut self, site: u32, time: u64, change: impl FnOnce(&mut MomentChanges)) {
+        let step = self.times.partition_point(|&t| t < time);
+        if step < self.times.len() {
+            change(grown(&mut self.sites, site).of(step as u32));
+        }
     }
 
     /// Changes of a site up to a time, since the one before, with the number of the time; times without changes are left
     /// out.
     pub fn of_site(&self, site: u32) -> impl Iterator<Item = (usize, &MomentChanges)> {
         let row = self.sites.get(site as usize).into_iter();
-        let all = row.flat_map(Sorted::iter).map(|(time, between)| (time as usize, between));
-        all.take_while(|(time, _)| *time < self.times.len())
+        row.flat_map(Sorted::iter).map(|(time, between)| (time as usize, between))
     }
 }
 
 impl Receiver for MomentSums {
     fn closed(&mut self, closed: &Closed) {
-        let born = self.step_of(closed.life.born);
-        let ended = closed.end.time().map(|time| self.step_of(time));
-        let released = closed.deferred_at().map(|time| self.step_of(time.saturating_add(self.deferred_max)));
-        let row = grown(&mut self.sites, closed.life.site);
-        row.of(born).born += 1;
-        if let Some(ended) = ended {
-            let between = row.of(ended);
-            match closed.end {
-                End::Freed { free, .. } if free.is_deferred => between.deferred += 1,
-                End::Freed { .. } => between.freed += 1,
-                End::ImpliedFree { .. } => between.gone += 1,
+        let site = closed.life.site;
+        self.add(site, closed.life.born, |at| at.born += 1);
+        if let Some(end) = closed.end.time() {
+            self.add(site, end, |at| match closed.end {
+                End::Freed { free, .. } if free.is_deferred => at.deferred += 1,
+                End::Freed { .. } => at.freed += 1,
+                End::ImpliedFree { .. } => at.gone += 1,
                 End::Live => {}
-            }
+            });
         }
-        if let Some(released) = released {
-            row.of(released).released += 1;
+        if let Some(time) = closed.deferred_at() {
+            self.add(site, time.saturating_add(self.deferred_max), |at| at.released += 1);
         }
+    }
+
+    #[inline]
+    fn freed_plain(&mut self, FreedPlain { plain, op, .. }: &FreedPlain) {
+        self.add(plain.life.site, plain.life.born, |at| at.born += 1);
+        self.add(plain.life.site, op.time, |at| at.freed += 1);
+    }
+
+    fn implied_free_plain(&mut self, plain: &PlainLife, end: u64) {
+        self.add(plain.life.site, plain.life.born, |at| at.born += 1);
+        self.add(plain.life.site, end, |at| at.gone += 1);
     }
 }
 

@@ -10,7 +10,7 @@ use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::lives::{End, Free, NoLife};
 use crate::ledger::totals::{FrameTotals, Totals};
-use crate::ledger::{Closed, ClosedFrames, Interests, PageGroup, Receiver, SideEvent};
+use crate::ledger::{Closed, ClosedFrames, FreedPlain, Interests, PageGroup, PlainLife, Receiver, SideEvent};
 use crate::stream::{Api, SideEventKind};
 
 /// Collects sums by CPU, task and level.
@@ -20,7 +20,7 @@ pub struct Tasks;
 impl StateCollector for Tasks {
     type State = TaskSums;
 
-    const INTERESTS: Interests = Interests::LIVES.union(Interests::FRAMES).union(Interests::UNMATCHED);
+    const INTERESTS: Interests = Interests::PLAIN_LIVES.union(Interests::FRAMES).union(Interests::UNMATCHED);
 }
 
 /// Sums of all origins.
@@ -50,21 +50,22 @@ sums!(OriginSums: slab, pages, freed_here, bytes_freed_here);
 impl Receiver for TaskSums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
-        let sums = grown(&mut self.origins, closed.life.origin);
-        let bytes = closed.bytes_alloc;
-        sums.slab += &closed.totals();
+        grown(&mut self.origins, closed.life.origin).slab += &closed.totals();
         if let End::Freed { free, .. } = closed.end {
             if closed.is_freed {
-                let freer = grown(&mut self.origins, free.origin);
-                freer.freed_here += 1;
-                freer.bytes_freed_here += bytes;
-                if free.origin != closed.life.origin {
-                    let handed = self.handed.entry((closed.life.origin, free.origin)).or_default();
-                    handed.0 += 1;
-                    handed.1 += bytes;
-                }
+                self.freed(closed.life.origin, free.origin, closed.bytes_alloc);
             }
         }
+    }
+
+    #[inline]
+    fn freed_plain(&mut self, FreedPlain { plain, op, .. }: &FreedPlain) {
+        plain.add_freed(&mut grown(&mut self.origins, plain.life.origin).slab);
+        self.freed(plain.life.origin, op.origin, plain.bytes_alloc);
+    }
+
+    fn implied_free_plain(&mut self, plain: &PlainLife, _: u64) {
+        plain.add_implied(&mut grown(&mut self.origins, plain.life.origin).slab);
     }
 
     fn closed_frames(&mut self, closed: &ClosedFrames) {
@@ -85,6 +86,21 @@ impl Receiver for TaskSums {
     }
 }
 
+impl TaskSums {
+    /// Adds an object that was freed in the window.
+    #[inline]
+    fn freed(&mut self, born_at: u32, freed_at: u32, bytes: u64) {
+        let freer = grown(&mut self.origins, freed_at);
+        freer.freed_here += 1;
+        freer.bytes_freed_here += bytes;
+        if freed_at != born_at {
+            let handed = self.handed.entry((born_at, freed_at)).or_default();
+            handed.0 += 1;
+            handed.1 += bytes;
+        }
+    }
+}
+
 /// Collects what one task allocates by kmalloc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskKmalloc(pub i32);
@@ -92,7 +108,7 @@ pub struct TaskKmalloc(pub i32);
 impl StateCollector for TaskKmalloc {
     type State = TaskKmallocSums;
 
-    const INTERESTS: Interests = Interests::LIVES;
+    const INTERESTS: Interests = Interests::PLAIN_LIVES;
 
     fn begin(&self, _: &PassFacts) -> TaskKmallocSums {
         TaskKmallocSums { pid: self.0, callers: Vec::new() }
@@ -119,9 +135,28 @@ pub struct Kmalloc {
 impl Receiver for TaskKmallocSums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
-        if closed.is_born && closed.born_at.pid == self.pid && closed.api == Api::Kmalloc {
-            let wasted = closed.bytes_alloc.saturating_sub(closed.bytes_req);
-            grown(&mut self.callers, closed.caller).absorb(Kmalloc { alloc: closed.bytes_alloc, wasted });
+        if closed.is_born {
+            self.born(&PlainLife::of(closed));
+        }
+    }
+
+    #[inline]
+    fn freed_plain(&mut self, FreedPlain { plain, .. }: &FreedPlain) {
+        self.born(plain);
+    }
+
+    fn implied_free_plain(&mut self, plain: &PlainLife, _: u64) {
+        self.born(plain);
+    }
+}
+
+impl TaskKmallocSums {
+    /// Adds an object that was allocated in the window.
+    #[inline]
+    fn born(&mut self, life: &PlainLife) {
+        if life.pid == self.pid && life.api == Api::Kmalloc {
+            let wasted = life.bytes_alloc.saturating_sub(life.bytes_req);
+            grown(&mut self.callers, life.caller).absorb(Kmalloc { alloc: life.bytes_alloc, wasted });
         }
     }
 }

@@ -3,7 +3,8 @@
 use super::collector::{PassFacts, StateCollector};
 use super::steps::Row;
 use super::sums::{grown, sums};
-use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
+use crate::ledger::lives::Life;
+use crate::ledger::{Closed, ClosedFrames, FreedPlain, Interests, PlainLife, Receiver};
 
 /// Collects changes in equal time steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct Timeline {
 impl StateCollector for Timeline {
     type State = TimelineSums;
 
-    const INTERESTS: Interests = Interests::LIVES.union(Interests::FRAMES);
+    const INTERESTS: Interests = Interests::PLAIN_LIVES.union(Interests::FRAMES);
 
     fn begin(&self, facts: &PassFacts) -> TimelineSums {
         let deferred_max = facts.rules.deferred_max;
@@ -91,6 +92,31 @@ impl Timeline {
 }
 
 impl TimelineSums {
+    /// Number of the row of a life.
+    #[inline]
+    fn row_of(&self, life: &Life) -> u32 {
+        if self.steps.by_origin { life.origin } else { life.site }
+    }
+
+    /// Adds a life; its birth and its free event count if they are in the window.
+    #[inline]
+    fn life(&mut self, life: &Life, end: Option<u64>, bytes: u64, (is_born, is_freed): (bool, bool)) {
+        let (born, ended) = (self.steps.birth(life.born), end.and_then(|time| self.steps.end(time)));
+        let (number, width) = (self.row_of(life), self.steps.width());
+        let row = grown(&mut self.slab, number);
+        let born = if born < width { row.at(born, width) } else { None };
+        if let Some(step) = born {
+            step.live_change = step.live_change.saturating_add(bytes as i64);
+            step.allocs += u64::from(is_born);
+            step.bytes_alloc = step.bytes_alloc.saturating_add(if is_born { bytes } else { 0 });
+        }
+        if let Some(step) = ended.and_then(|ended| row.at(ended, width)) {
+            step.live_change = step.live_change.saturating_sub(bytes as i64);
+            step.frees += u64::from(is_freed);
+            step.bytes_freed = step.bytes_freed.saturating_add(if is_freed { bytes } else { 0 });
+        }
+    }
+
     /// Adds bytes that wait for a grace period from `time` on.
     fn waits(&mut self, number: u32, bytes: i64, time: u64) {
         let until = self.steps.end(time.saturating_add(self.deferred_max));
@@ -107,26 +133,20 @@ impl TimelineSums {
 
 impl Receiver for TimelineSums {
     fn closed(&mut self, closed: &Closed) {
-        let number = if self.steps.by_origin { closed.life.origin } else { closed.life.site };
-        let (born, ended) =
-            (self.steps.birth(closed.life.born), closed.end.time().and_then(|t| self.steps.end(t)));
-        let width = self.steps.width();
-        let row = grown(&mut self.slab, number);
-        let bytes = closed.bytes_alloc;
-        let born = if born < width { row.at(born, width) } else { None };
-        if let Some(step) = born {
-            step.live_change = step.live_change.saturating_add(bytes as i64);
-            step.allocs += u64::from(closed.is_born);
-            step.bytes_alloc = step.bytes_alloc.saturating_add(if closed.is_born { bytes } else { 0 });
-        }
-        if let Some(step) = ended.and_then(|e| row.at(e, width)) {
-            step.live_change = step.live_change.saturating_sub(bytes as i64);
-            step.frees += u64::from(closed.is_freed);
-            step.bytes_freed = step.bytes_freed.saturating_add(if closed.is_freed { bytes } else { 0 });
-        }
+        let counts = (closed.is_born, closed.is_freed);
+        self.life(&closed.life, closed.end.time(), closed.bytes_alloc, counts);
         if let Some(time) = closed.deferred_at() {
-            self.waits(number, bytes as i64, time);
+            self.waits(self.row_of(&closed.life), closed.bytes_alloc as i64, time);
         }
+    }
+
+    #[inline]
+    fn freed_plain(&mut self, FreedPlain { plain, op, .. }: &FreedPlain) {
+        self.life(&plain.life, Some(op.time), plain.bytes_alloc, (true, true));
+    }
+
+    fn implied_free_plain(&mut self, plain: &PlainLife, end: u64) {
+        self.life(&plain.life, Some(end), plain.bytes_alloc, (true, false));
     }
 
     /// Frames are counted in pages here.

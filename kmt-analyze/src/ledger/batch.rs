@@ -62,13 +62,16 @@ macro_rules! event_pushes {
 #[cfg(test)]
 pub(super) use event_pushes;
 
-/// Events of a batch: few enough to stay in the second-level cache while all receivers take them.
+/// Events of one list of a batch: few enough to stay in the second-level cache while all receivers take them.
 const FULL: usize = 1024;
 
 /// Events, in the order in which they were decided.
 #[derive(Debug, Default)]
 pub struct Batch {
-    order: Vec<List>,
+    /// Lists that have the next events, and the number of events of the list behind these.
+    order: Vec<(List, usize)>,
+    /// List of the last events.
+    last: List,
     closed: Vec<Closed>,
     freed: Vec<FreedPlain>,
     changes: Vec<Change>,
@@ -78,9 +81,10 @@ pub struct Batch {
     others_for: Interests,
 }
 
-/// List that has the next event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// List of events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum List {
+    #[default]
     Closed,
     Freed,
     Changes,
@@ -140,20 +144,44 @@ impl Batch {
         wanted: Interests,
         to: &mut impl Receiver,
     ) {
-        let (mut closed, mut changes) = (self.closed.iter(), self.changes.iter());
-        let (mut freed, mut frames, mut others) = (self.freed.iter(), self.frames.iter(), self.others.iter());
-        for list in &self.order {
+        let [mut closed, mut freed, mut changes, mut frames, mut others] = [0; 5];
+        for &(list, end) in self.order.iter().chain([&(self.last, usize::MAX)]) {
+            // A list that is not wanted stays as it is.
             match list {
-                List::Closed => closed.next().filter(|_| lives).into_iter().for_each(|c| to.closed(c)),
-                List::Freed => freed.next().filter(|_| frees).into_iter().for_each(|f| to.freed_plain(f)),
-                List::Changes => changes.next().filter(|_| changed).into_iter().for_each(|c| to.changed(c)),
-                List::Frames => {
-                    frames.next().filter(|_| framed).into_iter().for_each(|f| to.closed_frames(f))
+                List::Closed if lives => part(&self.closed, &mut closed, end).for_each(|c| to.closed(c)),
+                List::Freed if frees => part(&self.freed, &mut freed, end).for_each(|f| to.freed_plain(f)),
+                List::Changes if changed => {
+                    part(&self.changes, &mut changes, end).for_each(|c| to.changed(c))
                 }
-                List::Others => others.next().into_iter().for_each(|event| event.deliver(wanted, to)),
+                List::Frames if framed => {
+                    part(&self.frames, &mut frames, end).for_each(|f| to.closed_frames(f))
+                }
+                List::Others => {
+                    part(&self.others, &mut others, end).for_each(|event| event.deliver(wanted, to))
+                }
+                List::Closed | List::Freed | List::Changes | List::Frames => {}
             }
         }
     }
+
+    /// Makes a list that of the last events.
+    #[inline(never)]
+    fn switch(&mut self, to: List) {
+        let end = match self.last {
+            List::Closed => self.closed.len(),
+            List::Freed => self.freed.len(),
+            List::Changes => self.changes.len(),
+            List::Frames => self.frames.len(),
+            List::Others => self.others.len(),
+        };
+        self.order.push((std::mem::replace(&mut self.last, to), end));
+    }
+}
+
+/// Events of a list that are not delivered yet, up to `end`.
+fn part<'e, T>(list: &'e [T], done: &mut usize, end: usize) -> std::slice::Iter<'e, T> {
+    let from = std::mem::replace(done, end.min(list.len()));
+    list.get(from..*done).unwrap_or_default().iter()
 }
 
 /// Receiver that gathers events into batches.
@@ -173,18 +201,22 @@ impl<F: FnMut(&mut Batch)> Batched<F> {
         (self.take)(&mut self.batch);
     }
 
+    /// Adds an event to one of the lists.
     #[inline]
-    fn added(&mut self, list: List) {
-        self.batch.order.push(list);
-        if self.batch.order.len() >= FULL {
+    fn add<T>(&mut self, list: List, event: T, list_of: impl FnOnce(&mut Batch) -> &mut Vec<T>) {
+        if self.batch.last != list {
+            self.batch.switch(list);
+        }
+        let events = list_of(&mut self.batch);
+        events.push(event);
+        if events.len() >= FULL {
             (self.take)(&mut self.batch);
         }
     }
 
     fn push(&mut self, event: Event) {
         self.batch.others_for |= event.wanted_for();
-        self.batch.others.push(event);
-        self.added(List::Others);
+        self.add(List::Others, event, |batch| &mut batch.others);
     }
 }
 
@@ -197,26 +229,22 @@ macro_rules! push_others {
 impl<F: FnMut(&mut Batch)> Receiver for Batched<F> {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
-        self.batch.closed.push(*closed);
-        self.added(List::Closed);
+        self.add(List::Closed, *closed, |batch| &mut batch.closed);
     }
 
     #[inline]
     fn freed_plain(&mut self, freed: &FreedPlain) {
-        self.batch.freed.push(*freed);
-        self.added(List::Freed);
+        self.add(List::Freed, *freed, |batch| &mut batch.freed);
     }
 
     #[inline]
     fn changed(&mut self, change: &Change) {
-        self.batch.changes.push(*change);
-        self.added(List::Changes);
+        self.add(List::Changes, *change, |batch| &mut batch.changes);
     }
 
     #[inline]
     fn closed_frames(&mut self, closed: &ClosedFrames) {
-        self.batch.frames.push(*closed);
-        self.added(List::Frames);
+        self.add(List::Frames, *closed, |batch| &mut batch.frames);
     }
 
     for_each_event!(push_others);

@@ -146,19 +146,25 @@ impl<R: Receiver> Ledger<'_, R> {
             counts.cross_cpu_frees += u64::from(there.cpu != here.cpu);
         }
         if self.interests.contains(Interests::PLAIN_LIVES) {
-            let plain = self.plain_life(life, free.time, uncertain);
-            self.receiver.freed_plain(&FreedPlain { plain, free: Free::of(free) });
+            let mut plain = self.plain_life(life, free.time, uncertain);
+            plain.cache = plain.cache.or_else(|| self.tables.free_site(free.code.number()).cache);
+            let cpu = self.tables.origin(free.origin).origin.cpu;
+            self.receiver.freed_plain(&FreedPlain { plain, op: *free, cpu });
         }
     }
 
     /// A life until its end, for receivers.
     #[inline]
     fn plain_life(&self, life: &Life, end: u64, uncertain: bool) -> PlainLife {
-        let site = self.tables.site(life.site);
+        let (site, origin) = (self.tables.site(life.site), &self.tables.origin(life.origin).origin);
         PlainLife {
             life: *life,
+            cache: site.cache,
             caller: site.caller,
-            pid: self.tables.origin(life.origin).origin.pid,
+            api: site.api,
+            cpu: origin.cpu,
+            pid: origin.pid,
+            bytes_req: site.bytes_req,
             bytes_alloc: site.bytes_alloc,
             lost_at: if uncertain { self.losses.first_between(life.born, end) } else { None },
         }
@@ -310,11 +316,11 @@ impl<R: Receiver> Ledger<'_, R> {
         if !self.is_decided {
             self.decide();
         }
-        let slots: Vec<_> = self.table.iter().filter(|(_, s)| s.is_live || !s.is_plain()).collect();
+        let slots: Vec<_> = self.table.iter().filter(|(_, s)| s.is_live() || !s.is_plain()).collect();
         for (address, slot) in slots {
             let pending = self.table.pending(&slot);
             self.settle(address, slot.life.born, pending);
-            if slot.is_live {
+            if slot.is_live() {
                 self.close(address, &slot.life, End::Live);
             }
         }

@@ -51,10 +51,18 @@ pub struct Closed {
 pub struct PlainLife {
     /// The life.
     pub life: Life,
+    /// Cache, if an event names it.
+    pub cache: Option<NameId>,
     /// Number of the call site and interface.
     pub caller: u32,
+    /// Interface that allocated it.
+    pub api: Api,
+    /// CPU that allocated it.
+    pub cpu: u32,
     /// Task that allocated it.
     pub pid: i32,
+    /// Bytes requested.
+    pub bytes_req: u64,
     /// Bytes allocated.
     pub bytes_alloc: u64,
     /// First time in the life at which events may be missing: then the life is uncertain.
@@ -65,8 +73,32 @@ impl PlainLife {
     /// The life of one that is added up by itself.
     #[inline]
     pub fn of(closed: &Closed) -> Self {
-        let Closed { life, caller, bytes_alloc, lost_at, .. } = *closed;
-        Self { life, caller, pid: closed.born_at.pid, bytes_alloc, lost_at }
+        let Closed { life, cache, caller, api, bytes_req, bytes_alloc, lost_at, .. } = *closed;
+        let (cpu, pid) = (closed.born_at.cpu, closed.born_at.pid);
+        Self { life, cache, caller, api, cpu, pid, bytes_req, bytes_alloc, lost_at }
+    }
+
+    /// Adds this life, which ended by its free.
+    #[inline]
+    pub fn add_freed(&self, totals: &mut Totals) {
+        totals.alloc_events += 1;
+        totals.bytes_req += self.bytes_req;
+        totals.bytes_alloc += self.bytes_alloc;
+        totals.frees_matched += 1;
+        totals.bytes_freed += self.bytes_alloc;
+        totals.uncertain += u64::from(self.lost_at.is_some());
+    }
+
+    /// Adds this life, which ended by an implied free.
+    pub fn add_implied(&self, totals: &mut Totals) {
+        let uncertain = u64::from(self.lost_at.is_some());
+        totals.alloc_events += 1;
+        totals.bytes_req += self.bytes_req;
+        totals.bytes_alloc += self.bytes_alloc;
+        totals.implied_frees += 1;
+        totals.bytes_freed_implied += self.bytes_alloc;
+        totals.uncertain += uncertain;
+        totals.implied_frees_uncertain += uncertain;
     }
 }
 
@@ -75,8 +107,18 @@ impl PlainLife {
 pub struct FreedPlain {
     /// The life.
     pub plain: PlainLife,
+    /// The operation of the free.
+    pub op: Op,
+    /// CPU that freed it.
+    pub cpu: u32,
+}
+
+impl FreedPlain {
     /// The free.
-    pub free: Free,
+    #[inline]
+    pub fn free(&self) -> Free {
+        Free::of(&self.op)
+    }
 }
 
 impl Closed {

@@ -26,6 +26,7 @@ pub mod events;
 pub mod frames;
 pub mod lives;
 pub mod owners;
+mod plain;
 pub mod receiver;
 mod site_lives;
 mod slab;
@@ -55,9 +56,9 @@ use crate::trace::loss_spans::LossCursor;
 use crate::trace::losses::Losses;
 use areas::Areas;
 use frames::Frames;
-use lives::{ADDRESS_BITS, Life, ZERO_SIZE_PTR};
+use lives::{ADDRESS_BITS, Life};
+use plain::Replaced;
 use site_lives::SiteLives;
-use slab::count_null;
 use slab_stacks::SlabStacks;
 use table::{LifeTable, SlotLocation};
 
@@ -125,11 +126,11 @@ pub struct Ledger<'l, R> {
     loss_cursor: LossCursor,
     table: LifeTable,
     slots: Vec<SlotLocation>,
-    /// Lives that ended in this batch, to be added up, and the positions of their frees in it.
-    ended: Vec<(Life, u32)>,
+    /// Lives that ended in this batch, to be added up, and their frees.
+    ended: Vec<(Life, Op)>,
     ended_count: usize,
-    /// Lives whose implied free was decided in this batch, to be added up, with its time.
-    replaced: Vec<(Life, u64)>,
+    /// Lives whose implied free was decided in this batch, to be added up.
+    replaced: Vec<Replaced>,
     frames: Frames,
     areas: Areas,
     /// Empty unless a receiver needs stacks of slab objects.
@@ -161,7 +162,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         receiver: R,
         election: Option<Election>,
     ) -> Self {
-        let needs_each = Interests::CHANGES | Interests::LIVES | Interests::SLAB_ALLOCS;
+        let needs_each = Interests::LIVES | Interests::SLAB_STACKS;
         let is_plain = choice.is_open && rules.window == (0, u64::MAX) && !interests.intersects(needs_each);
         Self {
             rules,
@@ -240,7 +241,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
         let mut index = 0;
         loop {
             if self.is_plain {
-                index += self.exchange(ops, index);
+                index = self.enter_plain(ops, index);
             }
             let Some(op) = ops.get(index) else { break };
             let mut slot = self.slots.get(index).copied().unwrap_or(SlotLocation::NONE);
@@ -263,40 +264,7 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             }
             index += 1;
         }
-        self.close_ended(ops);
-    }
-
-    /// Fast path for the common case: see [`LifeTable::exchange`].
-    #[inline]
-    fn exchange(&mut self, ops: &[Op], from: usize) -> usize {
-        let Self { table, slots, ended, ended_count, replaced, counts, raw, tables, .. } = self;
-        let other = |table: &mut LifeTable, op: &Op, at: SlotLocation| match op.code.kind() {
-            Kind::Alloc if !tables.site(op.code.number()).is_large => {
-                table.replace(at, op).map(|life| replaced.push(life)).is_some()
-            }
-            Kind::Kfree | Kind::CacheFree if op.value & ADDRESS_BITS <= ZERO_SIZE_PTR => {
-                count_null(counts, raw, op);
-                true
-            }
-            _ => false,
-        };
-        table.exchange(ops, slots, from, (ended, ended_count), other)
-    }
-
-    /// Adds up the lives that [`Ledger::exchange`] ended.
-    fn close_ended(&mut self, ops: &[Op]) {
-        let ended = std::mem::take(&mut self.ended);
-        let count = std::mem::take(&mut self.ended_count);
-        self.raw.free_events += count as u64;
-        for (life, free) in ended.get(..count).unwrap_or_default() {
-            if let Some(op) = ops.get(*free as usize) {
-                self.close_plain(life, op);
-            }
-        }
-        self.ended = ended;
-        let mut replaced = std::mem::take(&mut self.replaced);
-        replaced.drain(..).for_each(|(life, end)| self.close_implied_free_plain(&life, end));
-        self.replaced = replaced;
+        self.close_ended();
     }
 
     /// Loads slots and pending decisions of the whole batch early, so that cache misses overlap.

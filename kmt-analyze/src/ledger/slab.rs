@@ -31,21 +31,19 @@ impl<R: Receiver> Ledger<'_, R> {
         let at = if slot == SlotLocation::NONE { self.table.add(address) } else { slot };
         let new = Life::of(op);
         let Some(slot) = self.table.slot_mut(at) else { return };
-        if slot.is_live || !slot.is_plain() {
+        if slot.is_live() || !slot.is_plain() {
             return self.alloc_again(op, address, at);
         }
         slot.life = new;
-        slot.is_live = true;
+        slot.set_live(true);
         self.table.note_birth(at);
-        if !self.is_plain {
-            self.born(address, &new);
-        }
+        self.born(address, &new);
     }
 
     /// Enters an allocation at an address with a live object or a pending decision.
     fn alloc_again(&mut self, op: &Op, address: u64, at: SlotLocation) {
         let Some(slot) = self.table.slot_mut(at) else { return };
-        let (life, was_live) = (slot.life, slot.is_live);
+        let (life, was_live) = (slot.life, slot.is_live());
         if was_live && self.is_duplicate(at, &life, op) {
             return;
         }
@@ -54,7 +52,7 @@ impl<R: Receiver> Ledger<'_, R> {
         let new = Life::of(op);
         if let Some(slot) = self.table.slot_mut(at) {
             slot.life = new;
-            slot.is_live = true;
+            slot.set_live(true);
         }
         if was_live {
             self.gone(address, &life, op.time);
@@ -121,8 +119,8 @@ impl<R: Receiver> Ledger<'_, R> {
             return self.free_at_new_address(address, &free, counted);
         }
         let Some(slot) = self.table.slot_mut(at) else { return };
-        let (life, was_live) = (slot.life, std::mem::replace(&mut slot.is_live, false));
-        let is_settled = slot.is_plain();
+        let (life, was_live, is_settled) = (slot.life, slot.is_live(), slot.is_plain());
+        slot.set_live(false);
         if was_live {
             // The free, as in [`LifeTable::exchange`](super::table::LifeTable::exchange).
             slot.life = Life::of(op);
@@ -242,7 +240,7 @@ impl<R: Receiver> Ledger<'_, R> {
         let address = op.value & ADDRESS_BITS;
         let at = self.table.locate(address);
         let Some(slot) = self.table.slot_mut(at).copied() else { return };
-        if !slot.is_live {
+        if !slot.is_live() {
             return self.free_rcu_behind_free(op, address, at);
         }
         // Of the pending states only this one has a live object.
@@ -250,7 +248,7 @@ impl<R: Receiver> Ledger<'_, R> {
             self.close_implied(address, &old, slot.life.born, Replacement::Object);
         }
         if let Some(slot) = self.table.slot_mut(at) {
-            slot.is_live = false;
+            slot.set_live(false);
         }
         self.given_up(address, &slot.life, op.time);
         self.close_given_up(op, address, at, &slot.life);
@@ -322,8 +320,8 @@ impl<R: Receiver> Ledger<'_, R> {
         {
             return self.table.record_page_gone(number, time);
         }
-        let Some(slot) = self.table.slot_mut(at).filter(|s| s.is_live) else { return };
-        slot.is_live = false;
+        let Some(slot) = self.table.slot_mut(at).filter(|s| s.is_live()) else { return };
+        slot.set_live(false);
         let life = slot.life;
         self.gone(address, &life, time);
         if let Some(PendingLife::Replaced { old, .. }) = self.table.take_pending(at) {

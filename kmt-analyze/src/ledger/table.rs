@@ -28,19 +28,58 @@ pub struct Slot {
     /// Its life. Without one: the last free that ended a life, with its time as birth, or the last life if no free ended
     /// it; the site may be [`NO_SITE`] or [`NEW_PAGE`].
     pub life: Life,
-    /// Offset in the page, or [`UNUSED`].
-    offset: u16,
-    /// True if an object is live there.
-    pub is_live: bool,
-    /// Number of the pending decision, or [`NOTHING`].
-    pending: u32,
+    state: SlotState,
+}
+
+/// Offset in the page, or [`UNUSED`], if an object is live there, and the number of the pending decision plus 1, or 0: in
+/// one piece, so that one comparison shows if a slot is as expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SlotState(u64);
+
+impl SlotState {
+    const LIVE: u64 = 1 << 16;
+    const PENDING_SHIFT: u32 = 32;
+
+    /// Of a slot without a pending decision.
+    #[inline(always)]
+    const fn plain(offset: u16, is_live: bool) -> Self {
+        Self(offset as u64 | if is_live { Self::LIVE } else { 0 })
+    }
 }
 
 impl Slot {
     /// True if no decision is pending.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.pending == NOTHING
+        self.pending() == NOTHING
+    }
+
+    /// True if an object is live there.
+    #[inline]
+    pub fn is_live(&self) -> bool {
+        self.state.0 & SlotState::LIVE != 0
+    }
+
+    /// Begins or ends a life.
+    #[inline]
+    pub fn set_live(&mut self, is_live: bool) {
+        self.state.0 = self.state.0 & !SlotState::LIVE | if is_live { SlotState::LIVE } else { 0 };
+    }
+
+    #[inline]
+    fn offset(&self) -> u16 {
+        self.state.0 as u16
+    }
+
+    /// Number of the pending decision, or [`NOTHING`].
+    #[inline]
+    fn pending(&self) -> u32 {
+        ((self.state.0 >> SlotState::PENDING_SHIFT) as u32).wrapping_sub(1)
+    }
+
+    fn set_pending(&mut self, number: u32) {
+        let below = self.state.0 & ((1 << SlotState::PENDING_SHIFT) - 1);
+        self.state.0 = below | u64::from(number.wrapping_add(1)) << SlotState::PENDING_SHIFT;
     }
 }
 
@@ -51,7 +90,7 @@ const UNUSED: u16 = u16::MAX;
 const NOTHING: u32 = u32::MAX;
 
 const EMPTY: Slot =
-    Slot { life: Life { born: 0, site: 0, origin: 0 }, offset: UNUSED, is_live: false, pending: NOTHING };
+    Slot { life: Life { born: 0, site: 0, origin: 0 }, state: SlotState::plain(UNUSED, false) };
 
 /// One page: its number and its slots.
 #[derive(Debug, Clone, Copy)]
@@ -188,7 +227,10 @@ impl LifeTable {
             self.rebuild(number, log2, head.offset_shift.min(zeros));
         }
         let Some(head) = self.heads.get(number as usize).copied() else { return SlotLocation::NONE };
-        SlotLocation { head: number, slot: self.put(&head, Slot { offset, ..EMPTY }) as u32 }
+        SlotLocation {
+            head: number,
+            slot: self.put(&head, Slot { state: SlotState::plain(offset, false), ..EMPTY }) as u32,
+        }
     }
 
     fn page_slots(&self, head: &SlotHead) -> &[Slot] {
@@ -200,8 +242,8 @@ impl LifeTable {
     fn put(&mut self, head: &SlotHead, slot: Slot) -> usize {
         let mask = usize::from(head.mask);
         let first = head.first_slot as usize;
-        let mut at = head.home(slot.offset) - first;
-        while self.slots.get(first + at).is_some_and(|s| s.offset != UNUSED) {
+        let mut at = head.home(slot.offset()) - first;
+        while self.slots.get(first + at).is_some_and(|s| s.offset() != UNUSED) {
             at = (at + 1) & mask;
         }
         if let Some(entry) = self.slots.get_mut(first + at) {
@@ -227,7 +269,7 @@ impl LifeTable {
         let new = SlotHead { first_slot, mask: ((1u32 << log2) - 1) as u16, offset_shift, ..old };
         for slot in old.first_slot as usize..=(old.first_slot as usize + usize::from(old.mask)) {
             let Some(slot) = self.slots.get_mut(slot).map(|s| std::mem::replace(s, EMPTY)) else { continue };
-            if slot.offset != UNUSED {
+            if slot.offset() != UNUSED {
                 self.put(&new, slot);
             }
         }
@@ -296,15 +338,16 @@ impl LifeTable {
         let Some(head) = self.heads.get_mut(number).filter(|head| head.may_live) else { return Vec::new() };
         head.may_live = false;
         let head = *head;
-        let lives = |s: &&Slot| s.is_live || matches!(self.pending(s), Some(PendingLife::FreedOnce(_)));
+        let lives = |s: &&Slot| s.is_live() || matches!(self.pending(s), Some(PendingLife::FreedOnce(_)));
         let living = self.page_slots(&head).iter().filter(lives);
-        living.map(|s| page << PAGE_SHIFT | u64::from(s.offset)).collect()
+        living.map(|s| page << PAGE_SHIFT | u64::from(s.offset())).collect()
     }
 
     /// Pages with births, and the time of the last birth, by page.
     pub fn last_births(&self) -> Vec<(u64, u64)> {
         let last = |head: &SlotHead| {
-            let used = self.page_slots(head).iter().filter(|s| s.offset != UNUSED && s.life.site != NEW_PAGE);
+            let used =
+                self.page_slots(head).iter().filter(|s| s.offset() != UNUSED && s.life.site != NEW_PAGE);
             used.map(|s| s.life.born).max().filter(|&born| born > 0)
         };
         let mut births: Vec<(u64, u64)> =
@@ -317,16 +360,18 @@ impl LifeTable {
     pub fn iter(&self) -> impl Iterator<Item = (u64, Slot)> + '_ {
         self.heads.iter().flat_map(|head| {
             let page = head.page << PAGE_SHIFT;
-            let used = self.page_slots(head).iter().filter(|s| s.offset != UNUSED);
-            used.map(move |slot| (page | u64::from(slot.offset), *slot))
+            let used = self.page_slots(head).iter().filter(|s| s.offset() != UNUSED);
+            used.map(move |slot| (page | u64::from(slot.offset()), *slot))
         })
     }
 
     /// Removes and returns the pending decision of a slot.
     #[inline]
     pub fn take_pending(&mut self, at: SlotLocation) -> Option<PendingLife> {
-        let slot = self.slots.get_mut(at.slot as usize).filter(|s| s.pending != NOTHING)?;
-        self.pending.take(std::mem::replace(&mut slot.pending, NOTHING))
+        let slot = self.slots.get_mut(at.slot as usize).filter(|s| !s.is_plain())?;
+        let number = slot.pending();
+        slot.set_pending(NOTHING);
+        self.pending.take(number)
     }
 
     /// Stores the pending decision after two allocations and a free.
@@ -350,14 +395,14 @@ impl LifeTable {
 
     /// The pending decision of a slot.
     pub fn pending(&self, slot: &Slot) -> Option<PendingLife> {
-        self.pending.get(slot.pending).copied()
+        self.pending.get(slot.pending()).copied()
     }
 
     /// Sets the pending decision of a slot that has none.
     pub fn set_pending(&mut self, at: SlotLocation, pending: PendingLife) {
         let number = self.pending.put(pending);
         if let Some(slot) = self.slots.get_mut(at.slot as usize) {
-            slot.pending = number;
+            slot.set_pending(number);
         }
     }
 }
@@ -396,7 +441,9 @@ fn locate(
     }
     let (offset, at) = (offset_of(address), head.home(offset_of(address)));
     match slots.get(at) {
-        Some(slot) if slot.offset == offset => (SlotLocation { head: number, slot: at as u32 }, slot.pending),
+        Some(slot) if slot.offset() == offset => {
+            (SlotLocation { head: number, slot: at as u32 }, slot.pending())
+        }
         _ => (probe(slots, (number, head), offset), NOTHING),
     }
 }
@@ -407,7 +454,7 @@ fn probe(slots: &[Slot], (number, head): (u32, &SlotHead), offset: u16) -> SlotL
     let (first, mask) = (head.first_slot as usize, usize::from(head.mask));
     let mut at = head.home(offset) - first;
     for _ in 0..=mask {
-        let found = slots.get(first + at).map_or(UNUSED, |slot| slot.offset);
+        let found = slots.get(first + at).map_or(UNUSED, Slot::offset);
         if found == offset {
             return SlotLocation { head: number, slot: (first + at) as u32 };
         }

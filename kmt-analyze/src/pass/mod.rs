@@ -30,8 +30,9 @@ use crate::pass::filter::{MigrateTypes, Selector, meets};
 use crate::pass::progress::Progress;
 use crate::pass::ranges::{OpSample, RangeInputs, Ranges, ranges};
 use crate::pass::weights::Weights;
-use crate::stream::decode::{Decoder, Open};
+use crate::stream::decode::Decoder;
 use crate::stream::load::Loader;
+use crate::stream::open_chunk::Open;
 use crate::stream::{Api, Interests, Interner, Item, Op, Site, pipe};
 use crate::trace::cpu_nodes;
 use crate::trace::faults::Faults;
@@ -162,9 +163,8 @@ fn pass(
     let Request { selection, collectors, needs } = *request;
     let (trace, losses) = (session.trace, &session.losses);
     let (rules, assumed) = rules(session, selection, direct_map);
-    let has_stacks = has_stacks(trace);
-    let interests = collectors.interests(has_stacks);
-    let states = collectors.begin(&PassFacts { rules, has_stacks });
+    let interests = collectors.interests(may_have(trace, Meaning::KERNEL_STACK));
+    let states = collectors.begin(&PassFacts { rules, has_stacks: has_stacks(trace) });
     let lifetimes = selector.lifetimes();
     let is_chosen = |lifetime: Option<u64>| meets(&lifetimes, lifetime);
     let frames = selector.frames();
@@ -184,8 +184,8 @@ fn pass(
     let threads = selection.threads.unwrap_or_else(cores);
     let begin = first_whole(session, rules.window);
     let is_recorded = direct_map.is_some_and(|map| map.is_recorded());
-    let election =
-        (has_page_allocs(trace) && !is_recorded).then(|| Election::new(rules.page_size.trailing_zeros()));
+    let election = (may_have(trace, Meaning::PAGE_ALLOC) && !is_recorded)
+        .then(|| Election::new(rules.page_size.trailing_zeros()));
     let (mut done, all, progress) = (0u64, loader.event_count_until(u64::MAX), Progress::new(&session.env));
     let mut kept = (needs.contains(Needs::RANGES) && losses.any_between(rules.window))
         .then(|| OpSample::new(loader.event_count_until(rules.last_read()), &rules));
@@ -250,9 +250,9 @@ fn has_pages(trace: &Trace<'_>) -> bool {
     trace.schema().classes().any(|(_, c)| c.meaning == Meaning::PAGE_ALLOC)
 }
 
-/// True if there may be events that vote for a direct map, by the heads of chunks.
-fn has_page_allocs(trace: &Trace<'_>) -> bool {
-    let classes = trace.schema().classes().filter(|(_, c)| c.meaning == Meaning::PAGE_ALLOC);
+/// True if there may be events of that meaning, by the heads of chunks. A live recording has classes without events.
+pub(crate) fn may_have(trace: &Trace<'_>, meaning: Meaning) -> bool {
+    let classes = trace.schema().classes().filter(|(_, c)| c.meaning == meaning);
     let bits = classes.fold(0u64, |bits, (index, _)| bits | 1 << (index % 64));
     trace.streams().values().flat_map(|stream| &stream.chunks).any(|(_, info)| info.classes & bits != 0)
 }
@@ -293,7 +293,7 @@ fn sample(trace: &Trace<'_>) -> (Option<DirectMap>, Vec<bool>) {
     let page_size = trace.header().page_size.filter(|s| s.is_power_of_two()).unwrap_or(4096);
     let mut election = Election::new(page_size.trailing_zeros());
     let mut ops = Vec::new();
-    let has_page_allocs = has_page_allocs(trace);
+    let has_page_allocs = may_have(trace, Meaning::PAGE_ALLOC);
     for number in 0..SAMPLE_CHUNKS {
         for stream in trace.streams().values() {
             // Bits of the number reversed: the first few are already far apart.

@@ -11,9 +11,9 @@ use super::gfp_flags::GfpFlags;
 use super::intern::{Interner, Item, NewItems, Select};
 use super::join::StackJoin;
 use super::op::{Kind, Op, OpCode};
+use super::open_chunk::{DescriptorCount, EventCounts, Open, Origins, UNKNOWN};
 use super::plan::{DecodePlan, Interests};
 use super::side_events::SideNumbers;
-use crate::int_hash::IntHash;
 use crate::trace::cgroups::TaskStates;
 
 /// Decodes chunks and interns properties of their events.
@@ -78,51 +78,6 @@ impl FlagTexts<'_> {
     }
 }
 
-/// A chunk that is decoded block by block.
-#[derive(Debug)]
-pub struct Open<'d> {
-    chunk: EventChunk<'d>,
-    /// True if events of its CPU are missing just before it.
-    pub behind_gap: bool,
-    /// Number of the next record.
-    next: usize,
-    /// Operation code of each descriptor, [`OpCode::UNKNOWN`] until it is resolved.
-    codes: Vec<OpCode>,
-    origins: Vec<u32>,
-    /// Of each descriptor, if events are counted.
-    counts: Vec<DescriptorCount>,
-}
-
-/// Events of one descriptor and one origin after the last event of another origin: mostly many.
-#[derive(Debug)]
-struct DescriptorCount {
-    class: u32,
-    origin: u32,
-    events: u64,
-}
-
-type EventCounts = HashMap<(u32, u32), u64, IntHash>;
-
-impl DescriptorCount {
-    /// Counts an event.
-    #[inline]
-    fn count(&mut self, origin: u32, sums: &mut EventCounts) {
-        if self.origin != origin {
-            self.add_to(sums);
-            self.origin = origin;
-        }
-        self.events += 1;
-    }
-
-    /// Adds its events to the sums.
-    fn add_to(&mut self, sums: &mut EventCounts) {
-        if self.events > 0 {
-            *sums.entry((self.class, self.origin)).or_default() += self.events;
-            self.events = 0;
-        }
-    }
-}
-
 /// The parts of a decoder that take an operation.
 struct Rest<'r> {
     join: &'r mut Option<StackJoin>,
@@ -174,21 +129,6 @@ impl Rest<'_> {
             }
         }
         is_kept
-    }
-}
-
-const UNKNOWN: u32 = u32::MAX;
-
-impl<'d> Open<'d> {
-    /// A chunk of which nothing is decoded.
-    pub fn new(chunk: EventChunk<'d>, behind_gap: bool) -> Self {
-        let codes = vec![OpCode::UNKNOWN; chunk.descriptor_count()];
-        Self { chunk, behind_gap, next: 0, codes, origins: Vec::new(), counts: Vec::new() }
-    }
-
-    /// True if all of it is decoded.
-    pub fn is_done(&self) -> bool {
-        self.next >= self.chunk.records().len()
     }
 }
 
@@ -309,8 +249,9 @@ impl<'t> Decoder<'t> {
         }
         let (mut index, mut len) = (range.start, 0);
         while index < range.end {
-            index += self.known::<JOIN, COUNT>(open, index..range.end, (ops, &mut len));
-            if index < range.end {
+            let end = open.same_origins_until(index, range.end);
+            index += self.known::<JOIN, COUNT>(open, index..end, (ops, &mut len));
+            if index < end {
                 self.unknown::<JOIN, COUNT>(open, index, (ops, &mut len));
                 index += 1;
             }
@@ -329,13 +270,13 @@ impl<'t> Decoder<'t> {
         (ops, len): (&mut [Op], &mut usize),
     ) -> usize {
         let Open { chunk, codes, origins, counts, .. } = open;
-        let (codes, origins) = (codes.as_slice(), origins.as_slice());
+        let (codes, origins) = (codes.as_slice(), origins.known());
         let mut rest = self.rest(counts);
         let mut at = *len;
         let done = chunk.for_each_while(range, |time, record| {
             let code = codes.get(usize::from(record.descriptor)).copied().unwrap_or(OpCode::UNKNOWN);
             let origin = origins.get(usize::from(record.context)).copied().unwrap_or(UNKNOWN);
-            if code.needs_event() | (origin == UNKNOWN) {
+            if code.needs_event() || origin == UNKNOWN {
                 return false;
             }
             let op = Op { time, value: record.value, code, origin };
@@ -357,8 +298,7 @@ impl<'t> Decoder<'t> {
         let (Some(record), Some(time)) = (chunk.records().get(index), chunk.time(index)) else { return };
         let (code, value, origin) = self.resolve(chunk, index, codes, origins).unwrap_or_else(|| {
             let code = codes.get(usize::from(record.descriptor)).copied().unwrap_or(OpCode::OTHER);
-            let origin = origins.get(usize::from(record.context)).copied().unwrap_or(UNKNOWN);
-            (code, record.value, origin)
+            (code, record.value, origins.of(record.context))
         });
         let op = Op { time, value, code, origin };
         *len = self.rest(counts).put::<JOIN, COUNT>(op, record.descriptor, (ops, *len));
@@ -391,21 +331,16 @@ impl<'t> Decoder<'t> {
         chunk: &EventChunk<'_>,
         index: usize,
         codes: &mut [OpCode],
-        origins: &mut Vec<u32>,
+        origins: &mut Origins,
     ) -> Option<(OpCode, u64, u32)> {
         let event = Event::new(self.schema, chunk, index)?;
         let plan = self.plans.get(event.class_index())?;
         let record = event.record();
-        let context = usize::from(record.context);
-        if origins.len() <= context {
-            origins.resize(context + 1, UNKNOWN);
-        }
-        let states = self.task_states;
-        let origin = self.interner.origin(plan, &event, states);
-        // A task with several names or cgroups needs a look-up for each event.
-        let changes = states.changes(event.pid());
-        if let Some(slot) = origins.get_mut(context).filter(|_| !changes) {
-            *slot = origin;
+        let mut origin = origins.of(record.context);
+        if origin == UNKNOWN {
+            let states = self.task_states;
+            origin = self.interner.origin(plan, &event, states);
+            origins.put(chunk, record.context, origin, states.same_until(event.pid(), event.time()));
         }
         let is_stack = plan.meaning == Some(Meaning::KERNEL_STACK);
         let side_event = plan.side_event.as_ref().filter(|n| n.is_wanted(self.interests));

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kmt_format::read::{ChunkRef, Damage, EventChunk, EventsInfo, Trace};
 
-use super::decode::Open;
+use super::open_chunk::Open;
 
 /// Smallest number of chunks that are read ahead.
 const AHEAD: usize = 16;

@@ -7,10 +7,11 @@
 
 use kmt_format::read::Damage;
 
-use super::decode::{Decoder, Open};
+use super::decode::Decoder;
 use super::intern::NewItems;
 use super::load::Chunks;
 use super::op::Op;
+use super::open_chunk::Open;
 
 /// Operations merged at a time: they and their slots stay in a first-level cache.
 const BATCH: usize = 256;

@@ -12,6 +12,7 @@ pub mod join;
 pub mod load;
 pub mod merge;
 pub mod op;
+pub mod open_chunk;
 pub mod pipe;
 pub mod plan;
 pub mod side_events;

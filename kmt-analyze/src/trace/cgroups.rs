@@ -106,9 +106,10 @@ impl Cgroups {
         self.by_pid.get(&self.leader(pid)).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// True if a task was in more than one cgroup.
-    pub fn changes(&self, pid: i32) -> bool {
-        self.rows(pid).len() > 1
+    /// Time until which a task stays in the cgroup of a time; `u64::MAX`: for good.
+    pub fn same_until(&self, pid: i32, time: u64) -> u64 {
+        let rows = self.rows(pid);
+        rows.get(rows.partition_point(|(since, _)| *since <= time)).map_or(u64::MAX, |next| next.0)
     }
 
     /// Number of a task's cgroup at a time; the first one also holds before its row.
@@ -170,10 +171,10 @@ impl TaskStates<'_> {
         self.names.is_none() && self.cgroups.is_none()
     }
 
-    /// True if a task had several names or cgroups.
-    pub fn changes(&self, pid: i32) -> bool {
-        self.names.is_some_and(|names| names.changes(pid))
-            || self.cgroups.is_some_and(|cgroups| cgroups.changes(pid))
+    /// Time until which a task keeps the name and the cgroup of a time; `u64::MAX`: for good.
+    pub fn same_until(&self, pid: i32, time: u64) -> u64 {
+        let name = self.names.map_or(u64::MAX, |names| names.same_until(pid, time));
+        name.min(self.cgroups.map_or(u64::MAX, |cgroups| cgroups.same_until(pid, time)))
     }
 
     /// Numbers of a task's name and cgroup at a time; 0 for what is not needed.
@@ -276,7 +277,8 @@ mod tests {
         assert_eq!(at(&cgroups, 14, 50), "/late", "no event shows where it started");
         assert_eq!([59, 60].map(|time| at(&cgroups, 15, time)), ["/a", "/"]);
         assert_eq!(at(&cgroups, 99, 1), "?");
-        assert!(cgroups.changes(11) && cgroups.changes(12) && !cgroups.changes(13));
+        assert_eq!([11, 12].map(|pid| cgroups.same_until(pid, 29)), [30; 2]);
+        assert_eq!([11, 13].map(|pid| cgroups.same_until(pid, 40)), [u64::MAX; 2]);
     }
 
     #[test]

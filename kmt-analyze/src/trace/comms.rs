@@ -87,22 +87,25 @@ impl Comms {
         found.rows.into_iter().for_each(|(pid, time, name)| self.add(pid, time, name));
     }
 
-    /// True if a task had more than one name.
-    pub fn changes(&self, pid: i32) -> bool {
-        self.by_pid.get(&pid).is_some_and(|rows| rows.len() > 1)
+    fn rows(&self, pid: i32) -> &[(u64, Vec<u8>)] {
+        self.by_pid.get(&pid).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Time until which a task keeps the name of a time; `u64::MAX`: for good.
+    pub fn same_until(&self, pid: i32, time: u64) -> u64 {
+        let rows = self.rows(pid);
+        rows.get(rows.partition_point(|(since, _)| *since <= time)).map_or(u64::MAX, |next| next.0)
     }
 
     /// Number of a task's name at a time; the first name also holds before its event.
     pub fn number_at(&self, pid: i32, time: u64) -> u16 {
-        let rows = self.by_pid.get(&pid).map(Vec::as_slice).unwrap_or_default();
-        let after = rows.partition_point(|(since, _)| *since <= time);
+        let after = self.rows(pid).partition_point(|(since, _)| *since <= time);
         u16::try_from(after.saturating_sub(1)).unwrap_or(u16::MAX)
     }
 
     /// The name of that number; the idle task always has one.
     pub fn name(&self, pid: i32, number: u16) -> Option<&[u8]> {
-        let rows = self.by_pid.get(&pid).map(Vec::as_slice).unwrap_or_default();
-        let name = rows.get(usize::from(number)).map(|(_, name)| name.as_slice());
+        let name = self.rows(pid).get(usize::from(number)).map(|(_, name)| name.as_slice());
         name.or((pid == 0).then_some(b"<idle>"))
     }
 
@@ -332,7 +335,11 @@ mod tests {
         assert_eq!([99, 100, 1_000].map(|time| at(&names, 7, time)), ["sh", "cat", "tail"]);
         assert_eq!(at(&names, 8, 1), "late", "the first name also holds before its event");
         assert_eq!(names.at(9, 1), None);
-        assert!(names.changes(7) && !names.changes(8));
+        assert_eq!([0, 99, 100, 200].map(|time| names.same_until(7, time)), [100, 100, 200, u64::MAX]);
+        assert_eq!(
+            ([50, 99].map(|time| names.same_until(8, time)), names.same_until(9, 1)),
+            ([u64::MAX; 2], u64::MAX)
+        );
     }
 
     #[test]

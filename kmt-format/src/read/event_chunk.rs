@@ -1,6 +1,8 @@
 //! One event chunk, its records cast in place.
 
 mod check;
+#[cfg(test)]
+mod tests;
 
 use core::ops::Range;
 use std::borrow::Cow;
@@ -171,41 +173,47 @@ impl<'d> EventChunk<'d> {
         self.info.t_first.wrapping_add(u64::from(upper) << 32 | u64::from(time_offset))
     }
 
+    /// The parts of a range of records that are in one epoch each, with the times of their offset 0.
+    fn epochs_of(&self, range: Range<usize>) -> impl Iterator<Item = (Range<usize>, u64)> + '_ {
+        let mut start = range.start;
+        let first = self.epochs.partition_point(|e| e.0 as usize <= start).saturating_sub(1);
+        let ends = self.epochs.iter().skip(first.saturating_add(1)).map(|e| e.0 as usize);
+        let epochs = self.epochs.iter().skip(first).zip(ends.chain([range.end]));
+        epochs.map_while(move |(&(_, upper), end)| {
+            let part = start..end.min(range.end).max(start);
+            let is_left = start < range.end;
+            start = part.end;
+            is_left.then(|| (part, self.info.t_first.wrapping_add(u64::from(upper) << 32)))
+        })
+    }
+
     /// Calls `visit` with the time and the record of each of `range`; byte order and epochs are tested once.
     #[inline]
     pub fn for_each_in(&self, range: Range<usize>, mut visit: impl FnMut(u64, Record)) {
-        let start = range.start;
-        if self.epochs.len() == 1 {
-            let base = self.info.t_first;
-            with_records!(self.records(), r => for record in r.get(range).unwrap_or_default() {
+        for (part, base) in self.epochs_of(range) {
+            with_records!(self.records(), r => for record in r.get(part).unwrap_or_default() {
                 visit(base.wrapping_add(record.time_offset().into()), record.native());
             });
-            return;
         }
-        with_records!(self.records(), r => for (i, record) in r.get(range).unwrap_or_default().iter().enumerate() {
-            visit(self.time_of(start.saturating_add(i), record.time_offset()), record.native());
-        });
     }
 
     /// Calls `visit` as [`Self::for_each_in`] does, until it returns false. Returns the number of records for which it
     /// returned true.
     #[inline]
     pub fn for_each_while(&self, range: Range<usize>, mut visit: impl FnMut(u64, Record) -> bool) -> usize {
-        let start = range.start;
-        let all = range.len();
-        let ended = if self.epochs.len() == 1 {
-            let base = self.info.t_first;
-            with_records!(self.records(), r => r.get(range).unwrap_or_default().iter().position(|record| {
-                !visit(base.wrapping_add(record.time_offset().into()), record.native())
-            }))
-        } else {
-            with_records!(self.records(), r => {
-                r.get(range).unwrap_or_default().iter().enumerate().position(|(i, record)| {
-                    !visit(self.time_of(start.saturating_add(i), record.time_offset()), record.native())
+        let (start, all) = (range.start, range.len());
+        for (part, base) in self.epochs_of(range) {
+            let before = part.start.saturating_sub(start);
+            let ended = with_records!(self.records(), r => {
+                r.get(part).unwrap_or_default().iter().position(|record| {
+                    !visit(base.wrapping_add(record.time_offset().into()), record.native())
                 })
-            })
-        };
-        ended.unwrap_or(all)
+            });
+            if let Some(ended) = ended {
+                return before.saturating_add(ended);
+            }
+        }
+        all
     }
 
     /// Index of the first record at `time` or later.

@@ -25,13 +25,29 @@ pub struct Pool {
     pub slots: u32,
     /// Bytes of a slab.
     pub slab_bytes: u64,
-    /// Live objects of each slab; `u32::MAX`: freed.
-    slabs: Vec<u32>,
-    /// Slabs with room, by number of live objects.
-    by_live: Vec<Vec<u32>>,
+    slabs: Vec<Slab>,
+    /// Lists of slabs with room, by number of live objects: the first slab of each, which got this number last.
+    lists: Vec<u32>,
     /// A bit for each of these lists that is not empty.
     filled: Vec<u64>,
     unused: Vec<u32>,
+}
+
+/// A slab and its neighbours in its list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Slab {
+    /// Number of live objects.
+    live: u32,
+    before: u32,
+    after: u32,
+}
+
+/// No slab.
+const NONE: u32 = u32::MAX;
+
+impl Slab {
+    /// Of a slab that was freed, or is not used yet.
+    const FREED: Self = Self { live: u32::MAX, before: NONE, after: NONE };
 }
 
 impl Pool {
@@ -40,42 +56,29 @@ impl Pool {
         let order = slab_order(size, page_size);
         let slab_bytes = page_size << order;
         let slots = (slab_bytes / size.max(1)).clamp(1, SLOTS_MAX) as u32;
-        let lists = slots as usize + 1;
-        Self {
-            size,
-            slots,
-            slab_bytes,
-            slabs: Vec::new(),
-            by_live: vec![Vec::new(); lists],
-            filled: vec![0; lists.div_ceil(64)],
-            unused: Vec::new(),
-        }
+        let (lists, filled) = (vec![NONE; slots as usize], vec![0; slots.div_ceil(64) as usize]);
+        Self { size, slots, slab_bytes, slabs: Vec::new(), lists, filled, unused: Vec::new() }
     }
 
     /// Takes a slot; returns the slab, and true if it is new.
     pub fn take(&mut self) -> (u32, bool) {
-        while let Some(live) = self.fullest() {
-            while let Some(slab) = self.by_live.get_mut(live as usize).and_then(Vec::pop) {
-                // The entry may be outdated.
-                if self.slabs.get(slab as usize) == Some(&live) {
-                    self.set(slab, live + 1);
-                    return (slab, false);
-                }
-            }
-            self.mark(live, false);
+        if let Some(slab) = self.fullest() {
+            let live = self.unlink(slab);
+            self.link(slab, live + 1);
+            return (slab, false);
         }
         let slab = self.unused.pop().unwrap_or_else(|| {
-            self.slabs.push(0);
+            self.slabs.push(Slab::FREED);
             self.slabs.len() as u32 - 1
         });
-        self.set(slab, 1);
+        self.link(slab, 1);
         (slab, true)
     }
 
-    /// Number of live objects of the fullest list that may have a slab.
+    /// The fullest slab with room.
     fn fullest(&self) -> Option<u32> {
         let (word, bits) = self.filled.iter().enumerate().rfind(|(_, bits)| **bits != 0)?;
-        Some(word as u32 * 64 + bits.ilog2())
+        self.lists.get(word * 64 + bits.ilog2() as usize).copied()
     }
 
     fn mark(&mut self, live: u32, is_filled: bool) {
@@ -85,38 +88,61 @@ impl Pool {
         }
     }
 
-    fn set(&mut self, slab: u32, live: u32) {
-        if let Some(slot) = self.slabs.get_mut(slab as usize) {
-            *slot = live;
-        }
-        if live < self.slots {
-            if let Some(list) = self.by_live.get_mut(live as usize) {
-                list.push(slab);
+    /// Adds a slab with that number of live objects to their list; a full one is in none.
+    fn link(&mut self, slab: u32, live: u32) {
+        let mut after = NONE;
+        if let Some(first) = self.lists.get_mut(live as usize) {
+            after = std::mem::replace(first, slab);
+            match self.slabs.get_mut(after as usize) {
+                Some(after) => after.before = slab,
+                None => self.mark(live, true),
             }
-            self.mark(live, true);
         }
+        if let Some(own) = self.slabs.get_mut(slab as usize) {
+            *own = Slab { live, before: NONE, after };
+        }
+    }
+
+    /// Removes a slab from its list; returns its number of live objects.
+    fn unlink(&mut self, slab: u32) -> u32 {
+        let Some(Slab { live, before, after }) = self.slabs.get(slab as usize).copied() else { return 0 };
+        if let Some(before) = self.slabs.get_mut(before as usize) {
+            before.after = after;
+        } else if let Some(first) = self.lists.get_mut(live as usize) {
+            *first = after;
+            if after == NONE {
+                self.mark(live, false);
+            }
+        }
+        if let Some(after) = self.slabs.get_mut(after as usize) {
+            after.before = before;
+        }
+        live
     }
 
     /// Frees a slot; returns true if the slab was freed with it.
     pub fn give(&mut self, slab: u32) -> bool {
-        let Some(live) = self.slabs.get(slab as usize).copied().filter(|&l| l != 0 && l != u32::MAX) else {
+        if !self.slabs.get(slab as usize).is_some_and(|s| s.live != 0 && s.live != Slab::FREED.live) {
             return false;
-        };
-        let slabs = &self.slabs;
-        if live == 1 {
-            if let Some(empty) = self.by_live.first_mut() {
-                empty.retain(|&s| slabs.get(s as usize) == Some(&0));
-                if empty.len() >= MIN_PARTIAL {
-                    if let Some(slot) = self.slabs.get_mut(slab as usize) {
-                        *slot = u32::MAX;
-                    }
-                    self.unused.push(slab);
-                    return true;
-                }
-            }
         }
-        self.set(slab, live - 1);
-        false
+        let live = self.unlink(slab);
+        let is_freed = live == 1 && self.has_empty_slabs();
+        if is_freed {
+            self.unused.push(slab);
+            if let Some(own) = self.slabs.get_mut(slab as usize) {
+                *own = Slab::FREED;
+            }
+        } else {
+            self.link(slab, live - 1);
+        }
+        is_freed
+    }
+
+    /// True if as many slabs are empty as are kept.
+    fn has_empty_slabs(&self) -> bool {
+        let slab = |number: u32| self.slabs.get(number as usize).map(|slab| (number, slab.after));
+        let first = self.lists.first().and_then(|first| slab(*first));
+        std::iter::successors(first, |(_, after)| slab(*after)).nth(MIN_PARTIAL - 1).is_some()
     }
 }
 
@@ -315,6 +341,71 @@ mod tests {
         let given = taken.iter().filter(|t| pool.give(t.0)).count();
         assert_eq!(given, 8 - MIN_PARTIAL);
         assert!(!pool.take().1, "an empty one that was kept");
+    }
+
+    /// Slabs with their live objects and the time of the last change of that number: 0 for those that are not used.
+    #[derive(Default)]
+    struct Model {
+        slabs: Vec<(u32, u64)>,
+        unused: Vec<u32>,
+        time: u64,
+    }
+
+    impl Model {
+        fn set(&mut self, slab: u32, live: u32) {
+            self.time += 1;
+            self.slabs[slab as usize] = (live, self.time);
+        }
+
+        fn take(&mut self, slots: u32) -> (u32, bool) {
+            let room = self.slabs.iter().zip(0..).filter(|((live, time), _)| *live < slots && *time > 0);
+            if let Some((&(live, _), slab)) = room.max_by_key(|(slab, _)| **slab) {
+                self.set(slab, live + 1);
+                return (slab, false);
+            }
+            let slab = self.unused.pop().unwrap_or(self.slabs.len() as u32);
+            self.slabs.resize(self.slabs.len().max(slab as usize + 1), (0, 0));
+            self.set(slab, 1);
+            (slab, true)
+        }
+
+        fn give(&mut self, slab: u32) -> bool {
+            let empty = self.slabs.iter().filter(|(live, time)| *live == 0 && *time > 0).count();
+            let live = self.slabs[slab as usize].0;
+            if live == 1 && empty >= MIN_PARTIAL {
+                self.slabs[slab as usize] = (0, 0);
+                self.unused.push(slab);
+                return true;
+            }
+            self.set(slab, live - 1);
+            false
+        }
+    }
+
+    #[test]
+    fn slots_are_those_of_a_slow_model() {
+        let mut freed = 0;
+        for (size, objects) in [(4096, 120), (1024, 300), (192, 400), (48, 450), (70_000, 20)] {
+            let (mut pool, mut model) = (Pool::new(size, 4096), Model::default());
+            let (mut seed, mut held) = (size, Vec::new());
+            for step in 0..6_000 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                // Most of the time few objects come and go, sometimes nearly all go.
+                let goal = if step % 2_000 < 1_500 { objects } else { 3 };
+                let random = (seed >> 33) as usize;
+                if held.is_empty() || random % 97 > 48 * held.len() / goal {
+                    let taken = pool.take();
+                    assert_eq!(taken, model.take(pool.slots), "{size}: {step}");
+                    held.push(taken.0);
+                } else {
+                    let slab = held.swap_remove(random / 97 % held.len());
+                    let is_freed = pool.give(slab);
+                    assert_eq!(is_freed, model.give(slab), "{size}: {step}");
+                    freed += usize::from(is_freed);
+                }
+            }
+        }
+        assert!(freed > 50, "{freed}");
     }
 
     #[test]

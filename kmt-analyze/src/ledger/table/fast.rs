@@ -3,7 +3,7 @@
 //! A batch is located first, so that its cache misses overlap; then runs of it are entered without a branch that depends on
 //! the kind of an event.
 
-use super::{LifeTable, NOTHING, Slot, SlotLocation, is_object, locate, offset_of, page_of};
+use super::{LifeTable, NOTHING, SlotLocation, SlotState, is_object, locate, offset_of, page_of};
 use crate::ledger::lives::{Life, PendingLife};
 use crate::stream::Op;
 
@@ -12,7 +12,7 @@ impl LifeTable {
     /// until the next batch.
     #[inline]
     pub fn is_at(&self, at: SlotLocation, address: u64) -> bool {
-        self.slots.get(at.slot as usize).is_some_and(|slot| slot.offset == offset_of(address))
+        self.slots.get(at.slot as usize).is_some_and(|slot| slot.offset() == offset_of(address))
     }
 
     /// Locations of the addresses of a batch; [`SlotLocation::NONE`] for operations that are not about slab objects, or about
@@ -52,26 +52,29 @@ impl LifeTable {
     /// Fast path of most events: births at addresses without a life, and frees of live objects, without pending decisions.
     /// Enters operations from `from` on until one is of another kind, and `other` does not enter it either; returns their
     /// number. `slots` are the locations of the operations, looked up again where they are stale, also of that one. `ended`
-    /// gets the lives that ended, each with the position of its free: `count` is their number.
+    /// gets the lives that ended, each with its free: `count` is their number. `other` gets the position too. Births are
+    /// noted if page events can end lives: `PAGES`.
     ///
     /// No branch depends on allocation or free of an object, since it is unpredictable.
     #[inline(never)]
-    pub fn exchange(
+    pub fn exchange<const PAGES: bool>(
         &mut self,
         ops: &[Op],
         slots: &mut [SlotLocation],
         from: usize,
-        (ended, count): (&mut [(Life, u32)], &mut usize),
-        mut other: impl FnMut(&mut Self, &Op, SlotLocation) -> bool,
+        (ended, count): (&mut [(Life, Op)], &mut usize),
+        mut other: impl FnMut(&mut Self, &Op, SlotLocation, u32) -> bool,
     ) -> usize {
         let (mut at, mut ended_count) = (from, *count);
         let (ops, slots) = (ops.get(from..).unwrap_or_default(), slots.get_mut(from..).unwrap_or_default());
         for (op, location) in ops.iter().zip(slots) {
             let Some(out) = ended.get_mut(ended_count) else { break };
-            let is_entered = self.turn(op, *location, at, out) || self.turn_again(op, location, at, out);
+            let is_null_free = || !is_object(op.value) && op.code.is_slab_free();
+            let is_entered = self.turn::<PAGES>(op, *location, out)
+                || !is_null_free() && self.turn_again::<PAGES>(op, location, out);
             if is_entered {
                 ended_count += usize::from(op.code.is_slab_free());
-            } else if !other(self, op, *location) {
+            } else if !other(self, op, *location, at as u32) {
                 break;
             }
             at += 1;
@@ -80,20 +83,19 @@ impl LifeTable {
         at - from
     }
 
-    /// Enters the operation at `position` if it is a birth at an address without a life, or a free of a live object; `out`
+    /// Enters the operation if it is a birth at an address without a life, or a free of a live object; `out`
     /// gets what was there. False for others.
     #[inline(always)]
-    fn turn(&mut self, op: &Op, at: SlotLocation, position: usize, out: &mut (Life, u32)) -> bool {
-        let (is_free, offset) = (op.code.is_slab_free(), offset_of(op.value));
-        let is_plain = |slot: &&mut Slot| {
-            (slot.offset == offset) & (slot.pending == NOTHING) & (slot.is_live == is_free)
-        };
-        let Some(slot) = self.slots.get_mut(at.slot as usize).filter(is_plain) else { return false };
-        *out = (slot.life, position as u32);
+    fn turn<const PAGES: bool>(&mut self, op: &Op, at: SlotLocation, out: &mut (Life, Op)) -> bool {
+        let is_free = op.code.is_slab_free();
+        let expected = SlotState::plain(offset_of(op.value), is_free);
+        let slot = self.slots.get_mut(at.slot as usize).filter(|slot| slot.state == expected);
+        let Some(slot) = slot else { return false };
+        *out = (slot.life, *op);
         slot.life = Life::of(op);
-        slot.is_live = !is_free;
+        slot.state.0 ^= SlotState::LIVE;
         // A page that may have live objects has its birth mark.
-        if self.heads.get(at.head as usize).is_some_and(|head| !(is_free | head.may_live)) {
+        if PAGES && self.heads.get(at.head as usize).is_some_and(|head| !(is_free | head.may_live)) {
             self.note_birth(at);
         }
         true
@@ -102,29 +104,33 @@ impl LifeTable {
     /// [`LifeTable::turn`] for an address that has another location since the batch was located, or none yet: an allocated
     /// object gets one.
     #[inline(never)]
-    fn turn_again(&mut self, op: &Op, at: &mut SlotLocation, position: usize, out: &mut (Life, u32)) -> bool {
-        let (is_free, is_object) = (op.code.is_slab_free(), is_object(op.value));
-        if self.is_at(*at, op.value) || !op.code.is_slab() || is_free && !is_object {
+    fn turn_again<const PAGES: bool>(
+        &mut self,
+        op: &Op,
+        at: &mut SlotLocation,
+        out: &mut (Life, Op),
+    ) -> bool {
+        if self.is_at(*at, op.value) || !op.code.is_slab() {
             return false;
         }
         *at = self.locate(op.value);
-        if *at == SlotLocation::NONE && !is_free && is_object {
+        if *at == SlotLocation::NONE && !op.code.is_slab_free() && is_object(op.value) {
             *at = self.add(op.value);
         }
-        self.turn(op, *at, position, out)
+        self.turn::<PAGES>(op, *at, out)
     }
 
     /// Fast path for a birth at a live address whose life had replaced another one (R5), without other pending
     /// decisions: frequent with caches that free in bulk. Returns the oldest of the three lives, whose end is decided: the
-    /// birth of the second one.
+    /// birth of the second one, which it returns too.
     #[inline]
-    pub fn replace(&mut self, at: SlotLocation, op: &Op) -> Option<(Life, u64)> {
+    pub fn replace(&mut self, at: SlotLocation, op: &Op) -> Option<(Life, Life)> {
         let slot = self.slots.get_mut(at.slot as usize)?;
-        let Some(PendingLife::Replaced { old, last_report }) = self.pending.get_mut(slot.pending) else {
+        let Some(PendingLife::Replaced { old, last_report }) = self.pending.get_mut(slot.pending()) else {
             return None;
         };
         let settled = std::mem::replace(old, std::mem::replace(&mut slot.life, Life::of(op)));
         *last_report = op.time;
-        Some((settled, old.born))
+        Some((settled, *old))
     }
 }

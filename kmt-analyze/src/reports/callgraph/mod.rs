@@ -13,6 +13,7 @@ use crate::collect::groups::PageGroupSums;
 use crate::collect::sums::CallSums;
 use crate::collect::{Calls, Collectors, Handle, PageGroups};
 use crate::ledger::frames::NO_STACK;
+use crate::pass::may_have;
 use crate::pass::selection::Selection;
 use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::words::{counted, share};
@@ -87,8 +88,10 @@ impl Report for CallGraph {
         lacks.or((!has_stacks).then(|| format!("no stacks were recorded: {}", with_stacks(self.pages))))
     }
 
-    fn collect(&self, _: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
-        let slab = (!self.pages).then(|| collectors.add(Calls::default()));
+    fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
+        // Without stacks each life would be passed on for nothing.
+        let has_slab = !self.pages && may_have(context.session.trace, Meaning::KERNEL_STACK);
+        let slab = has_slab.then(|| collectors.add(Calls::default()));
         (slab, self.pages.then(|| collectors.add(PageGroups)))
     }
 

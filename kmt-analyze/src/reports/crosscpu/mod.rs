@@ -47,15 +47,16 @@ impl Report for CrossCpuReport {
             (of_b.delay.count(), a, api_a).cmp(&(of_a.delay.count(), b, api_b))
         });
         let shown = context.limit.min(callers.len());
-        let nodes = by_node(context, &sums.matrix);
-        let (cross_cpu_frees, cross_cpu_bytes) = between(&sums.matrix);
+        let matrix = sums.pairs().collect();
+        let nodes = by_node(context, &matrix);
+        let (cross_cpu_frees, cross_cpu_bytes) = between(&matrix);
         let between_nodes = nodes.as_ref().map(between);
         CrossCpuRows {
             crosscpu: FreesByCpu {
-                frees: sums.matrix.values().map(|(objects, _)| objects).sum(),
+                frees: matrix.values().map(|(objects, _)| objects).sum(),
                 cross_cpu_frees,
                 cross_cpu_bytes,
-                cpus: pairs(&sums.matrix),
+                cpus: pairs(&matrix),
                 nodes: nodes.as_ref().map(pairs),
                 cross_node_frees: between_nodes.map(|(objects, _)| objects),
                 callers_total: callers.len(),

@@ -218,7 +218,6 @@ pub struct RowStack {
 /// True if slab allocations may have stacks: looking for them takes time for each allocation.
 pub fn may_exist(session: &Session<'_>) -> bool {
     let metadata = session.trace.metadata();
-    let has_class = session.trace.schema().classes().any(|(_, c)| c.meaning == Meaning::KERNEL_STACK);
     let conditions = metadata.attachment("event_conditions").unwrap_or_default();
     let conditions = String::from_utf8_lossy(conditions);
     let is_asked = conditions.lines().any(|line| {
@@ -226,7 +225,8 @@ pub fn may_exist(session: &Session<'_>) -> bool {
         of_slab && line.contains("trigger=stacktrace")
     });
     // A live recording lists all of its triggers.
-    has_class && (is_asked || metadata.text("source") != Some("live"))
+    pass::may_have(session.trace, Meaning::KERNEL_STACK)
+        && (is_asked || metadata.text("source") != Some("live"))
 }
 
 /// Stacks with most survivors, by number of the call site.
