@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use super::collector::StateCollector;
+use super::collector::{PassFacts, StateCollector};
 use super::histogram::RareHistogram;
 use super::sorted::Sorted;
 use super::sums::grown;
 use crate::ledger::lives::{End, Free, NoLife, Replacement};
 use crate::ledger::{Closed, Interests, Receiver};
+use crate::trace::ages::Ages;
 
 /// Collects frees by the CPU of the allocation and the CPU of the free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,10 @@ impl StateCollector for CrossCpu {
     type State = CrossCpuSums;
 
     const INTERESTS: Interests = Interests::LIVES;
+
+    fn begin(&self, facts: &PassFacts) -> CrossCpuSums {
+        CrossCpuSums { ages: facts.rules.ages, ..CrossCpuSums::default() }
+    }
 }
 
 /// Sums by CPU and by call site.
@@ -29,6 +34,7 @@ pub struct CrossCpuSums {
     pub matrix: BTreeMap<(u32, u32), (u64, u64)>,
     /// By number of the call site and interface.
     pub callers: Vec<CallerCrossCpu>,
+    ages: Ages,
 }
 
 /// Frees of objects of one call site.
@@ -36,7 +42,9 @@ pub struct CrossCpuSums {
 pub struct CallerCrossCpu {
     /// Objects freed on any CPU.
     pub freed: u64,
-    /// Lifetimes of those freed on another CPU.
+    /// Objects freed on another CPU.
+    pub crossed: u64,
+    /// Lifetimes of those, where known.
     pub delay: RareHistogram,
     /// Bytes of objects freed on another CPU.
     pub bytes: u64,
@@ -59,7 +67,8 @@ impl Receiver for CrossCpuSums {
         if closed.born_at.cpu == freed_at.cpu {
             return;
         }
-        caller.delay.add(end.saturating_sub(closed.life.born));
+        caller.crossed += 1;
+        self.ages.length(closed.life.born, end).into_iter().for_each(|length| caller.delay.add(length));
         caller.bytes = caller.bytes.saturating_add(closed.bytes_alloc);
         *caller.freed_by.of(free.site) += 1;
     }

@@ -1,6 +1,7 @@
 //! The file apart from its events: opening, losses, names of tasks, the kernel, snapshots, times.
 
 pub mod accounts;
+pub mod ages;
 pub mod aliases;
 pub mod allocinfo;
 pub mod cgroups;
