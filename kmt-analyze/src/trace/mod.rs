@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod ages;
 pub mod aliases;
 pub mod allocinfo;
+pub mod boot_marks;
 pub mod cgroups;
 pub mod clock;
 pub mod comms;

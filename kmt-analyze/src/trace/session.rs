@@ -145,6 +145,11 @@ impl<'d> Session<'d> {
         Ages::of(self.trace.metadata(), self.first_time())
     }
 
+    /// True if the first events are of a boot, before its trace clock ran.
+    pub fn begins_before_clock(&self) -> bool {
+        self.first_time().is_some_and(|first| !self.ages().is_known(first))
+    }
+
     /// Time of day of a time of the trace's clock, in nanoseconds since 1970, by the nearest pair of times in the
     /// recording. `None`: no pairs, or the clock does not count nanoseconds.
     pub fn time_of_day(&self, time: u64) -> Option<i64> {
