@@ -115,6 +115,7 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
     ("memory", &[("memory trace.kmt", "slab memory and pages"), ("memory --by task trace.kmt", "by task")]),
     ("peak", &[("peak trace.kmt", "when most was live, and who had it")]),
     ("timeline", &[("timeline --by cache trace.kmt", "live memory over time")]),
+    ("boot", &[("boot boot.kmt", "memory of a boot, and its holders")]),
     (
         "leaks",
         &[

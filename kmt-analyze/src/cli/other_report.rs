@@ -7,11 +7,12 @@ use clap::Command;
 use crate::reports::registry::named;
 
 /// Commands, and those that have a table of the same subject. Options of theirs keep the subject.
-const NEAR: [(&str, &[&str]); 16] = [
+const NEAR: [(&str, &[&str]); 17] = [
     ("all", &["callers"]),
     ("anomalies", &["callers"]),
     ("balance", &["memory"]),
     ("baseline", &["caches", "--sort", "live"]),
+    ("boot", &["callers", "--sort", "live"]),
     ("crosscpu", &["callers"]),
     ("dump", &["events"]),
     ("fragmentation", &["callers", "--sort", "wasted"]),

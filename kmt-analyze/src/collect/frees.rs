@@ -3,12 +3,13 @@
 //! `CrossCpu` counts objects freed on another CPU than the allocation (rule R11), `Reasons` ends of lives by their evidence,
 //! `Unmatched` frees without a life in the trace by their sites.
 
-use super::collector::StateCollector;
+use super::collector::{PassFacts, StateCollector};
 use super::histogram::RareHistogram;
 use super::sorted::Sorted;
 use super::sums::grown;
 use crate::ledger::lives::{End, Free, NoLife, Replacement};
 use crate::ledger::{Closed, FreedPlain, Interests, PlainLife, Receiver};
+use crate::trace::ages::Ages;
 
 /// Collects frees by the CPU of the allocation and the CPU of the free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,10 @@ impl StateCollector for CrossCpu {
     type State = CrossCpuSums;
 
     const INTERESTS: Interests = Interests::PLAIN_LIVES;
+
+    fn begin(&self, facts: &PassFacts) -> CrossCpuSums {
+        CrossCpuSums { ages: facts.rules.ages, ..CrossCpuSums::default() }
+    }
 }
 
 /// Sums by CPU and by call site.
@@ -27,6 +32,7 @@ pub struct CrossCpuSums {
     matrix: Sorted<Sorted<(u64, u64)>>,
     /// By number of the call site and interface.
     pub callers: Vec<CallerCrossCpu>,
+    ages: Ages,
 }
 
 /// Frees of objects of one call site.
@@ -34,7 +40,9 @@ pub struct CrossCpuSums {
 pub struct CallerCrossCpu {
     /// Objects freed on any CPU.
     pub freed: u64,
-    /// Lifetimes of those freed on another CPU.
+    /// Objects freed on another CPU.
+    pub crossed: u64,
+    /// Lifetimes of those, where known.
     pub delay: RareHistogram,
     /// Bytes of objects freed on another CPU.
     pub bytes: u64,
@@ -76,7 +84,8 @@ impl CrossCpuSums {
         if life.cpu == cpu {
             return;
         }
-        caller.delay.add(end.saturating_sub(life.life.born));
+        caller.crossed += 1;
+        self.ages.length(life.life.born, end).into_iter().for_each(|length| caller.delay.add(length));
         caller.bytes = caller.bytes.saturating_add(life.bytes_alloc);
         *caller.freed_by.of(free.site) += 1;
     }

@@ -12,6 +12,7 @@ use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
 use crate::ledger::{Closed, ClosedFrames, FreedPlain, Interests, PlainLife, Receiver};
+use crate::trace::ages::Ages;
 
 /// Number of time steps of a window.
 pub const STEPS: usize = 32;
@@ -59,8 +60,8 @@ impl StateCollector for Growth {
         .union(Interests::SLAB_FRAMES)
         .union(Interests::PAGE_STACKS);
 
-    fn begin(&self, _: &PassFacts) -> GrowthSums {
-        GrowthSums { window: self.clone(), ..GrowthSums::default() }
+    fn begin(&self, facts: &PassFacts) -> GrowthSums {
+        GrowthSums { window: self.clone(), ages: facts.rules.ages, ..GrowthSums::default() }
     }
 }
 
@@ -68,6 +69,9 @@ impl StateCollector for Growth {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct GrowthSums {
     window: Growth,
+    ages: Ages,
+    /// Live slab objects that were allocated before the clock ran: they are at least as old as the window.
+    pub unknown_age: u64,
     /// Slab objects by number of the call site and interface.
     pub callers: Vec<SurvivorSums>,
     /// Pages by number of their kind.
@@ -129,6 +133,8 @@ pub struct SurvivorSums {
     pub survivor_amount: StepCounts,
     /// Lifetimes of those that ended by a free in the window.
     pub lifetimes: Histogram,
+    /// Those that ended by a free, and were allocated before the clock ran: their lifetimes are unknown.
+    pub freed_unknown_age: u64,
     /// Those that ended by an implied free in the window.
     pub implied_frees: u64,
     /// Ages at the implied frees.
@@ -164,12 +170,17 @@ impl GrowthSums {
         let survival = grown(&mut self.callers, life.caller);
         survival.births.add(born, 1);
         match fate {
-            Fate::Freed(end) => survival.lifetimes.add(end.saturating_sub(life.life.born)),
+            Fate::Freed(end) => match self.ages.length(life.life.born, end) {
+                Some(lifetime) => survival.lifetimes.add(lifetime),
+                None => survival.freed_unknown_age += 1,
+            },
             Fate::ImpliedFree(end) => {
                 survival.implied_frees += 1;
-                survival.implied_free_ages.add(end.saturating_sub(life.life.born));
+                let age = self.ages.length(life.life.born, end);
+                age.into_iter().for_each(|age| survival.implied_free_ages.add(age));
             }
             Fate::Live => {
+                self.unknown_age += u64::from(!self.ages.is_known(life.life.born));
                 *survival.sites.of(life.life.site) += 1;
                 survival.of_task(life.pid).add(born, 1);
                 survival.survivors.add(born, 1);
@@ -237,15 +248,20 @@ impl Receiver for GrowthSums {
         let born = self.window.step_of(closed.born);
         // Whether freed pages had slab objects is unknown: by kind they would seem to be pages of another use.
         let survival = grown(&mut self.pages, closed.site);
-        survival.add_frames(&closed, born);
+        survival.add_frames(&closed, born, self.ages);
         if closed.stack != NO_STACK {
             closed.sums.frames_live = closed.sums.frames_live.saturating_add(ended_late);
-            self.page_stacks.entry(closed.stack).or_default().add_frames(&closed, born);
+            self.page_stacks.entry(closed.stack).or_default().add_frames(&closed, born, self.ages);
         }
     }
 }
 
 impl SurvivorSums {
+    /// Number of those that ended by a free in the window.
+    pub fn freed(&self) -> u64 {
+        self.lifetimes.count().saturating_add(self.freed_unknown_age)
+    }
+
     /// Survivors by allocating task and step.
     pub fn tasks(&self) -> impl Iterator<Item = (i32, &StepCounts)> {
         self.holders.iter().map(|(pid, steps)| (pid as i32, steps))
@@ -262,7 +278,7 @@ impl SurvivorSums {
     }
 
     /// Adds frames allocated in step `born`.
-    fn add_frames(&mut self, closed: &ClosedFrames, born: usize) {
+    fn add_frames(&mut self, closed: &ClosedFrames, born: usize, ages: Ages) {
         let live = closed.sums.frames_live;
         let survival = self;
         survival.births.add(born, closed.frames);
@@ -274,13 +290,16 @@ impl SurvivorSums {
         }
         survival.uncertain = survival.uncertain.saturating_add(closed.sums.frames_live_uncertain);
         if let Some((end, _)) = closed.end.filter(|_| closed.sums.frames_freed > 0) {
-            survival.lifetimes.add(end.saturating_sub(closed.born));
+            match ages.length(closed.born, end) {
+                Some(lifetime) => survival.lifetimes.add(lifetime),
+                None => survival.freed_unknown_age += 1,
+            }
         }
     }
 }
 
 sums!(
     SurvivorSums:
-    births, survivors, survivor_amount, lifetimes, implied_frees, implied_free_ages, holders,
+    births, survivors, survivor_amount, lifetimes, freed_unknown_age, implied_frees, implied_free_ages, holders,
     page_holders, uncertain, sites
 );

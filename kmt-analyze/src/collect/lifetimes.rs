@@ -1,7 +1,8 @@
 //! Lifetimes of objects: by call site with the sites of their frees, and by site, cache and origin for `--by`.
 //!
 //! All of them were allocated in the window: of older objects only those that lived into it are known, with lifetimes longer than
-//! it. Survival includes objects whose end is not known: only their age is. The report `lifetimes` estimates medians from it.
+//! it. Objects allocated before the trace clock ran ([`Ages`]) are only counted. Survival includes objects whose end is not known:
+//! only their age is. The report `lifetimes` estimates medians from it.
 
 use std::collections::HashMap;
 
@@ -13,6 +14,7 @@ use super::sums::{grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::lives::{End, Free, Life, NoLife};
 use crate::ledger::{Closed, FreedPlain, Interests, PlainLife, Receiver, Rules};
+use crate::trace::ages::Ages;
 
 /// Collects lifetimes by call site.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,6 +58,8 @@ pub struct CallerLives {
     pub implied_frees: u64,
     /// Those that cross a loss, or whose free is ambiguous.
     pub uncertain: u64,
+    /// Objects allocated before the clock ran; they are in no other number but the bytes of the survival.
+    pub unknown_age: u64,
     /// Bytes of the freed objects.
     pub bytes_freed: u64,
     /// Temporary objects.
@@ -78,22 +82,29 @@ impl Receiver for LifetimeSums {
         if !closed.is_born {
             return;
         }
-        grown(&mut self.callers, closed.caller).count(closed, &self.horizon);
+        let is_known = grown(&mut self.callers, closed.caller).count(closed, &self.horizon);
         let End::Freed { free, end, .. } = closed.end else { return };
-        if closed.is_freed {
-            self.freed(closed.caller, &closed.life, &free, end, closed.bytes_alloc);
+        if closed.is_freed && is_known {
+            let lifetime = end.saturating_sub(closed.life.born);
+            self.freed(closed.caller, &closed.life, &free, lifetime, closed.bytes_alloc);
         }
     }
 
     #[inline]
     fn freed_plain(&mut self, freed: &FreedPlain) {
         let (plain, free, horizon) = (&freed.plain, freed.free(), self.horizon);
-        let caller = self.freed(plain.caller, &plain.life, &free, free.time, plain.bytes_alloc);
+        let Some(lifetime) = horizon.ages.length(plain.life.born, free.time) else {
+            return self.without_age(plain);
+        };
+        let caller = self.freed(plain.caller, &plain.life, &free, lifetime, plain.bytes_alloc);
         caller.survival.freed(&plain.life, free.time, plain.bytes_alloc, plain.lost_at, &horizon);
         caller.uncertain += u64::from(plain.lost_at.is_some());
     }
 
     fn implied_free_plain(&mut self, plain: &PlainLife, end: u64) {
+        if !self.horizon.ages.is_known(plain.life.born) {
+            return self.without_age(plain);
+        }
         let caller = grown(&mut self.callers, plain.caller);
         caller.implied_frees += 1;
         caller.uncertain += u64::from(plain.lost_at.is_some());
@@ -106,10 +117,22 @@ impl Receiver for LifetimeSums {
 }
 
 impl LifetimeSums {
-    /// Adds a freed life that ended at `end`.
+    /// Counts a life that began before the clock ran, and has ended.
+    #[cold]
+    fn without_age(&mut self, plain: &PlainLife) {
+        grown(&mut self.callers, plain.caller).without_age(plain.bytes_alloc, [0; 2]);
+    }
+
+    /// Adds a freed life.
     #[inline(always)]
-    fn freed(&mut self, caller: u32, life: &Life, free: &Free, end: u64, bytes: u64) -> &mut CallerLives {
-        let lifetime = end.saturating_sub(life.born);
+    fn freed(
+        &mut self,
+        caller: u32,
+        life: &Life,
+        free: &Free,
+        lifetime: u64,
+        bytes: u64,
+    ) -> &mut CallerLives {
         let caller = grown(&mut self.callers, caller);
         caller.freed(lifetime, free, bytes);
         if self.temporary_bound.is_some_and(|bound| lifetime <= bound) {
@@ -124,26 +147,41 @@ impl LifetimeSums {
 impl CallerLives {
     /// True if a life ended in the window, or had not ended.
     pub fn any(&self) -> bool {
-        self.freed.count() + self.censored + self.implied_frees > 0
+        self.freed.count() + self.censored + self.implied_frees + self.unknown_age > 0
     }
 
     /// Adds a life; it is not counted as temporary.
     #[inline]
     pub(super) fn add(&mut self, closed: &Closed, horizon: &Horizon) {
-        self.count(closed, horizon);
+        let is_known = self.count(closed, horizon);
         if let End::Freed { free, end, .. } = closed.end {
-            if closed.is_freed {
+            if closed.is_freed && is_known {
                 self.freed(end.saturating_sub(closed.life.born), &free, closed.bytes_alloc);
             }
         }
     }
 
+    /// Counts a life; false if its age is unknown.
     #[inline]
-    fn count(&mut self, closed: &Closed, horizon: &Horizon) {
+    fn count(&mut self, closed: &Closed, horizon: &Horizon) -> bool {
+        if !horizon.ages.is_known(closed.life.born) {
+            let live = if closed.is_live { closed.bytes_alloc } else { 0 };
+            let certain = if closed.lost_at.is_none() { live } else { 0 };
+            self.without_age(closed.bytes_alloc, [certain, live]);
+            return false;
+        }
         self.survival.add(closed, horizon);
         self.uncertain += u64::from(closed.uncertain);
         self.censored += u64::from(closed.is_live);
         self.implied_frees += u64::from(closed.is_implied_free);
+        true
+    }
+
+    /// Counts a life that began before the clock ran: it may have lasted for any time.
+    #[cold]
+    fn without_age(&mut self, bytes: u64, live: [u64; 2]) {
+        self.unknown_age += 1;
+        self.survival.without_age(bytes, live);
     }
 
     #[inline]
@@ -159,23 +197,29 @@ impl CallerLives {
 
 sums!(
     CallerLives:
-    freed, censored, implied_frees, uncertain, bytes_freed, temporary, bytes_temporary,
+    freed, censored, implied_frees, uncertain, unknown_age, bytes_freed, temporary, bytes_temporary,
     temporary_elsewhere, byte_time, freed_by, survival
 );
 
-/// Limits of a pass: lifetimes to compare with, and the end of the window.
+/// Limits of a pass: lifetimes to compare with, the end of the window, and the start of the clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Horizon {
     /// Lifetimes, in the clock's unit.
     pub bounds: [u64; 2],
     /// Last counted time.
     pub end: u64,
+    /// Lengths of lives.
+    pub ages: Ages,
 }
 
 impl Horizon {
     /// Lifetimes to compare with, until the end of the window or of the trace.
     pub fn new(bounds: Option<[u64; 2]>, rules: &Rules) -> Self {
-        Self { bounds: bounds.unwrap_or([u64::MAX; 2]), end: rules.window.1.min(rules.last) }
+        Self {
+            bounds: bounds.unwrap_or([u64::MAX; 2]),
+            end: rules.window.1.min(rules.last),
+            ages: rules.ages,
+        }
     }
 }
 
@@ -193,7 +237,7 @@ pub struct Survival {
     pub inexact: RareHistogram,
     /// Ages at which objects with an unknown end were certainly alive.
     pub censored: Histogram,
-    /// Objects that were certainly alive at their birth only.
+    /// Objects that were certainly alive at their birth only, or whose age is unknown.
     pub left_out: u64,
 }
 
@@ -241,6 +285,15 @@ impl Survival {
             None => self.left_out += 1,
         }
         self.count(bytes, age, lifetime, horizon);
+    }
+
+    /// Adds an object allocated before the clock ran; `live` are its bytes at the end, at least and at most.
+    fn without_age(&mut self, bytes: u64, live: [u64; 2]) {
+        self.left_out += 1;
+        self.bytes += bytes;
+        let [ms, second, window] = &mut self.outlive;
+        [ms, second].into_iter().for_each(|[_, at_most]| *at_most += bytes);
+        window.iter_mut().zip(live).for_each(|(sum, live)| *sum += live);
     }
 
     /// Counts the bytes of an object whose lifetime is between two numbers.

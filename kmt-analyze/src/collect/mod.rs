@@ -4,6 +4,7 @@
 //! result. Events that no collector needs cost nothing.
 
 pub(crate) mod anomalies;
+pub(crate) mod boot;
 mod collector;
 pub(crate) mod fallbacks;
 pub(crate) mod frees;
@@ -26,6 +27,7 @@ pub(crate) mod timeline;
 pub(crate) mod who;
 
 pub use anomalies::Anomalies;
+pub use boot::BootMemory;
 pub(crate) use collector::States;
 pub use collector::{Collected, Collector, Collectors, Handle, PassFacts};
 pub use fallbacks::{Fallbacks, Mixing};

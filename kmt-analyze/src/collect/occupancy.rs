@@ -13,6 +13,7 @@ use crate::ledger::frames::ORDER_MAX;
 use crate::ledger::lives::{Free, Life, ZERO_SIZE_PTR};
 use crate::ledger::owners::Owners;
 use crate::ledger::{Change, Closed, FreedPlain, Interests, PageEvent, PlainLife, Receiver};
+use crate::trace::ages::Ages;
 
 /// Collects the occupancy of slab pages, in time steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,7 @@ impl Collector for Occupancy {
             page_shift: rules.page_size.trailing_zeros(),
             end: rules.window.1,
             window: self.window,
+            ages: rules.ages,
             sums: OccupancySums { start, step, steps, ..OccupancySums::default() },
         }
     }
@@ -69,6 +71,7 @@ pub struct OccupancyState {
     page_shift: u32,
     end: u64,
     window: (u64, u64),
+    ages: Ages,
     sums: OccupancySums,
 }
 
@@ -267,7 +270,7 @@ impl Receiver for OccupancyState {
             return;
         }
         let unused = self.size(page.order).saturating_sub(page.live_bytes);
-        let age = last.saturating_sub(closed.life.born);
+        let age = self.ages.length(closed.life.born, last);
         grown(&mut self.sums.pins, closed.caller).survivor(closed.bytes_alloc, age, &page, unused);
     }
 

@@ -61,8 +61,10 @@ pub struct Pins {
     pub bytes: u64,
     /// Objects by the number of live objects on their page.
     pages: BTreeMap<u32, SharedPages>,
-    /// Ages of objects on sparse pages, summed.
+    /// Known ages of objects on sparse pages, summed.
     pub sparse_age: u128,
+    /// Objects on sparse pages whose age is known.
+    pub sparse_aged: u64,
     /// Objects on sparse pages.
     pub sparse_objects: u64,
 }
@@ -79,8 +81,8 @@ struct SharedPages {
 }
 
 impl Pins {
-    /// Adds a survivor of this age, on a page with `unused` bytes.
-    pub(super) fn survivor(&mut self, bytes_alloc: u64, age: u64, page: &SlabPage, unused: u64) {
+    /// Adds a survivor of this age, if known, on a page with `unused` bytes.
+    pub(super) fn survivor(&mut self, bytes_alloc: u64, age: Option<u64>, page: &SlabPage, unused: u64) {
         self.objects += 1;
         self.bytes = self.bytes.saturating_add(bytes_alloc);
         let shared = self.pages.entry(page.live).or_default();
@@ -89,7 +91,8 @@ impl Pins {
             shared.sparse_unused = shared.sparse_unused.saturating_add(unused);
             shared.sparse_objects += 1;
             self.sparse_objects += 1;
-            self.sparse_age = self.sparse_age.saturating_add(age.into());
+            self.sparse_aged += u64::from(age.is_some());
+            self.sparse_age = self.sparse_age.saturating_add(age.unwrap_or(0).into());
         }
     }
 

@@ -116,7 +116,7 @@ mod tests {
     fn sums_of_a_call_site_are_small() {
         assert_eq!(size_of::<Sorted<u64>>(), 24);
         let sizes = [size_of::<SurvivorSums>(), size_of::<CallerLives>(), size_of::<CallerCrossCpu>()];
-        assert!(sizes.iter().zip([288, 304, 48]).all(|(size, most)| *size <= most), "{sizes:?}");
+        assert!(sizes.iter().zip([288, 320, 56]).all(|(size, most)| *size <= most), "{sizes:?}");
     }
 
     #[test]

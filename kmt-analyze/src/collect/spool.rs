@@ -9,6 +9,7 @@ use super::collector::{Collector, PassFacts};
 use crate::ledger::lives::End;
 use crate::ledger::{Closed, Interests, Receiver};
 use crate::stream::{Api, NameId, Origin};
+use crate::trace::ages::Ages;
 
 /// One life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,9 +135,9 @@ impl SpooledObjects {
 }
 
 impl Object {
-    /// Lifetime, if it ended.
-    pub fn lifetime(&self) -> Option<u64> {
-        self.end.map(|end| end.saturating_sub(self.born))
+    /// Lifetime, if it ended, and its age is known.
+    pub fn lifetime(&self, ages: Ages) -> Option<u64> {
+        self.end.and_then(|end| ages.length(self.born, end))
     }
 
     /// Kind of its end, in exports.
@@ -289,6 +290,9 @@ mod tests {
             ..object
         };
         assert_eq!(Object::from_bytes(&bytes(&closed(&live))), live);
-        assert_eq!((object.fate(), live.fate(), object.lifetime()), ("freed", "live", Some(1)));
+        assert_eq!(
+            (object.fate(), live.fate(), object.lifetime(Ages::default())),
+            ("freed", "live", Some(1))
+        );
     }
 }

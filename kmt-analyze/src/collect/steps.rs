@@ -11,6 +11,7 @@ use crate::int_hash::IntHash;
 use crate::ledger::lives::End;
 use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
 use crate::stream::NameId;
+use crate::trace::ages::Ages;
 
 /// Collects flows in equal steps of time. Where so much would be kept that it fits no page, two steps become one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,8 +44,8 @@ impl StateCollector for Steps {
 
     const INTERESTS: Interests = Interests::LIVES.union(Interests::FRAMES).union(Interests::SLAB_STACKS);
 
-    fn begin(&self, _: &PassFacts) -> StepSums {
-        StepSums { steps: *self, ..StepSums::default() }
+    fn begin(&self, facts: &PassFacts) -> StepSums {
+        StepSums { steps: *self, ages: facts.rules.ages, ..StepSums::default() }
     }
 }
 
@@ -52,11 +53,12 @@ impl StateCollector for Steps {
 #[derive(Debug, Default)]
 pub struct StepSums {
     pub steps: Steps,
+    ages: Ages,
     /// Changes that are kept, of all rows.
     kept: usize,
     /// Slab objects by number of the site, by cache, if an event names it, and by stack, if there is one.
     pub objects: HashMap<StepObjects, Row<Flow>, IntHash>,
-    /// Slab objects freed by an event: by length of life ([`log2`]) and bytes allocated, by step of the free.
+    /// Slab objects freed by an event, of a known age: by length of life ([`log2`]) and bytes allocated, by step of the free.
     pub lifetimes: HashMap<(u32, u64), Row<u64>, IntHash>,
     /// Slab objects by number of the call site and of the allocating origin.
     pub holders: HashMap<(u32, u32), Holder, IntHash>,
@@ -158,8 +160,8 @@ impl Receiver for StepSums {
         self.kept += add(self.objects.entry(objects).or_default(), changes, steps.steps);
         let flows = changes.map(|(step, flow)| (step, Flows::of(&flow, requested, allocated)));
         self.kept += add(grown(&mut self.origins, closed.life.origin), flows, steps.steps);
-        if let (Some(_), Some(end)) = (freed, end) {
-            let length = log2(end.saturating_sub(closed.life.born));
+        let length = end.and_then(|end| self.ages.length(closed.life.born, end)).filter(|_| freed.is_some());
+        if let Some(length) = length.map(log2) {
             let row = self.lifetimes.entry((length, allocated)).or_default();
             self.kept += add(row, [(freed, 1)], steps.steps);
         }

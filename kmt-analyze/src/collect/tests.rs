@@ -10,6 +10,7 @@ use crate::ledger::lives::{End, Life};
 use crate::ledger::{Change, Closed, PageEvent, Receiver, Rules, SideEvent};
 use crate::stream::op::{Kind, OpCode};
 use crate::stream::{Api, Op, Origin, PageSite, SideEventKind, SideNumbers};
+use crate::trace::ages::Ages;
 
 pub(super) const BASE: u64 = 0x00ff_8880_0000_0000;
 
@@ -24,6 +25,7 @@ pub(super) fn rules() -> Rules {
         no_frame: u64::MAX,
         last: u64::MAX,
         deferred_max: 15_000_000_000,
+        ages: Ages::default(),
         cpus: 0,
     }
 }

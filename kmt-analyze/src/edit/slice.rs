@@ -9,6 +9,7 @@ use super::copy::{self, failed};
 use super::{InputArgs, OutputArgs};
 use crate::failure::{Outcome, Result};
 use crate::render::head;
+use crate::trace::ages::EVENTS_AT_ZERO;
 use crate::trace::event_names::{EventArgs, SelectedEvents};
 use crate::trace::losses::LACKS_OF_INPUT;
 use crate::trace::open::outcome;
@@ -38,7 +39,12 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let pairs = trace.metadata().pairs.iter().map(|(k, v)| (k.as_ref(), v.as_ref()));
     // What a converted text lacks stays outside of a part without its hole.
     let is_whole = window.is_some_and(|window| !session.losses.lacks_input_between(window));
-    let stays = |key: &str| key != EarlyEnd::KEY && !(is_whole && LACKS_OF_INPUT.contains(&key));
+    let has_zero = window.is_none_or(|(first, _)| first == 0);
+    let stays = |key: &str| {
+        key != EarlyEnd::KEY
+            && !(is_whole && LACKS_OF_INPUT.contains(&key))
+            && (has_zero || key != EVENTS_AT_ZERO)
+    };
     let mut pairs: Vec<(&str, &[u8])> = pairs.filter(|(key, _)| stays(key)).collect();
     pairs.extend(early_end.as_ref().map(|end| (EarlyEnd::KEY, end.as_bytes())));
     pairs.push(("slice", note.as_bytes()));

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use kmt_common::tell;
 use kmt_common::text::json_safe;
 use kmt_format::kernel::ClockUnit;
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use super::tabular::object::{ObjectLives, Resolver, lives};
 use super::{ExportOptions, report_trust};
 use crate::failure::{Outcome, Result};
 use crate::render::words::escaped;
+use crate::reports::common::ages::unknown_age_note;
 use crate::reports::common::basis::Input;
 use crate::source::SourceTable;
 use crate::trace::open::outcome;
@@ -33,6 +35,9 @@ pub fn run(session: &Session<'_>, options: &ExportOptions) -> Result<Outcome> {
     let names = Resolver::new(session, &lives.result);
     let (first, last) = options.selection.span(session);
     let points = Points::of(&mut lives, &names, last, true)?;
+    if let Some(note) = unknown_age_note(points.unknown_age) {
+        tell!("note: {note} The lifetimes (tl) are without it.");
+    }
     let (held, peak) = peaks(&points);
     let (unit, large) = match session.unit() {
         ClockUnit::Nanoseconds => ("ns", "ms"),

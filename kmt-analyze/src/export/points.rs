@@ -37,7 +37,7 @@ pub struct Point {
     pub live: u64,
     /// Bytes live at the end.
     pub bytes_live: u64,
-    /// Sum of lifetimes within the window, in the clock's unit.
+    /// Sum of the known lifetimes within the window, in the clock's unit.
     pub lifetimes: u64,
 }
 
@@ -51,6 +51,8 @@ pub struct Points {
     pub points: IndexMap<PointKey, Point>,
     /// Births and ends in time order, ends first.
     pub changes: Vec<PointChange>,
+    /// Lives of unknown length.
+    pub unknown_age: u64,
 }
 
 impl Points {
@@ -63,7 +65,7 @@ impl Points {
         with_changes: bool,
     ) -> Result<Self> {
         let mut points: IndexMap<PointKey, Point> = IndexMap::new();
-        let mut changes = Vec::new();
+        let (mut changes, mut unknown_age) = (Vec::new(), 0);
         while let Some(object) = next(&mut lives.objects)? {
             let counts = object.is_born || object.is_live && !with_changes;
             let Some(site) = lives.result.interner.sites.get(object.site).filter(|_| counts) else {
@@ -81,8 +83,9 @@ impl Points {
             }
             point.live += u64::from(object.is_live);
             point.bytes_live += if object.is_live { site.bytes_alloc } else { 0 };
-            let lived = end.unwrap_or(last).saturating_sub(object.born);
-            point.lifetimes = point.lifetimes.saturating_add(lived);
+            let lived = names.ages.length(object.born, end.unwrap_or(last));
+            unknown_age += u64::from(lived.is_none());
+            point.lifetimes = point.lifetimes.saturating_add(lived.unwrap_or(0));
             // A life that ends at the time of its birth is never live.
             if with_changes && end != Some(object.born) {
                 let bytes = site.bytes_alloc.min(i64::MAX as u64) as i64;
@@ -91,7 +94,7 @@ impl Points {
             }
         }
         changes.sort_unstable_by_key(|&(time, number, bytes)| (time, bytes, number));
-        Ok(Self { points, changes })
+        Ok(Self { points, changes, unknown_age })
     }
 }
 

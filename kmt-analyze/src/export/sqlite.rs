@@ -188,7 +188,7 @@ fn objects(
                 o.is_born,
                 o.end.map(|end| end as i64),
                 o.fate(),
-                o.lifetime().map(|l| l as i64),
+                o.lifetime(names.ages).map(|l| l as i64),
                 o.is_freed,
                 o.is_live,
                 o.free_site,

@@ -201,7 +201,9 @@ impl<R: Receiver> Ledger<'_, R> {
         let (_, window_end) = self.rules.window;
         let last = end.time();
         let is_chosen = self.choice.lifetime;
-        if is_chosen.is_some_and(|is_chosen| !is_chosen(last.map(|l| l.saturating_sub(life.born)))) {
+        if is_chosen
+            .is_some_and(|is_chosen| !is_chosen(last.and_then(|l| self.rules.ages.length(life.born, l))))
+        {
             return;
         }
         let is_born = self.in_window(life.born);

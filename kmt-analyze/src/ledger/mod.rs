@@ -52,6 +52,7 @@ use crate::ledger::direct_map::{DirectMap, Election};
 use crate::ledger::totals::{EventCounts, OlderSums, RawSums};
 use crate::stream::op::{Kind, Op};
 use crate::stream::{NameId, NewItems, PageSite, SideEventKind, SideNumbers, StackOf};
+use crate::trace::ages::Ages;
 use crate::trace::loss_spans::LossCursor;
 use crate::trace::losses::Losses;
 use areas::Areas;
@@ -83,6 +84,8 @@ pub struct Rules {
     pub deferred_max: u64,
     /// Number of possible CPUs; 0: unknown.
     pub cpus: u64,
+    /// Lengths of lives.
+    pub ages: Ages,
 }
 
 /// Longest wait of an object passed to kfree_rcu in practice, in milliseconds: KFREE_DRAIN_JIFFIES (5 s) twice, where both

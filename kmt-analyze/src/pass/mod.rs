@@ -145,6 +145,7 @@ fn rules(session: &Session<'_>, selection: &Selection, direct_map: Option<Direct
         last: session.last_time().unwrap_or(0),
         deferred_max: late_bound.saturating_mul(DEFERRED_MS_MAX),
         cpus: cpu_nodes::possible(trace.metadata()).unwrap_or(0),
+        ages: session.ages(),
     };
     (rules, assumed)
 }

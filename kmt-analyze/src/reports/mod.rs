@@ -5,6 +5,7 @@ pub(crate) mod anomalies;
 pub(crate) mod areas;
 pub(crate) mod balance;
 pub(crate) mod baseline;
+pub(crate) mod boot;
 pub(crate) mod caches;
 pub(crate) mod callers;
 pub(crate) mod callgraph;

@@ -15,7 +15,7 @@ pub struct Show {
 /// Rows to print, and how.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Output {
-    /// At most this many rows of each table. `None`: 20 as text, at most 20,000 as JSON.
+    /// At most this many rows of each table. `None`: [`ROWS_SHOWN`] or fewer as text, at most 20,000 as JSON.
     pub limit: Option<usize>,
     pub json: bool,
     /// Display options.
@@ -28,10 +28,15 @@ pub const ROWS_SHOWN: usize = 20;
 impl Output {
     /// At most this many rows of each table.
     pub fn rows(&self) -> usize {
+        self.rows_of(ROWS_SHOWN)
+    }
+
+    /// The same of a report whose screen has this many rows without `-l`.
+    pub fn rows_of(&self, shown: usize) -> usize {
         match self.limit {
             Some(limit) => limit,
             None if self.json => ROWS_MAX,
-            None => ROWS_SHOWN,
+            None => shown,
         }
     }
 }

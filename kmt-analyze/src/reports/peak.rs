@@ -22,7 +22,7 @@ use crate::stream::Api;
 use crate::trace::names::function_of;
 
 /// Share of lost events above which the report does not answer.
-const LOST_PERCENT_MAX: f64 = 1.0;
+pub const LOST_PERCENT_MAX: f64 = 1.0;
 
 /// The report.
 #[derive(Debug, clap::Args)]

@@ -5,6 +5,7 @@ use clap::{ArgMatches, Command};
 use super::anomalies::AnomalyReport;
 use super::areas::{AreaReport, Percpu, Vmalloc};
 use super::baseline::BaselineReport;
+use super::boot::BootReport;
 use super::caches::Caches;
 use super::callers::Callers;
 use super::callgraph::CallGraph;
@@ -83,6 +84,7 @@ pub static REPORTS: &[Entry] = &[
     Entry::of::<PeakReport>(ReportGroup::Grows),
     Entry::of::<TimelineReport>(ReportGroup::Grows),
     Entry::of::<Leaks>(ReportGroup::Grows),
+    Entry::of::<BootReport>(ReportGroup::Grows),
     Entry::of::<Fragmentation>(ReportGroup::Memory),
     Entry::of::<WasteReport>(ReportGroup::Memory),
     Entry::of::<BaselineReport>(ReportGroup::Memory),

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::common::basis::Input;
 use super::common::stated::Keys;
 use super::common::{Context, View};
+use super::output::ROWS_SHOWN;
 use crate::collect::Collectors;
 use crate::failure::Result;
 use crate::pass::Needs;
@@ -38,6 +39,8 @@ pub trait Report: clap::Args + 'static {
     const VERSION: u32 = 1;
     /// True if `-l` limits its rows.
     const HAS_LINES: bool = true;
+    /// Rows of each table on its screen, unless `-l` says otherwise.
+    const ROWS: usize = ROWS_SHOWN;
     /// True if it accounts for memory: refused where the file has fields of a later version of the format.
     const ACCOUNTS: bool = true;
     /// Events that it needs with its default options.
@@ -93,6 +96,11 @@ pub trait Report: clap::Args + 'static {
         context.basis().lacks(self.rests_on())
     }
 
+    /// Reason to leave it out of `all`, although it has an answer.
+    fn left_out_of_all(_context: &ReportContext<'_, '_>) -> Option<String> {
+        None
+    }
+
     /// Reason why rows have no table, if they have none: CSV has only tables.
     fn lacks_table(&self, _rows: &Self::Rows) -> Option<String> {
         None
@@ -129,6 +137,8 @@ pub trait AnyReport {
     fn title(&self) -> &'static str;
     /// See [`Report::VERSION`].
     fn version(&self) -> u32;
+    /// See [`Report::ROWS`].
+    fn rows_shown(&self) -> usize;
     /// See [`Report::keys`].
     fn keys(&self) -> Keys;
     /// See [`Report::check`].
@@ -137,6 +147,8 @@ pub trait AnyReport {
     fn needs(&self) -> Needs;
     /// See [`Report::refuses`].
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String>;
+    /// See [`Report::left_out_of_all`].
+    fn left_out_of_all(&self, context: &ReportContext<'_, '_>) -> Option<String>;
     /// Adds its collectors to a pass; returned is the report of the results of that pass.
     fn collect<'r>(&'r self, context: &Context<'_, '_>, collectors: &mut Collectors)
     -> Box<dyn Pending + 'r>;
@@ -181,6 +193,10 @@ impl<R: Report> AnyReport for R {
         R::VERSION
     }
 
+    fn rows_shown(&self) -> usize {
+        R::ROWS
+    }
+
     fn keys(&self) -> Keys {
         Report::keys(self)
     }
@@ -195,6 +211,10 @@ impl<R: Report> AnyReport for R {
 
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
         Report::refuses(self, context)
+    }
+
+    fn left_out_of_all(&self, context: &ReportContext<'_, '_>) -> Option<String> {
+        R::left_out_of_all(context)
     }
 
     fn collect<'r>(

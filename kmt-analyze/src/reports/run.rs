@@ -59,7 +59,7 @@ pub fn one(
     output: Output,
     (report, order): (&dyn AnyReport, &ColumnOrder),
 ) -> Result<Outcome> {
-    let request = Context { session, selection, limit: output.rows() };
+    let request = Context { session, selection, limit: output.rows_of(report.rows_shown()) };
     selection.check(session, report.title(), report.keys())?;
     report.check(&request)?;
     let (analysis, pending) = alone(&request, report);
@@ -176,13 +176,17 @@ fn several(
     let analysis = pass_for(&context, &collectors, needs(reports));
     let context = ReportContext::new(&context, &analysis);
     let about = About { keys: Keys::All, schema: Schema::first("all") };
-    let collected = reports.iter().copied().zip(pending);
+    let collected = reports.iter().copied().zip(pending).map(|(report, pending)| {
+        let pending = report.left_out_of_all(&context).map_or(Ok(pending), Err);
+        (report, pending)
+    });
     let printed = if output.json {
-        let rows = collected.map(|(report, pending)| (report, pending.rows(&context)));
+        let rows = collected.map(|(report, pending)| (report, pending.and_then(|own| own.rows(&context))));
         Printed::Document(Box::new(AllRows(rows.collect())))
     } else {
         let view = context.view(output.show.look);
-        let shown = collected.map(|(report, pending)| (report, pending.screen(&context, &view)));
+        let shown =
+            collected.map(|(report, pending)| (report, pending.and_then(|own| own.screen(&context, &view))));
         Printed::Screens(screens(shown, &context))
     };
     emit(&about, &context, &output, printed)

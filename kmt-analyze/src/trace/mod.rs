@@ -1,8 +1,10 @@
 //! The file apart from its events: opening, losses, names of tasks, the kernel, snapshots, times.
 
 pub mod accounts;
+pub mod ages;
 pub mod aliases;
 pub mod allocinfo;
+pub mod boot_marks;
 pub mod cgroups;
 pub mod clock;
 pub mod comms;

@@ -12,6 +12,7 @@ use crate::env::Env;
 use crate::failure::{Failure, Result};
 use crate::limits::RunLimits;
 use crate::source::{SourceTable, Wrappers};
+use crate::trace::ages::Ages;
 use crate::trace::cgroups::Cgroups;
 use crate::trace::clock::{self, Clock};
 use crate::trace::comms::Comms;
@@ -137,6 +138,16 @@ impl<'d> Session<'d> {
     pub fn first_time(&self) -> Option<u64> {
         let infos = self.trace.streams().values().flat_map(|s| &s.chunks).map(|(_, info)| info);
         infos.filter(|i| i.event_count > 0).map(|i| i.t_first).min()
+    }
+
+    /// Lengths of lives.
+    pub fn ages(&self) -> Ages {
+        Ages::of(self.trace.metadata(), self.first_time())
+    }
+
+    /// True if the first events are of a boot, before its trace clock ran.
+    pub fn begins_before_clock(&self) -> bool {
+        self.first_time().is_some_and(|first| !self.ages().is_known(first))
     }
 
     /// Time of day of a time of the trace's clock, in nanoseconds since 1970, by the nearest pair of times in the

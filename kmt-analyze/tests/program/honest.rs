@@ -116,8 +116,9 @@ fn may_be_none(path: &str, names: &[&str]) -> bool {
 fn reports_that_rest_on_frees_refuse_without() {
     let scratch = Scratch::new();
     let file = without(&scratch, &["kfree", "kmem_cache_free", "mm_page_free"]);
-    for report in ["peak", "lifetimes", "temporary", "timeline", "leaks", "crosscpu", "anomalies", "what-if"]
-    {
+    let on_frees =
+        ["peak", "lifetimes", "temporary", "timeline", "leaks", "boot", "crosscpu", "anomalies", "what-if"];
+    for report in on_frees {
         assert!(ask(report, &file).is_none(), "{report}");
     }
     let callers = ask("callers", &file).unwrap();

@@ -9,6 +9,7 @@
 //!   `sorting`, `ticks`
 //! - the figures of one report, against loops over the dump: `areas`, `stalls`, `latency_*`, `waste`, `page_frames`,
 //!   `passed_over`, `views`, `baseline`, `allocinfo`, `balance`, `cgroups`, `diff_modules`, `unseen`, `freed_again`
+//! - a boot: `boot`, `before_clock`
 //! - growth and its words: `findings`, `leaks`, `old_survivors`, `generated`; the ledger itself: `model`
 //! - losses, cut recordings, recordings in several files: `lossy`, `ranges`, `ring`, `oom`, `parts`, `early_end`, `whole_time`, `generated::lost_part`, `generated::part_of_time`
 //! - what is read, and written again: `import`, `edit`, `anonymize`, `attack`, `symbols`, `stored`, `export`, `charts`,
@@ -28,6 +29,8 @@ mod balance;
 mod balance_pages;
 mod balance_times;
 mod baseline;
+mod before_clock;
+mod boot;
 mod cache_names;
 mod cgroups;
 mod charts;

@@ -9,7 +9,7 @@ pub const OF_CAPTURE: [&str; 8] =
     ["arm", "check", "clean", "collect", "convert", "record", "remote", "snippet"];
 
 /// Commands of kmt-analyze.
-pub const OF_ANALYZE: [&str; 43] = [
+pub const OF_ANALYZE: [&str; 44] = [
     "account",
     "all",
     "allocinfo",
@@ -17,6 +17,7 @@ pub const OF_ANALYZE: [&str; 43] = [
     "anonymize",
     "balance",
     "baseline",
+    "boot",
     "caches",
     "callers",
     "callgraph",

@@ -100,6 +100,7 @@ fn pair(key: &str, text: &str, masks: &Masks) -> Option<String> {
         "recorder.pid" => Some(masks.pid(text.parse().ok()?).to_string()),
         "sub_buffer_size"
         | "recorder.cpu_ns"
+        | "events_at_zero"
         | "recorder.events"
         | "recorder.filtered_events"
         | "recorder.length_ns"

@@ -22,6 +22,7 @@ use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Stated;
 use crate::reports::common::{Context, ReportContext};
 use crate::stream::{Api, NameId, known_gfp};
+use crate::trace::ages::Ages;
 use crate::trace::names::{Symbolizer, cache_name};
 use crate::trace::object_addresses::ObjectAddresses;
 use crate::trace::session::Session;
@@ -100,6 +101,8 @@ pub struct Resolver<'s, 'd> {
     named: Vec<String>,
     /// Addresses as the kernel prints them.
     pub addresses: ObjectAddresses,
+    /// Lengths of lives.
+    pub ages: Ages,
 }
 
 impl<'s, 'd> Resolver<'s, 'd> {
@@ -113,6 +116,7 @@ impl<'s, 'd> Resolver<'s, 'd> {
             session,
             named: interner.names.items().iter().map(|name| cache_name(name)).collect(),
             addresses: ObjectAddresses::of(session),
+            ages: session.ages(),
         };
         for (number, site) in (0u32..).zip(interner.sites.items()) {
             let text = SiteText {
@@ -209,7 +213,7 @@ pub fn object(object: &Object, result: &pass::Analysis, names: &Resolver<'_, '_>
         ExportCell::Bool(object.is_born),
         number(object.end),
         ExportCell::Text(object.fate().to_owned()),
-        number(object.lifetime()),
+        number(object.lifetime(names.ages)),
         free.map_or(ExportCell::Null, ExportCell::Address),
         free.map_or(ExportCell::Null, |address| ExportCell::Text(names.symbol(address))),
         object.freed_at.map_or(ExportCell::Null, |o| ExportCell::Uint(o.cpu.into())),

@@ -72,6 +72,7 @@ pub(super) fn rules(window: (u64, u64)) -> Rules {
         no_frame: u64::MAX,
         last: 1_000 * MS,
         deferred_max: 100 * MS,
+        ages: Ages::default(),
         cpus: 0,
     }
 }

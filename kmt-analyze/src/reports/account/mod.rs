@@ -95,7 +95,7 @@ fn read(session: &Session<'_>, options: &AccountOptions, selection: &Selection) 
     let mut lifetimes = selection.terms_of(session)?;
     lifetimes.retain(|term| term.key == Key::Lifetime);
     let mut reader = AccountReader {
-        account: Account::new(selection.bounds(session), lifetimes),
+        account: Account::new(selection.bounds(session), lifetimes, session.ages()),
         apis: [!options.cache, !options.malloc],
         counts_frees: !selection.is_about_allocations(),
         sites: Vec::new(),

@@ -7,6 +7,7 @@ use crate::collect::sums::{Sums, sums};
 use crate::int_hash::IntHash;
 use crate::pass::condition::Condition;
 use crate::pass::filter::meets;
+use crate::trace::ages::Ages;
 
 /// Sums of one caller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,6 +57,7 @@ pub struct Account {
     window: (u64, u64),
     /// Conditions on the time from an allocation to its free; with any, allocations without a free do not count.
     lifetimes: Vec<Condition>,
+    ages: Ages,
     /// By call site.
     pub callers: BTreeMap<u64, Caller>,
     /// Allocations of a pointer that was in use.
@@ -66,8 +68,8 @@ pub struct Account {
 
 impl Account {
     /// An account of what counts in a window, and meets conditions on its lifetime.
-    pub fn new(window: (u64, u64), lifetimes: Vec<Condition>) -> Self {
-        Self { window, lifetimes, ..Self::default() }
+    pub fn new(window: (u64, u64), lifetimes: Vec<Condition>, ages: Ages) -> Self {
+        Self { window, lifetimes, ages, ..Self::default() }
     }
 
     /// Adds an allocation; a failed one is not in the account.
@@ -111,7 +113,7 @@ impl Account {
             self.unmatched_frees += u64::from(is_counted && is_selected);
             return;
         };
-        let meets_all = meets(&self.lifetimes, Some(time.saturating_sub(object.born)));
+        let meets_all = meets(&self.lifetimes, self.ages.length(object.born, time));
         if !object.is_selected || !meets_all || object.born > self.window.1 {
             return;
         }
@@ -151,7 +153,7 @@ mod tests {
 
     #[test]
     fn frees_are_credited_to_the_allocating_caller() {
-        let mut account = Account::new((0, u64::MAX), Vec::new());
+        let mut account = Account::new((0, u64::MAX), Vec::new(), Ages::default());
         account.alloc(0x10, object(1, 20, 32, 1));
         account.alloc(0x20, object(2, 20, 32, 2));
         account.alloc(0x20, object(1, 8, 8, 3));
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn what_was_allocated_before_the_window_is_in_use_and_not_counted() {
-        let mut account = Account::new((10, 15), Vec::new());
+        let mut account = Account::new((10, 15), Vec::new(), Ages::default());
         // Where a clock steps back, what is after the window comes too.
         for (ptr, born) in [(0x10, 1), (0x20, 2), (0x30, 3), (0x70, 16), (0x40, 11)] {
             account.alloc(ptr, object(ptr, 20, 32, born));
@@ -195,7 +197,7 @@ mod tests {
     #[test]
     fn conditions_on_lifetimes_are_about_pairs() {
         let longer = Condition::parse("lifetime>4ns").unwrap().in_units_of(&Clock::nanoseconds()).unwrap();
-        let mut account = Account::new((0, u64::MAX), vec![longer]);
+        let mut account = Account::new((0, u64::MAX), vec![longer], Ages::default());
         for ptr in [0x10, 0x20, 0x30] {
             account.alloc(ptr, object(ptr, 20, 32, 1));
         }

@@ -1,5 +1,6 @@
 //! Code shared by reports: selection, recorded events, bounds, names, order of rows.
 
+pub mod ages;
 pub mod basis;
 pub mod cells;
 pub mod context;

@@ -40,11 +40,11 @@ impl Report for CrossCpuReport {
     fn compute(&self, context: &ReportContext<'_, '_>, handle: &Self::Handles) -> CrossCpuRows {
         let (analysis, sums) = (context.analysis, context.analysis.get(*handle));
         let labels = Labels::new(context.session);
-        let callers = (0..).zip(&sums.callers).filter(|(_, caller)| caller.delay.count() > 0);
+        let callers = (0..).zip(&sums.callers).filter(|(_, caller)| caller.crossed > 0);
         let mut callers: Vec<_> =
             callers.map(|(number, caller)| (labels.caller(analysis, number), caller)).collect();
         callers.sort_by(|((api_a, _, a), of_a), ((api_b, _, b), of_b)| {
-            (of_b.delay.count(), a, api_a).cmp(&(of_a.delay.count(), b, api_b))
+            (of_b.crossed, a, api_a).cmp(&(of_a.crossed, b, api_b))
         });
         let shown = context.limit.min(callers.len());
         let matrix = sums.pairs().collect();
@@ -56,6 +56,7 @@ impl Report for CrossCpuReport {
                 frees: matrix.values().map(|(objects, _)| objects).sum(),
                 cross_cpu_frees,
                 cross_cpu_bytes,
+                unknown_age: sums.callers.iter().map(|caller| caller.crossed - caller.delay.count()).sum(),
                 cpus: pairs(&matrix),
                 nodes: nodes.as_ref().map(pairs),
                 cross_node_frees: between_nodes.map(|(objects, _)| objects),
@@ -88,6 +89,8 @@ pub struct FreesByCpu {
     pub cross_cpu_frees: u64,
     /// Bytes of frees on another CPU than the allocation.
     pub cross_cpu_bytes: u64,
+    /// Objects among these frees on another CPU that were allocated before the clock ran: their lifetimes are unknown.
+    pub unknown_age: u64,
     /// Frees by pair of CPUs; pairs without frees are left out.
     pub cpus: Vec<PairRow>,
     /// Frees by pair of nodes; `null`: the node of a CPU is not recorded.
@@ -197,7 +200,7 @@ fn caller_row(
         call_site: Address(address),
         symbol,
         frees: caller.freed,
-        cross_cpu_frees: caller.delay.count(),
+        cross_cpu_frees: caller.crossed,
         bytes: caller.bytes,
         lifetime_p50: caller.delay.quantile(500),
         lifetime_p99: caller.delay.quantile(990),

@@ -6,6 +6,7 @@ use super::{CrossCallerRow, CrossCpuRows, CrossFreeRow, FreesByCpu, PairRow};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
+use crate::reports::common::ages::unknown_age_note;
 use crate::reports::common::cells::{is_more, part};
 use crate::reports::common::lead::leaders;
 use crate::trace::names::function_of;
@@ -27,6 +28,7 @@ pub fn screen(CrossCpuRows { crosscpu: frees }: &CrossCpuRows, view: &View) -> S
             screen.table(pairs("node pairs", ("allocated on node", "freed on node"), nodes, frees, view));
         }
     }
+    screen.notes.extend(unknown_age_note(frees.unknown_age));
     if frees.cross_cpu_frees > 0 {
         screen.next("lifetimes", "how long objects live, and where they are freed");
     }
@@ -172,6 +174,7 @@ mod tests {
             frees: 0,
             cross_cpu_frees: 0,
             cross_cpu_bytes: 0,
+            unknown_age: 0,
             cpus: vec![pair(0, 0, 5), pair(0, 1, 2), pair(1, 0, 3)],
             nodes: Some(vec![pair(0, 0, 5), pair(0, 1, 5)]),
             cross_node_frees: Some(5),

@@ -152,6 +152,7 @@ impl Report for Findings {
                 has_stacks: leaks::has_stacks(context, &handles.leaks),
                 has_stalls: basis.lacks(Input::Stalls).is_none(),
                 has_events: context.session.trace.event_count() > 0,
+                begins_at_boot: context.session.begins_before_clock(),
             },
             summary,
             unseen: leaks::unseen(context, &handles.leaks),

@@ -25,6 +25,7 @@ use crate::reports::common::lost_before::{lost_before_first, more_before_first};
 use crate::reports::common::{Context, ReportContext, ring};
 use crate::reports::leaks::{ReclaimableGrowth, reclaimable_growth};
 use crate::reports::summary::SummaryRows;
+use crate::trace::ages::events_at_zero;
 use crate::trace::session::Session;
 
 /// Findings on the first screen.
@@ -83,6 +84,8 @@ pub struct FindingsShown {
     pub has_stalls: bool,
     /// True if the file has events.
     pub has_events: bool,
+    /// True if the first events are of a boot, before its trace clock ran.
+    pub begins_at_boot: bool,
 }
 
 /// Findings of a trace.
@@ -139,7 +142,7 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
 pub struct Recording {
     /// What ended the wait of a ring buffer, when, and which processes were killed; `null`: the recording did not wait.
     pub stopped: Option<String>,
-    /// Two sentences, and one on the window of a ring buffer.
+    /// Two sentences, one on the window of a ring buffer, and one on a recording that begins before the trace clock ran.
     pub sentence: String,
     /// Length, in the clock's unit.
     pub length: u64,
@@ -156,13 +159,26 @@ fn recording(session: &Session<'_>, is_part_selected: bool) -> Recording {
     let window = ring::window(session).map_or(String::new(), |window| format!(" {window}"));
     let of = if is_part_selected { "The whole file: " } else { "" };
     let sentence = format!(
-        "{of}{} {} in {} from {}, {kernel}.{window}",
+        "{of}{} {} in {} from {}, {kernel}.{window}{}",
         losses(session),
         events(session),
         duration(length, session.unit()),
         counted(session.losses.cpus.len() as u64, "CPU", "CPUs"),
+        of_boot(session),
     );
     Recording { stopped: ring::stopped(session), sentence, length, kernel_release: release }
+}
+
+/// The sentence on a recording that begins before the trace clock ran; empty: it does not.
+fn of_boot(session: &Session<'_>) -> String {
+    if !session.begins_before_clock() {
+        return String::new();
+    }
+    let events = match events_at_zero(session.trace.metadata()) {
+        0 => String::new(),
+        events => format!(" ({} of time 0)", counted(events, "event", "events")),
+    };
+    format!(" It begins at boot, before the clock ran{events}.")
 }
 
 /// A stack is an event of its own.

@@ -138,6 +138,9 @@ fn next(screen: &mut Screen, rows: &FindingRows, view: &View) {
         None if rows.verdict.is_some() => screen.next("leaks", "what grows, or why that is unknown"),
         None => {}
     }
+    if shown.begins_at_boot {
+        screen.next("boot", "memory of the boot, by initcall, module and program");
+    }
     if shown.has_stalls {
         screen.next("latency", "who waits for memory");
     }

@@ -274,7 +274,7 @@ pub struct PinRow {
     pub sparse_slabs: f64,
     /// Survivors on sparse slabs.
     pub sparse_objects: u64,
-    /// Mean age of survivors on sparse slabs, in the clock's unit.
+    /// Mean age of survivors on sparse slabs, in the clock's unit, without those that were allocated before the clock ran.
     pub sparse_age_mean: Option<u64>,
     /// True if it pins at least 65,536 bytes on at least 16 sparse slabs.
     pub is_pinner: bool,
@@ -321,7 +321,7 @@ pub fn pinned_row(traced: &Traced<'_, '_, '_>, caller: u32, pins: &Pins) -> PinR
         pinned_sparse_bytes: pins.sparse_bytes().round() as u64,
         sparse_slabs: pins.sparse_slabs(),
         sparse_objects: pins.sparse_objects,
-        sparse_age_mean: pins.sparse_age.checked_div(pins.sparse_objects.into()).map(|age| age as u64),
+        sparse_age_mean: pins.sparse_age.checked_div(pins.sparse_aged.into()).map(|age| age as u64),
         is_pinner: is_pinner(pins),
     }
 }

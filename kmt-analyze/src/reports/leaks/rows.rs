@@ -47,6 +47,8 @@ pub struct LeakTables {
     /// Time at which the processes of the recorded command began to exit, and at which live memory is judged; `null`:
     /// judged at the end of the window.
     pub command_exit: Option<u64>,
+    /// Live slab objects that were allocated before the clock ran: their age is unknown, but not shorter than the window.
+    pub unknown_age: u64,
     /// Number of families, including those beyond the limit of rows.
     pub families_total: usize,
     /// Call sites that grow together: their objects are allocated at the same times by the same tasks; the largest first.
@@ -132,6 +134,7 @@ pub fn compute(
     let tables = LeakTables {
         window: length,
         command_exit: until,
+        unknown_age: growth.unknown_age,
         families_total: families.len(),
         families: found.iter().take(context.limit).cloned().collect(),
         callers_total: judged.len(),

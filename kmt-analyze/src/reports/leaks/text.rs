@@ -10,6 +10,7 @@ use super::text_tables::{growing, others, pages};
 use crate::render::screen::{CommandLine, Screen};
 use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
+use crate::reports::common::ages::unknown_age_note;
 use crate::reports::common::lead::MaybeRefused;
 use crate::trace::names::function_of;
 
@@ -194,6 +195,7 @@ fn notes(screen: &mut Screen, tables: &LeakTables, view: &View) {
             "Objects of reclaimable caches that grow with others are pinned: the kernel cannot reclaim them.",
         );
     }
+    screen.notes.extend(unknown_age_note(tables.unknown_age));
     if parts.omits_recorder {
         screen.note("Memory that the recorder itself allocated is not counted.");
     }

@@ -32,6 +32,9 @@ pub struct LifeRow {
     pub freed_unseen: u64,
     /// Lives that cross a loss, or whose free is ambiguous.
     pub uncertain: u64,
+    /// Objects allocated before the clock ran: their age is unknown, and they are in no other number but the bytes of the
+    /// survival.
+    pub unknown_age: u64,
     /// Bytes of the objects that were freed.
     pub bytes_freed: u64,
     /// Sum of bytes x lifetime of the objects that were freed, in bytes x the clock's unit; a decimal number.
@@ -105,6 +108,7 @@ impl LifeRow {
             censored: lives.censored,
             freed_unseen: lives.implied_frees,
             uncertain: lives.uncertain,
+            unknown_age: lives.unknown_age,
             bytes_freed: lives.bytes_freed,
             byte_time: lives.byte_time.to_string(),
             survival: SurvivalRow::of(lives, is_timed),

@@ -39,7 +39,8 @@ pub struct MedianEstimate {
     pub ends: u64,
     /// Objects that were alive at a known age: at the end of the window, or before a loss.
     pub censored: u64,
-    /// Objects with an implied free: their lifetimes are unknown, and the estimate leaves them out.
+    /// Objects with an implied free, or allocated before the clock ran: their lifetimes are unknown, and the estimate leaves
+    /// them out.
     pub left_out: u64,
 }
 
@@ -145,6 +146,7 @@ mod tests {
     use super::*;
     use crate::collect::lifetimes::Horizon;
     use crate::ledger::lives::Life;
+    use crate::trace::ages::Ages;
 
     /// Numbers of a fixed seed.
     struct Random(u64);
@@ -180,7 +182,7 @@ mod tests {
             .map(|(start, length)| (start, start + length))
             .collect();
         let mut lives = CallerLives::default();
-        let horizon = Horizon { bounds: [u64::MAX; 2], end: window as u64 };
+        let horizon = Horizon { bounds: [u64::MAX; 2], end: window as u64, ages: Ages::default() };
         for _ in 0..objects {
             let born = random.uniform() * window;
             let lifetime = if is_normal { random.log_normal(MEDIAN) } else { random.exponential(MEDIAN) };

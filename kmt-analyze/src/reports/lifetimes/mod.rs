@@ -17,6 +17,7 @@ use crate::failure::Result;
 use crate::pass::Needs;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{counted, share};
+use crate::reports::common::ages::unknown_age_note;
 use crate::reports::common::basis::Input;
 use crate::reports::common::lead::CALL_SITES;
 use crate::reports::common::sorting::{SortKey, sort_keys};
@@ -93,6 +94,7 @@ impl Report for Lifetimes {
             Some(groups) => groups.table(life_columns(sort, view), |row| life_cells(row, view)),
             None => table(rows, sort, view),
         });
+        screen.notes.extend(unknown_age_note(rows.unknown_age));
         let without = rows.shown.censored.saturating_add(rows.shown.freed_unseen);
         let lives = rows.all.n.saturating_add(without);
         if without.saturating_mul(CENSORED) > lives {
@@ -121,6 +123,7 @@ fn answer(rows: &LifetimeRows, sort: Option<SortKey>, view: &View) -> String {
     let sites = counted(number as u64, nouns.one, nouns.several);
     let (Some(p50), Some(p99)) = (rows.all.p50, rows.all.p99) else {
         return match rows.shown.censored + rows.shown.freed_unseen {
+            0 if rows.unknown_age > 0 => "No object has a known lifetime.".to_owned(),
             0 => "No object was allocated.".to_owned(),
             objects => format!(
                 "No object that was allocated here was freed with an event: {} of {sites} are still allocated or have no free event.",

@@ -26,6 +26,8 @@ pub struct LifetimeRows {
     pub lifetimes_total: usize,
     /// Lifetimes of the freed objects of all call sites.
     pub all: Distribution,
+    /// Objects of all call sites that were allocated before the clock ran: their age is unknown.
+    pub unknown_age: u64,
     /// Survival of the objects of all call sites.
     pub survival: SurvivalRow,
     /// Call sites and interfaces.
@@ -84,6 +86,7 @@ pub fn compute(
     LifetimeRows {
         lifetimes_total: sites.len(),
         all: Distribution::from(&all_freed(&sites)),
+        unknown_age: unknown_age(&sites),
         survival: SurvivalRow::of(&all_survival(&sites), is_timed),
         lifetimes: sites
             .iter()
@@ -162,6 +165,11 @@ pub fn all_freed(sites: &[AllocSite<'_>]) -> Histogram {
     let mut all = Histogram::default();
     sites.iter().for_each(|site| all.merge(&site.lives.freed));
     all
+}
+
+/// Objects of all call sites that were allocated before the clock ran.
+pub fn unknown_age(sites: &[AllocSite<'_>]) -> u64 {
+    sites.iter().fold(0, |sum, site| sum.saturating_add(site.lives.unknown_age))
 }
 
 /// Names that sort lifetimes; those of temporary objects need the report `temporary`.

@@ -11,12 +11,13 @@ use crate::collect::{self, Collectors, Handle};
 use crate::failure::{Failure, Result};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{counted, share};
+use crate::reports::common::ages::unknown_age_note;
 use crate::reports::common::basis::Input;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::sorting::{SortKey, sort_keys, sort_rows};
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::lifetimes::life::{self, Distribution};
-use crate::reports::lifetimes::rows::{AllocSite, LifetimeRow, all_freed, number, with_lives};
+use crate::reports::lifetimes::rows::{AllocSite, LifetimeRow, all_freed, number, unknown_age, with_lives};
 use crate::reports::report::Report;
 use crate::trace::names::function_of;
 
@@ -65,6 +66,7 @@ impl Report for Temporary {
         let (analysis, &(handle, (bound, is_timed))) = (context.analysis, handles);
         let labels = Labels::new(context.session);
         let mut sites = with_lives(analysis, analysis.get(handle), &labels);
+        let unknown_age = unknown_age(&sites);
         sites.retain(|site| site.lives.temporary > 0);
         sort_rows(&mut sites, &self.sort, |site, key| number(key, site.lives), AllocSite::by_name);
         let row = |site| TemporaryRow {
@@ -76,6 +78,7 @@ impl Report for Temporary {
         TemporaryRows {
             temporary_bound: bound,
             temporary_total: sites.len(),
+            unknown_age,
             all: Distribution::from(&all_freed(&sites)),
             temporary: sites.iter().take(context.limit).map(row).collect(),
             shown: TemporaryShown {
@@ -92,6 +95,7 @@ impl Report for Temporary {
         if rows.temporary_total > 0 {
             screen.note("Objects this short-lived can often be on the stack, or be kept for reuse.");
         }
+        screen.notes.extend(unknown_age_note(rows.unknown_age));
         screen.next("lifetimes", "all lifetimes");
         screen
     }
@@ -105,6 +109,8 @@ pub struct TemporaryRows {
     pub temporary_bound: u64,
     /// Number of call sites and interfaces that have temporary objects, including those beyond the limit of rows.
     pub temporary_total: usize,
+    /// Objects of all call sites that were allocated before the clock ran: their age is unknown.
+    pub unknown_age: u64,
     /// Lifetimes of the freed objects of these call sites.
     pub all: Distribution,
     /// Call sites and interfaces that have temporary objects.

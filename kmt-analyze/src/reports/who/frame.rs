@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::LifeEnd;
+use super::{LifeEnd, ended, lifetime_cell};
 use crate::collect::who::{FrameHistory, FrameLife};
 use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::words::{counted, escaped};
@@ -12,6 +12,7 @@ use crate::reports::common::labels::Symbol;
 use crate::reports::common::page_sums::caller;
 use crate::reports::common::rows::Address;
 use crate::reports::common::{ReportContext, View};
+use crate::trace::ages::Ages;
 use crate::trace::names::function_of;
 
 /// A page frame and its allocations.
@@ -59,6 +60,8 @@ pub struct FrameLifeRow {
     pub end: LifeEnd,
     /// Time at which the frame was freed, or allocated again; `null`: still allocated.
     pub ended: Option<u64>,
+    /// Time from its allocation to that; `null`: still allocated, or allocated before the clock ran.
+    pub lifetime: Option<u64>,
     /// Thread id of the freeing task; `null`: no free event.
     pub freed_by_pid: Option<i32>,
     /// CPU of the free; `null`: no free event.
@@ -72,11 +75,12 @@ pub struct FrameLifeRow {
 /// Allocations of a frame in the selected time.
 pub fn compute(context: &ReportContext<'_, '_>, history: &FrameHistory, pfn: u64) -> FrameRows {
     let window = context.selection.bounds(context.session);
+    let ages = context.session.ages();
     let lives: Vec<&FrameLife> = history.lives.iter().filter(|life| is_in(life, window)).collect();
     FrameRows {
         pfn,
         allocations_total: lives.len(),
-        allocations: lives.iter().take(context.limit).map(|life| row(context, life)).collect(),
+        allocations: lives.iter().take(context.limit).map(|life| row(context, life, ages)).collect(),
         frees_unmatched: history.frees_unmatched,
     }
 }
@@ -89,7 +93,7 @@ fn is_in(life: &FrameLife, (first, last): (u64, u64)) -> bool {
     life.born <= last && ends_later
 }
 
-fn row(context: &ReportContext<'_, '_>, life: &FrameLife) -> FrameLifeRow {
+fn row(context: &ReportContext<'_, '_>, life: &FrameLife, ages: Ages) -> FrameLifeRow {
     let (analysis, labels) = (context.analysis, context.labels());
     let site = analysis.interner.pages.get(life.site).copied().unwrap_or_default();
     let call_site = call_site(context, life.stack);
@@ -112,6 +116,7 @@ fn row(context: &ReportContext<'_, '_>, life: &FrameLife) -> FrameLifeRow {
             Some(false) => LifeEnd::FreedUnseen,
         },
         ended: life.end.map(|end| end.time),
+        lifetime: life.end.and_then(|end| ages.length(life.born, end.time)),
         freed_by_pid: freed.map(|(origin, _)| origin.pid),
         freed_on_cpu: freed.map(|(origin, _)| origin.cpu),
         freed_by: freed.map(|(origin, time)| labels.task_at(origin.pid, time)),
@@ -179,15 +184,11 @@ fn answer(rows: &FrameRows, view: &View) -> String {
 
 /// The end of an allocation, in words.
 fn end(life: &FrameLifeRow, view: &View) -> String {
-    match (&life.freed_by, lifetime(life).map(|lifetime| view.duration(lifetime))) {
-        (Some(task), Some(lifetime)) => format!(", and freed after {lifetime} by {task}"),
-        (None, Some(lifetime)) => format!(", and freed without an event after at most {lifetime}"),
-        (_, None) => ", and is still allocated".to_owned(),
+    let end = ended(&life.end, life.lifetime, view);
+    match &life.freed_by {
+        Some(task) => format!("{end} by {task}"),
+        None => end,
     }
-}
-
-fn lifetime(life: &FrameLifeRow) -> Option<u64> {
-    life.ended.map(|ended| ended.saturating_sub(life.born))
 }
 
 /// A row for each allocation.
@@ -201,9 +202,7 @@ fn lives(rows: &FrameRows, view: &View) -> Table {
         .column(Column::name("call site"), |life| Cell::from(&life.symbol))
         .column(Column::name("task").leaves(2), |life| Cell::text(&life.task))
         .column(Column::number("cpu").leaves(7), |life| Cell::Count(life.cpu.into()))
-        .column(Column::number("lifetime"), |life| {
-            lifetime(life).map_or(Cell::Empty, |lifetime| Cell::Duration(lifetime, view.unit))
-        })
+        .column(Column::number("lifetime"), |life| lifetime_cell(&life.end, life.lifetime, view))
         .column(Column::whole("end").leaves(1), |life| {
             Cell::text(match life.end {
                 LifeEnd::Freed => "freed",

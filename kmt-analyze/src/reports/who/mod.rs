@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::collect::{Collectors, Handle, Who, WhoFrame};
 use crate::failure::{Failure, Result};
 use crate::pass::Needs;
-use crate::render::screen::Screen;
+use crate::render::screen::{Cell, Screen};
 use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
@@ -118,6 +118,31 @@ impl Report for WhoReport {
             Some(frame) => frame::screen(frame, view),
             None => objects::screen(rows, view),
         }
+    }
+}
+
+/// The end of a life in words, without the task that freed it.
+fn ended(end: &LifeEnd, lifetime: Option<u64>, view: &View) -> String {
+    let after = match lifetime {
+        Some(lifetime) if *end == LifeEnd::FreedUnseen => {
+            format!(" after at most {}", view.duration(lifetime))
+        }
+        Some(lifetime) => format!(" after {}", view.duration(lifetime)),
+        None => String::new(),
+    };
+    match end {
+        LifeEnd::Freed => format!(", and freed{after}"),
+        LifeEnd::FreedUnseen => format!(", and freed without an event{after}"),
+        LifeEnd::Live => ", and is still allocated".to_owned(),
+    }
+}
+
+/// A lifetime in a table; empty where the life has not ended.
+fn lifetime_cell(end: &LifeEnd, lifetime: Option<u64>, view: &View) -> Cell {
+    match (end, lifetime) {
+        (LifeEnd::Live, _) => Cell::Empty,
+        (_, Some(lifetime)) => Cell::Duration(lifetime, view.unit),
+        (_, None) => Cell::Unknown,
     }
 }
 

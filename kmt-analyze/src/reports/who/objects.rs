@@ -4,16 +4,18 @@
 
 use serde::{Serialize, Serializer};
 
-use super::LifeEnd;
 use super::frame::FrameRows;
+use super::{LifeEnd, ended, lifetime_cell};
 use crate::ledger::Closed;
 use crate::ledger::lives::{ADDRESS_BITS, End, Free};
 use crate::pass::Analysis;
 use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::words::{counted, escaped};
+use crate::reports::common::ages::unknown_age_note;
 use crate::reports::common::labels::{Labels, Symbol};
 use crate::reports::common::rows::Address;
 use crate::reports::common::{ReportContext, View};
+use crate::trace::ages::Ages;
 use crate::trace::names::{cache_name, function_of};
 
 /// Rows of the report.
@@ -67,6 +69,8 @@ pub struct WhoLifeRow {
     pub end: LifeEnd,
     /// Time of its end, the latest possible one of an implied free; `null`: still allocated.
     pub ended: Option<u64>,
+    /// Time from its allocation to its end; `null`: still allocated, or allocated before the clock ran.
+    pub lifetime: Option<u64>,
     /// Free that ended it; `null`: no free event.
     pub freed: Option<WhoFreeRow>,
     /// True if the life crosses a loss, or its free is ambiguous.
@@ -131,7 +135,7 @@ pub fn compute(context: &ReportContext<'_, '_>, near: &[Closed], address: u64) -
         |life: &&Closed| (life.address..life.address.saturating_add(life.bytes_alloc.max(1))).contains(&low);
     let lives: Vec<&Closed> = near.iter().filter(holds).collect();
     let top = address & !ADDRESS_BITS;
-    let lookup = Lookup { labels: context.labels(), analysis, top };
+    let lookup = Lookup { labels: context.labels(), analysis, top, ages: context.session.ages() };
     WhoRows {
         address: Some(Address(address)),
         lives_total: lives.len(),
@@ -146,6 +150,7 @@ struct Lookup<'l, 'r, 'd> {
     analysis: &'r Analysis,
     /// Upper byte of the kernel's pointers.
     top: u64,
+    ages: Ages,
 }
 
 impl Lookup<'_, '_, '_> {
@@ -170,6 +175,7 @@ impl Lookup<'_, '_, '_> {
             cpu: life.born_at.cpu,
             end,
             ended: life.end.time(),
+            lifetime: life.end.time().and_then(|end| self.ages.length(life.life.born, end)),
             freed,
             uncertain: life.uncertain,
             neighbour_below: below,
@@ -233,6 +239,8 @@ pub fn screen(rows: &WhoRows, view: &View) -> Screen {
     if rows.lives.iter().any(|life| life.end == LifeEnd::FreedUnseen) {
         screen.note("Implied free: the address or its page was reused, and no free event was recorded; the lifetime is the longest possible.");
     }
+    let of_unknown_age = rows.lives.iter().filter(|life| life.lifetime.is_none() && life.ended.is_some());
+    screen.notes.extend(unknown_age_note(of_unknown_age.count() as u64));
     if rows.lives.iter().any(|life| life.uncertain) {
         screen.note("Uncertain: the object crosses a loss, or its free is ambiguous.");
     }
@@ -281,19 +289,15 @@ fn answer(rows: &WhoRows, view: &View) -> String {
 
 /// The end of an object, in words.
 fn end(life: &WhoLifeRow, view: &View) -> String {
-    let lifetime = life.ended.map(|ended| view.duration(ended.saturating_sub(life.born)));
-    match (&life.freed, lifetime) {
-        (Some(free), Some(lifetime)) => {
-            format!(", and freed after {lifetime} by {} in {}", free.task, function_of(&free.symbol))
-        }
-        (None, Some(lifetime)) => format!(", and freed without an event after at most {lifetime}"),
-        (_, None) => ", and is still allocated".to_owned(),
+    let end = ended(&life.end, life.lifetime, view);
+    match &life.freed {
+        Some(free) => format!("{end} by {} in {}", free.task, function_of(&free.symbol)),
+        None => end,
     }
 }
 
 /// A row for each object.
 fn lives(rows: &WhoRows, view: &View) -> Table {
-    let lifetime = |life: &WhoLifeRow| life.ended.map(|ended| ended.saturating_sub(life.born));
     let free =
         |life: &WhoLifeRow, cell: &dyn Fn(&WhoFreeRow) -> Cell| life.freed.as_ref().map_or(Cell::Empty, cell);
     Table::of_rows("", (1..).zip(&rows.lives))
@@ -306,9 +310,7 @@ fn lives(rows: &WhoRows, view: &View) -> Table {
         .column(Column::name("call site"), |(_, life)| Cell::from(&life.symbol))
         .column(Column::name("task").leaves(2), |(_, life)| Cell::text(&life.task))
         .column(Column::number("cpu").leaves(6), |(_, life)| Cell::Count(life.cpu.into()))
-        .column(Column::number("lifetime"), |(_, life)| {
-            lifetime(life).map_or(Cell::Empty, |lifetime| Cell::Duration(lifetime, view.unit))
-        })
+        .column(Column::number("lifetime"), |(_, life)| lifetime_cell(&life.end, life.lifetime, view))
         .column(Column::name("end"), |(_, life)| match (life.end, &life.freed) {
             (_, Some(free)) => Cell::from(&free.symbol),
             (LifeEnd::Live, _) => Cell::text("still allocated"),

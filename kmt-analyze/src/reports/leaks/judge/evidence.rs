@@ -115,7 +115,7 @@ impl Evidence {
             halves: (sum(halves.0), sum(halves.1)),
             old_age: ((STEPS - part.to) as u64).saturating_mul(step.max(1)),
             window_needed: 0,
-            freed: (survival.lifetimes.count(), survival.implied_frees),
+            freed: (survival.freed(), survival.implied_frees),
             uncertain: survival.uncertain,
             began: began(old_part),
             part,
@@ -177,7 +177,7 @@ pub fn old_age(survival: &SurvivorSums, known_life: u64) -> u64 {
 /// may be free already.
 pub fn usual_age(survival: &SurvivorSums, of: impl Fn(&Histogram) -> Option<u64>) -> u64 {
     let found_out = of(&survival.implied_free_ages)
-        .filter(|_| frees_lack_events(survival.lifetimes.count(), survival.implied_frees));
+        .filter(|_| frees_lack_events(survival.freed(), survival.implied_frees));
     of(&survival.lifetimes).max(found_out).unwrap_or(0)
 }
 

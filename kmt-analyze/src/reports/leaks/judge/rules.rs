@@ -196,7 +196,7 @@ fn without_ends(survival: &SurvivorSums, step: u64, tasks: &[(i32, Numbers)]) ->
     let of_all = || {
         let all = survival.survivors.all();
         let old = all.get(..to)?;
-        let is_so = frees_lack_events(survival.lifetimes.count(), survival.implied_frees) && is_enough(old);
+        let is_so = frees_lack_events(survival.freed(), survival.implied_frees) && is_enough(old);
         (is_so && is_even(old)).then_some(JudgedPart { from: 0, to, task: None })
     };
     tasks.iter().find_map(alone).or_else(|| tasks.iter().find_map(in_batches)).or_else(of_all)
