@@ -133,6 +133,9 @@ fn amount(
     growth: Growth,
     window: u64,
     view: &View,
+    let from =
+        |since: u64| format!(" since {} after the start", view.duration(since.saturating_sub(view.start)));
+    let since = row.since.map(from).unwrap_or_default();
 ) -> String {
     let (rate, bytes_said) = (rate(per_second, view), view.bytes(bytes));
     if !growth.is_of_one_time {
@@ -143,7 +146,6 @@ fn amount(
     }
     let length = u128::from(bytes) * 1_000_000_000 / u128::from(per_second.max(1));
     let length = u64::try_from(length).unwrap_or(window).min(window);
-    let since = row.since.map_or(String::new(), |since| format!(" since {}", view.time(since)));
     format!("{rate}: {bytes_said} in {}{since}", view.duration(length))
 }
 
@@ -271,7 +273,11 @@ mod tests {
     #[test]
     fn growth_that_began_late_comes_in_batches_or_is_of_many_tasks() {
         let late = family(|_, leader| leader.since = Some(5_500_000_000));
-        assert!(late.contains("15.7 MiB in 30.00 s since +4.500, 99 % of it by"), "{late}");
+        assert!(late.contains("15.7 MiB in 30.00 s since 4.50 s after the start, 99 % of it by"), "{late}");
+        let of_several = family(|family, leader| {
+            (leader.since, family.growth.is_of_one_time) = (Some(5_500_000_000), false);
+        });
+        assert!(of_several.contains("536 KiB/s since 4.50 s after the start, 99 %"), "{of_several}");
         let batches = family(|_, leader| (leader.verdict, leader.batches) = (Verdict::Batches, 4));
         assert!(batches.contains("15.7 MiB in 4 batches, 99 %"), "{batches}");
         let many = family(|family, _| family.holders = vec![("sh-1".into(), 500_000)]);
