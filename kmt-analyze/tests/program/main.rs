@@ -62,6 +62,7 @@ mod latency_migration;
 mod latency_rules;
 mod later;
 mod leaks;
+mod leak_makers;
 mod library;
 mod life_groups;
 mod lines;

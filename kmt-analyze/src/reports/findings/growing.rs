@@ -36,11 +36,11 @@ pub struct Growing {
     pub family: Option<usize>,
 }
 
-/// A task that allocated memory that grows.
+/// A task, or short-lived tasks of one name, that allocated memory that grows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GrowingTask {
-    /// Name and id.
+    /// Name and id; of several their number and name: `883 short-lived tasks named head`.
     pub task: String,
     /// Its part of the growth; `null`: unknown.
     pub percent: Option<f64>,

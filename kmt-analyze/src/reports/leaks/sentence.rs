@@ -4,6 +4,7 @@
 //! reported. All shares of a sentence are shares of the rate, so that they can be compared.
 
 use super::makers::{self, TasksRow};
+use super::named_parts::{MANY, are_both};
 use super::reclaimable::rate;
 use super::row::{Growth, LeakRow, PageGrowth};
 use super::text_parts::FamilyPart;
@@ -11,9 +12,6 @@ use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
 use crate::reports::leaks::judge::verdict::Verdict;
 use crate::trace::names::function_of;
-
-/// Smallest share of the memory, as 1/N, from which one task is named.
-const MANY: u64 = 10;
 
 /// Growth of a family, in a window of that length: `Slab memory grew by 536 KiB/s: 15.7 MiB in 30.0 s, 99 % of it by
 /// python3-21782, at alloc_pipe_info through pipe2().`
@@ -133,13 +131,13 @@ fn amount(
     growth: Growth,
     window: u64,
     view: &View,
+) -> String {
+    let (rate, bytes_said) = (rate(per_second, view), view.bytes(bytes));
     let from =
         |since: u64| format!(" since {} after the start", view.duration(since.saturating_sub(view.start)));
     let since = row.since.map(from).unwrap_or_default();
-) -> String {
-    let (rate, bytes_said) = (rate(per_second, view), view.bytes(bytes));
     if !growth.is_of_one_time {
-        return rate;
+        return format!("{rate}{since}");
     }
     if row.verdict == Verdict::Batches {
         return format!("{rate}: {bytes_said} in {} batches", row.batches);
@@ -149,15 +147,10 @@ fn amount(
     format!("{rate}: {bytes_said} in {}{since}", view.duration(length))
 }
 
-/// Share of the memory from which two tasks together are named, in percent.
-const TWO_PERCENT_MIN: u64 = 80;
-
-/// Two tasks that hold nearly all: two leaks at one call site.
+/// Two makers that hold nearly all: two leaks at one call site.
 fn two<'h>(held: &[(&'h str, u64)], whole: u64) -> Option<[(&'h str, u64); 2]> {
     let [one, two] = *held else { return None };
-    let together = one.1.saturating_add(two.1).saturating_mul(100);
-    let are_both = two.1.saturating_mul(MANY) >= whole && together >= whole.saturating_mul(TWO_PERCENT_MIN);
-    are_both.then_some([one, two])
+    are_both(one.1, two.1, whole).then_some([one, two])
 }
 
 /// The tasks that hold most, in words.
