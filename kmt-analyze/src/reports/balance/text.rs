@@ -135,6 +135,12 @@ fn accounts(rows: &BalanceRows, look: &Look) -> Table {
             false => table.row([name, end, share]),
         }
     }
+    if let Some(buffers) = rows.recording_buffers {
+        let name = Cell::text("of which ring buffers of this recording");
+        let share = Cell::Percent(100.0 * buffers as f64 / rows.total.max(1) as f64);
+        let bytes = || Cell::Bytes(buffers);
+        table.row([name, bytes(), bytes(), Cell::BytesChange(0), share]);
+    }
     let name = Cell::text("MemTotal");
     let (end, share) = (Cell::Bytes(rows.total), Cell::Percent(100.0));
     match rows.total_before {
