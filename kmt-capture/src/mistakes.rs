@@ -1,9 +1,12 @@
 //! Command lines that are meant for the other program, and a command to record without `--`.
 
+mod habits;
+
 use std::ffi::OsString;
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use habits::command_at;
 use kmt_common::foreign::{self, Foreign};
 use kmt_common::programs::{OF_ANALYZE, line};
 use kmt_common::recording;
@@ -33,7 +36,10 @@ pub fn explained(error: clap::Error, args: &[OsString], cli: &clap::Command) -> 
                 let words = words.chain(command.iter().cloned());
                 say("a command to record comes after --".to_owned(), line("kmt-capture", words))
             }
-            None => without_false_tips(error, cli, args),
+            None => match habits::of(&error, args, cli) {
+                Some((what, hint)) => say(what, hint),
+                None => without_false_tips(error, cli, args),
+            },
         },
         ErrorKind::UnknownArgument if first == "remote" => match command_at(&error, args) {
             Some(at) if args.get(at).is_some_and(|word| word == "record") => {
@@ -114,13 +120,6 @@ fn perfetto(_: &[u8]) -> Option<&'static str> {
     None
 }
 
-/// Place of the first word of a command that is recorded.
-fn command_at(error: &clap::Error, args: &[OsString]) -> Option<usize> {
-    let ContextValue::String(word) = error.get(ContextKind::InvalidArg)? else { return None };
-    let at = args.iter().position(|arg| arg == word.as_str())?;
-    (!word.starts_with('-')).then_some(at)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,5 +198,23 @@ mod tests {
         let known =
             known.iter().filter(|name| cfg!(feature = "convert") || !["convert", "remote"].contains(name));
         assert_eq!(names, known.copied().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn options_of_other_recorders_are_named_as_here() {
+        for (line, what, hinted) in [
+            ("kmt-capture record -a", "all CPUs are always recorded", "kmt-capture record"),
+            ("kmt-capture record -a -o a.kmt sleep 5", "all CPUs", "kmt-capture record -o a.kmt -- sleep 5"),
+            ("kmt-capture record -t 5", "-d is the time", "kmt-capture record -d 5s"),
+            ("kmt-capture record -t5", "-d is the time", "kmt-capture record -d5s"),
+            ("kmt-capture record --time 2.5s -a", "-d is the time", "kmt-capture record -d 2.5s"),
+            ("kmt-capture record -t", "-d is the time", "kmt-capture record -d 10s"),
+            ("kmt-capture record -a -- ls -a", "all CPUs", "kmt-capture record -- ls -a"),
+        ] {
+            let said = said(&line.split(' ').collect::<Vec<_>>());
+            assert!(!said.contains("tip:"), "{said}");
+            assert!(said.contains(what), "{said}");
+            assert_eq!(said.lines().find_map(|line| line.strip_prefix("hint: ")), Some(hinted), "{said}");
+        }
     }
 }

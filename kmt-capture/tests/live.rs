@@ -841,6 +841,15 @@ fn recorded(output: &Output) {
     assert_eq!(output.status.code(), Some(if is_lossy { 3 } else { 0 }), "{text}");
 }
 
+/// Number of CPUs of a list such as `0-3,6`.
+fn cpus_of(list: &str) -> u64 {
+    let range = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        last.parse::<u64>().unwrap() - first.parse::<u64>().unwrap() + 1
+    };
+    list.trim().split(',').map(range).sum()
+}
+
 #[test]
 fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
     let Some(bench) = Bench::new("files") else { return };
@@ -874,6 +883,10 @@ fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
         assert!((1..=4).contains(&snapshots.count()), "{name} every 200 ms of 700");
     }
     assert_ne!(trace.metadata().text("recorder.snapshots_ns"), Some("0"));
+    // Buffers of 1 MiB, rounded up to sub-buffers by some kernels.
+    let cpus = trace.metadata().text("cpus.online").map_or(0, |list| cpus_of(list));
+    let buffers_kb: u64 = trace.metadata().text("record.buffers_kb").unwrap().parse().unwrap();
+    assert!((cpus * 1_024..=cpus * 1_152).contains(&buffers_kb), "{buffers_kb} KiB on {cpus} CPUs");
     bench.assert_untouched();
 }
 

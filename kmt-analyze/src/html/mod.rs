@@ -80,7 +80,7 @@ pub struct PageOptions {
     /// Overwrite existing output
     #[arg(long)]
     pub force: bool,
-    /// Let every user read the page, as a web server needs it (mode 0644)
+    /// Mode 0644, for a web server. Names and addresses in the page are not anonymized
     #[arg(long)]
     pub public: bool,
     /// Open the page in a browser (xdg-open)

@@ -11,6 +11,9 @@ const MISSING_IN_INPUT: &str = "input.missing";
 /// Key of the longest time without an entry of such a text, where it stands out.
 const SILENCE: &str = "input.silence";
 
+/// Key of the number of entries that the ring buffer of a converted text overwrote before its first one.
+const OVERWRITTEN_IN_INPUT: &str = "input.overwritten";
+
 /// Keys of what a converted text lacks.
 pub const LACKS_OF_INPUT: [&str; 2] = [MISSING_IN_INPUT, SILENCE];
 
@@ -197,6 +200,9 @@ pub struct Losses {
     pub changes: Vec<Change>,
     /// Entries that the converted text lacks by its own header: their CPUs are unknown.
     pub missing_in_input: u64,
+    /// Entries that the ring buffer of a converted text overwrote by design on its CPUs, by its own header: how many of them
+    /// on which CPU is unknown.
+    pub overwritten_in_input: u64,
     /// Times of the events beside the hole in which they are taken to be; `None`: their times are unknown, too.
     pub silence: Option<(u64, u64)>,
     /// Converted from perf.data: perf marks what a CPU lost with its next event (kernel/events/ring_buffer.c, 4.4 to 7.2).
@@ -291,12 +297,25 @@ impl Losses {
             }
             losses.cpus.push(one);
         }
+        losses.add_overwritten(trace.metadata().text(OVERWRITTEN_IN_INPUT));
         losses.mark_before_first();
         if !losses.any() {
             losses.cpus.iter_mut().for_each(|cpu| cpu.pieces = Vec::new());
         }
         losses.find_spans();
         losses
+    }
+
+    /// Adds the number of a text's header. Where only one CPU has events, and no entry is missing, they were of that CPU: a
+    /// buffer that overwrote is full.
+    fn add_overwritten(&mut self, number: Option<&str>) {
+        let number = number.and_then(|number| number.parse().ok()).unwrap_or(0);
+        let mut marked = self.cpus.iter_mut().filter(|cpu| cpu.window_begin.is_some());
+        match (marked.next(), marked.next()) {
+            (None, _) => {}
+            (Some(cpu), None) if self.missing_in_input == 0 => cpu.overwritten = cpu.overwritten.max(number),
+            (Some(_), _) => self.overwritten_in_input = number,
+        }
     }
 
     pub(super) fn find_spans(&mut self) {
@@ -339,7 +358,7 @@ impl Losses {
 
     /// Events that were overwritten by design, on all CPUs.
     pub fn overwritten_events(&self) -> u64 {
-        self.cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.overwritten))
+        self.cpus.iter().fold(self.overwritten_in_input, |sum, cpu| sum.saturating_add(cpu.overwritten))
     }
 
     /// Time from which on no event of any CPU was overwritten by design; `None`: none was.

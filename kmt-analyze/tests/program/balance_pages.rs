@@ -102,7 +102,8 @@ pub fn recording(scratch: &Scratch, has_stacks: bool, readings: &[(&str, (u64, u
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.18-stacks");
     let stack = writer.add_format("ftrace", &format(own.join("tracefs/events/ftrace/kernel_stack"))).unwrap();
     writer.add_clock(&TraceClock::named("mono")).unwrap();
-    writer.add_metadata(&[("kernel.release", b"6.1.0")]).unwrap();
+    let pairs = [("kernel.release", &b"6.1.0"[..]), ("record.buffers_kb", b"32768")];
+    writer.add_metadata(&pairs).unwrap();
     writer.add_tasks(&[800, 801, 802, 803].map(|pid| Task::new(pid, format!("task-{pid}")))).unwrap();
     writer.add_symbols(&parse_kallsyms(kallsyms().as_bytes(), &[], 4096), &[]).unwrap();
     writer.add_file("config", b"CONFIG_VMAP_STACK=y\n").unwrap();
@@ -283,11 +284,15 @@ fn a_screen_names_the_first_holder_and_no_recording_that_is_there_already() {
         "(drivers and other modules, 992 KiB)",
         "task-801-801 and 1 more",
         "ring buffers of tracing",
+        "of which ring buffers of this recording 32.0 MiB 32.0 MiB 0",
+        "~: the change is a range",
         "pages --by call_site,task",
     ] {
         assert!(words.contains(expected), "{expected}: {screen}");
     }
     assert!(!words.contains("kmt-capture record -p pages"), "{screen}");
+    let report = json(&["balance", "--json"], &recording(&scratch, true, &[]));
+    assert_eq!(*at(&report, "/recording_buffers"), 32 << 20);
 }
 
 #[test]

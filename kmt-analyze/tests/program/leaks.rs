@@ -248,5 +248,91 @@ fn pages_of_ramfs_grow_at_their_call_site() {
         let row = &leaks["page_callers"][0];
         assert!(row["symbol"].as_str().unwrap().starts_with(symbol), "{leaks:#}");
         assert_eq!(row["verdict"], verdict, "{leaks:#}");
+        // No slab object was recorded: the table of CSV is that of pages, and groups of slab objects are refused.
+        let csv = stdout(&run(&["leaks", "--csv"], &output));
+        assert!(csv.lines().count() > 1 && csv.contains(&format!("{symbol}0x1/0x2")), "{csv}");
+        let groups = run(&["tasks", "--by", "comm"], &output);
+        assert_eq!(groups.status.code(), Some(1), "{}", stdout(&groups));
+        let said = stderr(&groups);
+        assert!(said.contains("it needs kmem:kmalloc") && said.contains("`pages --by comm`"), "{said}");
+        assert!(!stdout(&run(&["pages", "--by", "comm"], &output)).is_empty());
+    }
+}
+
+/// Files that are written in 1.5 s, as a text without slabinfo and /sys/kernel/slab: no free names the cache of their extents.
+#[test]
+fn a_cache_that_fills_is_no_leak_where_no_event_names_it() {
+    let scratch = Scratch::new();
+    let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+    for (function, grows) in
+        [("__es_insert_extent", false), ("__d_alloc", false), ("xas_alloc", false), ("my_driver_open", true)]
+    {
+        let mut text = String::new();
+        for step in 0..STEPS {
+            let time = 1_000_000 + step * 1_500_000 / STEPS;
+            let line =
+                format!("        tar-77     [000] .....     {}.{:06}:", time / 1_000_000, time % 1_000_000);
+            let object = format!("ptr=ffff8881{:08x} bytes_req=40 bytes_alloc=40", step * 64);
+            writeln!(
+                text,
+                "{line} kmem_cache_alloc: call_site={function}+0x1/0x2 {object} gfp_flags=GFP_NOFS node=-1 accounted=false"
+            )
+            .unwrap();
+            let other = format!("ptr=ffff8882{:08x}", step % 7 * 64);
+            writeln!(text, "{line} kmem_cache_free: call_site=f+0x1/0x2 {other} name=file").unwrap();
+        }
+        fs::write(&input, text).unwrap();
+        let _ = fs::remove_file(&output);
+        convert(&input, &output, None).unwrap();
+        let leaks = &json(&["leaks", "--json"], &output)["leaks"];
+        assert_eq!(leaks["families_total"], u64::from(grows), "{function}: {leaks:#}");
+        let verdict = if grows { "grows" } else { "reclaimable" };
+        assert_eq!(leaks["callers"][0]["verdict"], verdict, "{function}: {leaks:#}");
+    }
+}
+
+/// Growth that began late: the time is in the sentence of `leaks` and in that of the first screen, and in the rate.
+#[test]
+fn the_begin_of_growth_is_named() {
+    let scratch = Scratch::new();
+    let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+    for (first_step, since) in [(0, None), (100, Some(1_000_000_000_u64))] {
+        let mut text = String::new();
+        for step in 0..STEPS {
+            let time = 1_000_000 + step * 10_000;
+            let line =
+                format!("        leaky-77     [000] .....     {}.{:06}:", time / 1_000_000, time % 1_000_000);
+            let site = if step < first_step { "turnover" } else { "leak" };
+            writeln!(
+                text,
+                "{line} kmalloc: call_site={site}+0x1/0x2 ptr=ffff8881{:08x} bytes_req=512 bytes_alloc=512 gfp_flags=GFP_KERNEL node=-1 accounted=false",
+                step * 512
+            )
+            .unwrap();
+            if step < first_step {
+                writeln!(text, "{line} kfree: call_site=f+0x1/0x2 ptr=ffff8881{:08x}", step * 512).unwrap();
+            }
+        }
+        fs::write(&input, text).unwrap();
+        let _ = fs::remove_file(&output);
+        convert(&input, &output, None).unwrap();
+        let findings = json(&["findings", "--json"], &output);
+        let growing = &findings["findings"][0]["growing"];
+        match since {
+            None => assert!(growing["since"].is_null(), "{findings:#}"),
+            // A step is 125 ms long.
+            Some(since) => {
+                let found = growing["since"].as_u64().unwrap() - 1_000_000_000;
+                assert!(found.abs_diff(since) <= 125_000_000, "{findings:#}");
+            }
+        }
+        // 512 bytes in each 10 ms, since it began.
+        let rate = findings["findings"][0]["bytes_per_second"].as_u64().unwrap();
+        assert!((48_000..54_000).contains(&rate), "{findings:#}");
+        for report in ["leaks", "findings"] {
+            let text = stdout(&run(&[report, "--wide"], &output));
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(text.contains(" s after the start, "), since.is_some(), "{report}: {text}");
+        }
     }
 }

@@ -136,3 +136,33 @@ fn copies_of_a_ring_keep_where_its_window_begins() {
     convert(&file, &to, None).unwrap();
     assert_eq!(numbers(&to, &[]), expected);
 }
+
+/// A text of a buffer that nobody read: its header has one number for all CPUs.
+#[test]
+fn a_text_begins_behind_what_its_buffer_overwrote() {
+    const ALLOC: &str =
+        "kmalloc: call_site=f+0x1/0x20 ptr=ffff888104289080 bytes_req=60 bytes_alloc=64 gfp_flags=GFP_KERNEL";
+    let line = |cpu: u32, us: u64, event: &str| {
+        format!("      sh-77      [{cpu:03}] d..1.     1.{us:06}: {event}\n")
+    };
+    let free = "kfree: call_site=g+0x1/0x20 ptr=ffff888104289080";
+    let head = |cpus: u32| format!("# entries-in-buffer/entries-written: 4/154   #P:{cpus}\n#\n");
+    for (cpus, last_cpu, begin) in [(1, 0, 1_000_001_000_u64), (2, 1, 1_000_003_000)] {
+        let lines = [line(0, 1, ALLOC), line(0, 2, free), line(last_cpu, 3, ALLOC), line(last_cpu, 4, free)];
+        let scratch = Scratch::new();
+        let (input, file) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+        fs::write(&input, head(cpus) + &lines.concat()).unwrap();
+        convert(&input, &file, None).unwrap();
+        let events = if cpus == 1 { 2 } else { 1 };
+        assert_eq!(numbers(&file, &[]), [0, 150, begin, events, events, 0]);
+        let info = run(&["info"], &file);
+        assert_eq!(info.status.code(), Some(0), "{}", stderr(&info));
+        let text = stdout(&info).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("150 older events were overwritten"), "{text}");
+        assert_eq!(text.contains("Which CPUs the overwritten events were of is unknown"), cpus > 1, "{text}");
+        let copy = scratch.0.join("copy.kmt");
+        let sliced = run(&["slice", "-o", copy.to_str().unwrap()], &file);
+        assert_eq!(sliced.status.code(), Some(0), "{}", stderr(&sliced));
+        assert_eq!(numbers(&copy, &[]), numbers(&file, &[]), "slice");
+    }
+}

@@ -105,12 +105,17 @@ impl<O: ChunkOutput> KmtFile<O> {
 
     /// Marks that events before the next sub-buffer, the first of a CPU, were overwritten by design: [`overwritten`].
     pub fn mark_overwritten(&mut self, cpu: u32, events: u64) -> kmt_format::Result<()> {
-        let mut mark = Loss::default();
-        mark.overwritten = true;
-        self.writer.add_loss(cpu, mark)?;
+        self.mark_begin(cpu)?;
         self.overwritten = self.overwritten.saturating_add(events);
         self.is_by_design = true;
         Ok(())
+    }
+
+    /// Marks that events before the next one, the first of a CPU, may have been overwritten by design.
+    pub fn mark_begin(&mut self, cpu: u32) -> kmt_format::Result<()> {
+        let mut mark = Loss::default();
+        mark.overwritten = true;
+        self.writer.add_loss(cpu, mark)
     }
 
     /// Adds a loss before the next event of a CPU, and counts it.

@@ -23,6 +23,7 @@ mod text_counts;
 mod text_description;
 mod text_refusal;
 mod text_sections;
+mod text_window;
 mod trace_dat;
 mod undecoded;
 

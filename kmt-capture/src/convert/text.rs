@@ -17,6 +17,7 @@ use super::text_counts::TextCounts;
 use super::text_description::describe;
 use super::text_refusal::without_events;
 use super::text_sections::{Shortage, TextSections};
+use super::text_window::TextWindow;
 use super::{ConvertOptions, Converted};
 use crate::failure::{Failure, Result};
 use crate::import::Bounds;
@@ -103,8 +104,9 @@ impl EventSource for TextLines<'_> {
     fn notes(&self, description: Description) -> Vec<String> {
         let mut notes = description.notes;
         notes.retain(|n| !n.starts_with("no kallsyms") && !n.starts_with("no modules"));
-        let LineConversion { counts, schema, bounds, silence, boots, .. } = &self.conversion;
+        let LineConversion { counts, schema, bounds, silence, boots, window, .. } = &self.conversion;
         counts.notes(schema, bounds, &mut notes);
+        notes.extend(window.note());
         if counts.shortage.missing() > 0 {
             notes.push(silence.note());
         }
@@ -143,6 +145,7 @@ struct LineConversion<'t> {
     counts: TextCounts,
     sections: TextSections,
     silence: Silence,
+    window: TextWindow,
     bounds: Bounds,
     boots: TextBoots,
 }
@@ -166,6 +169,7 @@ impl<'t> LineConversion<'t> {
             counts: TextCounts::default(),
             sections: TextSections::default(),
             silence: Silence::default(),
+            window: TextWindow::default(),
             bounds,
             boots,
         }
@@ -182,6 +186,7 @@ impl<'t> LineConversion<'t> {
         }
         let (shortage, overwritten) = self.sections.line(&parsed);
         self.short(shortage);
+        self.window.header(overwritten);
         if !self.boots.is_converted(&parsed) {
             return Ok(());
         }
@@ -212,7 +217,6 @@ impl<'t> LineConversion<'t> {
                 let loss = count.map_or_else(Loss::uncounted, Loss::counted);
                 file.lose(cpu, loss)
             }
-            TextLine::Written(_) if overwritten > 0 => file.lose(0, Loss::counted(overwritten)),
             // Only between events the lines were events, too.
             TextLine::LogGap => {
                 self.has_log_gap |= self.last != (0, 0, 0);
@@ -360,6 +364,7 @@ impl<'t> LineConversion<'t> {
             self.counts.add(|counts| &mut counts.taskless);
         }
         self.task(event, time, file)?;
+        self.window.entry(event.cpu, file)?;
         match self.schema.record(event, args, &mut self.record) {
             Ok(RecordLayout::Known) => {}
             Ok(RecordLayout::New(system, format)) => {
@@ -449,6 +454,7 @@ impl<'t> LineConversion<'t> {
         self.end_stack(file)?;
         self.short(self.sections.shortage());
         self.mark_shortage(file)?;
+        self.window.finish(file)?;
         self.records.flush_tasks(file)?;
         zero_times::write(&mut file.writer, self.boots.times.at_zero())?;
         if !has_symbols && !self.schema.symbols.is_empty() {

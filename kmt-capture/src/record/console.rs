@@ -72,6 +72,19 @@ impl Console {
         None
     }
 
+    /// Shows a line of what goes on without totals, or returns it for the other end of a line. The next message replaces it.
+    pub fn wait(&mut self, text: &str) -> Option<String> {
+        if self.is_line {
+            return Some(text.to_owned());
+        }
+        if self.is_on {
+            let width = line_width().unwrap_or(0);
+            kmt_common::text::to_stderr(format_args!("\r\x1b[K{}", fitted(std::iter::once(text), width)));
+            self.is_shown = true;
+        }
+        None
+    }
+
     /// Takes the line away.
     pub fn clear(&mut self) {
         if self.is_shown {
@@ -106,6 +119,19 @@ pub fn bytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_is_shown_where_the_status_is() {
+        let mut line = Console::new(false, true);
+        assert_eq!(line.wait("ending"), Some("ending".to_owned()));
+        // Tests have no terminal, or one whose line is taken away.
+        let mut console = Console { is_on: false, ..Console::new(false, false) };
+        assert_eq!((console.wait("ending"), console.is_shown), (None, false));
+        let mut console = Console { is_on: true, ..Console::new(false, false) };
+        assert_eq!((console.wait("ending"), console.is_shown), (None, true));
+        console.clear();
+        assert!(!console.is_shown);
+    }
 
     #[test]
     fn tells_rate_loss_size_and_fill() {

@@ -8,6 +8,7 @@ use kmt_format::kernel::{ByteOrder, CpuStats};
 use kmt_format::write::Writer;
 
 use super::RecordOptions;
+use super::cpus::online;
 use super::direct_map;
 use super::plan::Plan;
 use super::setup::Setup;
@@ -45,6 +46,9 @@ pub fn write(
     if let Some(adopted) = &setup.adopted {
         pairs.push(("record.adopted".into(), adopted.name.clone().into()));
     }
+    if let Some(kb) = buffers_kb(setup) {
+        pairs.push(("record.buffers_kb".into(), kb.to_string().into()));
+    }
     if let Some(base) = direct_map::base(Path::new("/proc/kcore"), ByteOrder::NATIVE) {
         pairs.push(("kernel.direct_map".into(), format!("{base:#x}").into()));
     }
@@ -73,6 +77,18 @@ pub fn write(
         }
     }
     writer.add_file("event_conditions", plan.conditions().as_bytes())
+}
+
+/// Memory of the ring buffers of all CPUs, in KiB; `None`: the kernel does not show that of each CPU.
+fn buffers_kb(setup: &Setup) -> Option<u64> {
+    let of_cpu = |cpu: u32| allocated_kb(&setup.dir.read(&format!("per_cpu/cpu{cpu}/buffer_size_kb"))?);
+    let sizes: Option<Vec<u64>> = online(setup).into_iter().map(of_cpu).collect();
+    sizes.filter(|sizes| !sizes.is_empty()).map(|sizes| sizes.into_iter().fold(0, u64::saturating_add))
+}
+
+/// The first number of `buffer_size_kb`. A buffer that is not used yet reads as `7 (expanded: 1408)`, and has 7 KiB.
+fn allocated_kb(text: &str) -> Option<u64> {
+    text.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// Build ids of the running kernel and of its modules.
@@ -156,6 +172,15 @@ fn utc(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_buffer_that_is_not_used_yet_has_its_smallest_size() {
+        assert_eq!(allocated_kb("7 (expanded: 1408)\n"), Some(7));
+        assert_eq!(
+            (allocated_kb("16384\n"), allocated_kb("X\n"), allocated_kb("")),
+            (Some(16_384), None, None)
+        );
+    }
 
     #[test]
     fn names_are_times_of_day() {

@@ -38,6 +38,9 @@ pub(super) struct Ended {
     pub is_by_condition: bool,
 }
 
+/// Line of status behind the end of the recorded time.
+const ENDING: &str = "writing the events that are left in the ring buffers, and the end of the file";
+
 /// Makes one recording.
 pub(super) fn once(options: &RecordOptions) -> Result<Ended> {
     // Before the output: another user may not even create it, and root can.
@@ -60,8 +63,14 @@ pub(super) fn once(options: &RecordOptions) -> Result<Ended> {
         announcement.iter().for_each(|text| console.say(format_args!("{text}")));
         run(&mut recorder, &mut console, options)
     });
-    console.clear();
+    if stopped.is_ok() {
+        if let Some(text) = console.wait(ENDING) {
+            // Without a line the end of the file has nowhere to go, and fails.
+            let _ = recorder.file.output.frame(line::STATUS, text.as_bytes());
+        }
+    }
     let (finished, reason) = recorder.finish(options, stopped);
+    console.clear();
     finished.notices.iter().for_each(|notice| console.print(format_args!("{notice}")));
     let is_rearmed = options.black_box.as_ref().is_some_and(|black_box| black_box.rearm);
     let reason = match reason {

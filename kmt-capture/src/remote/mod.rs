@@ -97,6 +97,7 @@ pub fn remote(options: &RemoteOptions) -> Result<Outcome> {
         Installed::Nothing(_, folder) => script::record(&mut shell, &facts, &folder, options, &path)?,
     };
     let (sent, received) = (shell.line.sent >> 10, shell.line.received >> 10);
+    shell.line.messages.progress.clear();
     drop(shell);
     if !options.quiet {
         tell!("connection: {sent} KiB sent, {received} KiB received");

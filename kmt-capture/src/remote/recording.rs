@@ -35,7 +35,10 @@ pub fn record(shell: &mut Shell, folder: &str, options: &RemoteOptions, path: &P
         StreamEnd::Complete | StreamEnd::Stopped => {
             // The target ends in the meantime.
             let status = status_of(shell);
-            let complete = complete(to, options, path)?;
+            shell.line.messages.progress.show(b"checking the file");
+            let complete = complete(to, options, path);
+            shell.line.messages.progress.clear();
+            let complete = complete?;
             return match (complete, status?) {
                 (Outcome::Done, status) if stream_end == StreamEnd::Complete => Ok(status),
                 _ => Ok(Outcome::Incomplete),

@@ -17,11 +17,11 @@ const TARGETS: [(&str, &str); 4] = [
 pub fn none(reason: &str, facts: &RemoteFacts, again: &str) -> Failure {
     let can_build = facts.unfit().is_none() && target(facts).is_some();
     let build = match can_build {
-        true => format!("; `{again} --build` prints the command that builds one"),
+        true => format!(", `{again} --build` prints the command that builds one"),
         false => String::new(),
     };
     Failure::new(reason).hint(format!(
-        "the package kmt-targets of the release has the programs; `{again} --binary FILE` sends another one{build}; `{again} --script` records with the shell script, which keeps only the last events that fit its buffers"
+        "`{again} --script` records now, with a shell script: it keeps only the last events that fit its buffers. To keep all, a static program is needed: the package kmt-targets of the release has those of six machines{build}, and `{again} --binary FILE` sends one"
     ))
 }
 
@@ -80,6 +80,11 @@ mod tests {
         assert!(
             said(none("a reason", &facts("aarch64"), &again))
                 .contains("`kmt-capture remote --via 'adb shell' --build` prints")
+        );
+        let first = said(none("a reason", &facts("aarch64"), &again));
+        assert!(
+            first.contains("hint: `kmt-capture remote --via 'adb shell' --script` records now"),
+            "{first}"
         );
         assert!(
             aarch64.ends_with(

@@ -139,15 +139,45 @@ fn a_hole_in_the_text_is_named() {
     assert!(none.stderr.contains("no time without lines stands out"), "{}", none.stderr);
 }
 
+/// A buffer that nobody reads keeps the newest entries: the recording begins with the first of them.
 #[test]
-fn entries_that_were_overwritten_are_lost_once() {
+fn entries_that_were_overwritten_by_design_are_not_lost() {
     let part = [of_cpu(0, 1), of_cpu(1, 2)].concat();
-    let read = converted(&[header(2, 12), part].concat());
-    assert_eq!((read.code, read.lost, read.lines.len()), (Some(3), 10, 2), "{}", read.stderr);
-    assert!(!read.stderr.contains("ends early"), "{}", read.stderr);
-    // Each file of one CPU has the header of all.
-    let read = converted(&[header(2, 12), of_cpu(0, 1), header(2, 12), of_cpu(1, 2)].concat());
-    assert_eq!((read.code, read.lost, read.lines.len()), (Some(3), 10, 2), "{}", read.stderr);
+    // Each file of one CPU has the header of all; in one of a buffer in use the number rises.
+    let files = |later| [header(2, 12), of_cpu(0, 1), header(2, later), of_cpu(1, 2), of_cpu(1, 3)].concat();
+    for (text, overwritten) in
+        [([header(2, 12), part.clone()].concat(), 10), (files(12), 10), (files(15), 13)]
+    {
+        let read = converted(&text);
+        // Each of the two CPUs has a mark without a count.
+        assert_eq!(
+            (read.code, read.lost, read.uncounted, read.overwritten),
+            (Some(0), 0, 2, overwritten),
+            "{}",
+            read.stderr
+        );
+        let note = format!("{overwritten} older events were overwritten before them");
+        for part in [note.as_str(), "one number of overwritten entries for all CPUs"] {
+            assert!(read.stderr.contains(part), "{part}: {}", read.stderr);
+        }
+        assert!(!read.stderr.contains("ends early") && !read.stderr.contains("lost"), "{}", read.stderr);
+    }
+    let one = converted(&[header(2, 3), of_cpu(1, 1), of_cpu(1, 2)].concat());
+    assert_eq!((one.code, one.lost, one.uncounted, one.overwritten), (Some(0), 0, 1, 1), "{}", one.stderr);
+    assert!(!one.stderr.contains("for all CPUs"), "{}", one.stderr);
+}
+
+/// What the buffer overwrote between two readings of it, one behind the other in the text, is of the recorded time.
+#[test]
+fn entries_that_were_overwritten_between_two_texts_are_lost() {
+    let part = |us| [of_cpu(0, us), of_cpu(1, us + 1)].concat();
+    let read = converted(&[header(2, 12), part(1), header(2, 30), part(5)].concat());
+    assert_eq!(
+        (read.code, read.lost, read.overwritten, read.lines.len()),
+        (Some(3), 28, 10, 4),
+        "{}",
+        read.stderr
+    );
 }
 
 #[test]

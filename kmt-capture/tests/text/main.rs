@@ -42,6 +42,8 @@ struct Converted {
     uncounted: u64,
     /// Entries that the header counts and the text has not.
     missing: u64,
+    /// Entries that were overwritten before the first one.
+    overwritten: u64,
 }
 
 impl Converted {
@@ -132,8 +134,9 @@ fn converted_with(text: &str, options: &[&str]) -> Converted {
         format!("{} ({}) {comm} since {}", t.pid, t.tgid, t.time)
     };
     let tasks = trace.metadata().tasks.iter().map(named).collect();
-    let missing = trace.metadata().text("input.missing").map_or(0, |number| number.parse().unwrap());
-    Converted { code, stderr, lines, sites, frames, numbers, tasks, lost, uncounted, missing }
+    let number = |key| trace.metadata().text(key).map_or(0, |number| number.parse().unwrap());
+    let (missing, overwritten) = (number("input.missing"), number("input.overwritten"));
+    Converted { code, stderr, lines, sites, frames, numbers, tasks, lost, uncounted, missing, overwritten }
 }
 
 /// A line of `trace` of task sh.

@@ -99,6 +99,8 @@ fn pair(key: &str, text: &str, masks: &Masks) -> Option<String> {
         "constants" => Some(words(text, is_constant)),
         "recorder.pid" => Some(masks.pid(text.parse().ok()?).to_string()),
         "sub_buffer_size"
+        | "input.overwritten"
+        | "record.buffers_kb"
         | "recorder.cpu_ns"
         | "events_at_zero"
         | "recorder.events"

@@ -189,19 +189,23 @@ fn named_table<'t>(tables: &'t [FoundTable], name: &str) -> Option<&'t FoundTabl
     tables.iter().find(|table| table.0 == name).or_else(|| tables.iter().find(is_last))
 }
 
-/// Tables of reports that have none of their name, and several: one of them has columns that do not depend on the file.
-const MAIN: [(&str, &str); 2] = [("leaks", "leaks.callers"), ("waste", "waste.places")];
+/// Tables of reports that have none of their name, and several: the first that has rows, or else the first. They have the same
+/// columns, which do not depend on the file.
+const MAIN: [(&str, &[&str]); 2] =
+    [("leaks", &["leaks.callers", "leaks.page_callers", "leaks.pages"]), ("waste", &["waste.places"])];
 
 /// The table without `--table`: that of `--by`, that with the report's name, that of [`MAIN`], or the largest; if none has
 /// rows, the first.
 fn main_table<'t>(tables: &'t [FoundTable], report: &str) -> Option<&'t FoundTable> {
     let grouped = tables.iter().find(|(name, _)| name.rsplit('.').next() == Some(GROUPS));
-    let main = MAIN.iter().find(|(of, _)| *of == report).map(|(_, name)| *name);
+    let main = MAIN.iter().find(|(of, _)| *of == report).map_or(&[][..], |(_, names)| *names);
+    let mut main = main.iter().filter_map(|name| tables.iter().find(|table| table.0 == *name));
+    let main = main.clone().find(|(_, rows)| !rows.is_empty()).or_else(|| main.next());
     let others = || tables.iter().filter(|(name, _)| name != TOTALS);
     let largest = || others().filter(|(_, rows)| !rows.is_empty()).max_by_key(|(_, rows)| rows.len());
     grouped
         .or_else(|| tables.iter().find(|table| table.0 == report))
-        .or_else(|| tables.iter().find(|table| Some(table.0.as_str()) == main))
+        .or(main)
         .or_else(largest)
         .or_else(|| others().next())
         .or(tables.first())
@@ -295,8 +299,14 @@ mod tests {
         let most = [("uses".to_owned(), vec![Map::new()]), ("findings".to_owned(), Vec::new())];
         assert_eq!(main_table(&most, "findings").unwrap().0, "findings");
         assert_eq!(main_table(&most, "other").unwrap().0, "uses");
-        let leaks = [("leaks.pages".to_owned(), vec![Map::new()]), ("leaks.callers".to_owned(), Vec::new())];
-        assert_eq!(main_table(&leaks, "leaks").unwrap().0, "leaks.callers");
+        let leaks = |callers: usize, pages: usize| {
+            let rows = |number: usize| vec![Map::new(); number];
+            let tables =
+                [("leaks.pages".to_owned(), rows(pages)), ("leaks.callers".to_owned(), rows(callers))];
+            main_table(&tables, "leaks").unwrap().0.clone()
+        };
+        assert_eq!([leaks(1, 2), leaks(0, 0)], ["leaks.callers", "leaks.callers"]);
+        assert_eq!(leaks(0, 1), "leaks.pages", "a recording of pages alone");
     }
 
     #[test]

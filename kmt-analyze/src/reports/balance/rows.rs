@@ -34,6 +34,9 @@ pub struct BalanceRows {
     pub pages: Option<PageUses>,
     /// Page pools of the network, the most memory still held first; `null`: page_pool:page_pool_state_hold was not recorded.
     pub page_pools: Option<Vec<PagePoolRow>>,
+    /// Memory of the ring buffers of the recording, in bytes, which is in `in_no_account` at both times: they were allocated before
+    /// the begin and are freed after the end. `null`: no recording, or not stored.
+    pub recording_buffers: Option<u64>,
     /// A command whose recording shows who allocates the memory that changed most.
     pub record: &'static str,
 }
@@ -278,6 +281,7 @@ pub fn compute(before: Option<&Texts>, after: &Texts, caches_max: usize) -> Bala
         caches: caches.map(|caches| caches.into_iter().take(caches_max).collect()),
         pages: None,
         page_pools: None,
+        recording_buffers: None,
         record: "",
     };
     rows.record = record_command(rows.largest_growth().map_or(REST, |row| row.account));
@@ -293,7 +297,10 @@ pub fn of_recording(session: &Session<'_>, caches_max: usize) -> Result<Option<B
         return Ok(None);
     }
     let [before, after] = [before, after].map(|saved| Texts::parse(&name, &saved, page_size));
-    Ok(Some(compute(Some(&before?), &after?, caches_max)))
+    let mut rows = compute(Some(&before?), &after?, caches_max);
+    let kib: Option<u64> = metadata.text("record.buffers_kb").and_then(|number| number.parse().ok());
+    rows.recording_buffers = kib.and_then(|kib| kib.checked_mul(1 << 10));
+    Ok(Some(rows))
 }
 
 fn accounts(first: Option<&Balance>, last: &Balance) -> Vec<AccountRow> {

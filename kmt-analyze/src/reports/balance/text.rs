@@ -117,7 +117,15 @@ fn accounts(rows: &BalanceRows, look: &Look) -> Table {
     };
     let shown: Vec<&AccountRow> =
         rows.accounts.iter().filter(|row| !row.is_empty() || row.account == REST).collect();
-    let mut table = Table::new("", columns).of("account", "accounts", shown.len() + 1);
+    let mut table = Table::new("", columns).of(
+        "account",
+        "accounts",
+        shown.len() + 1 + usize::from(rows.recording_buffers.is_some()),
+    );
+    if shown.iter().any(|row| row.bytes_change.is_some() && !row.is_change_exact()) {
+        table
+            .explain("change", "~: the change is a range, and its upper end is shown; --json has both ends.");
+    }
     for row in shown {
         let end = amount(Some(row.bytes), row.bytes_min, look);
         let share = Cell::Percent(row.percent);
@@ -129,6 +137,12 @@ fn accounts(rows: &BalanceRows, look: &Look) -> Table {
             }
             false => table.row([name, end, share]),
         }
+    }
+    if let Some(buffers) = rows.recording_buffers {
+        let name = Cell::text("of which ring buffers of this recording");
+        let share = Cell::Percent(100.0 * buffers as f64 / rows.total.max(1) as f64);
+        let bytes = || Cell::Bytes(buffers);
+        table.row([name, bytes(), bytes(), Cell::BytesChange(0), share]);
     }
     let name = Cell::text("MemTotal");
     let (end, share) = (Cell::Bytes(rows.total), Cell::Percent(100.0));
@@ -167,14 +181,16 @@ fn caches(rows: &BalanceRows) -> Table {
         let change = Cell::Change(cache.active_change);
         if cache.active_estimated { Cell::About(Box::new(change)) } else { change }
     };
-    Table::of_rows("Slab caches that changed most", caches)
+    let estimated = caches.iter().any(|cache| cache.active_estimated);
+    let table = Table::of_rows("Slab caches that changed most", caches)
         .of("cache", "caches", rows.caches_total.unwrap_or(0))
         .column(Column::name("cache"), |cache| Cell::text(&cache.cache))
         .column(Column::number("begin").leaves(1), |cache| Cell::Bytes(cache.bytes_before))
         .column(Column::number("end").leaves(2), |cache| Cell::Bytes(cache.bytes_after))
         .column(Column::number("change"), |cache| Cell::BytesChange(cache.bytes_change))
-        .column(Column::number("objects"), active)
-        .into()
+        .column(Column::number("objects"), active);
+    let legend = "~: the kernel estimates the objects of caches with more than 10,000 slabs (since 6.10).";
+    if estimated { table.explain("objects", legend).into() } else { table.into() }
 }
 
 fn notes(screen: &mut Screen, rows: &BalanceRows, look: &Look) {

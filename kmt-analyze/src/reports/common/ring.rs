@@ -35,6 +35,13 @@ pub fn window(session: &Session<'_>) -> Option<String> {
     Some(text)
 }
 
+/// Where the CPUs of overwritten events are unknown: the header of a converted text has one number for all of them.
+pub fn unknown_cpus(session: &Session<'_>) -> Option<String> {
+    (session.losses.overwritten_in_input > 0).then(|| {
+        "Which CPUs the overwritten events were of is unknown: the header of the text has one number for all CPUs.".to_owned()
+    })
+}
+
 /// What ended the wait of a ring buffer, when, and who was killed; `None`: the file is not of one.
 pub fn stopped(session: &Session<'_>) -> Option<String> {
     let metadata = session.trace.metadata();

@@ -46,6 +46,8 @@ pub struct RunRow {
     pub seconds: Option<f64>,
     /// True if events were lost.
     pub lost_events: bool,
+    /// Number of lost events, as far as they are counted: of the whole recording.
+    pub lost_events_counted: u64,
 }
 
 /// One run, or one window of it.
@@ -96,6 +98,7 @@ pub fn compute(session: &Session<'_>, selection: &Selection, naming: Naming) -> 
             clock: ClockHead::of(session.trace.metadata()),
             seconds: session.clock().seconds(last.saturating_sub(first)),
             lost_events: session.losses.any(),
+            lost_events_counted: session.losses.lost_since_first(),
         },
         rows: BTreeMap::new(),
     };

@@ -62,6 +62,27 @@ fn answer(screen: &mut Screen, diff: &DiffRow, options: &DiffOptions) {
         },
     );
     screen.answer(format!("{} of {all} differ beyond noise{most}.", count(diff.rows_beyond_noise as u64)));
+    screen.answer.extend(losses([&diff.before, &diff.after]));
+}
+
+/// Lost events, which the noise does not have: they can make a difference of rows.
+fn losses(sides: [&SideRow; 2]) -> Option<String> {
+    let of = |(name, side): (&str, &SideRow)| {
+        let all = side.runs.iter().map(|run| run.events).fold(0, u64::saturating_add);
+        let lost = side.runs.iter().map(|run| run.lost_events_counted).fold(0, u64::saturating_add);
+        side.is_lossy().then(|| match lost {
+            0 => format!("{name} lost an unknown number of events"),
+            _ => format!(
+                "{name} lost {} ({})",
+                counted(lost, "event", "events"),
+                share(lost, all.saturating_add(lost))
+            ),
+        })
+    };
+    let lost: Vec<String> = ["A", "B"].into_iter().zip(sides).filter_map(of).collect();
+    (!lost.is_empty()).then(|| {
+        format!("Lost events are not in the noise and can make these differences: {}.", lost.join(", "))
+    })
 }
 
 /// Growth of live slab memory in rows beyond noise with its largest part, the decrease in others, and both together.

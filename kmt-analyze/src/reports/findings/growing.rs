@@ -26,6 +26,8 @@ pub struct Growing {
     pub cache: Option<String>,
     /// Order, flags and migrate type of its pages; `null`: slab objects, or pages of a call site.
     pub page_kind: Option<String>,
+    /// Time from which it grows, in the clock's unit; `null`: from the begin of the window, or unknown.
+    pub since: Option<u64>,
     /// Tasks that allocated most of it, those with most first.
     pub tasks: Vec<GrowingTask>,
     /// Number of call sites, or of kinds of pages, that grow together; `null`: unknown.
@@ -34,11 +36,11 @@ pub struct Growing {
     pub family: Option<usize>,
 }
 
-/// A task that allocated memory that grows.
+/// A task, or short-lived tasks of one name, that allocated memory that grows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GrowingTask {
-    /// Name and id.
+    /// Name and id; of several their number and name: `883 short-lived tasks named head`.
     pub task: String,
     /// Its part of the growth; `null`: unknown.
     pub percent: Option<f64>,
@@ -94,6 +96,7 @@ impl Growing {
             function: has_site.then(|| function_of(symbol)),
             symbol: has_site.then(|| symbol.to_owned()),
             call_site: row.call_site,
+            since: row.since,
             cache: is_slab.then(|| row.cache.clone()),
             page_kind: (!is_slab && !has_site).then(|| format!("{symbol} ({})", row.cache)),
             ..Self::default()

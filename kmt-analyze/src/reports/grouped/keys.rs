@@ -144,6 +144,11 @@ impl GroupKey {
         Self::parse(name, GroupKind::Pages)
     }
 
+    /// True if pages have all of these keys.
+    pub fn parse_all_pages(names: &str) -> bool {
+        names.split(',').all(|name| Self::parse_pages(name).is_ok())
+    }
+
     /// The key of areas of that name.
     pub fn parse_areas(name: &str) -> std::result::Result<&'static Self, String> {
         Self::parse(name, GroupKind::Areas)

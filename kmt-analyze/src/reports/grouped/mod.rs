@@ -148,6 +148,24 @@ impl<R: Groupable> Report for Grouped<R> {
         self.report.needs() | self.report.options().groups.by.iter().map(|key| key.needs()).collect()
     }
 
+    /// Groups are of slab objects, also where the report itself has pages too.
+    fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
+        let groups = || {
+            let by = &self.report.options().groups.by;
+            let reason = context.basis().lacks(Input::SlabAllocs).filter(|_| !by.is_empty())?;
+            let names: Vec<&str> = by.iter().map(|key| key.name).collect();
+            let names = names.join(",");
+            let pages = match GroupKey::parse_all_pages(&names) {
+                true if context.basis().lacks(Input::Pages).is_none() => {
+                    format!(" (`pages --by {names}` has groups of pages)")
+                }
+                _ => String::new(),
+            };
+            Some(format!("--by makes groups of slab objects, and {reason}{pages}"))
+        };
+        self.report.refuses(context).or_else(groups)
+    }
+
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         let own = self.report.collect(context, collectors);
         let has_groups = !self.report.options().groups.by.is_empty();

@@ -116,6 +116,7 @@ fn screen(rows: &InfoRows, session: &Session<'_>, view: &View) -> Screen {
     screen.answer.extend((rows.head.trace.cpus > 0).then(|| losses(rows, session)));
     screen.answer.extend(ring::stopped(session));
     screen.answer.extend(ring::window(session));
+    screen.answer.extend(ring::unknown_cpus(session));
     screen.answer.extend(
         lost_before_first(&session.losses)
             .map(|before| format!("The recorded time begins with the first event: {before}.")),

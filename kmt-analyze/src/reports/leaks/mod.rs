@@ -2,6 +2,7 @@
 
 pub mod judge;
 mod makers;
+mod named_parts;
 mod reclaimable;
 mod row;
 mod rows;

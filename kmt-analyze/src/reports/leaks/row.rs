@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
+use super::named_parts::{Named, named_parts};
 use crate::collect::growth::{Numbers, StepCounts};
 use crate::collect::tasks::TaskEvents;
 use crate::reports::common::labels::{Labels, Symbol};
@@ -279,7 +280,7 @@ pub struct PageGrowth {
     pub sum: LeakSum,
     /// Growth of all its rows, as shares are counted.
     pub growth: Growth,
-    /// The tasks with most of it, two at most, with their parts of `growth`.
+    /// The makers of most of it, two at most, with their parts of `growth`.
     pub holders: Vec<(String, u64)>,
     /// Number of tasks with old pages.
     pub tasks: usize,
@@ -302,12 +303,16 @@ pub(super) fn page_growths(
         }
     }
     let mut growths: Vec<PageGrowth> =
-        groups.into_iter().filter_map(|(_, rows)| page_growth(maker, &rows)).collect();
+        groups.into_iter().filter_map(|(_, rows)| page_growth(maker, &rows, task_events)).collect();
     growths.sort_by_key(|growth| Reverse(growth.sum.bytes));
     growths
 }
 
-fn page_growth(maker: &RowMaker<'_, '_, '_>, rows: &[&Judged<'_>]) -> Option<PageGrowth> {
+fn page_growth(
+    maker: &RowMaker<'_, '_, '_>,
+    rows: &[&Judged<'_>],
+    task_events: &TaskEvents,
+) -> Option<PageGrowth> {
     let mut growth_of: BTreeMap<i32, u64> = BTreeMap::new();
     for row in rows {
         for (pid, steps) in row.growing.tasks() {
@@ -316,14 +321,13 @@ fn page_growth(maker: &RowMaker<'_, '_, '_>, rows: &[&Judged<'_>]) -> Option<Pag
         }
     }
     let tasks = growth_of.len();
-    let mut holders: Vec<(i32, u64)> = growth_of.into_iter().collect();
-    holders.sort_by_key(|&(pid, growth)| (Reverse(growth), pid));
-    let named = |&(pid, growth): &(i32, u64)| (maker.labels.task(pid), growth);
+    let growth = maker.growth(rows);
+    let named = |pid: i32| Named::of(pid, maker.labels, task_events);
     Some(PageGrowth {
         most: maker.row(rows.first()?),
         sum: maker.old(rows.iter().copied()),
-        growth: maker.growth(rows),
-        holders: holders.iter().take(2).map(named).collect(),
+        growth,
+        holders: named_parts(growth_of, growth.per_window, named),
         tasks,
     })
 }

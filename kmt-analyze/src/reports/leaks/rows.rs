@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::makers::{self, FamilyHolder, FamilyRow};
 use super::row::{LeakRow, LeakSum, RowMaker};
-use super::text_parts::{TextParts, holders_of, text_parts};
+use super::text_parts::{TextParts, growth_by_task, text_parts};
 use crate::collect::growth::GrowthSums;
 use crate::pass::selection::recorder_threads;
 use crate::render::words::duration;
@@ -159,7 +159,8 @@ pub fn compute(
 
 /// The task with most of a family.
 fn holder(maker: &RowMaker<'_, '_, '_>, family: &Family<'_>) -> Option<FamilyHolder> {
-    let (pid, growth) = holders_of(maker, family).into_iter().next()?;
+    let parts = growth_by_task(maker, family).into_iter();
+    let (pid, growth) = parts.max_by_key(|&(pid, growth)| (growth, std::cmp::Reverse(pid)))?;
     let whole = maker.growth(&family.rows).per_window.max(1);
     let share_percent = 100.0 * growth as f64 / whole as f64;
     Some(FamilyHolder { pid, task: maker.labels.task(pid), share_percent })

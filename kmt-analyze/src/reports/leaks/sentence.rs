@@ -4,6 +4,7 @@
 //! reported. All shares of a sentence are shares of the rate, so that they can be compared.
 
 use super::makers::{self, TasksRow};
+use super::named_parts::{MANY, are_both};
 use super::reclaimable::rate;
 use super::row::{Growth, LeakRow, PageGrowth};
 use super::text_parts::FamilyPart;
@@ -11,9 +12,6 @@ use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
 use crate::reports::leaks::judge::verdict::Verdict;
 use crate::trace::names::function_of;
-
-/// Smallest share of the memory, as 1/N, from which one task is named.
-const MANY: u64 = 10;
 
 /// Growth of a family, in a window of that length: `Slab memory grew by 536 KiB/s: 15.7 MiB in 30.0 s, 99 % of it by
 /// python3-21782, at alloc_pipe_info through pipe2().`
@@ -135,27 +133,24 @@ fn amount(
     view: &View,
 ) -> String {
     let (rate, bytes_said) = (rate(per_second, view), view.bytes(bytes));
+    let from =
+        |since: u64| format!(" since {} after the start", view.duration(since.saturating_sub(view.start)));
+    let since = row.since.map(from).unwrap_or_default();
     if !growth.is_of_one_time {
-        return rate;
+        return format!("{rate}{since}");
     }
     if row.verdict == Verdict::Batches {
         return format!("{rate}: {bytes_said} in {} batches", row.batches);
     }
     let length = u128::from(bytes) * 1_000_000_000 / u128::from(per_second.max(1));
     let length = u64::try_from(length).unwrap_or(window).min(window);
-    let since = row.since.map_or(String::new(), |since| format!(" since {}", view.time(since)));
     format!("{rate}: {bytes_said} in {}{since}", view.duration(length))
 }
 
-/// Share of the memory from which two tasks together are named, in percent.
-const TWO_PERCENT_MIN: u64 = 80;
-
-/// Two tasks that hold nearly all: two leaks at one call site.
+/// Two makers that hold nearly all: two leaks at one call site.
 fn two<'h>(held: &[(&'h str, u64)], whole: u64) -> Option<[(&'h str, u64); 2]> {
     let [one, two] = *held else { return None };
-    let together = one.1.saturating_add(two.1).saturating_mul(100);
-    let are_both = two.1.saturating_mul(MANY) >= whole && together >= whole.saturating_mul(TWO_PERCENT_MIN);
-    are_both.then_some([one, two])
+    are_both(one.1, two.1, whole).then_some([one, two])
 }
 
 /// The tasks that hold most, in words.
@@ -271,7 +266,11 @@ mod tests {
     #[test]
     fn growth_that_began_late_comes_in_batches_or_is_of_many_tasks() {
         let late = family(|_, leader| leader.since = Some(5_500_000_000));
-        assert!(late.contains("15.7 MiB in 30.00 s since +4.500, 99 % of it by"), "{late}");
+        assert!(late.contains("15.7 MiB in 30.00 s since 4.50 s after the start, 99 % of it by"), "{late}");
+        let of_several = family(|family, leader| {
+            (leader.since, family.growth.is_of_one_time) = (Some(5_500_000_000), false);
+        });
+        assert!(of_several.contains("536 KiB/s since 4.50 s after the start, 99 %"), "{of_several}");
         let batches = family(|_, leader| (leader.verdict, leader.batches) = (Verdict::Batches, 4));
         assert!(batches.contains("15.7 MiB in 4 batches, 99 %"), "{batches}");
         let many = family(|family, _| family.holders = vec![("sh-1".into(), 500_000)]);

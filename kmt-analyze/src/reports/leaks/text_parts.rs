@@ -2,10 +2,12 @@
 //!
 //! A table that several groups share gives each a part of its rows.
 
+use std::collections::BTreeMap;
+
 use super::makers::{FamilyRow, MakersRow, TasksRow};
+use super::named_parts::{Named, named_parts};
 use super::reclaimable::ReclaimableGrowth;
 use super::row::{Growth, LeakRow, LeakSum, PageGrowth, RowMaker, page_growths};
-use crate::collect::growth::StepCounts;
 use crate::collect::tasks::TaskEvents;
 use crate::reports::leaks::judge::families::Family;
 use crate::reports::leaks::judge::judged::Judged;
@@ -76,7 +78,7 @@ pub struct FamilyPart {
     pub bytes_per_second: u64,
     /// Growth of all of them, as shares are counted.
     pub growth: Growth,
-    /// The tasks with most of the leader's objects, two at most, and their parts of `growth`.
+    /// The makers of most of the leader's objects, two at most, and their parts of `growth`.
     pub holders: Vec<(String, u64)>,
     /// Tasks that allocated objects of the leader.
     pub makers: MakersRow,
@@ -132,7 +134,7 @@ pub(super) fn text_parts(
         page_growth.iter().copied().filter(|row| row.grows_with.is_some()).collect();
     page_growth.retain(|row| row.grows_with.is_none());
     TextParts {
-        families: family_parts(maker, families, found, &of_families, limit),
+        families: family_parts(maker, families, found, &of_families, task_events, limit),
         other_families: families
             .iter()
             .skip(1)
@@ -169,6 +171,7 @@ fn family_parts(
     families: &[Family<'_>],
     found: &[FamilyRow],
     pages: &[&Judged<'_>],
+    task_events: &TaskEvents,
     limit: usize,
 ) -> Vec<FamilyPart> {
     let sizes: Vec<usize> = families.iter().take(limit).map(|family| family.rows.len()).collect();
@@ -184,10 +187,7 @@ fn family_parts(
             bytes: family.bytes,
             bytes_per_second: family.per_second,
             growth: maker.growth(&family.rows),
-            holders: holders_of(maker, family)
-                .into_iter()
-                .map(|(pid, growth)| (maker.labels.task(pid), growth))
-                .collect(),
+            holders: makers_of(maker, family, found, task_events),
             has_pinned: family.rows.iter().any(|row| !row.evidence.verdict.is_growth()),
         };
     families.iter().zip(found).zip(shares(&sizes, limit)).enumerate().map(family).collect()
@@ -204,17 +204,33 @@ where
     (most.0 > 0).then_some(*most.1)
 }
 
-/// Tasks with most objects of the leader, two at most, and their parts of the growth of all call sites.
-pub(super) fn holders_of(maker: &RowMaker<'_, '_, '_>, family: &Family<'_>) -> Vec<(i32, u64)> {
-    let Some(leader) = family.rows.first() else { return Vec::new() };
-    let mut tasks: Vec<(i32, u64)> = leader.growing.tasks().map(|(pid, steps)| (pid, steps.sum())).collect();
-    tasks.sort_by_key(|&(pid, count)| (std::cmp::Reverse(count), pid));
-    let growth = |pid: i32| {
-        let of_row =
-            |row: &&Judged<'_>| Some(maker.per_window(row, row.growing.task(pid).map(StepCounts::sum)?));
-        family.rows.iter().filter_map(of_row).fold(0, u64::saturating_add)
-    };
-    tasks.iter().take(2).map(|&(pid, _)| (pid, growth(pid))).collect()
+/// Tasks that allocated objects of the leader, and their parts of the growth of all call sites.
+pub(super) fn growth_by_task(maker: &RowMaker<'_, '_, '_>, family: &Family<'_>) -> BTreeMap<i32, u64> {
+    let Some(leader) = family.rows.first() else { return BTreeMap::new() };
+    let mut growth_of: BTreeMap<i32, u64> = leader.growing.tasks().map(|(pid, _)| (pid, 0)).collect();
+    for row in &family.rows {
+        for (pid, steps) in row.growing.tasks() {
+            if let Some(growth) = growth_of.get_mut(&pid) {
+                *growth = growth.saturating_add(maker.per_window(row, steps.sum()));
+            }
+        }
+    }
+    growth_of
+}
+
+/// The makers of most of a family, two at most, and their parts of the growth. Threads of a process are one maker.
+fn makers_of(
+    maker: &RowMaker<'_, '_, '_>,
+    family: &Family<'_>,
+    found: &FamilyRow,
+    task_events: &TaskEvents,
+) -> Vec<(String, u64)> {
+    let whole = maker.growth(&family.rows).per_window;
+    let are_one = found.makers.threads.is_some() || found.tasks.is_some();
+    named_parts(growth_by_task(maker, family), whole, |pid| {
+        let named = Named::of(pid, maker.labels, task_events);
+        Named { has_exited: named.has_exited && !are_one, ..named }
+    })
 }
 
 /// Call sites in no family: all verdicts get alike many rows.

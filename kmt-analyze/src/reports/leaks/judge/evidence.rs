@@ -86,6 +86,12 @@ impl Evidence {
             && first.saturating_mul(2) >= second
     }
 
+    /// Step in which growth began, where old objects are left only from then on, and not by chance.
+    pub fn begin_of_growth(&self) -> Option<usize> {
+        let is_late = |first: &usize| self.is_burst() || is_no_chance(*first, self.old, self.steps.1);
+        self.began.filter(is_late)
+    }
+
     /// Numbers of a part of the survivors, without a verdict.
     pub fn of_part(survival: &SurvivorSums, step: u64, part: JudgedPart) -> Self {
         let (survivors, amount) = (survival.survivors.sum(), survival.survivor_amount.sum());
@@ -250,6 +256,13 @@ fn began(old: &[u64]) -> Option<usize> {
     let (early, late) = (early.iter().sum::<u64>(), late.iter().sum::<u64>());
     let is_steady = busy * 4 >= tail.len() * 3 && late * 2 >= early && early * 3 >= late;
     (first > 0 && tail.len() >= STEPS / 6 && is_steady).then_some(first)
+}
+
+/// True if steps at the start are not empty by chance: at the pace of the others they would have that many objects.
+fn is_no_chance(empty: usize, old: u64, steps: usize) -> bool {
+    const EXPECTED_MIN: u64 = 5;
+    let others = steps.saturating_sub(empty) as u64;
+    empty > 1 && old.saturating_mul(empty as u64) >= others.saturating_mul(EXPECTED_MIN)
 }
 
 /// True for three or more batches of similar size, the last one recent.

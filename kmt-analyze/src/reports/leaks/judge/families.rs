@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use super::evidence::Evidence;
+use super::evidence::{Evidence, SURVIVORS_MIN};
 use super::judged::Judged;
 use super::kernel_names::{GENERAL, INDICES, THINGS};
 use super::makers::{LiveWithMaker, in_common};
 use super::survivors::{curve_distance, grow_together};
 use super::verdict::{JudgedPart, Verdict};
-use crate::collect::growth::{STEPS, SurvivorSums};
+use crate::collect::growth::{Numbers, STEPS, SurvivorSums};
 use crate::collect::tasks::TaskEvents;
 
 /// Call sites that grow together.
@@ -179,6 +179,22 @@ impl FamilyCandidate<'_> {
     fn may_be_pinned(&self) -> bool {
         self.is_pinnable && matches!(self.verdict, Verdict::Reclaimable | Verdict::WithReclaimable)
     }
+
+    /// Old survivors of one task by step, where they may be pinned: another task may fill the cache at the same call site.
+    fn pinnable_of(&self, task: Option<i32>) -> Option<Numbers> {
+        let steps = self.survival.task(task.filter(|_| self.may_be_pinned())?)?.all();
+        let old = steps.get(self.part.from..self.part.to)?;
+        (old.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)) >= SURVIVORS_MIN).then_some(steps)
+    }
+
+    /// Number of old survivors, of one task where they may be pinned.
+    fn old_of(&self, task: Option<i32>) -> u64 {
+        let steps = self.pinnable_of(task);
+        let old = steps.as_ref().and_then(|steps| steps.get(self.part.from..self.part.to));
+        old.map_or(self.old, |old| {
+            old.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)).min(self.old)
+        })
+    }
 }
 
 /// Old bytes of arrays, as 1/N of those of the things in them, at most: 1/19 was seen (IPC namespaces, 6.18).
@@ -209,24 +225,31 @@ pub fn family_leaders(candidates: &[FamilyCandidate<'_>], task_events: &TaskEven
         let is_member = |(at, (other, made_other)): (usize, (&FamilyCandidate<'_>, &LiveWithMaker<'_>))| {
             let is_table = is_index(other.function) || other.is_table_of(one);
             let grows_along = || {
-                let (a, b) = in_common(made_one, made_other)?;
+                let of_task = other.pinnable_of(made_one.task()).map(|steps| (made_one.steps(), steps));
+                let (a, b) = of_task.or_else(|| in_common(made_one, made_other))?;
                 Some(is_table || grow_together(&a, &b, one.part.common(other.part))?)
             };
             let may = founders <= LEADERS_MAX && is_free(at) && (other.grows() || other.may_be_pinned());
             (at == founder || may && grows_along() == Some(true)).then_some(at)
         };
         let members: Vec<usize> = candidates.iter().zip(&made).enumerate().filter_map(is_member).collect();
-        form_family(candidates, &members, &mut found);
+        form_family(candidates, &members, made_one.task(), &mut found);
     }
     found
 }
 
-/// Makes a family of these members: those that grow, and reclaimable ones as far as others pin them.
-fn form_family(candidates: &[FamilyCandidate<'_>], members: &[usize], found: &mut [Option<usize>]) {
+/// Makes a family of these members, which one task made or several: those that grow, and reclaimable ones as far as others pin
+/// them.
+fn form_family(
+    candidates: &[FamilyCandidate<'_>],
+    members: &[usize],
+    task: Option<i32>,
+    found: &mut [Option<usize>],
+) {
     let all = || members.iter().filter_map(|&at| Some((at, candidates.get(at)?)));
     let pins = all().filter(|(_, c)| c.pins && c.leads()).map(|(_, c)| c.old).max().unwrap_or(0);
     // A file pins its inode and its dentry; one call site may allocate those of two kinds.
-    let is_pinned = |c: &FamilyCandidate<'_>| c.old <= pins.saturating_mul(2);
+    let is_pinned = |c: &FamilyCandidate<'_>| c.old_of(task) <= pins.saturating_mul(2);
     let belongs = |c: &FamilyCandidate<'_>| c.grows() || c.may_be_pinned() && is_pinned(c);
     let growing: Vec<(usize, FamilySite<'_>)> = all()
         .filter(|(_, c)| c.grows())
@@ -369,6 +392,26 @@ mod tests {
         assert_eq!(family_leaders(&[marks, node], &unknown), [Some(0), None], "no inode");
         let no_pin = FamilyCandidate { pins: false, ..marks };
         assert_eq!(family_leaders(&[no_pin, fewer], &unknown), [Some(0), None]);
+    }
+
+    /// A tar fills the cache where a leak pins dentries.
+    #[test]
+    fn what_a_leak_pins_is_of_its_task_alone() {
+        let files = survival(7, |s| 2 + s as u64 % 5);
+        let mut dentries = survival(7, |s| 2 + s as u64 % 5);
+        for step in 0..STEPS {
+            let of_tar = if step % 8 == 3 { 60 } else { 1 };
+            dentries.survivors.add(step, of_tar);
+            dentries.of_task(9).add(step, of_tar);
+        }
+        let files = FamilyCandidate { pins: true, ..of(Verdict::Grows, &files, 900) };
+        let dentries = of(Verdict::Reclaimable, &dentries, 5_000);
+        assert!(dentries.old > 2 * files.old, "most are of the tar");
+        let unknown = TaskEvents::default();
+        assert_eq!(family_leaders(&[files, dentries], &unknown), [Some(0), Some(0)]);
+        let of_tar = survival(9, |_| 5);
+        let of_tar = of(Verdict::Reclaimable, &of_tar, 5_000);
+        assert_eq!(family_leaders(&[files, of_tar], &unknown), [Some(0), None]);
     }
 
     #[test]

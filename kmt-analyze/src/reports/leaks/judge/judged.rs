@@ -152,6 +152,9 @@ pub struct CacheShare {
     pub survivors: u64,
     /// Other names of the cache, at most 128, which the kernel has merged; `null`: unknown.
     pub aliases: Option<Vec<String>>,
+    /// True if an event names the cache; kmalloc has size classes.
+    #[serde(skip)]
+    pub is_named: bool,
 }
 
 /// Caches of live objects, with their other names.
@@ -178,6 +181,7 @@ impl<'r> LiveCaches<'r> {
         }
         let share = |((cache, named), survivors): ((String, Option<NameId>), u64)| CacheShare {
             aliases: named.map(|name| self.aliases(name)).unwrap_or_default(),
+            is_named: named.is_some(),
             cache,
             survivors,
         };
@@ -257,7 +261,8 @@ mod tests {
 
     #[test]
     fn the_largest_share_and_the_number_of_others() {
-        let share = |cache: &str| CacheShare { cache: cache.into(), survivors: 1, aliases: None };
+        let share =
+            |cache: &str| CacheShare { cache: cache.into(), survivors: 1, aliases: None, is_named: true };
         assert_eq!(label(&[]), "?");
         assert_eq!(label(&[share("dentry")]), "dentry");
         assert_eq!(label(&[share("kmalloc-16"), share("kmalloc-32"), share("kmalloc-64")]), "kmalloc-16 + 2");

@@ -26,11 +26,12 @@ pub const LAZY: [&str; 2] = ["alloc_vmap_area", "__get_vm_area_node"];
 
 /// Caches whose objects the kernel reclaims (SLAB_RECLAIM_ACCOUNT), for files without /sys/kernel/slab. From fs/ of 4.4
 /// to 7.2; shmem_inode_cache and mqueue_inode_cache are not marked so.
-pub const RECLAIMABLE: [&str; 12] = [
+pub const RECLAIMABLE: [&str; 14] = [
     "dentry",
     "inode_cache",
     "proc_inode_cache",
     "ext4_inode_cache",
+    "ext4_extent_status",
     "ext2_inode_cache",
     "xfs_inode",
     "btrfs_inode",
@@ -39,6 +40,32 @@ pub const RECLAIMABLE: [&str; 12] = [
     "fuse_inode",
     "radix_tree_node",
     "buffer_head",
+    "mb_cache_entry",
+];
+
+/// Functions that allocate objects of these caches and of no other one, for allocations whose cache no event names: before 6.18
+/// only a free names it, and in a short recording nothing of a cache that fills is freed. fs/dcache.c, fs/buffer.c,
+/// fs/mbcache.c, fs/ext4/extents_status.c, fs/ext4/super.c, fs/proc/inode.c, lib/xarray.c, lib/radix-tree.c, fs/xfs/xfs_icache.c,
+/// fs/btrfs/inode.c, fs/fuse/inode.c, fs/nfs/inode.c, fs/9p/vfs_inode.c, fs/ext2/super.c, 4.4 to 7.2.
+pub const MAKES_RECLAIMABLE: [&str; 18] = [
+    "__d_alloc",
+    "alloc_buffer_head",
+    "mb_cache_entry_create",
+    "__es_insert_extent",
+    "ext4_es_alloc_extent",
+    "__es_alloc_extent",
+    "ext4_es_insert_extent",
+    "ext4_alloc_inode",
+    "ext2_alloc_inode",
+    "proc_alloc_inode",
+    "xfs_inode_alloc",
+    "btrfs_alloc_inode",
+    "fuse_alloc_inode",
+    "nfs_alloc_inode",
+    "v9fs_alloc_inode",
+    "xas_alloc",
+    "xas_nomem",
+    "radix_tree_node_alloc",
 ];
 
 /// Caches that are marked as reclaimable although only the owners of their objects free them, not a shrinker.

@@ -100,6 +100,14 @@ impl<'s> LiveWithMaker<'s> {
         self.steps
     }
 
+    /// The one task that made at least half of them.
+    pub fn task(&self) -> Option<i32> {
+        match self.maker {
+            Maker::Task(pid) => Some(pid),
+            _ => None,
+        }
+    }
+
     /// True if one task made both, or started the tasks that did. Task 0 stands for interrupts of any kind.
     pub fn is_by_task_of(&self, other: &Self) -> bool {
         self.maker.root().is_some_and(|pid| pid != 0) && self.maker.root() == other.maker.root()

@@ -149,7 +149,7 @@ pub fn judge_known(survival: &SurvivorSums, step: u64, known_life: u64) -> Evide
             }
         }
     }
-    let began = evidence.began.filter(|_| by_course == Verdict::Grows && evidence.is_burst());
+    let began = evidence.begin_of_growth().filter(|_| by_course == Verdict::Grows);
     Evidence { verdict: by_course, began, ..evidence }
 }
 
@@ -266,6 +266,10 @@ mod tests {
         assert_eq!(by_course(&survival(|s| u64::from(s < 10), 100, 3200)), Verdict::Few);
         assert_eq!(by_course(&survival(|s| if s > 19 { 9 } else { 0 }, 100, 3200)), Verdict::Grows);
         assert_eq!(judge(&survival(|s| if s > 19 { 9 } else { 0 }, 100, 3200), 1000).began, Some(20));
+        let late = |from: usize, each: u64| {
+            judge(&survival(|s| if s >= from { each } else { 0 }, 100, 3200), 1000).began
+        };
+        assert_eq!((late(5, 2), late(3, 1)), (Some(5), None), "three empty steps may be chance");
         let four = survival(|s| if s % 7 == 2 { 60 } else { 0 }, 100, 3200);
         assert_eq!((by_course(&four), judge(&four, 1000).batches), (Verdict::Batches, 4));
         // Some ends are implied frees, found by an age of 200, or of half the window.

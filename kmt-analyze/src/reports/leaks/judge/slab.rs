@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use kmt_common::quantity::Span;
 use kmt_common::unseen_frees::is_freed_in_bulk;
 
-use super::evidence::{Evidence, without};
-use super::judged::{self, Judged, LiveCaches, function, label, sort};
-use super::kernel_names::{INODE_BLOBS, KNOWN_LIVES, ONLY_MARKED, PINS, RECLAIMABLE};
+use super::evidence::{Evidence, SURVIVORS_MIN, without};
+use super::judged::{self, CacheShare, Judged, LiveCaches, function, label, sort};
+use super::kernel_names::{INODE_BLOBS, KNOWN_LIVES, MAKES_RECLAIMABLE, ONLY_MARKED, PINS, RECLAIMABLE};
+use super::makers::Maker;
 use super::rules::{Facts, judge, judge_known, verdict};
 use super::verdict::{JudgedPart, Verdict};
 use crate::collect::growth::{GrowthSums, STEPS, SurvivorSums};
@@ -51,7 +52,8 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
             let (api, address, name) = labels.caller(result, number);
             let caches = names.of(survival);
             let most = caches.first().map_or("?", |share| share.cache.as_str());
-            let is_reclaimable = api == Api::Cache && reclaimable.has(most);
+            let is_reclaimable = api == Api::Cache
+                && (reclaimable.has(most) || reclaimable.is_made_by(function(&name), &caches));
             let live_max = bounds.get(&(api, address)).copied().flatten().map(|live| live.objects[1]);
             let known_life = known_life(function(&name), survival.survivors.sum(), &context.session.clock());
             let mut evidence = judge_known(survival, growth.step(), known_life);
@@ -72,7 +74,39 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
     follow_tasks(&mut rows, task_events, growth.step());
     sort(&mut rows);
     set_leaders(&mut rows, task_events);
+    narrow_pinned(&mut rows, task_events, growth.step());
     rows
+}
+
+/// Of reclaimable objects in a family, those of its task alone are pinned: others fill the cache at the same call site.
+fn narrow_pinned(rows: &mut [Judged<'_>], task_events: &TaskEvents, step: u64) {
+    let of_one = |leader: &Judged<'_>| match Maker::of(&leader.growing, task_events) {
+        Maker::Task(pid) => Some(pid),
+        _ => None,
+    };
+    let mut tasks: HashMap<usize, Option<i32>> = HashMap::new();
+    let leaders: Vec<Option<usize>> = rows.iter().map(|row| row.leader).collect();
+    for leader in leaders.iter().flatten() {
+        let task = || rows.get(*leader).and_then(of_one);
+        tasks.entry(*leader).or_insert_with(task);
+    }
+    for (row, leader) in rows.iter_mut().zip(leaders) {
+        let is_pinned = matches!(row.evidence.verdict, Verdict::Reclaimable | Verdict::WithReclaimable);
+        let Some(&Some(pid)) = leader.filter(|_| is_pinned).and_then(|leader| tasks.get(&leader)) else {
+            continue;
+        };
+        let Evidence { verdict, window_needed, part, .. } = row.evidence;
+        if part.task.is_some() || row.survival.task(pid).is_none() {
+            continue;
+        }
+        let part = JudgedPart { task: Some(pid), ..part };
+        let evidence = Evidence::of_part(row.survival, step, part);
+        let evidence = Evidence { verdict, window_needed, began: evidence.begin_of_growth(), ..evidence };
+        if evidence.old >= SURVIVORS_MIN && evidence.old < row.evidence.old {
+            row.growing = judged::growing(&evidence, row.survival);
+            row.evidence = evidence;
+        }
+    }
 }
 
 /// How long the kernel keeps what a function allocates, in the clock's unit; 0: unknown, or there are too many.
@@ -176,6 +210,12 @@ impl Reclaimable {
         Self { sysfs: sysfs.map(slabinfo::parse_sysfs) }
     }
 
+    /// True if the function allocates objects that are reclaimed, and no event names their cache.
+    fn is_made_by(&self, function: &str, caches: &[CacheShare]) -> bool {
+        let function = function.split('.').next().unwrap_or_default().trim_end_matches("_noprof");
+        MAKES_RECLAIMABLE.contains(&function) && caches.first().is_none_or(|share| !share.is_named)
+    }
+
     /// True if its objects are reclaimed.
     pub fn has(&self, cache: &str) -> bool {
         let flags = self.sysfs.as_ref().and_then(|sysfs| sysfs.get(cache));
@@ -199,7 +239,10 @@ fn pins(row: &Judged<'_>) -> bool {
 /// True for inodes, dentries, and what belongs to them.
 fn is_pinnable(row: &Judged<'_>) -> bool {
     let cache = row.caches.first().map_or("", |share| share.cache.as_str());
-    cache == "dentry" || cache.contains("inode") || row.evidence.verdict == Verdict::WithReclaimable
+    cache == "dentry"
+        || row.function() == "__d_alloc"
+        || cache.contains("inode")
+        || row.evidence.verdict == Verdict::WithReclaimable
 }
 
 /// Largest number of call sites of security modules that are compared with all others; kernels have a dozen.
