@@ -158,8 +158,8 @@ impl Receiver for BootMemorySums {
         self.life(&life, closed.bytes_alloc);
     }
 
-    fn freed_plain(&mut self, FreedPlain { plain, free }: &FreedPlain) {
-        self.life(&Span::of_plain(plain, free.time), plain.bytes_alloc);
+    fn freed_plain(&mut self, FreedPlain { plain, op, .. }: &FreedPlain) {
+        self.life(&Span::of_plain(plain, op.time), plain.bytes_alloc);
     }
 
     fn implied_free_plain(&mut self, plain: &PlainLife, end: u64) {
