@@ -929,9 +929,10 @@ fn a_signal_ends_all_repeated_recordings() {
 fn a_recording_in_files_is_the_recording() {
     let Some(bench) = Bench::new("rotate") else { return };
     for mode in [&[][..], &["--raw"]] {
-        // Five seconds, however fast the machine is.
+        // Until the third file begins, however slow the machine is.
         let load = format!(
-            "until=$(($(date +%s) + 5)); while [ $(date +%s) -lt $until ]; do {}; sleep 0.1; done",
+            "until=$(($(date +%s) + 60)); while set -- {}*; [ ! -e \"$1\" ] && [ $(date +%s) -lt $until ]; do {}; sleep 0.1; done",
+            bench.path("out-3.kmt").display(),
             load(1)
         );
         let args = [mode, &["-b", "32M", "--rotate", "1s", "--", "sh", "-c", &load]].concat();

@@ -131,8 +131,10 @@ pub enum Begin {
 impl Begin {
     /// Begin of a recording, by the first time of which all CPUs have their events.
     pub fn of(session: &Session<'_>) -> Self {
-        let clock = session.trace.metadata().clock.as_ref();
-        let is_of_boot = clock.is_none_or(|clock| CLOCKS.contains(&clock.name.as_str()));
+        let metadata = session.trace.metadata();
+        let is_of_clock = metadata.clock.as_ref().is_none_or(|clock| CLOCKS.contains(&clock.name.as_str()));
+        // Times of an anonymized trace begin at 0, whenever it was recorded.
+        let is_of_boot = is_of_clock && metadata.value("anonymized").is_none();
         let is_cut = session.losses.window_begin().is_some() || session.losses.any_before_first();
         match first_time(session) {
             Some(_) if session.begins_before_clock() && !is_cut => Self::AtBoot,

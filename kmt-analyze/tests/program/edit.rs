@@ -236,6 +236,7 @@ fn blank(value: &mut Value) {
                 "comm",
                 "time",
                 "start",
+                "end",
                 "first",
                 "last",
                 "time_of_day",

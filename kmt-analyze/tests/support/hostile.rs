@@ -133,7 +133,7 @@ impl Made {
         record.extend([0, 0]);
         record.extend(pid.to_le_bytes());
         record.extend(rest);
-        self.now += 100;
+        self.now = self.now.wrapping_add(100);
         self.writer.add_event(cpu, self.now, &record).unwrap();
     }
 
