@@ -884,7 +884,7 @@ fn files_are_not_overwritten_and_sizes_and_commands_are_heeded() {
     }
     assert_ne!(trace.metadata().text("recorder.snapshots_ns"), Some("0"));
     // Buffers of 1 MiB, rounded up to sub-buffers by some kernels.
-    let cpus = trace.metadata().text("cpus.online").map_or(0, |list| cpus_of(list));
+    let cpus = trace.metadata().text("cpus.online").map_or(0, cpus_of);
     let buffers_kb: u64 = trace.metadata().text("record.buffers_kb").unwrap().parse().unwrap();
     assert!((cpus * 1_024..=cpus * 1_152).contains(&buffers_kb), "{buffers_kb} KiB on {cpus} CPUs");
     bench.assert_untouched();

@@ -296,7 +296,7 @@ fn a_cache_that_fills_is_no_leak_where_no_event_names_it() {
 fn the_begin_of_growth_is_named() {
     let scratch = Scratch::new();
     let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
-    for (first_step, since) in [(0, None), (100, Some(1_000_000_000_u64))] {
+    for (first_step, since) in [(1, None), (100, Some(1_000_000_000_u64))] {
         let mut text = String::new();
         for step in 0..STEPS {
             let time = 1_000_000 + step * 10_000;

@@ -65,12 +65,12 @@ pub struct BootRow {
     pub marks_left_out: u64,
     /// Marks by time. Of more than the limit of rows, the begin of user space and those of most growth.
     pub marks: Vec<MarkRow>,
-    /// Slab objects by module, those of most live bytes first.
-    pub by_module: GroupTable<SlabSums>,
+    /// Slab objects by module, those of most live bytes first; `null`: allocations were not recorded.
+    pub by_module: Option<GroupTable<SlabSums>>,
     /// Slab objects by directory of the source; `null`: unknown.
     pub by_dir: Option<GroupTable<SlabSums>>,
-    /// Slab objects by call site.
-    pub by_call_site: GroupTable<SlabSums>,
+    /// Slab objects by call site; `null`: allocations were not recorded.
+    pub by_call_site: Option<GroupTable<SlabSums>>,
     /// Facts that only the screen has.
     #[serde(skip)]
     pub shown: BootShown,
@@ -182,6 +182,7 @@ pub fn compute(
     let range = context.live_bounds().bounds.of_api(None).filter(|_| slab);
     let (start, end) = context.selection.span(session);
     let stays = Stays::new(context);
+    let has_allocs = context.basis().allocs(None);
     BootRows {
         boot: BootRow {
             starts_at_boot: marks.begin != Begin::Later,
@@ -201,9 +202,9 @@ pub fn compute(
             marks_total: marks.marks.len(),
             marks_left_out: marks.left_out,
             marks: mark_rows(&marks.marks, &levels, context.limit),
-            by_module: stays.by("module"),
-            by_dir: session.source().has_directories().then(|| stays.by("dir")),
-            by_call_site: stays.by("call_site"),
+            by_module: has_allocs.then(|| stays.by("module")),
+            by_dir: (has_allocs && session.source().has_directories()).then(|| stays.by("dir")),
+            by_call_site: has_allocs.then(|| stays.by("call_site")),
             shown: BootShown {
                 begin: marks.begin,
                 first: first_time(session).unwrap_or(start),

@@ -139,10 +139,10 @@ fn before(boot: &BootRow, view: &View) -> Option<String> {
 /// Directories and modules that hold most slab memory; without directories, modules or the core kernel, call sites.
 fn holders(boot: &BootRow) -> Option<String> {
     let all = boot.bytes_live.filter(|&live| live > 0)?;
-    let modules = largest(&boot.by_module, "module", all, |module| module != "[kernel]");
+    let modules = largest(boot.by_module.as_ref(), "module", all, |module| module != "[kernel]");
     let others = match &boot.by_dir {
-        Some(directories) => largest(directories, "dir", all, |_| true),
-        None => largest(&boot.by_call_site, "call_site", all, |_| true),
+        Some(directories) => largest(Some(directories), "dir", all, |_| true),
+        None => largest(boot.by_call_site.as_ref(), "call_site", all, |_| true),
     };
     let modules = modules.map(|modules| format!("modules {modules}"));
     let parts: Vec<String> = others.into_iter().chain(modules).collect();
@@ -151,12 +151,12 @@ fn holders(boot: &BootRow) -> Option<String> {
 
 /// The first groups that a function selects, and their shares.
 fn largest(
-    table: &GroupTable<SlabSums>,
+    table: Option<&GroupTable<SlabSums>>,
     key: &str,
     all: u64,
     is_it: impl Fn(&str) -> bool,
 ) -> Option<String> {
-    let groups = table.groups.iter().filter_map(|group| Some((group.text(key)?, group.row.bytes_live?)));
+    let groups = table?.groups.iter().filter_map(|group| Some((group.text(key)?, group.row.bytes_live?)));
     let groups = groups.filter(|(name, bytes)| is_it(name) && *bytes > 0).take(HOLDERS);
     let names: Vec<String> = groups.map(|(name, bytes)| format!("{name} {}", share(bytes, all))).collect();
     (!names.is_empty()).then(|| names.join(", "))
