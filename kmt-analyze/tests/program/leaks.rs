@@ -332,7 +332,7 @@ fn the_begin_of_growth_is_named() {
         for report in ["leaks", "findings"] {
             let text = stdout(&run(&[report, "--wide"], &output));
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert_eq!(text.contains(" s after the start, "), since.is_some(), "{report}: {text}");
+            assert_eq!(text.contains(" after the start, "), since.is_some(), "{report}: {text}");
         }
     }
 }
