@@ -1,4 +1,4 @@
-//! A chunk that is decoded block by block: what is known of its descriptors and contexts.
+//! A chunk that is decoded block by block, with the codes of its descriptors and the origins of its contexts found so far.
 //!
 //! The origin of a context holds until its task has another name or cgroup, where these are needed. Times ascend in a chunk, so
 //! that the next such time gives the record at which an origin must be found again.

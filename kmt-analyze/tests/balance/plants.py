@@ -2,14 +2,14 @@
 """Memory of one account, allocated and kept: plants.py NAME MEBIBYTES.
 
 Prints "ready", waits for a line on standard input, allocates, prints "planted", and keeps the memory until standard input ends.
-Kinds: `--list` prints name, account (or the use of pages in no account), task, and what is needed. All memory ends with the process,
-except for huge pages and files, which it removes.
+Kinds: `--list` prints name, account (or the use of pages in no account), task, files that are needed, and an account that grows
+with it by so many times the amount. All memory ends with the process, except for huge pages and files, which it removes.
 """
 import ctypes, mmap, os, shutil, socket, struct, sys, tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "leaks"))
-from made_common import done, libc, limits, rename, syscall
+from made_common import limits, rename, syscall
 
 MIB = 1 << 20
 TASK = "kmt-planter"
@@ -54,7 +54,7 @@ def slab_reclaimable(mib):
 
 
 def slab_unreclaimable(mib):
-    """Datagrams that nobody receives: an skb and its data each."""
+    """Datagrams that are not received: an skb and its data each."""
     limits()
     for _ in range(mib * 3):
         pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -87,10 +87,20 @@ def bpf_map(kind, value_len, entries):
     KEPT.append(syscall("bpf", BPF, BPF_MAP_CREATE, buffer, 128))
 
 
-def percpu(mib):
+def possible_cpus():
     with open("/sys/devices/system/cpu/possible") as file:
-        cpus = int(file.read().split("-")[-1]) + 1
-    bpf_map(BPF_PERCPU_ARRAY, 32768, mib * MIB // 32768 // cpus)
+        return int(file.read().split("-")[-1]) + 1
+
+
+def percpu(mib):
+    bpf_map(BPF_PERCPU_ARRAY, 32768, mib * MIB // 32768 // possible_cpus())
+
+
+def beside_percpu():
+    """MiB of vmalloc for each MiB of percpu memory: 8 bytes for each 4 bytes of a CPU (`obj_exts`, mm/percpu.c), with memory cgroups."""
+    with open("/proc/cgroups") as file:
+        has_memory = any(line.startswith("memory\t") and line.split()[3] == "1" for line in file)
+    return 2 / possible_cpus() if has_memory else 0
 
 
 def vmalloc(mib):
@@ -152,7 +162,8 @@ KINDS = {
 def main():
     if sys.argv[1:] == ["--list"]:
         for name, (_, account, task, needs) in KINDS.items():
-            print("\t".join([name, account, task, " ".join(needs)]))
+            beside = f"vmalloc {beside_percpu()}" if name == "percpu" else ""
+            print("\t".join([name, account, task, " ".join(needs), beside]))
         return
     name, mib = sys.argv[1], int(sys.argv[2])
     rename(TASK)

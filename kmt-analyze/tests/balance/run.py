@@ -65,17 +65,21 @@ def change(row):
     return row["bytes_change"] or 0
 
 
-def judge(options, name, wanted, task, path):
-    """What is wrong, or None; and a line on it."""
+def judge(options, name, wanted, task, beside, path):
+    """True if the figures are right, and a line with them."""
     rows = json.loads(analyze(options, path, "--json"))
     rows = rows.get("balance", rows)
     accounts = {row["account"]: row for row in rows["accounts"]}
     is_counted = wanted in accounts
     account = accounts.get(wanted if is_counted else NO_ACCOUNT)
     taken = [row for row in accounts.values() if row["account"] not in ("free", "cpu_lists")]
-    first = max(taken, key=change)["account"]
     room = max(4 * MIB, options.mib * MIB * 5 // 100)
-    is_right = first == account["account"] and abs(change(account) - options.mib * MIB) <= room
+    expected = {account["account"]: options.mib * MIB}
+    if beside:
+        expected[beside.split()[0]] = float(beside.split()[1]) * options.mib * MIB
+    first = max(taken, key=change)["account"]
+    amounts_are_right = all(abs(change(accounts[name]) - amount) <= room for name, amount in expected.items())
+    is_right = first in expected and amounts_are_right
     text = f"{name:20} {account['account']} {change(account) / MIB:+.2f} MiB of {options.mib}, first: {first}"
     if not is_counted:
         holder = (rows["pages"]["holders"] or [{}])[0]
@@ -121,7 +125,7 @@ def main():
         elif not options.keep:
             os.remove(path)
 
-    for name, (wanted, task, needs) in all_kinds.items():
+    for name, (wanted, task, needs, beside) in all_kinds.items():
         if options.names and name not in options.names:
             continue
         if missing := [need for need in needs.split() if not os.path.exists(need)]:
@@ -129,7 +133,7 @@ def main():
             continue
         path = f"{options.folder}/{name}.kmt"
         plant(options, name, path)
-        count(name, path, *judge(options, name, wanted, task, path))
+        count(name, path, *judge(options, name, wanted, task, beside, path))
     for run in range(0 if options.names else options.nothing):
         count(f"nothing-{run}", *nothing(options, run))
     print(f"{right} of {right + len(wrong)} as they should be")

@@ -137,7 +137,7 @@ fn copies_of_a_ring_keep_where_its_window_begins() {
     assert_eq!(numbers(&to, &[]), expected);
 }
 
-/// A text of a buffer that nobody read: its header has one number for all CPUs.
+/// A text of a buffer that was not read: its header has one number for all CPUs.
 #[test]
 fn a_text_begins_behind_what_its_buffer_overwrote() {
     const ALLOC: &str =

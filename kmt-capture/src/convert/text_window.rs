@@ -57,7 +57,7 @@ impl TextWindow {
         file.writer.add_metadata(&[(OVERWRITTEN, self.by_design.to_string().as_bytes())])
     }
 
-    /// What is unknown of them.
+    /// A note that their CPUs are unknown; `None`: one CPU alone has entries, or none was overwritten.
     pub fn note(&self) -> Option<String> {
         (self.marked > 1).then(|| {
             "the header of the text has one number of overwritten entries for all CPUs: their CPUs are unknown".to_owned()

@@ -32,7 +32,7 @@ use sidecar::{LEN_MAX, Sidecar};
 /// The sidecar, if the user names no other.
 pub const SIDECAR: &str = "/var/lib/kmt/crash.armed";
 
-/// What is said of a buffer that was armed and came back empty.
+/// Words for a buffer that was armed and came back empty.
 const NOT_KEPT: &str =
     "was armed in an earlier boot, and has no events: its memory was not kept over the restart";
 
@@ -54,7 +54,7 @@ fn read_sidecar(path: &Path) -> Result<Option<Sidecar>> {
     Sidecar::parse(&bytes, path).map(Some)
 }
 
-/// True if a boot before this one armed the buffer, and nobody collected its events: `collect` and `arm --off` remove the sidecar.
+/// True if a boot before this one armed the buffer, and its events were not collected: `collect` and `arm --off` remove the sidecar.
 fn is_of_earlier_boot(path: &Path, system: &System) -> bool {
     // A sidecar that cannot be read says nothing.
     let sidecar = read_sidecar(path).ok().flatten();

@@ -72,7 +72,7 @@ impl Console {
         None
     }
 
-    /// Shows a line of what goes on without totals, or returns it for the other end of a line. The next message replaces it.
+    /// Shows the present work as a line without totals, or returns it for the other end of a line. The next message replaces it.
     pub fn wait(&mut self, text: &str) -> Option<String> {
         if self.is_line {
             return Some(text.to_owned());

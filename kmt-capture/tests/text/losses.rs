@@ -139,7 +139,7 @@ fn a_hole_in_the_text_is_named() {
     assert!(none.stderr.contains("no time without lines stands out"), "{}", none.stderr);
 }
 
-/// A buffer that nobody reads keeps the newest entries: the recording begins with the first of them.
+/// A buffer that is not read keeps the newest entries: the recording begins with the first of them.
 #[test]
 fn entries_that_were_overwritten_by_design_are_not_lost() {
     let part = [of_cpu(0, 1), of_cpu(1, 2)].concat();

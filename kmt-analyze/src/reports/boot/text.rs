@@ -41,19 +41,23 @@ pub fn screen(BootRows { boot }: &BootRows, view: &View) -> Screen {
     screen
 }
 
-/// A time of a boot: seconds of the clock, as the kernel log has them. Of another recording: from its first event.
-fn time(boot: &BootRow, time: u64, view: &View) -> String {
-    if !boot.starts_at_boot || view.start_of_day.is_some() || view.unit == ClockUnit::Ticks {
-        return view.time(time);
-    }
-    View { start: 0, ..*view }.time(time).trim_start_matches('+').to_owned()
+/// True if times are seconds of the clock, as the kernel log has them.
+fn has_boot_times(boot: &BootRow, view: &View) -> bool {
+    boot.starts_at_boot && view.start_of_day.is_none() && view.unit != ClockUnit::Ticks
 }
 
-/// The same in a sentence.
+/// A time of a boot: seconds of the clock. Of another recording: from its first event.
+fn time(boot: &BootRow, time: u64, view: &View) -> String {
+    match has_boot_times(boot, view) {
+        true => View { start: 0, ..*view }.time(time).trim_start_matches('+').to_owned(),
+        false => view.time(time),
+    }
+}
+
+/// A time in a sentence.
 fn at(boot: &BootRow, at: u64, view: &View) -> String {
     let text = time(boot, at, view);
-    let is_number = boot.starts_at_boot && view.start_of_day.is_none() && view.unit != ClockUnit::Ticks;
-    if is_number { format!("{text} s") } else { text }
+    if has_boot_times(boot, view) { format!("{text} s") } else { text }
 }
 
 /// Memory that is older than the recording.
@@ -187,18 +191,8 @@ fn mark(row: &MarkRow) -> String {
     }
 }
 
-/// A change with its sign.
-fn change(change: Option<i64>, view: &View) -> Cell {
-    change.map_or(Cell::Unknown, |change| match change {
-        0 => Cell::text("0"),
-        change => {
-            let sign = if change < 0 { "-" } else { "+" };
-            Cell::text(format!("{sign}{}", view.bytes(change.unsigned_abs())))
-        }
-    })
-}
-
 fn marks(boot: &BootRow, view: &View) -> Table {
+    let change = |bytes: Option<i64>| bytes.map_or(Cell::Unknown, Cell::BytesChange);
     let (has_slab, has_pages) = (boot.bytes_live.is_some(), boot.page_bytes_live.is_some());
     let is_lossy = has_slab && view.is_lossy;
     Table::of_rows("", &boot.marks)
@@ -209,11 +203,9 @@ fn marks(boot: &BootRow, view: &View) -> Table {
         .column_if(is_lossy, Column::number("uncertain").leaves(1), |row| {
             Cell::bytes(row.bytes_live_uncertain)
         })
-        .column_if(has_slab, Column::number("growth"), |row| change(row.bytes_change, view))
+        .column_if(has_slab, Column::number("growth"), |row| change(row.bytes_change))
         .column_if(has_pages, Column::number("pages live").leaves(3), |row| Cell::bytes(row.page_bytes_live))
-        .column_if(has_pages, Column::number("page growth").leaves(2), |row| {
-            change(row.page_bytes_change, view)
-        })
+        .column_if(has_pages, Column::number("page growth").leaves(2), |row| change(row.page_bytes_change))
         .explain(
             "mark",
             "Growth is until the next mark; of first event, initcalls and init until the next of these.",

@@ -100,7 +100,8 @@ pub fn warnings(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<String> {
     warnings_behind(context, all, false)
 }
 
-/// [`warnings`] of a screen; `says_losses`: it says whether events were lost. What losses do to its figures is said in any case.
+/// [`warnings`] of a screen; `says_losses`: it says whether events were lost. The effect of losses on its figures is reported in any
+/// case.
 pub fn warnings_behind(context: &ReportContext<'_, '_>, all: &Totals, says_losses: bool) -> Vec<String> {
     let is_said = says_losses && !context.session.losses.any();
     // The first fact is about losses.

@@ -180,20 +180,17 @@ impl FamilyCandidate<'_> {
         self.is_pinnable && matches!(self.verdict, Verdict::Reclaimable | Verdict::WithReclaimable)
     }
 
-    /// Old survivors of one task by step, where they may be pinned: another task may fill the cache at the same call site.
-    fn pinnable_of(&self, task: Option<i32>) -> Option<Numbers> {
+    /// Survivors of one task by step, and the number of old ones, where they may be pinned: another task may fill the cache at
+    /// the same call site.
+    fn pinnable_of(&self, task: Option<i32>) -> Option<(Numbers, u64)> {
         let steps = self.survival.task(task.filter(|_| self.may_be_pinned())?)?.all();
-        let old = steps.get(self.part.from..self.part.to)?;
-        (old.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)) >= SURVIVORS_MIN).then_some(steps)
+        let old = steps.get(self.part.from..self.part.to)?.iter().copied().fold(0, u64::saturating_add);
+        (old >= SURVIVORS_MIN).then_some((steps, old))
     }
 
     /// Number of old survivors, of one task where they may be pinned.
     fn old_of(&self, task: Option<i32>) -> u64 {
-        let steps = self.pinnable_of(task);
-        let old = steps.as_ref().and_then(|steps| steps.get(self.part.from..self.part.to));
-        old.map_or(self.old, |old| {
-            old.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)).min(self.old)
-        })
+        self.pinnable_of(task).map_or(self.old, |(_, old)| old.min(self.old))
     }
 }
 
@@ -225,7 +222,7 @@ pub fn family_leaders(candidates: &[FamilyCandidate<'_>], task_events: &TaskEven
         let is_member = |(at, (other, made_other)): (usize, (&FamilyCandidate<'_>, &LiveWithMaker<'_>))| {
             let is_table = is_index(other.function) || other.is_table_of(one);
             let grows_along = || {
-                let of_task = other.pinnable_of(made_one.task()).map(|steps| (made_one.steps(), steps));
+                let of_task = other.pinnable_of(made_one.task()).map(|(steps, _)| (made_one.steps(), steps));
                 let (a, b) = of_task.or_else(|| in_common(made_one, made_other))?;
                 Some(is_table || grow_together(&a, &b, one.part.common(other.part))?)
             };
