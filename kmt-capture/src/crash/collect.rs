@@ -42,8 +42,11 @@ pub fn collect(options: &CollectOptions, system: &System) -> Result<Outcome> {
     let ready = match (look(&save, system)?, &options.arm) {
         (Found::Events(ready), _) => ready,
         (Found::Nothing(reason), Some(again)) => return arm_instead(&reason, again, system),
+        (Found::NotKept(_), Some(again)) => return arm::arm(again, system),
         (Found::Armed(reason), Some(_)) => return Ok(nothing(&reason, save.quiet)),
-        (Found::Nothing(failure) | Found::Armed(failure), None) => return Err(failure),
+        (Found::Nothing(failure) | Found::Armed(failure) | Found::NotKept(failure), None) => {
+            return Err(failure);
+        }
     };
     let saved = ready.save(&save, system)?;
     let converted = convert(&ConvertOptions {

@@ -74,13 +74,15 @@ pub(super) enum Found {
     Nothing(Failure),
     /// None: it was armed in this boot.
     Armed(Failure),
+    /// None: it was armed in an earlier boot, and its memory was not kept. `arm` warns of it.
+    NotKept(Failure),
 }
 
 /// Saves the buffer of the last boot.
 pub fn save(options: &SaveOptions, system: &System) -> Result<Saved> {
     match look(options, system)? {
         Found::Events(ready) => ready.save(options, system),
-        Found::Nothing(failure) | Found::Armed(failure) => Err(failure),
+        Found::Nothing(failure) | Found::Armed(failure) | Found::NotKept(failure) => Err(failure),
     }
 }
 
@@ -93,8 +95,11 @@ pub(super) fn save_only(
     let ready = match (look(options, system)?, again) {
         (Found::Events(ready), _) => ready,
         (Found::Nothing(reason), Some(again)) => return arm_instead(&reason, again, system),
+        (Found::NotKept(_), Some(again)) => return arm::arm(again, system),
         (Found::Armed(reason), Some(_)) => return Ok(nothing(&reason, options.quiet)),
-        (Found::Nothing(failure) | Found::Armed(failure), None) => return Err(failure),
+        (Found::Nothing(failure) | Found::Armed(failure) | Found::NotKept(failure), None) => {
+            return Err(failure);
+        }
     };
     let saved = ready.save(options, system)?;
     if !options.quiet {
@@ -154,8 +159,10 @@ pub(super) fn look(options: &SaveOptions, system: &System) -> Result<Found> {
     };
     let path = sidecar_path(options.sidecar.as_deref());
     if entries(&dir) == 0 {
-        let what = if is_of_earlier_boot(&path, system) { NOT_KEPT } else { "has no events" };
-        return Ok(Found::Nothing(nothing(what)));
+        return Ok(match is_of_earlier_boot(&path, system) {
+            true => Found::NotKept(nothing(NOT_KEPT)),
+            false => Found::Nothing(nothing("has no events")),
+        });
     }
     if last == LastBoot::Current {
         return Ok(Found::Nothing(nothing("has only events of this boot")));
