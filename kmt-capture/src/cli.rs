@@ -29,6 +29,7 @@ use crate::record::Symbols;
 use crate::record::{self, Condition, RecordArgs, RecordOptions};
 #[cfg(feature = "convert")]
 use crate::remote::{self, args::RemoteArgs};
+use crate::survivors::SurvivorOptionArgs;
 use crate::tracefs::guard;
 use crate::{check, clean, snippet};
 
@@ -190,6 +191,8 @@ struct ConvertArgs {
     /// Convert one boot of a ring buffer or text that holds the events of several. Default: it is refused
     #[arg(long, value_enum, value_name = "WHICH")]
     boot: Option<Boot>,
+    #[command(flatten)]
+    survivors: SurvivorOptionArgs,
     /// Raise or lower a limit on the input, such as kallsyms=1G. Names: raw (ring buffers), kallsyms, format, file (each other
     /// file), directory (all files but ring buffers), stream (standard input, pipes), inflated (decompressed bytes), and
     /// those in messages. May be given several times
@@ -262,6 +265,7 @@ pub fn run() -> Result<Outcome> {
                 quiet,
                 instance,
                 boot,
+                survivors,
                 limit,
             } = args;
             let mut limits = Limits::default();
@@ -278,6 +282,7 @@ pub fn run() -> Result<Outcome> {
                 quiet,
                 instance,
                 boot,
+                survivors: survivors.asked(),
                 limits,
             })
         }

@@ -51,6 +51,7 @@ pub mod record;
 pub mod remote;
 mod root;
 mod snippet;
+mod survivors;
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]
 mod test_support;

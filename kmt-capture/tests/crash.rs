@@ -190,6 +190,7 @@ impl Machine {
             quiet: true,
             instance: None,
             boot: None,
+            survivors: None,
             limits: Limits::default(),
         })
         .unwrap();

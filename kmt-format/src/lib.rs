@@ -240,6 +240,7 @@ mod codec;
 pub mod edit;
 mod error;
 mod example;
+pub mod fold;
 #[cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 pub mod kernel;
 mod limits;

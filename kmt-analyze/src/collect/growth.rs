@@ -11,7 +11,9 @@ use super::sorted::Sorted;
 use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
-use crate::ledger::{Closed, ClosedFrames, FreedPlain, Interests, PlainLife, Receiver};
+use crate::ledger::{
+    Closed, ClosedFrames, FoldedLives, FoldedPages, FreedPlain, Interests, PlainLife, Receiver,
+};
 use crate::trace::ages::Ages;
 
 /// Number of time steps of a window.
@@ -224,6 +226,28 @@ impl Receiver for GrowthSums {
 
     fn implied_free_plain(&mut self, plain: &PlainLife, end: u64) {
         self.add(plain, plain.lost_at.is_some(), Fate::ImpliedFree(end));
+    }
+
+    fn folded(&mut self, lives: &FoldedLives) {
+        let born = self.window.step_of(lives.interval.0);
+        let survival = grown(&mut self.callers, lives.caller);
+        survival.births.add(born, lives.sums.count);
+        survival.lifetimes.add_sum(lives.sums.length_sum, lives.sums.length_max);
+    }
+
+    fn folded_bucket(&mut self, lives: &FoldedLives, bucket: u32, count: u64) {
+        grown(&mut self.callers, lives.caller).lifetimes.add_bucket(bucket, count);
+    }
+
+    fn folded_pages(&mut self, pages: &FoldedPages) {
+        let born = self.window.step_of(pages.interval.0);
+        let survival = grown(&mut self.pages, pages.site);
+        survival.births.add(born, pages.sums.count.saturating_mul(1 << pages.kind.order));
+        survival.lifetimes.add_sum(pages.sums.length_sum, pages.sums.length_max);
+    }
+
+    fn folded_pages_bucket(&mut self, pages: &FoldedPages, bucket: u32, count: u64) {
+        grown(&mut self.pages, pages.site).lifetimes.add_bucket(bucket, count);
     }
 
     /// Slab pages are only summed up: their objects have their own survival.

@@ -40,6 +40,17 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
+    /// Adds `count` numbers of a bucket, whose sum is added apart ([`Histogram::add_sum`]).
+    pub fn add_bucket(&mut self, number: u32, count: u64) {
+        self.add_to(number as usize, count);
+    }
+
+    /// Adds the sum and the maximum of numbers that were added by their buckets.
+    pub fn add_sum(&mut self, sum: u64, max: u64) {
+        self.sum += u128::from(sum);
+        self.max = self.max.max(max);
+    }
+
     /// Adds `count` to a bucket.
     fn add_to(&mut self, number: usize, count: u64) {
         if self.buckets.is_empty() {

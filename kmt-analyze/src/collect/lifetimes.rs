@@ -13,7 +13,7 @@ use super::sorted::Sorted;
 use super::sums::{grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::lives::{End, Free, Life, NoLife};
-use crate::ledger::{Closed, FreedPlain, Interests, PlainLife, Receiver, Rules};
+use crate::ledger::{Closed, FoldedLives, FreedPlain, Interests, PlainLife, Receiver, Rules};
 use crate::trace::ages::Ages;
 
 /// Collects lifetimes by call site.
@@ -114,6 +114,16 @@ impl Receiver for LifetimeSums {
     fn unmatched(&mut self, _: u64, free: &Free, _: NoLife) {
         *grown(&mut self.unmatched, free.site) += 1;
     }
+
+    fn folded(&mut self, lives: &FoldedLives) {
+        let bounds = self.horizon.bounds;
+        let is_temporary = self.temporary_bound.is_some_and(|bound| lives.sums.length_max <= bound);
+        grown(&mut self.callers, lives.caller).folded(lives, bounds, is_temporary);
+    }
+
+    fn folded_bucket(&mut self, lives: &FoldedLives, bucket: u32, count: u64) {
+        grown(&mut self.callers, lives.caller).freed.add_bucket(bucket, count);
+    }
 }
 
 impl LifetimeSums {
@@ -182,6 +192,30 @@ impl CallerLives {
     fn without_age(&mut self, bytes: u64, live: [u64; 2]) {
         self.unknown_age += 1;
         self.survival.without_age(bytes, live);
+    }
+
+    /// Adds folded lives, but for their buckets.
+    fn folded(&mut self, lives: &FoldedLives, bounds: [u64; 2], is_temporary: bool) {
+        let (sums, bytes) = (&lives.sums, lives.bytes_alloc.saturating_mul(lives.sums.count));
+        self.freed.add_sum(sums.length_sum, sums.length_max);
+        self.bytes_freed = self.bytes_freed.saturating_add(bytes);
+        self.byte_time += u128::from(lives.bytes_alloc) * u128::from(sums.length_sum);
+        let (frees, time) = self.freed_by.of(lives.free_site);
+        *frees = frees.saturating_add(sums.count);
+        *time += u128::from(sums.length_sum);
+        if is_temporary {
+            self.temporary = self.temporary.saturating_add(sums.count);
+            self.bytes_temporary = self.bytes_temporary.saturating_add(bytes);
+            self.temporary_elsewhere = self.temporary_elsewhere.saturating_add(sums.elsewhere);
+        }
+        self.survival.bytes = self.survival.bytes.saturating_add(bytes);
+        // The bounds of survival are a millisecond and a second, where there are any.
+        for ((outlive, bound), longer) in
+            self.survival.outlive.iter_mut().zip(bounds).zip([sums.over_ms, sums.over_s])
+        {
+            let longer = if bound == u64::MAX { 0 } else { longer.saturating_mul(lives.bytes_alloc) };
+            outlive.iter_mut().for_each(|sum| *sum = sum.saturating_add(longer));
+        }
     }
 
     #[inline]

@@ -6,6 +6,7 @@ use super::events::{
     AreaKind, Change, Closed, ClosedArea, ClosedFrames, FreedPlain, PageEvent, PageGroup, PlainLife,
     SideEvent,
 };
+use super::folded::{FoldedLives, FoldedPages};
 use super::lives::{Free, NoLife};
 use super::receiver::{Receiver, for_each_event};
 use crate::stream::{Interests, Op, Origin};

@@ -90,6 +90,33 @@ impl Frames {
         }
     }
 
+    /// Adds allocations of one kind that were freed as they were allocated, and are in the file as a number.
+    pub fn add_folded(&mut self, number: u32, kind: PageSite, count: u64, selected: bool) {
+        if !selected {
+            return;
+        }
+        let frames = count.saturating_mul(1 << kind.order);
+        let counts = &mut self.counts;
+        for (sum, more) in [
+            (&mut counts.raw_alloc_events, count),
+            (&mut counts.raw_frames_alloc, frames),
+            (&mut counts.raw_free_events, count),
+            (&mut counts.raw_frames_freed, frames),
+            (&mut counts.frees_matched, count),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        let number = number as usize;
+        if self.totals.len() <= number {
+            self.totals.resize_with((number + 1).next_power_of_two(), FrameTotals::default);
+        }
+        if let Some(totals) = self.totals.get_mut(number) {
+            totals.alloc_events = totals.alloc_events.saturating_add(count);
+            totals.frames_alloc = totals.frames_alloc.saturating_add(frames);
+            totals.frames_freed = totals.frames_freed.saturating_add(frames);
+        }
+    }
+
     /// Sets the stack of an allocation, if it is still there.
     fn set_stack(&mut self, owner: u32, born: u64, stack: u32) {
         if let Some(allocation) = self.allocations.get_mut(owner).filter(|a| a.born == born) {

@@ -23,6 +23,7 @@ pub mod batch;
 mod close;
 pub mod direct_map;
 pub mod events;
+mod folded;
 pub mod frames;
 pub mod lives;
 pub mod owners;
@@ -41,6 +42,7 @@ pub use events::{
     Area, AreaKind, Change, Closed, ClosedArea, ClosedFrames, FreedPlain, PageEvent, PageGroup, PlainLife,
     SideEvent,
 };
+pub use folded::{FoldedLives, FoldedPages};
 pub use receiver::Receiver;
 pub use site_lives::SiteTotals;
 pub use tables::{Choice, SiteInfo, Tables};

@@ -4,6 +4,7 @@ use super::events::{
     AreaKind, Change, Closed, ClosedArea, ClosedFrames, FreedPlain, PageEvent, PageGroup, PlainLife,
     SideEvent,
 };
+use super::folded::{FoldedLives, FoldedPages};
 use super::lives::{Free, NoLife};
 use crate::stream::{Op, Origin};
 
@@ -44,6 +45,14 @@ macro_rules! for_each_event {
                 AreaFailed area_failed(kind: AreaKind, origin: u32) for AREAS;
                 /// A free of an area without an allocation in the trace.
                 AreaFreedUnknown area_freed_unknown(kind: AreaKind, origin: u32) for AREAS;
+                /// Lives that are in the file as sums: each is plain, and all of it is in one interval.
+                Folded folded(lives: &FoldedLives) for PLAIN_LIVES;
+                /// A number of these lives whose lengths are in one bucket of a histogram.
+                FoldedBucket folded_bucket(lives: &FoldedLives, bucket: u32, count: u64) for PLAIN_LIVES;
+                /// Pages that are in the file as sums.
+                FoldedPages folded_pages(pages: &FoldedPages) for FRAMES;
+                /// A number of these pages' allocations whose lengths are in one bucket of a histogram.
+                FoldedPagesBucket folded_pages_bucket(pages: &FoldedPages, bucket: u32, count: u64) for FRAMES;
                 /// A side event.
                 Side side_event(event: &SideEvent) for ANY_SIDE_EVENTS;
             }

@@ -6,6 +6,7 @@ pub(crate) mod coverage;
 mod crew;
 pub(crate) mod figures;
 pub(crate) mod filter;
+mod folded;
 pub(crate) mod operations;
 pub(crate) mod progress;
 pub(crate) mod ranges;
@@ -198,7 +199,7 @@ fn pass(
         let mut crew = Crew::new(scope, states, threads);
         let receiver = Batched::new(|batch| crew.take(batch));
         let mut ledger = Ledger::new(rules, losses, choice, interests, receiver, election);
-        let decoded = pipe::run(&loader, decoder, threads, last, |ops, new_items| {
+        let (mut decoder, mut damages) = pipe::run(&loader, decoder, threads, last, |ops, new_items| {
             ledger.learn(&new_items);
             done += ops.len() as u64;
             let ops = since(ops, begin);
@@ -208,6 +209,8 @@ fn pass(
             }
             progress.print(done, all);
         });
+        damages.extend(folded::enter(trace, &mut decoder, &mut ledger, rules.window));
+        let decoded = (decoder, damages);
         let elected = ledger.elected();
         let (balance, receiver) = ledger.finish();
         receiver.finish();

@@ -66,6 +66,17 @@ impl FlagTexts<'_> {
         self.templates.entry(event.class_index()).or_insert_with(new).field_text(field, event, &self.env)
     }
 
+    /// Keeps the names of the flags of an event, unless they are kept.
+    fn see(&mut self, plan: &DecodePlan, event: &Event<'_>, interner: &mut Interner) {
+        let flags = plan.uint(event, Role::GFP_FLAGS);
+        if let Some(flags) = flags.filter(|flags| !interner.gfp_texts.contains_key(flags)) {
+            let text = self.of(event).filter(|text| text.len() <= FLAGS_TEXT_MAX);
+            let text = text.unwrap_or_else(|| interner.gfp_text(flags));
+            interner.gfp_set.insert(flags, self.set(event, flags, &text));
+            interner.gfp_texts.insert(flags, text);
+        }
+    }
+
     /// Flags that are set, whatever names the text has for them.
     fn set(&mut self, event: &Event<'_>, flags: u64, text: &[u8]) -> GfpFlags {
         let Some(field) = event.class().field_with(Role::GFP_FLAGS) else { return GfpFlags::empty() };
@@ -186,6 +197,18 @@ impl<'t> Decoder<'t> {
     pub fn with_flag_texts(self, env: Option<PrintEnv<'t>>, nowait_is_silent: bool) -> Self {
         let texts = |env| FlagTexts { env, nowait_is_silent, templates: HashMap::new() };
         Self { flags: env.map(texts), ..self }
+    }
+
+    /// Code of an event that folded lives are like, which has no origin.
+    pub fn code_of_sample(&mut self, event: &Event<'_>) -> OpCode {
+        let Some(plan) = self.plans.get(event.class_index()) else { return OpCode::OTHER };
+        if let Some(texts) = &mut self.flags {
+            texts.see(plan, event, &mut self.interner);
+        }
+        if let Some(seen) = self.classes_seen.get_mut(event.class_index()) {
+            *seen = true;
+        }
+        self.interner.code_of(plan, event)
     }
 
     /// Items that were numbered since the last call.
@@ -358,13 +381,7 @@ impl<'t> Decoder<'t> {
         });
         let given_up = (code.kind() == Kind::FreeRcu).then(|| plan.rcu_object(&event)).flatten();
         if let Some(texts) = &mut self.flags {
-            let flags = plan.uint(&event, Role::GFP_FLAGS);
-            if let Some(flags) = flags.filter(|flags| !self.interner.gfp_texts.contains_key(flags)) {
-                let text = texts.of(&event).filter(|text| text.len() <= FLAGS_TEXT_MAX);
-                let text = text.unwrap_or_else(|| self.interner.gfp_text(flags));
-                self.interner.gfp_set.insert(flags, texts.set(&event, flags, &text));
-                self.interner.gfp_texts.insert(flags, text);
-            }
+            texts.see(plan, &event, &mut self.interner);
         }
         let role = match code.kind() {
             Kind::Alloc | Kind::Kfree | Kind::CacheFree => Role::PTR,

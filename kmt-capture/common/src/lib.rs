@@ -26,6 +26,7 @@ pub mod recording;
 pub mod recovery;
 pub mod setting_change;
 pub mod shell;
+pub mod survivors;
 pub mod terminal;
 pub mod text;
 pub mod unseen_allocs;

@@ -16,6 +16,7 @@ mod records;
 mod silence;
 mod stacks;
 mod sub_buffers;
+mod survivors;
 mod target_files;
 mod text;
 mod text_boots;
@@ -42,6 +43,7 @@ use crate::input::{Budget, Directory, Folder};
 pub use crate::input::{Kind as LimitKind, Limits};
 use crate::output::Output;
 use crate::record::Symbols;
+use crate::survivors::SurvivorArgs;
 pub use boots::Boot;
 use opened::only_recording;
 
@@ -69,6 +71,8 @@ pub struct ConvertOptions {
     pub instance: Option<String>,
     /// Which boot of ring buffers that hold several; `None`: they are refused.
     pub boot: Option<Boot>,
+    /// Which lives are written as sums; `None`: none.
+    pub survivors: Option<SurvivorArgs>,
     /// Limits of the input.
     pub limits: Limits,
 }
@@ -90,6 +94,14 @@ struct Converted {
 
 /// Converts a directory or a file of another tool, or rewrites a .kmt file.
 pub fn convert(options: &ConvertOptions) -> Result<Outcome> {
+    match options.survivors {
+        Some(args) => survivors::convert(options, &args),
+        None => convert_all(options),
+    }
+}
+
+/// Converts all events.
+fn convert_all(options: &ConvertOptions) -> Result<Outcome> {
     // First: an output that cannot be written is an error before anything is read.
     let output = Output::create(&options.output, options.force)?;
     let (mut parts, mut is_cut) = (Vec::new(), false);

@@ -59,6 +59,7 @@ pub fn collect(options: &CollectOptions, system: &System) -> Result<Outcome> {
         quiet: save.quiet,
         instance: None,
         boot: None,
+        survivors: None,
         limits: Limits::default(),
     });
     let outcome = match converted {

@@ -149,6 +149,7 @@ fn convert_received(input: &Path, output: &Path, options: &RemoteOptions) -> Res
         quiet: options.quiet,
         instance: None,
         boot: None,
+        survivors: None,
         limits: Limits::default(),
     })
 }

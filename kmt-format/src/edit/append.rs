@@ -47,7 +47,8 @@ impl Writer {
             .align_u64(header.align_u64)
             .page_size(header.page_size)
             .trace_uuid(header.trace_uuid)
-            .compression(compression);
+            .compression(compression)
+            .folded(header.folded);
         let mut framer = Framer::start_of(header.order, header.trace_uuid, compression);
         framer.file_len = file.len() as u64;
         let mut contents = Contents::new(header, None, limits, true);
@@ -69,7 +70,7 @@ impl Writer {
                     framer.event_bytes = framer.event_bytes.saturating_add(chunk.total_len);
                     contents.last_info(&chunk).unwrap_or(EventsInfo::NONE)
                 }
-                Taken::Other => EventsInfo::NONE,
+                Taken::Folded(_) | Taken::Other => EventsInfo::NONE,
             };
             if chunk.cpu.is_none() {
                 framer.loose_sequence = framer.loose_sequence.max(chunk.sequence.wrapping_add(1));

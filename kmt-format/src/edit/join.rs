@@ -19,6 +19,9 @@ use crate::write::{Writer, WriterOptions};
 /// Offset of `first_event` in the heads of EVNT and RAWP chunks.
 const FIRST_EVENT_AT: usize = 32;
 
+/// Offset of `number` in the heads of FOLD chunks.
+const FOLD_NUMBER_AT: usize = 8;
+
 /// Makes one file of the files of one recording: those that [`Writer::next_file`] separates.
 ///
 /// ```
@@ -50,6 +53,8 @@ pub struct Join<'d> {
     next: (usize, usize),
     /// Numbers that the first chunk and the first event of this part have, by CPU.
     bases: BTreeMap<u32, (u32, u64)>,
+    /// Number that the first interval of folded lives of this part has.
+    fold_base: u64,
     /// Checksum and length of definitions that are in the file.
     written: HashSet<(ChunkKind, u32, u64)>,
 }
@@ -73,7 +78,7 @@ impl<'d> Join<'d> {
     /// Nothing yet.
     pub fn new(limits: Limits) -> Self {
         let (bases, written) = Default::default();
-        Self { limits, parts: Vec::new(), writer: None, next: (0, 0), bases, written }
+        Self { limits, parts: Vec::new(), writer: None, next: (0, 0), bases, fold_base: 0, written }
     }
 
     /// Adds the next file of the recording.
@@ -112,7 +117,8 @@ impl<'d> Join<'d> {
                 let options = WriterOptions::new(header.order, header.long_size)
                     .align_u64(header.align_u64)
                     .page_size(header.page_size)
-                    .trace_uuid(header.trace_uuid);
+                    .trace_uuid(header.trace_uuid)
+                    .folded(header.folded);
                 let mut writer = Writer::new(options)?;
                 write_facts(self.parts.iter().map(|part| &part.scan.contents), &mut writer)?;
                 let bytes = writer.take();
@@ -140,6 +146,8 @@ impl<'d> Join<'d> {
                 *sequence = sequence.wrapping_add(last);
                 *event = event.saturating_add(stream.last_event());
             }
+            let folds = part.scan.contents.folds.last().map_or(0, |(_, info)| info.number.saturating_add(1));
+            self.fold_base = self.fold_base.saturating_add(folds);
             self.next = (at.saturating_add(1), 0);
             return true;
         };
@@ -149,6 +157,7 @@ impl<'d> Join<'d> {
                 let base = self.bases.get(&cpu).copied().unwrap_or_default();
                 part.copy_events(&chunk, cpu, base, writer);
             }
+            (ChunkKind::FOLD, _) => part.copy_fold(&chunk, self.fold_base, writer),
             // Those of the whole file are written apart from these.
             (ChunkKind::HEADER_COPY | ChunkKind::INDEX | ChunkKind::TRAILER, _)
             | (ChunkKind::META | ChunkKind::FILE | ChunkKind::STATS, _) => {}
@@ -174,29 +183,54 @@ impl Part<'_> {
         framer.stored_chunk(&frame_of(chunk, id), &stored, Summary::default());
     }
 
+    /// Copies a chunk of folded lives with the number of its interval in the whole recording.
+    fn copy_fold(&self, chunk: &ChunkRef, base: u64, writer: &mut Writer) {
+        let folds = &self.scan.contents.folds;
+        let own =
+            folds.iter().find(|(fold, _)| fold.offset == chunk.offset).map_or(0, |(_, info)| info.number);
+        let framer = writer.framer();
+        let sequence = framer.loose_sequence;
+        framer.loose_sequence = sequence.wrapping_add(1);
+        let id = ChunkId { kind: chunk.kind, flags: chunk.flags, stream: u32::MAX, sequence };
+        self.copy_numbered(chunk, (FOLD_NUMBER_AT, own.saturating_add(base)), id, Summary::default(), writer);
+    }
+
     /// Copies a chunk of events with its numbers in the whole recording.
     fn copy_events(&self, chunk: &ChunkRef, cpu: u32, base: (u32, u64), writer: &mut Writer) {
-        let mut stored = self.scan.stored(self.data, chunk).into_owned();
         let info = self.scan.info_of(chunk).unwrap_or(EventsInfo::NONE);
         let first_event = info.first_event.saturating_add(base.1);
-        let mut bytes = Vec::with_capacity(8);
-        self.scan.order().push(&mut bytes, first_event, 8);
-        for (to, from) in stored.iter_mut().skip(FIRST_EVENT_AT).zip(bytes) {
-            *to = from;
-        }
         let id = ChunkId {
             kind: chunk.kind,
             flags: chunk.flags,
             stream: cpu,
             sequence: base.0.wrapping_add(chunk.sequence),
         };
+        let summary = Summary { first_event, ..summary(&info) };
+        self.copy_numbered(chunk, (FIRST_EVENT_AT, first_event), id, summary, writer);
+    }
+
+    /// Copies a chunk with another number of 8 bytes at an offset of its head, which is in its prefix.
+    fn copy_numbered(
+        &self,
+        chunk: &ChunkRef,
+        (at, number): (usize, u64),
+        id: ChunkId,
+        summary: Summary,
+        writer: &mut Writer,
+    ) {
+        let mut stored = self.scan.stored(self.data, chunk).into_owned();
+        let mut bytes = Vec::with_capacity(8);
+        self.scan.order().push(&mut bytes, number, 8);
+        for (to, from) in stored.iter_mut().skip(at).zip(bytes) {
+            *to = from;
+        }
         let prefix = stored.get(..chunk.prefix_len as usize).unwrap_or_default();
         let frame = Frame {
             prefix_crc: crc32fast::hash(prefix),
             body_crc: crc32fast::hash(&stored),
             ..frame_of(chunk, id)
         };
-        writer.framer().stored_chunk(&frame, &stored, Summary { first_event, ..summary(&info) });
+        writer.framer().stored_chunk(&frame, &stored, summary);
     }
 }
 

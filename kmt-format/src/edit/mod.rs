@@ -2,6 +2,7 @@
 //! of the files of one recording.
 
 mod append;
+mod besides;
 mod join;
 mod joined_facts;
 mod loss_alone;
@@ -10,5 +11,6 @@ mod rewrite;
 mod salvage;
 mod scan;
 
+pub use besides::copy_besides_events;
 pub use join::Join;
 pub use rewrite::{Recovery, Rewrite, RewriteOptions};

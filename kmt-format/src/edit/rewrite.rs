@@ -9,7 +9,7 @@ use crate::codec::{Compression, records_behind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, with_order};
 use crate::pack::{BodyLayout, Summary};
-use crate::raw::{ChunkKind, EventsHead, SubBuffersHead, chunk_flags};
+use crate::raw::{ChunkKind, EventsHead, FoldHead, SubBuffersHead, chunk_flags};
 use crate::read::recovering::{decoded, header_bytes};
 use crate::read::{ChunkRef, Damage, EarlyEnd, EventsInfo};
 use crate::write::framing::{ChunkId, Frame, Framer};
@@ -219,6 +219,10 @@ impl<'d> Rewrite<'d> {
             ChunkKind::SUB_BUFFERS => {
                 let head_len = order.uint_at(body, 0, 4).unwrap_or(0) as usize;
                 let prefix_len = head_len.max(size_of::<SubBuffersHead<LittleEndian>>()).min(body.len());
+                Some(BodyLayout { prefix_len, ..BodyLayout::plain() })
+            }
+            ChunkKind::FOLD => {
+                let prefix_len = size_of::<FoldHead<LittleEndian>>().min(body.len());
                 Some(BodyLayout { prefix_len, ..BodyLayout::plain() })
             }
             _ => None,

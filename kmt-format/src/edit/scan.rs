@@ -94,7 +94,7 @@ impl<'d> Scan<'d> {
     fn take(&mut self, chunk: &ChunkRef, stored: Cow<'d, [u8]>) -> Result<()> {
         match self.contents.chunk(chunk, stored)? {
             Taken::Damaged(_) => {}
-            Taken::Events(_) | Taken::Other => self.chunks.push(*chunk),
+            Taken::Events(_) | Taken::Folded(_) | Taken::Other => self.chunks.push(*chunk),
         }
         Ok(())
     }

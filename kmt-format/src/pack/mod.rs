@@ -5,7 +5,7 @@ mod interner;
 mod plan;
 
 pub(crate) use event_chunk::{ClassRepeats, EventChunkBuilder, Summary, class_bit};
-pub(crate) use plan::RecordPlan;
+pub(crate) use plan::{RecordPlan, ValuePlan};
 
 /// Events of one chunk of verbatim sub-buffers at most, so that each may have a descriptor and a context of its own when
 /// it is decoded.

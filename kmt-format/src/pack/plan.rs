@@ -33,6 +33,11 @@ impl Load {
         Self { from, shift, short: Segment { offset, len } }
     }
 
+    /// The bytes of the record.
+    pub fn segment(self) -> Segment {
+        self.short
+    }
+
     /// The number, in the byte order of the record.
     #[inline]
     pub fn number(self, record: &[u8], order: ByteOrder) -> u64 {

@@ -112,6 +112,8 @@ impl ChunkKind {
     pub const CGROUPS: Self = Self(*b"CGRP");
     /// Totals by call site, without their events.
     pub const SUMS: Self = Self(*b"SUMS");
+    /// Sums of lives whose events were folded.
+    pub const FOLD: Self = Self(*b"FOLD");
     /// Offsets and contents of the chunks.
     pub const INDEX: Self = Self(*b"INDX");
     /// The last chunk of a finished file.
@@ -133,6 +135,7 @@ impl ChunkKind {
             Self::LINES,
             Self::CGROUPS,
             Self::SUMS,
+            Self::FOLD,
             Self::INDEX,
             Self::TRAILER,
         ]

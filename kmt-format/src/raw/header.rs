@@ -17,6 +17,12 @@ pub const VERSION_MAJOR: u16 = 1;
 /// Minor version written.
 pub const VERSION_MINOR: u16 = 0;
 
+/// Bits of the `incompatible` of a file header.
+pub mod incompatible {
+    /// Lives of objects may be in chunks of folded lives, not in events.
+    pub const FOLDED: u32 = 1;
+}
+
 /// The file header.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
 #[repr(C)]

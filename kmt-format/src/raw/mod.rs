@@ -5,6 +5,7 @@
 
 mod chunk;
 mod events;
+mod fold;
 mod header;
 mod meta;
 mod schema;
@@ -14,11 +15,13 @@ mod trailer;
 
 pub use chunk::{ChunkKind, chunk_flags, codecs, filters};
 pub use events::loss_flags;
-pub use header::{BOM, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR};
+pub use fold::fold_flags;
+pub use header::{BOM, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR, incompatible};
 pub use meta::{attachment_flags, stats_present};
 
 pub(crate) use chunk::ChunkHeader;
 pub(crate) use events::{Epoch, EventsHead, Record32, Record64, SubBuffersHead};
+pub(crate) use fold::{FoldBin, FoldCpu, FoldHead, FoldRow};
 pub(crate) use header::FileHeader;
 pub(crate) use meta::{AttachmentHead, ClockHead, MetaHead, PairHead, StatsRow, TableHead, TaskRow};
 pub(crate) use schema::{ClassRow, FieldRow, SchemaHead, ShapeRow, SlotRow, StringRef};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::body::{Body, decoded};
+use super::fold::{FoldChunk, FoldInfo};
 use super::sub_buffers::SubBufferDecoder;
 use super::symbols::SymbolChunk;
 use super::{ChunkRef, Damage, EventChunk, EventsInfo, Header, Metadata, Schema, SymbolTable};
@@ -61,6 +62,8 @@ impl Stream {
 pub(crate) enum Taken<'d> {
     /// A chunk of events: its head is in its stream, and the events are in these bytes.
     Events(Cow<'d, [u8]>),
+    /// A chunk of folded lives: its head was added, and the rest is in these bytes.
+    Folded(Cow<'d, [u8]>),
     /// Another chunk, whose contents were added.
     Other,
     /// A chunk that cannot be used; the damage is recorded.
@@ -76,6 +79,12 @@ pub(crate) struct Contents<'d> {
     pub metadata: Metadata<'d>,
     pub symbols: Option<SymbolTable<'d>>,
     pub streams: BTreeMap<u32, Stream>,
+    /// Chunks of folded lives, by the numbers of their intervals.
+    pub folds: Vec<(ChunkRef, FoldInfo)>,
+    /// Number that the next interval should have.
+    next_fold: u64,
+    /// Intervals that the numbering shows to be missing.
+    pub folds_missing: u64,
     pub damages: Vec<Damage>,
     pub damage_count: u64,
     pub chunk_count: u64,
@@ -105,6 +114,9 @@ impl<'d> Contents<'d> {
             metadata: Metadata::default(),
             symbols: None,
             streams: BTreeMap::new(),
+            folds: Vec::new(),
+            next_fold: 0,
+            folds_missing: 0,
             damages: Vec::new(),
             damage_count: 0,
             chunk_count: 0,
@@ -143,6 +155,7 @@ impl<'d> Contents<'d> {
                 let head = self.head(chunk, &stored);
                 head.and_then(|info| self.add_events(chunk, info)).map(|()| Taken::Events(stored))
             }
+            ChunkKind::FOLD => self.add_fold(chunk, &stored).map(|()| Taken::Folded(stored)),
             kind if kind.is_known() => self.other_chunk(chunk, stored).map(|()| Taken::Other),
             kind => {
                 let count = self.unknown_kinds.entry(kind.0).or_default();
@@ -251,6 +264,31 @@ impl<'d> Contents<'d> {
             self.decoder = Some(Arc::new(decoder));
         }
         Ok(())
+    }
+
+    fn add_fold(&mut self, chunk: &ChunkRef, stored: &[u8]) -> Result<()> {
+        let bad = |what| Error::at(chunk.offset, ErrorKind::Malformed(what));
+        if !self.header.folded {
+            return Err(bad("folded lives in a file whose header does not announce them"));
+        }
+        let info = FoldChunk::head(chunk.prefix(stored)?, chunk, &self.header)?;
+        let missing = info.number.checked_sub(self.next_fold);
+        let missing = missing.ok_or_else(|| bad("a chunk of folded lives is a duplicate or out of order"))?;
+        let mut budget = self.budget(chunk);
+        budget.take(size_of::<(ChunkRef, FoldInfo)>(), chunk.offset)?;
+        self.metadata_len = budget.used;
+        self.folds_missing = self.folds_missing.saturating_add(missing);
+        self.next_fold = info.number.saturating_add(1);
+        if self.keeps_chunks {
+            self.folds.push((*chunk, info));
+        }
+        Ok(())
+    }
+
+    /// The folded lives of a chunk, whose body and padding are `stored`.
+    pub fn fold<'s>(&self, chunk: &ChunkRef, stored: Cow<'s, [u8]>) -> Result<FoldChunk<'s>> {
+        let body = decoded(chunk, stored, &self.header, &self.limits, self.verify, None)?;
+        FoldChunk::parse(body.0, chunk, &self.header, &self.schema, &self.limits)
     }
 
     /// Takes in the head of a torn chunk; says whether it belongs into its stream.

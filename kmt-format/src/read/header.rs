@@ -4,7 +4,9 @@ use zerocopy::{ByteOrder as Order, FromBytes, LittleEndian};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{ByteOrder, with_order};
-use crate::raw::{ALIGNMENT, ChunkHeader, ChunkKind, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR};
+use crate::raw::{
+    ALIGNMENT, ChunkHeader, ChunkKind, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR, incompatible,
+};
 
 /// Longest header that is accepted, in bytes.
 pub(super) const HEADER_LEN_MAX: usize = 65_536;
@@ -29,6 +31,8 @@ pub struct Header {
     pub page_size: Option<u64>,
     /// Identifies the trace.
     pub trace_uuid: [u8; 16],
+    /// True if lives may be folded: [`Trace::folds`](super::Trace::folds).
+    pub folded: bool,
 }
 
 /// Reads the header; where it is damaged, its copy in the first chunk. Then the second value is the damage.
@@ -114,7 +118,7 @@ fn parse_in_order<O: Order>(data: &[u8], order: ByteOrder) -> Result<Header> {
     if stored != computed {
         return Err(Error::at(0, ErrorKind::Checksum { what: "file header", stored, computed }));
     }
-    let bits = header.incompatible.get();
+    let bits = header.incompatible.get() & !incompatible::FOLDED;
     if bits != 0 {
         return Err(Error::at(20, ErrorKind::IncompatibleFeatures { bits }));
     }
@@ -134,5 +138,6 @@ fn parse_in_order<O: Order>(data: &[u8], order: ByteOrder) -> Result<Header> {
         align_u64: Some(header.align_u64).filter(|&a| a != 0),
         page_size: Some(header.page_shift).filter(|&s| s != 0).map(|s| 1 << s),
         trace_uuid: header.trace_uuid,
+        folded: header.incompatible.get() & incompatible::FOLDED != 0,
     })
 }

@@ -7,7 +7,9 @@ use super::contents::{Contents, Taken};
 use super::header::{HEADER_LEN_MAX, read_header};
 use super::missing_schema::lacks_schema;
 use super::walk::{Found, Step, Walker};
-use super::{ChunkEvents, ChunkRef, Damage, EventChunk, Header, Metadata, Schema, Stream, SymbolTable};
+use super::{
+    ChunkEvents, ChunkRef, Damage, EventChunk, FoldChunk, Header, Metadata, Schema, Stream, SymbolTable,
+};
 use crate::Limits;
 use crate::error::{Error, Result};
 use crate::limits::exceeded;
@@ -23,6 +25,8 @@ pub enum Arrived {
     Chunk(ChunkRef),
     /// Events of one CPU. Those of one CPU arrive in order; different CPUs' are not merged.
     Events(ChunkRef, EventChunk<'static>),
+    /// The folded lives of an interval.
+    Folded(ChunkRef, FoldChunk<'static>),
     /// Bytes that cannot be used.
     Damage(Damage),
 }
@@ -234,6 +238,10 @@ impl State {
             Taken::Damaged(damage) => self.next.push_back(Arrived::Damage(damage)),
             Taken::Events(stored) if self.held.is_empty() => self.events(chunk, stored.into_owned()),
             Taken::Events(stored) => self.hold(chunk, stored.into_owned()),
+            Taken::Folded(stored) => match self.contents.fold(&chunk, stored) {
+                Ok(folded) => self.next.push_back(Arrived::Folded(chunk, folded)),
+                Err(error) => self.cannot_be_used(chunk, error),
+            },
             Taken::Other => {
                 self.next.push_back(Arrived::Chunk(chunk));
                 if self.contents.schema.defined_count() > defined_before {

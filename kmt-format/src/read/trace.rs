@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use super::contents::Contents;
 use super::header::read_header;
 use super::walk::{Found, Step, Walker};
-use super::{ChunkRef, Damage, EventChunk, EventsInfo, Header, Metadata, Schema, Stream, SymbolTable};
+use super::{
+    ChunkRef, Damage, EventChunk, EventsInfo, FoldChunk, FoldInfo, Header, Metadata, Schema, Stream,
+    SymbolTable,
+};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -55,7 +58,7 @@ impl<'d> Trace<'d> {
         &self.contents
     }
 
-    pub(super) fn data(&self) -> &'d [u8] {
+    pub(crate) fn data(&self) -> &'d [u8] {
         self.data
     }
 
@@ -82,6 +85,25 @@ impl<'d> Trace<'d> {
     /// The event chunks of each CPU.
     pub fn streams(&self) -> &BTreeMap<u32, Stream> {
         &self.contents.streams
+    }
+
+    /// The chunks of folded lives, one for each interval, in their order.
+    pub fn folds(&self) -> &[(ChunkRef, FoldInfo)] {
+        &self.contents.folds
+    }
+
+    /// Intervals of folded lives that their numbers show to be missing.
+    pub fn folds_missing(&self) -> u64 {
+        self.contents.folds_missing
+    }
+
+    /// Reads a chunk of folded lives.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if its checksum is wrong or anything in it is out of place.
+    pub fn read_fold(&self, chunk: &ChunkRef) -> Result<FoldChunk<'d>> {
+        self.contents.fold(chunk, Cow::Borrowed(chunk.stored_in(self.data)))
     }
 
     /// Damage found when opening; the list ends at [`Limits::damages`] entries.
@@ -191,6 +213,9 @@ impl<'d> Trace<'d> {
         }
         for (chunk, _) in self.streams().values().flat_map(|stream| &stream.chunks) {
             self.read(chunk)?;
+        }
+        for (chunk, _) in self.folds() {
+            self.read_fold(chunk)?;
         }
         self.contents.sound.get_or_init(|| ());
         Ok(())

@@ -3,7 +3,9 @@
 use zerocopy::IntoBytes;
 
 use super::types::WriterOptions;
-use crate::raw::{BOM, ChunkHeader, ChunkKind, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR};
+use crate::raw::{
+    BOM, ChunkHeader, ChunkKind, FileHeader, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR, incompatible,
+};
 
 /// Identity of a chunk to be framed.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +63,7 @@ pub(crate) fn file_header<O: zerocopy::ByteOrder>(options: &WriterOptions) -> Ve
         version_major: VERSION_MAJOR.into(),
         version_minor: VERSION_MINOR.into(),
         header_len: (HEADER_LEN as u32).into(),
-        incompatible: 0.into(),
+        incompatible: if options.folded { incompatible::FOLDED } else { 0 }.into(),
         compatible: 0.into(),
         size_short: 2,
         size_int: 4,

@@ -72,14 +72,20 @@ impl Framer {
     }
 
     fn loose_id(&mut self, kind: ChunkKind, flags: u8) -> ChunkId {
+        let sequence = self.next_loose();
+        ChunkId { kind, flags, stream: ChunkHeader::<LittleEndian>::NO_STREAM, sequence }
+    }
+
+    /// Number of the next chunk of no CPU.
+    pub fn next_loose(&mut self) -> u32 {
         let sequence = self.loose_sequence;
         self.loose_sequence = self.loose_sequence.wrapping_add(1);
-        ChunkId { kind, flags, stream: ChunkHeader::<LittleEndian>::NO_STREAM, sequence }
+        sequence
     }
 
     fn compression_of(&self, kind: ChunkKind) -> Compression {
         match kind {
-            ChunkKind::FILE => self.attachment_compression,
+            ChunkKind::FILE | ChunkKind::FOLD => self.attachment_compression,
             _ if self.attachment_compression == self.compression => self.compression,
             ChunkKind::META | ChunkKind::TASKS | ChunkKind::STATS | ChunkKind::SCHEMA => Compression::Lz4,
             _ => self.compression,

@@ -1,5 +1,6 @@
 //! Writing files: events and metadata in, bytes out. No I/O.
 
+mod fold;
 mod frame;
 mod framer;
 mod metadata;
@@ -15,6 +16,9 @@ mod types;
 mod unknown_ids;
 mod used_code;
 mod writer;
+
+/// Rows of folded lives of one interval at most.
+pub use fold::ROWS_MAX as FOLD_ROWS_MAX;
 
 /// Framing, for files that are made from files.
 pub(crate) mod framing {

@@ -33,6 +33,9 @@ pub struct WriterOptions {
     pub trace_uuid: [u8; 16],
     /// Codec of bodies. Targets use [`Compression::None`] or [`Compression::Lz4`].
     pub compression: Compression,
+    /// True if lives may be folded ([`Writer::add_fold`](super::Writer::add_fold)): readers that do not know of it refuse the
+    /// file.
+    pub folded: bool,
 }
 
 impl WriterOptions {
@@ -41,7 +44,15 @@ impl WriterOptions {
     #[must_use]
     pub fn new(order: ByteOrder, long_size: usize) -> Self {
         let compression = Compression::None;
-        Self { order, long_size, align_u64: None, page_size: None, trace_uuid: drawn(), compression }
+        Self {
+            order,
+            long_size,
+            align_u64: None,
+            page_size: None,
+            trace_uuid: drawn(),
+            compression,
+            folded: false,
+        }
     }
 
     /// Sets the alignment of u64 in the traced kernel's structures, in bytes.
@@ -69,6 +80,13 @@ impl WriterOptions {
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
+        self
+    }
+
+    /// Sets whether lives may be folded.
+    #[must_use]
+    pub fn folded(mut self, folded: bool) -> Self {
+        self.folded = folded;
         self
     }
 }

@@ -236,6 +236,15 @@ impl Writer {
         self.formats.contains_key(&id) || self.plan_of_id.get(usize::from(id)).is_some_and(|&i| i != 0)
     }
 
+    /// The class of that event id, if there is a format for it.
+    pub fn class_of(&self, id: u16) -> Option<&EventClass> {
+        let known = self.plan_of_id.get(usize::from(id)).and_then(|index| index.checked_sub(1));
+        match known {
+            Some(index) => self.plans.get(usize::from(index)).map(|plan| &plan.class),
+            None => self.formats.get(&id),
+        }
+    }
+
     /// Keeps events whose id has no format, as events of a class `unknown:event_ID` with the fields common to all events
     /// and an array of bytes, `data`. `format` is any `format` file of the same kernel: its common fields are used.
     ///
@@ -416,7 +425,7 @@ impl Writer {
     }
 
     /// Writes the classes used for the first time since the last call.
-    fn write_schema(&mut self) -> Result<()> {
+    pub(super) fn write_schema(&mut self) -> Result<()> {
         if self.plans_written < self.plans.len() {
             let body = self.schema_body(self.plans_written);
             self.plans_written = self.plans.len();

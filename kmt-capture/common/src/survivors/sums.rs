@@ -1,0 +1,153 @@
+//! Sums of the folded lives of an interval: by the parts of their events that repeat.
+
+use std::hash::{BuildHasher, RandomState};
+
+use kmt_format::fold::{FoldedInterval, FoldedRow, FoldedSums, bin_of};
+use kmt_format::write::FOLD_ROWS_MAX;
+
+use super::pending::PendingTable;
+use super::plan::Plan;
+
+/// One life that is folded.
+pub struct FoldedLife<'r> {
+    /// Records of its allocation and of its free.
+    pub records: [&'r [u8]; 2],
+    /// Their plans.
+    pub plans: [&'r Plan; 2],
+    /// Length, in the clock's unit.
+    pub length: u64,
+    /// True if the free came from another CPU.
+    pub cross_cpu: bool,
+    /// True if it came from another CPU, task or interrupt level.
+    pub elsewhere: bool,
+    /// A millisecond in the clock's unit.
+    pub millisecond: u64,
+}
+
+#[derive(Debug, Default)]
+struct Row {
+    alloc: u32,
+    free: u32,
+    sums: FoldedSums,
+    bins: Vec<(u32, u32)>,
+}
+
+/// The sums of an interval.
+#[derive(Debug)]
+pub struct IntervalSums {
+    /// Events that rows are like, with their id first.
+    samples: Vec<Vec<u8>>,
+    sample_of_hash: PendingTable,
+    rows: Vec<Row>,
+    row_of_samples: PendingTable,
+    factor: u64,
+    memory: usize,
+}
+
+impl Default for IntervalSums {
+    fn default() -> Self {
+        Self {
+            samples: Vec::new(),
+            sample_of_hash: PendingTable::default(),
+            rows: Vec::new(),
+            row_of_samples: PendingTable::default(),
+            factor: RandomState::new().hash_one(0u8) | 1,
+            memory: 0,
+        }
+    }
+}
+
+impl IntervalSums {
+    /// Adds a life; false if there is no room for a row of its own.
+    pub fn add(&mut self, life: &FoldedLife<'_>) -> bool {
+        let alloc = self.sample(life.records[0], life.plans[0]);
+        let free = self.sample(life.records[1], life.plans[1]);
+        let key = u64::from(alloc) << 32 | u64::from(free);
+        let number = match self.row_of_samples.get(key) {
+            Some(number) => number,
+            None if self.rows.len() >= FOLD_ROWS_MAX => return false,
+            None => {
+                let number = self.rows.len() as u32;
+                self.rows.push(Row { alloc, free, ..Row::default() });
+                self.row_of_samples.insert(key, number);
+                self.memory += size_of::<Row>() + 32;
+                number
+            }
+        };
+        let Some(row) = self.rows.get_mut(number as usize) else { return false };
+        row.sums.add(life.length, life.cross_cpu, life.elsewhere, life.millisecond);
+        let bin = bin_of(life.length);
+        match row.bins.binary_search_by_key(&bin, |bin| bin.0) {
+            Ok(at) => {
+                if let Some((_, count)) = row.bins.get_mut(at) {
+                    *count = count.saturating_add(1);
+                }
+            }
+            Err(at) => {
+                row.bins.insert(at, (bin, 1));
+                self.memory += 8;
+            }
+        }
+        true
+    }
+
+    /// Number of the sample that a record is like.
+    fn sample(&mut self, record: &[u8], plan: &Plan) -> u32 {
+        let parts = plan.repeating(record);
+        let id = record.get(..2).unwrap_or_default();
+        let mut hash = self.hash(id, parts);
+        loop {
+            let Some(number) = self.sample_of_hash.get(hash) else { break };
+            let is_same = self.samples.get(number as usize).is_some_and(|sample| {
+                sample.len() == record.len() && sample.get(..2) == Some(id) && plan.repeating(sample) == parts
+            });
+            if is_same {
+                return number;
+            }
+            hash = hash.wrapping_add(1);
+        }
+        let number = self.samples.len() as u32;
+        self.samples.push(record.to_vec());
+        self.sample_of_hash.insert(hash, number);
+        self.memory += record.len() + 64;
+        number
+    }
+
+    fn hash(&self, id: &[u8], parts: [&[u8]; 2]) -> u64 {
+        let mut hash = id.iter().fold(self.factor, |hash, &byte| hash << 8 ^ u64::from(byte));
+        let mut mix = |word: u64| hash = (hash ^ word).wrapping_mul(self.factor).rotate_left(29);
+        for part in parts {
+            let words = part.chunks_exact(8);
+            let rest =
+                words.remainder().iter().fold(part.len() as u64, |word, &byte| word << 8 | u64::from(byte));
+            words.filter_map(|word| word.try_into().ok()).for_each(|word| mix(u64::from_le_bytes(word)));
+            mix(rest);
+        }
+        hash
+    }
+
+    /// Memory, in bytes.
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// True without lives.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The rows of the interval, which are taken.
+    pub fn take(&mut self, interval: FoldedInterval) -> FoldedInterval {
+        let taken = std::mem::take(self);
+        let sample = |number: u32| taken.samples.get(number as usize).cloned().unwrap_or_default();
+        let rows = taken.rows.into_iter().map(|row| FoldedRow {
+            alloc: sample(row.alloc),
+            free: sample(row.free),
+            sums: row.sums,
+            bins: row.bins,
+        });
+        let mut interval = interval;
+        interval.rows = rows.collect();
+        interval
+    }
+}

@@ -1,0 +1,241 @@
+//! Chunks of folded lives: sums in place of the events of objects that died young. Spec section "FOLD".
+//!
+//! A row has the number of lives whose allocations are alike and whose frees are alike; one event of each kind is in the chunk,
+//! laid out as in a chunk of events, without time, address, CPU and task. Bins are those of [`FoldLengths`](crate::fold::bin_of).
+
+use core::ops::Range;
+use std::borrow::Cow;
+use zerocopy::ByteOrder as Order;
+
+use super::cast::{TableRows, head_len, struct_at};
+use super::{ChunkRef, Event, EventChunk, Header, Schema};
+use crate::Limits;
+use crate::error::{Error, ErrorKind, Result};
+use crate::fold::{BINS, FoldedSums};
+use crate::kernel::with_order;
+use crate::limits::within_at;
+use crate::raw::{FoldBin, FoldCpu, FoldHead, FoldRow, fold_flags};
+
+/// Fields of the head of a chunk of folded lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FoldInfo {
+    /// Number of the interval: the first one of the file has 0.
+    pub number: u64,
+    /// Begin of the interval, in the clock's unit.
+    pub t_begin: u64,
+    /// End of the interval; the next one begins there.
+    pub t_end: u64,
+    /// Longest life that was folded, in the clock's unit.
+    pub threshold: u64,
+    /// True if lives were left as events in part of the interval, because the memory for folding was used up.
+    pub written_through: bool,
+    /// Number of rows.
+    pub rows: u32,
+}
+
+/// The folded lives of one interval, checked from end to end.
+#[derive(Debug, Clone)]
+pub struct FoldChunk<'d> {
+    info: FoldInfo,
+    events: EventChunk<'d>,
+    rows: Vec<Row>,
+    bins: Vec<(u32, u32)>,
+    cpus: Vec<(u32, u64)>,
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    alloc: u32,
+    free: u32,
+    sums: FoldedSums,
+    bins: Range<usize>,
+}
+
+/// Lives whose allocations are alike and whose frees are alike.
+#[derive(Debug, Clone, Copy)]
+pub struct FoldedLives<'c> {
+    chunk: &'c FoldChunk<'c>,
+    row: &'c Row,
+}
+
+impl<'c> FoldedLives<'c> {
+    /// An event like their allocations; its time, address, CPU and task mean nothing. `schema` is that of the file.
+    pub fn alloc(&self, schema: &'c Schema) -> Option<Event<'c>> {
+        Event::new(schema, &self.chunk.events, self.row.alloc as usize)
+    }
+
+    /// An event like their frees; its time, address, CPU and task mean nothing.
+    pub fn free(&self, schema: &'c Schema) -> Option<Event<'c>> {
+        Event::new(schema, &self.chunk.events, self.row.free as usize)
+    }
+
+    /// Index of the event like their allocations in [`FoldChunk::events`], and of that like their frees.
+    pub fn indices(&self) -> (usize, usize) {
+        (self.row.alloc as usize, self.row.free as usize)
+    }
+
+    /// Counts and lengths.
+    pub fn sums(&self) -> &'c FoldedSums {
+        &self.row.sums
+    }
+
+    /// Bins with their counts; a bin may come more than once, and then its counts add up.
+    pub fn bins(&self) -> impl Iterator<Item = (u32, u32)> + use<'c> {
+        self.chunk.bins.get(self.row.bins.clone()).unwrap_or_default().iter().copied()
+    }
+}
+
+impl<'d> FoldChunk<'d> {
+    /// Fields of the head.
+    pub fn info(&self) -> &FoldInfo {
+        &self.info
+    }
+
+    /// Events of which rows have the indices.
+    pub fn events(&self) -> &EventChunk<'d> {
+        &self.events
+    }
+
+    /// The rows.
+    pub fn lives(&self) -> impl Iterator<Item = FoldedLives<'_>> {
+        self.rows.iter().map(|row| FoldedLives { chunk: self, row })
+    }
+
+    /// By CPU: events that were folded, with their stacks.
+    pub fn cpus(&self) -> &[(u32, u64)] {
+        &self.cpus
+    }
+
+    /// Fields of the head of a decoded body.
+    pub(super) fn head(body: &[u8], chunk: &ChunkRef, header: &Header) -> Result<FoldInfo> {
+        let base = chunk.body_offset();
+        with_order!(header.order, O => {
+            let head = struct_at::<FoldHead<O>>(body, 0, base)?;
+            head_len::<FoldHead<O>>(head.head_len.get(), body, base)?;
+            if head.t_end.get() < head.t_begin.get() {
+                return Err(Error::at(base, ErrorKind::Malformed("an interval of folded lives ends before it begins")));
+            }
+            Ok(info(head))
+        })
+    }
+
+    pub(super) fn parse(
+        body: Cow<'d, [u8]>,
+        chunk: &ChunkRef,
+        header: &Header,
+        schema: &Schema,
+        limits: &Limits,
+    ) -> Result<Self> {
+        with_order!(header.order, O => Self::parse_in_order::<O>(body, chunk, header, schema, limits))
+    }
+
+    fn parse_in_order<O: Order + 'static>(
+        body: Cow<'d, [u8]>,
+        chunk: &ChunkRef,
+        header: &Header,
+        schema: &Schema,
+        limits: &Limits,
+    ) -> Result<Self> {
+        let base = chunk.body_offset();
+        let bad = |what| Error::at(base, ErrorKind::Malformed(what));
+        let found = Self::head(&body, chunk, header)?;
+        let head = struct_at::<FoldHead<O>>(&body, 0, base)?;
+        let count =
+            |name, what, count: u32, limit: u32| within_at(base, name, what, count.into(), limit.into());
+        count("records", "the number of rows of folded lives", head.row_count.get(), limits.records)?;
+        count("streams", "the number of CPUs of folded lives", head.cpu_count.get(), limits.streams)?;
+        let table = |offset: u32| offset as usize;
+        let bins = TableRows::<FoldBin<O>>::at(
+            &body,
+            table(head.bins_offset.get()),
+            head.bin_count.get() as usize,
+            head.bin_len.get() as usize,
+            base,
+        )?;
+        let bins: Vec<(u32, u32)> = bins.iter().map(|bin| (bin.bin.get(), bin.count.get())).collect();
+        if bins.iter().any(|(bin, _)| *bin >= BINS) {
+            return Err(bad("a bin of folded lives has a number that is too large"));
+        }
+        let cpus = TableRows::<FoldCpu<O>>::at(
+            &body,
+            table(head.cpus_offset.get()),
+            head.cpu_count.get() as usize,
+            head.cpu_len.get() as usize,
+            base,
+        )?;
+        let cpus = cpus.iter().map(|row| (row.cpu.get(), row.events.get())).collect();
+        let rows = TableRows::<FoldRow<O>>::at(
+            &body,
+            table(head.rows_offset.get()),
+            head.row_count.get() as usize,
+            head.row_len.get() as usize,
+            base,
+        )?;
+        let rows: Vec<Row> = rows.iter().map(row).collect();
+        let events_at = table(head.events_offset.get());
+        let events =
+            part(body, events_at).ok_or_else(|| bad("the events of folded lives lie outside their chunk"))?;
+        let events = EventChunk::parse(events, chunk, header, Some(schema), limits, 0)?;
+        let chunk = Self { info: found, events, rows, bins, cpus };
+        chunk.check(base)?;
+        Ok(chunk)
+    }
+
+    /// Checks that indices are inside, and that bins add up to the counts.
+    fn check(&self, base: u64) -> Result<()> {
+        let bad = |what| Error::at(base, ErrorKind::Malformed(what));
+        let events = self.events.info().event_count;
+        for row in &self.rows {
+            if row.alloc >= events || row.free >= events {
+                return Err(bad("a row of folded lives has an event that its chunk lacks"));
+            }
+            let bins = self
+                .bins
+                .get(row.bins.clone())
+                .ok_or_else(|| bad("a row of folded lives has bins that its chunk lacks"))?;
+            let sum = bins.iter().fold(0u64, |sum, (_, count)| sum.saturating_add((*count).into()));
+            if sum != row.sums.count {
+                return Err(bad("the bins of a row of folded lives do not add up to its count"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn row<O: Order>(row: &FoldRow<O>) -> Row {
+    let first = row.first_bin.get() as usize;
+    Row {
+        alloc: row.alloc.get(),
+        free: row.free.get(),
+        sums: FoldedSums {
+            count: row.count.get(),
+            cross_cpu: row.cross_cpu.get(),
+            elsewhere: row.elsewhere.get(),
+            length_sum: row.length_sum.get(),
+            length_max: row.length_max.get(),
+            over_ms: row.over_ms.get(),
+            over_s: row.over_s.get(),
+        },
+        bins: first..first.saturating_add(row.bin_count.get() as usize),
+    }
+}
+
+fn info<O: Order>(head: &FoldHead<O>) -> FoldInfo {
+    FoldInfo {
+        number: head.number.get(),
+        t_begin: head.t_begin.get(),
+        t_end: head.t_end.get(),
+        threshold: head.threshold.get(),
+        written_through: head.flags.get() & fold_flags::WRITTEN_THROUGH != 0,
+        rows: head.row_count.get(),
+    }
+}
+
+/// What follows an offset of a body.
+fn part(body: Cow<'_, [u8]>, offset: usize) -> Option<Cow<'_, [u8]>> {
+    match body {
+        Cow::Borrowed(bytes) => bytes.get(offset..).map(Cow::Borrowed),
+        Cow::Owned(mut bytes) => (offset <= bytes.len()).then(|| Cow::Owned(bytes.split_off(offset))),
+    }
+}
