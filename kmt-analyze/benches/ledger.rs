@@ -59,6 +59,7 @@ fn traces() -> Vec<PathBuf> {
         quiet: true,
         instance: None,
         boot: None,
+        survivors: None,
         limits: kmt_capture::convert::Limits::default(),
     };
     kmt_capture::convert::convert(&options).expect("the sample can be converted");

@@ -28,6 +28,7 @@ fn main() {
             symbols: kmt_capture::record::Symbols::Used,
             instance: None,
             boot: None,
+            survivors: None,
             limits: kmt_capture::convert::Limits::default(),
         };
         let best = (0..10).map(|_| timed(|| drop(convert(&options)))).min().unwrap_or_default();

@@ -51,7 +51,7 @@ pub mod record;
 pub mod remote;
 mod root;
 mod snippet;
-mod survivors;
+pub mod survivors;
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]
 mod test_support;

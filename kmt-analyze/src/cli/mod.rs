@@ -45,7 +45,7 @@ use crate::source::SourceArgs;
 use crate::trace::named::with_names;
 use crate::trace::names::SizeClasses;
 use crate::trace::session::Session;
-use crate::trace::{open, parts, unknown};
+use crate::trace::{folded, open, parts, unknown};
 
 /// Explain where a Linux kernel's memory went, from a .kmt file.
 #[derive(Parser)]
@@ -145,7 +145,9 @@ fn summarise(
     match args.options.compat {
         None => {
             let output = Output { limit: None, json: args.json, show };
-            with(env, files, |session| one(session, &selection, output, (report, &ColumnOrder::default())))
+            with_sums(env, files, |session| {
+                one(session, &selection, output, (report, &ColumnOrder::default()))
+            })
         }
         Some(tool) => {
             let options = args.options;
@@ -169,7 +171,7 @@ fn dispatch(command: Command, show: Show, env: &Env) -> Result<Outcome> {
         Command::Dump(options) => dump(&options, env),
         Command::All { select, lines, target } => {
             let output = Output { limit: lines, json: target.json, show };
-            with(env, &target.files, |session| run::all(session, &select, output))
+            with_sums(env, &target.files, |session| run::all(session, &select, output))
         }
         Command::Diff(args) => diff(*args, show, env),
         Command::Allocinfo(args) => allocinfo::run(&args, env, &show),
@@ -387,6 +389,14 @@ fn check_binary(target: &export::Target, env: &Env) -> Result<()> {
 
 /// Runs a command that accounts for memory: refused if this program cannot read the fields that it needs.
 fn with<R>(env: &Env, files: &[PathBuf], run: impl FnOnce(&Session<'_>) -> Result<R>) -> Result<R> {
+    with_sums(env, files, |session| {
+        folded::check_all_events(&session.path, session.trace)?;
+        run(session)
+    })
+}
+
+/// Runs a command that accounts for memory, and adds the sums of folded lives to the events.
+fn with_sums<R>(env: &Env, files: &[PathBuf], run: impl FnOnce(&Session<'_>) -> Result<R>) -> Result<R> {
     shown(env, files, |session| {
         unknown::check_accounting(&session.path, session.trace)?;
         run(session)
@@ -403,6 +413,7 @@ fn copied(
     check_binary(&made.target(), env)?;
     shown(env, &input.files, |session| {
         unknown::check_copying(&session.path, session.trace)?;
+        folded::check_all_events(&session.path, session.trace)?;
         run(session)
     })
 }

@@ -86,7 +86,7 @@ pub fn run(entry: &Entry, matches: &ArgMatches, show: Show, env: &Env) -> Result
         false => one(session, &selection, output, (&*report, &order)),
     };
     if entry.accounts {
-        super::with(env, &target.files, print)
+        super::with_sums(env, &target.files, print)
     } else {
         super::shown(env, &target.files, print)
     }

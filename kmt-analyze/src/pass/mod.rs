@@ -16,6 +16,7 @@ pub(crate) mod weights;
 use std::collections::HashMap;
 use std::thread;
 
+use kmt_common::survivors::{LEARNED_KEY, NO_MAP};
 use kmt_format::kernel::{KernelVersion, TraceClock};
 use kmt_format::read::Trace;
 use kmt_format::schema::Meaning;
@@ -109,7 +110,7 @@ pub fn run(session: &Session<'_>, request: &Request<'_>) -> Analysis {
     let mut selector = selector(session, request.selection);
     let (found, classes_seen) = sample(session.trace);
     let recorded = recorded_direct_map(session.trace);
-    let first = recorded.or(found);
+    let first = recorded.unwrap_or(found);
     let (mut result, elected) = pass(session, request, &mut selector, first);
     // The sample's votes are nearly always right; if all votes differ, they decide.
     let same = recorded.is_some() || elected.map(|m| m.base) == first.map(|m| m.base);
@@ -124,11 +125,19 @@ pub fn run(session: &Session<'_>, request: &Request<'_>) -> Analysis {
     result
 }
 
-/// The direct map's base, if the recorder could read it.
-fn recorded_direct_map(trace: &Trace<'_>) -> Option<DirectMap> {
-    let text = trace.metadata().text("kernel.direct_map")?.strip_prefix("0x")?;
-    let base = u64::from_str_radix(text, 16).ok()?;
-    has_pages(trace).then(|| DirectMap::recorded(base))
+/// The direct map's base, if the recorder could read it, or learned it from events that it did not keep; in that case also that
+/// there is none to be learned.
+fn recorded_direct_map(trace: &Trace<'_>) -> Option<Option<DirectMap>> {
+    let base = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+    let read = trace.metadata().text("kernel.direct_map").and_then(base).map(DirectMap::recorded);
+    let learned = || {
+        let text = trace.metadata().text(LEARNED_KEY)?;
+        let mut parts = text.split(' ');
+        let Some(base_address) = base(parts.next()?) else { return (text == NO_MAP).then_some(None) };
+        let (votes, votes_all) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        Some(Some(DirectMap { votes, votes_all, ..DirectMap::recorded(base_address) }))
+    };
+    read.map(Some).or_else(learned).filter(|_| has_pages(trace))
 }
 
 /// The rules for a trace; and true if one millisecond in the clock's unit is only assumed.
@@ -185,11 +194,13 @@ fn pass(
     let loader = Loader::new(trace, last);
     let threads = selection.threads.unwrap_or_else(cores);
     let begin = first_whole(session, rules.window);
-    let is_recorded = direct_map.is_some_and(|map| map.is_recorded());
-    let election = (may_have(trace, Meaning::PAGE_ALLOC) && !is_recorded)
+    let is_known = recorded_direct_map(trace).is_some();
+    let election = (may_have(trace, Meaning::PAGE_ALLOC) && !is_known)
         .then(|| Election::new(rules.page_size.trailing_zeros()));
     let (mut done, all, progress) = (0u64, loader.event_count_until(u64::MAX), Progress::new(&session.env));
-    let mut kept = (needs.contains(Needs::RANGES) && losses.any_between(rules.window))
+    // Ranges are found by leaving out more events: those of folded lives are not there.
+    let has_all = !trace.header().folded;
+    let mut kept = (has_all && needs.contains(Needs::RANGES) && losses.any_between(rules.window))
         .then(|| OpSample::new(loader.event_count_until(rules.last_read()), &rules));
     let mut select = |interner: &Interner, item: Item<'_>| selector.selects(interner, item);
     let decoder = decoder(session, request, interests, &mut select)
@@ -230,7 +241,7 @@ fn pass(
         collected: Collected::new(states),
         needs,
         direct_map: match direct_map {
-            Some(map) if map.is_recorded() => direct_map,
+            _ if is_known => direct_map,
             _ => elected.filter(|e| Some(e.base) == direct_map.map(|m| m.base)).or(direct_map),
         },
         weights: Weights::of(trace.metadata()),

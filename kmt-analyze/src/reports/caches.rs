@@ -50,6 +50,10 @@ impl Report for Caches {
     const NEEDS: Needs = Needs::CACHE_NAMES;
     const RESTS_ON: Input = Input::SlabAllocs;
 
+    fn adds_sums(&self) -> bool {
+        true
+    }
+
     fn for_selection(self, selection: &Selection) -> Self {
         Self { rows: self.rows.for_selection(selection), ..self }
     }

@@ -59,6 +59,10 @@ impl Report for Callers {
     const NEEDS: Needs = Needs::CACHE_NAMES;
     const RESTS_ON: Input = Input::SlabAllocs;
 
+    fn adds_sums(&self) -> bool {
+        true
+    }
+
     fn for_selection(self, selection: &Selection) -> Self {
         Self { rows: self.rows.for_selection(selection), ..self }
     }

@@ -16,6 +16,7 @@ use crate::pass::Needs;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
+use crate::trace::folded;
 
 /// A report: computes rows from a trace, and prints them. Its fields are its options on the command line.
 ///
@@ -76,6 +77,11 @@ pub trait Report: clap::Args + 'static {
     /// Conditions that it supports.
     fn keys(&self) -> Keys {
         Self::KEYS
+    }
+
+    /// True if it adds lives that are in the file as sums to those of events. Others refuse such a file.
+    fn adds_sums(&self) -> bool {
+        false
     }
 
     /// Fails early if the selection is not valid for this report.
@@ -210,7 +216,7 @@ impl<R: Report> AnyReport for R {
     }
 
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
-        Report::refuses(self, context)
+        refusal(self, context)
     }
 
     fn left_out_of_all(&self, context: &ReportContext<'_, '_>) -> Option<String> {
@@ -226,6 +232,21 @@ impl<R: Report> AnyReport for R {
     }
 }
 
+/// Reason why a report has no answer, if there is one.
+pub fn refusal<R: Report>(report: &R, context: &ReportContext<'_, '_>) -> Option<String> {
+    if context.session.trace.header().folded {
+        let reason = if report.adds_sums() {
+            folded::needs_events(context.selection)
+        } else {
+            Some(folded::not_of_sums(R::TITLE))
+        };
+        if reason.is_some() {
+            return reason;
+        }
+    }
+    Report::refuses(report, context)
+}
+
 /// A report and the handles of its collectors.
 struct Collected<'r, R: Report> {
     report: &'r R,
@@ -234,7 +255,7 @@ struct Collected<'r, R: Report> {
 
 impl<R: Report> Collected<'_, R> {
     fn computed(&self, context: &ReportContext<'_, '_>) -> Refusable<R::Rows> {
-        match Report::refuses(self.report, context) {
+        match refusal(self.report, context) {
             Some(reason) => Err(reason),
             None => Ok(self.report.compute(context, &self.handles)),
         }

@@ -12,7 +12,7 @@ use super::common::{Context, ReportContext};
 use super::document::{About, Printed, emit, refuse};
 use super::output::Output;
 use super::registry::{REPORTS, named};
-use super::report::{AnyReport, Pending, Refusable, Report};
+use super::report::{AnyReport, Pending, Refusable, Report, refusal};
 use crate::collect::Collectors;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits::ROWS_MAX;
@@ -138,7 +138,7 @@ pub fn typed<R: Report>(context: &Context<'_, '_>, report: &R) -> (Analysis, Ref
     let handles = Report::collect(report, context, &mut collectors);
     let analysis = pass_for(context, &collectors, Report::needs(report));
     let context = ReportContext::new(context, &analysis);
-    let rows = match Report::refuses(report, &context) {
+    let rows = match refusal(report, &context) {
         Some(reason) => Err(reason),
         None => Ok(Report::compute(report, &context, &handles)),
     };

@@ -40,6 +40,10 @@ impl Report for Sizes {
     const ABOUT: &'static str = "Sizes asked of kmalloc against its size classes";
     const RESTS_ON: Input = Input::Kmallocs;
 
+    fn adds_sums(&self) -> bool {
+        true
+    }
+
     fn for_selection(self, selection: &Selection) -> Self {
         Self { rows: self.rows.for_selection(selection) }
     }

@@ -11,6 +11,7 @@ pub mod comms;
 pub mod cpu_nodes;
 pub mod event_names;
 pub mod faults;
+pub mod folded;
 pub mod follow;
 pub mod loss_spans;
 pub mod loss_times;

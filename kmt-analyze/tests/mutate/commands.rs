@@ -204,6 +204,7 @@ pub fn run(command: &Command, on: &mut Commands) -> Option<String> {
                 symbols: kmt_capture::record::Symbols::Used,
                 instance: None,
                 boot: None,
+                survivors: None,
                 limits: kmt_capture::convert::Limits::default(),
             };
             match convert(&options) {

@@ -557,6 +557,7 @@ fn every_way_of_storing_dumps_the_same() {
                 symbols: kmt_capture::record::Symbols::Used,
                 instance: Option::None,
                 boot: Option::None,
+                survivors: Option::None,
                 limits: kmt_capture::convert::Limits::default(),
             };
             kmt_capture::convert::convert(&options).unwrap();

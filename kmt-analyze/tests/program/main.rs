@@ -99,6 +99,7 @@ mod standard_error;
 mod stored;
 #[path = "../support/mod.rs"]
 mod support;
+mod survivors;
 mod symbols;
 mod task_names;
 mod ticks;

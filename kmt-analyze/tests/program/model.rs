@@ -198,7 +198,7 @@ pub fn next(seed: &mut u64) -> u64 {
 pub const BASE: u64 = 0xffff_8880_0000_0000;
 
 /// Random events on few addresses, so that every rule is met often: near and far in time, tagged, failed, large.
-fn random(seed: u64) -> Vec<Event> {
+pub fn random(seed: u64) -> Vec<Event> {
     let seed_has_rcu = seed % 3 == 0;
     let mut seed = seed;
     let mut time = 1_000_000;

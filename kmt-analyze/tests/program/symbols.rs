@@ -43,6 +43,7 @@ fn converted(input: &Path, scratch: &Scratch, symbols: Symbols, verbatim: bool) 
         quiet: true,
         instance: None,
         boot: None,
+        survivors: None,
         limits: Limits::default(),
     };
     convert(&options).unwrap();

@@ -46,6 +46,7 @@ impl Scratch {
             quiet: true,
             instance: None,
             boot: None,
+            survivors: None,
             limits: kmt_capture::convert::Limits::default(),
         };
         kmt_capture::convert::convert(&options).unwrap();
@@ -115,6 +116,7 @@ pub fn convert(input: &Path, output: &Path, instance: Option<&str>) -> Result<()
         quiet: true,
         instance: instance.map(str::to_owned),
         boot: None,
+        survivors: None,
         limits: kmt_capture::convert::Limits::default(),
     };
     kmt_capture::convert::convert(&options).map(|_| ()).map_err(|e| e.to_string())

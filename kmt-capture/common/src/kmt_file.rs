@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use kmt_format::kernel::{ByteOrder, CpuStats, HeaderPage, Missed, SubBuffer};
-use kmt_format::write::{Keep, Loss, SubBufferSummary, Writer, WriterStats};
+use kmt_format::write::{Keep, Loss, SubBufferPart, SubBufferSummary, Writer, WriterStats};
 
 use crate::failure::Result;
 use crate::output::Output;
+use crate::survivors::{Feed, SurvivorOptions};
 
 /// Size from which finished chunks are handed to the output, in bytes.
 pub const WRITE_LEN: usize = 1 << 20;
@@ -47,6 +48,10 @@ pub struct KmtFile<O = Output> {
     pub overwritten: u64,
     /// True if the loss before the next sub-buffer is by design.
     is_by_design: bool,
+    /// Folds lives of objects that die young; `None`: all events are written.
+    feed: Option<Feed>,
+    /// Events that were folded until that ended, by CPU.
+    folded: BTreeMap<u32, u64>,
 }
 
 impl<O: ChunkOutput> KmtFile<O> {
@@ -60,7 +65,50 @@ impl<O: ChunkOutput> KmtFile<O> {
             events_written: 0,
             overwritten: 0,
             is_by_design: false,
+            feed: None,
+            folded: BTreeMap::new(),
         }
+    }
+
+    /// Folds lives from now on. The writer's options say that it may.
+    pub fn fold(&mut self, options: SurvivorOptions) {
+        self.feed = Some(Feed::new(options));
+        let cpus: Vec<u32> = self.cpus.keys().copied().collect();
+        self.feed.iter_mut().for_each(|feed| cpus.iter().for_each(|&cpu| feed.cpu(cpu)));
+    }
+
+    /// True if lives are folded.
+    pub fn is_folding(&self) -> bool {
+        self.feed.is_some()
+    }
+
+    /// Events that are in sums instead of the file.
+    pub fn folded(&self) -> u64 {
+        let open = self.feed.iter().flat_map(Feed::folded).map(|(_, events)| events);
+        self.folded.values().copied().chain(open).sum()
+    }
+
+    /// The ring buffer of a CPU was found empty at a time: where lives are folded, other CPUs' events wait for it.
+    pub fn known_until(&mut self, cpu: u32, time: u64) {
+        self.feed.iter_mut().for_each(|feed| feed.until(cpu, time));
+    }
+
+    /// Folds what can be folded, where lives are.
+    pub fn fold_known(&mut self) -> kmt_format::Result<()> {
+        match &mut self.feed {
+            Some(feed) => feed.run(&mut self.writer),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends folding: all events of the file are known.
+    pub fn end_folding(&mut self) -> kmt_format::Result<()> {
+        let Some(mut feed) = self.feed.take() else { return Ok(()) };
+        feed.finish(&mut self.writer)?;
+        for (cpu, events) in feed.folded() {
+            *self.folded.entry(cpu).or_default() += events;
+        }
+        Ok(())
     }
 
     /// Counts of a CPU, which gets a row in the file.
@@ -75,7 +123,13 @@ impl<O: ChunkOutput> KmtFile<O> {
 
     /// Adds an event, and counts it.
     pub fn event(&mut self, cpu: u32, time: u64, record: &[u8]) -> kmt_format::Result<()> {
-        self.writer.add_event(cpu, time, record)?;
+        match &mut self.feed {
+            Some(feed) => {
+                self.writer.accepts(record)?;
+                feed.event(cpu, time, record);
+            }
+            None => self.writer.add_event(cpu, time, record)?,
+        }
         let stats = self.stats(cpu);
         stats.events += 1;
         stats.bytes += record.len() as u64;
@@ -91,7 +145,26 @@ impl<O: ChunkOutput> KmtFile<O> {
         keep: Keep,
         see: impl FnMut(u64, &[u8]) -> bool,
     ) -> kmt_format::Result<SubBufferSummary> {
-        let found = self.writer.add_sub_buffer(cpu, bytes, layout, keep, see)?;
+        let found = match &mut self.feed {
+            Some(feed) => {
+                let mut see = see;
+                self.writer.decode_sub_buffer(bytes, layout, |part| match part {
+                    SubBufferPart::Loss(loss) => {
+                        feed.loss(cpu, loss);
+                        true
+                    }
+                    SubBufferPart::Event(time, record) => {
+                        let is_kept = see(time, record);
+                        if is_kept {
+                            feed.event(cpu, time, record);
+                        }
+                        is_kept
+                    }
+                    _ => true,
+                })
+            }
+            None => self.writer.add_sub_buffer(cpu, bytes, layout, keep, see)?,
+        };
         self.stats(cpu).add(bytes.len(), &found);
         let is_by_design = std::mem::take(&mut self.is_by_design);
         let lost = match (is_by_design, found.loss.damaged_input) {
@@ -115,20 +188,31 @@ impl<O: ChunkOutput> KmtFile<O> {
     pub fn mark_begin(&mut self, cpu: u32) -> kmt_format::Result<()> {
         let mut mark = Loss::default();
         mark.overwritten = true;
-        self.writer.add_loss(cpu, mark)
+        self.add_loss(cpu, mark)
+    }
+
+    /// Adds a loss before the next event of a CPU.
+    pub fn add_loss(&mut self, cpu: u32, loss: Loss) -> kmt_format::Result<()> {
+        match &mut self.feed {
+            Some(feed) => {
+                feed.loss(cpu, loss);
+                Ok(())
+            }
+            None => self.writer.add_loss(cpu, loss),
+        }
     }
 
     /// Adds a loss before the next event of a CPU, and counts it.
     pub fn lose(&mut self, cpu: u32, loss: Loss) -> kmt_format::Result<()> {
         self.lost = self.lost.and(loss);
-        self.writer.add_loss(cpu, loss)
+        self.add_loss(cpu, loss)
     }
 
     /// Adds the loss of an event of a CPU that is in the input and cannot be read: unlike what the kernel lost before the
     /// first event, it is of the recorded time.
     pub fn lose_unreadable(&mut self, cpu: u32) -> kmt_format::Result<()> {
         self.lost = self.lost.and(Loss::counted(1));
-        self.writer.add_loss(cpu, Loss::counted(1).and(Loss::damaged_input()))
+        self.add_loss(cpu, Loss::counted(1).and(Loss::damaged_input()))
     }
 
     /// Writes all finished chunks.
@@ -153,7 +237,13 @@ impl<O: ChunkOutput> KmtFile<O> {
 
     /// Adds the counts of all CPUs to the file.
     pub fn add_totals(&mut self) -> kmt_format::Result<()> {
-        let rows: Vec<(u32, WriterStats)> = self.cpus.iter().map(|(&cpu, &stats)| (cpu, stats)).collect();
+        self.end_folding()?;
+        // Counts of the file are those of the events in it.
+        let of_file = |(&cpu, &stats): (&u32, &WriterStats)| {
+            let folded = self.folded.get(&cpu).copied().unwrap_or(0);
+            (cpu, stats.without(folded))
+        };
+        let rows: Vec<(u32, WriterStats)> = self.cpus.iter().map(of_file).collect();
         self.writer.add_writer_stats(&rows)
     }
 

@@ -7,6 +7,7 @@
 
 pub mod allocators;
 pub mod compress;
+pub mod direct_map;
 pub mod early_end;
 pub mod failure;
 pub mod file_size;

@@ -3,18 +3,19 @@
 //! The file is merged as every reader merges it, so the lives that are folded are those that a reader would find; the code that
 //! folds is that of `record --survivors`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use kmt_common::direct_map::{ElectedBase, Votes};
 use kmt_common::kmt_file::KmtFile;
 use kmt_common::output::report_written;
-use kmt_common::survivors::{SurvivorOptions, Survivors};
+use kmt_common::survivors::{self, KnownMap, LEARNED_KEY, SurvivorOptions, Survivors};
 use kmt_common::text::{count, grouped};
 use kmt_common::{shell, tell};
 use kmt_format::edit::copy_besides_events;
 use kmt_format::kernel::{CpuStats, TraceClock};
-use kmt_format::read::{EarlyEnd, Trace};
-use kmt_format::schema::Meaning;
+use kmt_format::read::{EarlyEnd, Event, Trace};
+use kmt_format::schema::{Meaning, Role};
 use kmt_format::write::{StatsTaken, Writer, WriterOptions};
 use kmt_format::{Error, Loss};
 
@@ -92,17 +93,20 @@ fn fold(options: &ConvertOptions, args: &SurvivorArgs, bytes: &[u8], mut output:
         return Err(Failure::new(format!("{} is damaged{first}", path.display()))
             .hint(format!("kmt-analyze recover {} -o FILE.kmt", shell::path(path))));
     }
-    let gaps = gaps(&trace, failed)?;
-    let writer = writer(&trace, options, args).map_err(failed)?;
-    let mut survivors = Survivors::new(settings(&trace, args));
+    let (look, map) = first_look(&trace, failed)?;
+    let writer = writer(&trace, options, args, map).map_err(failed)?;
+    let mut survivors = Survivors::new(settings(&trace, args, map));
     output.write(writer.pending())?;
     let mut file = KmtFile::new(writer, output);
     file.writer.clear_pending();
-    events(&trace, &gaps, &mut survivors, &mut file)?;
+    events(&trace, &look, &mut survivors, &mut file)?;
     let folded: u64 = survivors.folded().map(|(_, events)| events).sum();
+    for (&cpu, gaps) in &look.gaps {
+        file.stats(cpu).events = gaps.events;
+    }
     for (cpu, of_cpu) in survivors.folded() {
-        let all = gaps.get(&cpu).map_or(0, |gaps| gaps.events);
-        file.stats(cpu).events = all.saturating_sub(of_cpu);
+        let stats = file.stats(cpu);
+        stats.events = stats.events.saturating_sub(of_cpu);
     }
     file.add_totals()?;
     let written = file.events();
@@ -120,25 +124,83 @@ fn fold(options: &ConvertOptions, args: &SurvivorArgs, bytes: &[u8], mut output:
     Ok(Outcome::Done)
 }
 
-/// Where events are missing, by CPU.
-fn gaps(trace: &Trace<'_>, failed: impl Fn(Error) -> Failure) -> Result<HashMap<u32, Gaps>> {
-    let mut all: HashMap<u32, Gaps> = HashMap::new();
+/// Where events are missing, by CPU; and the direct map that readers of all events learn.
+fn first_look(trace: &Trace<'_>, failed: impl Fn(Error) -> Failure) -> Result<(FirstLook, Map)> {
+    let mut all = FirstLook::default();
+    let mut votes = Votes::new(page_shift(trace));
+    let recorded = trace.metadata().text("kernel.direct_map");
+    let recorded = recorded.and_then(|text| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok());
     let mut merge = trace.merge();
     while let Some(run) = merge.next_run() {
-        let gaps = all.entry(run.cpu).or_default();
-        if run.gap.is_some_and(|gap| !gap.is_empty()) {
+        let gaps = all.gaps.entry(run.cpu).or_default();
+        if let Some(gap) = run.gap.filter(|gap| !gap.is_empty()) {
             gaps.at.push(gaps.events);
+            all.times.extend(gap.after);
+            all.times.extend(run.chunk.time(run.range.start));
         }
         gaps.events += run.range.len() as u64;
+        if recorded.is_none() {
+            run.events().for_each(|event| vote(&mut votes, &event));
+        }
     }
     match merge.damages().first() {
         Some(damage) => Err(failed(damage.error.clone())),
-        None => Ok(all),
+        None => Ok((all, recorded.map_or_else(|| Map::Learned(votes.result()), Map::Recorded))),
     }
 }
 
+/// Where events are missing.
+#[derive(Debug, Default)]
+struct FirstLook {
+    gaps: HashMap<u32, Gaps>,
+    /// Times of the events before and after: lives that begin or end then touch the loss.
+    times: HashSet<u64>,
+}
+
+/// The direct map of a trace.
+#[derive(Debug, Clone, Copy)]
+enum Map {
+    /// The recorder has read its base.
+    Recorded(u64),
+    /// Events tell its base, or do not.
+    Learned(Option<ElectedBase>),
+}
+
+fn vote(votes: &mut Votes, event: &Event<'_>) {
+    let meaning = event.meaning();
+    let is_slab = meaning.is_slab_alloc() || meaning.is_slab_free();
+    if is_slab && votes.is_waiting() {
+        let ptr = event.uint_with(Role::PTR).filter(|&ptr| ptr != 0 && meaning.is_slab_alloc());
+        votes.slab_event(event.cpu(), event.pid(), ptr);
+    } else if meaning == Meaning::PAGE_ALLOC {
+        let number = |role| event.uint_with(role).unwrap_or(0);
+        let (pfn, is_movable) = (number(Role::PFN), number(Role::MIGRATETYPE) as i32 == MOVABLE);
+        if pfn != no_frame(event) && !is_movable {
+            votes.page_alloc(event.cpu(), event.pid(), pfn, number(Role::ORDER).min(31) as u8);
+        }
+    }
+}
+
+/// Frame of a failed allocation: all bits of the target's long.
+fn no_frame(event: &Event<'_>) -> u64 {
+    let field = event.class().field_with(Role::PFN).and_then(|field| event.class().fields.get(field));
+    u64::MAX >> (64 - 8 * field.map_or(8, |field| field.size.clamp(1, 8)))
+}
+
+/// Migrate type of movable pages (enum migratetype, include/linux/mmzone.h 4.4 to 7.2).
+const MOVABLE: i32 = 1;
+
+fn page_shift(trace: &Trace<'_>) -> u32 {
+    trace.header().page_size.map_or(12, u64::trailing_zeros)
+}
+
 /// A writer whose file has all of the trace but its events.
-fn writer(trace: &Trace<'_>, options: &ConvertOptions, args: &SurvivorArgs) -> kmt_format::Result<Writer> {
+fn writer(
+    trace: &Trace<'_>,
+    options: &ConvertOptions,
+    args: &SurvivorArgs,
+    map: Map,
+) -> kmt_format::Result<Writer> {
     let header = trace.header();
     let mut identity = Identity::new();
     identity.add(&header.trace_uuid);
@@ -168,18 +230,20 @@ fn writer(trace: &Trace<'_>, options: &ConvertOptions, args: &SurvivorArgs) -> k
     let early_end = trace.early_end().map(|end| end.to_text());
     let described = args.describe();
     let mut pairs = vec![(SurvivorArgs::KEY, described.as_bytes())];
+    let learned = match map {
+        Map::Recorded(_) => None,
+        Map::Learned(map) => Some(survivors::learned(map)),
+    };
+    pairs.extend(learned.as_ref().map(|text| (LEARNED_KEY, text.as_bytes())));
     pairs.extend(early_end.as_ref().map(|end| (EarlyEnd::KEY, end.as_bytes())));
     writer.add_metadata(&pairs)?;
     Ok(writer)
 }
 
-fn settings(trace: &Trace<'_>, args: &SurvivorArgs) -> SurvivorOptions {
+fn settings(trace: &Trace<'_>, args: &SurvivorArgs, map: Map) -> SurvivorOptions {
     let header = trace.header();
     let millisecond =
         trace.metadata().clock.as_ref().map_or(1_000_000, |clock| TraceClock::millisecond(clock).0);
-    let direct_map = trace.metadata().text("kernel.direct_map");
-    let direct_map = direct_map.and_then(|text| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok());
-    let has_pages = trace.schema().classes().any(|(_, class)| class.meaning == Meaning::PAGE_ALLOC);
     SurvivorOptions {
         threshold: args.in_clock(args.threshold, millisecond),
         interval: args.in_clock(args.interval, millisecond).max(1),
@@ -187,26 +251,24 @@ fn settings(trace: &Trace<'_>, args: &SurvivorArgs) -> SurvivorOptions {
         memory: args.memory,
         order: header.order,
         long_size: header.long_size,
-        page_shift: header.page_size.map_or(12, u64::trailing_zeros),
-        direct_map: direct_map.filter(|_| has_pages),
+        page_shift: page_shift(trace),
+        map: match map {
+            Map::Recorded(base) => KnownMap::Base(base),
+            Map::Learned(map) => map.map_or(KnownMap::None, |map| KnownMap::Base(map.base_address)),
+        },
     }
 }
 
 /// Takes all events in merged order.
-fn events(
-    trace: &Trace<'_>,
-    gaps: &HashMap<u32, Gaps>,
-    survivors: &mut Survivors,
-    file: &mut KmtFile,
-) -> Result<()> {
+fn events(trace: &Trace<'_>, look: &FirstLook, survivors: &mut Survivors, file: &mut KmtFile) -> Result<()> {
     let mut seen: HashMap<u32, u64> = HashMap::new();
-    gaps.values().filter(|gaps| gaps.is_at(0)).for_each(|_| survivors.begin_loss());
+    look.gaps.values().filter(|gaps| gaps.is_at(0)).for_each(|_| survivors.begin_loss());
     let mut record = Vec::new();
     let mut merge = trace.merge();
     while let Some(run) = merge.next_run() {
         let seen = seen.entry(run.cpu).or_default();
         let none = Gaps::default();
-        let gaps = gaps.get(&run.cpu).unwrap_or(&none);
+        let gaps = look.gaps.get(&run.cpu).unwrap_or(&none);
         if let Some(gap) = run.gap.filter(|gap| !gap.is_empty()) {
             let mut loss: Loss = gap.loss;
             loss.counted = gap.counted();
@@ -215,7 +277,8 @@ fn events(
         }
         for event in run.events() {
             event.to_record(&mut record);
-            survivors.event(&mut file.writer, run.cpu, event.time(), &record, gaps.is_edge(*seen))?;
+            let is_edge = gaps.is_edge(*seen) || look.times.contains(&event.time());
+            survivors.event(&mut file.writer, run.cpu, event.time(), &record, is_edge)?;
             *seen += 1;
             if gaps.is_at(*seen) {
                 survivors.begin_loss();

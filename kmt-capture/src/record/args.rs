@@ -11,6 +11,7 @@ use super::{
     Baseline, BlackBoxOptions, Condition, LineOptions, Preset, RecordOptions, RotateAt, RotateOptions,
     SIZE_DEFAULT, Symbols, TOP,
 };
+use crate::survivors::SurvivorOptionArgs;
 use crate::tracefs::EventSpec;
 
 /// Largest number of recordings of one command.
@@ -76,6 +77,8 @@ pub struct RecordArgs {
     /// Kernel symbols to store
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Symbols::Used)]
     symbols: Symbols,
+    #[command(flatten)]
+    survivors: SurvivorOptionArgs,
     /// Also read /proc/slabinfo, meminfo, zoneinfo and vmstat at this interval: 5s. slabinfo limits the error of live figures if
     /// frees have no event; the others show where memory is, over time
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
@@ -87,6 +90,7 @@ pub struct RecordArgs {
     #[arg(long, value_parser = Compress::by_name(), default_value = "none")]
     compress: Compress,
     /// Keep sub-buffers as the kernel wrote them: less CPU time, three times the size
+    #[arg(conflicts_with = "survivors")]
     #[arg(long)]
     raw: bool,
     /// Store the kernel's configuration, also in a recording of less than a minute
@@ -117,14 +121,14 @@ pub struct RecordArgs {
     #[arg(long, value_name = "INSTANCE|top", num_args = 0..=1, default_missing_value = TOP)]
     #[arg(conflicts_with_all = [
         "preset", "event", "stack", "pid", "kfree_rcu", "function", "threshold", "clock", "buffer_size", "no_task_events",
-        "repeat", "ring", "stop_when", "after", "rearm", "rotate", "max_files",
+        "repeat", "ring", "stop_when", "after", "rearm", "rotate", "max_files", "survivors",
     ])]
     adopt: Option<String>,
     /// Keep the newest events in ring buffers of this size for all CPUs together, and do not read them until a condition of
     /// --stop-when holds, SIGUSR1 comes, or the recording ends. Default: 64M
     #[arg(long, value_name = "SIZE", num_args = 0..=1, default_missing_value = SIZE_DEFAULT)]
     #[arg(value_parser = quantity::size_above_zero)]
-    #[arg(conflicts_with_all = ["buffer_size", "snapshot_every", "pid", "repeat", "line"])]
+    #[arg(conflicts_with_all = ["buffer_size", "snapshot_every", "pid", "repeat", "line", "survivors"])]
     pub ring: Option<u64>,
     /// End the wait of --ring at: oom, alloc-failure, 'SYSTEM:EVENT if FILTER', 'MemAvailable<SIZE', 'slab>SIZE', or
     /// psi:some:STALL/WINDOW. May be given several times
@@ -139,7 +143,7 @@ pub struct RecordArgs {
     /// Continue in a new file at this size or after this time, 100M or 10m: FILE-1.kmt, FILE-2.kmt and so on, each readable
     /// alone. No event is lost between them; kmt-analyze reads several as one trace
     #[arg(long, value_name = "SIZE|TIME", value_parser = RotateAt::parse, group = "several")]
-    #[arg(conflicts_with_all = ["ring", "max_size", "repeat", "line"])]
+    #[arg(conflicts_with_all = ["ring", "max_size", "repeat", "line", "survivors"])]
     pub rotate: Option<RotateAt>,
     /// With --rearm or --rotate, keep at most this many files: the oldest are removed
     #[arg(long, value_name = "N", requires = "several", value_parser = clap::value_parser!(u32).range(1..))]
@@ -170,6 +174,7 @@ impl From<RecordArgs> for RecordOptions {
             duration: args.duration,
             symbols: args.symbols,
             max_size: args.max_size,
+            survivors: args.survivors.asked(),
             snapshot_every: args.snapshot_every,
             baseline: args.baseline,
             verbatim: args.raw,

@@ -57,6 +57,7 @@ pub use snapshot::{kernel_config, meminfo};
 pub use symbols::{Symbols, kallsyms_has_addresses};
 pub(crate) use tasks::running_tasks;
 
+use crate::survivors::SurvivorArgs;
 use crate::tracefs::{EventSpec, TraceDir};
 
 /// [`RecordOptions`], as callers in other crates name it.
@@ -89,6 +90,8 @@ pub struct RecordOptions {
     pub symbols: Symbols,
     /// Bytes that the file may have.
     pub max_size: Option<u64>,
+    /// Which lives are written as sums; `None`: none.
+    pub survivors: Option<SurvivorArgs>,
     /// How often /proc/slabinfo is read meanwhile.
     pub snapshot_every: Option<Duration>,
     /// The kernel's own accounts that are read at the begin and the end.

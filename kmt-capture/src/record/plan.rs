@@ -328,11 +328,17 @@ fn threads_of(pid: i32) -> Vec<i32> {
     if threads.is_empty() || !super::tasks::is_process(pid) { vec![pid] } else { threads }
 }
 
-/// `rss_stat` comes with every page fault and has little to say; it has to be asked for.
+/// Events of the page allocator that come beside an allocation or a free, and say nothing on who holds memory. A recording of
+/// days is small without them.
+const BESIDE_PAGES: [&str; 3] = ["mm_page_free_batched", "mm_page_alloc_zone_locked", "mm_page_pcpu_drain"];
+
+/// `rss_stat` comes with every page fault and has little to say; it has to be asked for. So have others where survivors are
+/// recorded.
 fn is_left_out(event: &Event, options: &RecordOptions) -> bool {
     let is_asked = options.preset == Some(Preset::All)
         || options.events.iter().any(|s| s.matches(event) && s.is_exact());
-    *event == Event::new("kmem", "rss_stat") && !is_asked
+    let is_beside = options.survivors.is_some() && BESIDE_PAGES.contains(&event.name.as_str());
+    event.system == "kmem" && (event.name == "rss_stat" || is_beside) && !is_asked
 }
 
 fn is_optional(spec: &EventSpec) -> bool {

@@ -117,6 +117,7 @@ pub fn left_out(record: &RecordOptions) -> bool {
         pids,
         kfree_rcu,
         functions,
+        survivors,
         snapshot_every,
         max_size,
         command,
@@ -132,6 +133,7 @@ pub fn left_out(record: &RecordOptions) -> bool {
         || adopt.is_some()
         || !(stacks.is_empty() && pids.is_empty() && functions.is_empty() && command.is_empty())
         || *kfree_rcu
+        || survivors.is_some()
         || snapshot_every.is_some()
         || max_size.is_some()
         || has_filter

@@ -28,5 +28,7 @@ pub(crate) mod framing {
 
 pub use crate::Loss;
 pub(crate) use rows::pairs_body;
-pub use types::{Keep, StatsTaken, SubBufferSummary, Task, WriterLimits, WriterOptions, WriterStats};
+pub use types::{
+    Keep, StatsTaken, SubBufferPart, SubBufferSummary, Task, WriterLimits, WriterOptions, WriterStats,
+};
 pub use writer::Writer;

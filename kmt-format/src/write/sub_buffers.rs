@@ -1,7 +1,7 @@
 //! Adding sub-buffers to a file: decoded, or as the kernel wrote them.
 
 use super::Writer;
-use super::types::{Keep, SubBufferSummary};
+use super::types::{Keep, SubBufferPart, SubBufferSummary};
 use crate::Loss;
 use crate::error::{Error, Result};
 use crate::kernel::{HeaderPage, SubBuffer, SubBufferItem};
@@ -99,6 +99,42 @@ impl Writer {
             Ok(()) => Ok(found),
             Err(damage) => self.damaged(cpu, found, damage),
         }
+    }
+
+    /// Takes a sub-buffer apart without adding it: `take` gets its loss, if it has one, then each event that can be added, then
+    /// its damage as a loss. Events for which it returns false do not count.
+    pub fn decode_sub_buffer(
+        &mut self,
+        bytes: &[u8],
+        layout: &HeaderPage,
+        mut take: impl FnMut(SubBufferPart<'_>) -> bool,
+    ) -> SubBufferSummary {
+        let mut found = SubBufferSummary::after(Loss::default());
+        let taken = SubBuffer::parse(bytes, layout, self.options.order).and_then(|sub_buffer| {
+            found = SubBufferSummary::of(&sub_buffer);
+            if !found.loss.is_none() {
+                take(SubBufferPart::Loss(found.loss));
+            }
+            for item in sub_buffer.items() {
+                match item? {
+                    SubBufferItem::Event { time, record, offset } => {
+                        let at = |e: Error| Error::at(offset as u64, e.kind().clone());
+                        self.accepts(record).map_err(at)?;
+                        if take(SubBufferPart::Event(time, record)) {
+                            found.add(time);
+                        }
+                    }
+                    SubBufferItem::Discarded => found.discarded += 1,
+                }
+            }
+            Ok(())
+        });
+        if let Err(damage) = taken {
+            take(SubBufferPart::Loss(Loss::damaged_input()));
+            found.loss = found.loss.and(Loss::damaged_input());
+            found.damage = Some(damage);
+        }
+        found
     }
 
     /// Marks damaged input in the file.

@@ -206,6 +206,13 @@ pub struct WriterStats {
 }
 
 impl WriterStats {
+    /// These counts without events that are not in the file.
+    #[must_use]
+    pub fn without(mut self, events: u64) -> Self {
+        self.events = self.events.saturating_sub(events);
+        self
+    }
+
     /// Counts a sub-buffer of that length, and its contents.
     pub fn add(&mut self, sub_buffer_len: usize, found: &SubBufferSummary) {
         self.bytes += sub_buffer_len as u64;
@@ -225,6 +232,16 @@ pub enum Keep {
     Decoded,
     /// As the kernel wrote it: hardly any work on the target. [`read::Trace`](crate::read::Trace) decodes it.
     Verbatim,
+}
+
+/// A part of a sub-buffer, for [`Writer::decode_sub_buffer`](super::Writer::decode_sub_buffer).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SubBufferPart<'s> {
+    /// Events that are missing here.
+    Loss(Loss),
+    /// An event: its time, and its record.
+    Event(u64, &'s [u8]),
 }
 
 /// Contents of a sub-buffer that was added.

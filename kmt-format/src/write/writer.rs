@@ -320,6 +320,18 @@ impl Writer {
         Ok(())
     }
 
+    /// Tells whether [`Writer::add_event`] would take a record.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Writer::add_event`].
+    #[inline]
+    pub fn accepts(&mut self, record: &[u8]) -> Result<()> {
+        let id = self.options.order.uint_at(record, 0, 2).unwrap_or(0) as u16;
+        let index = self.plan_index(id)?;
+        self.plans.get(index).map_or(Ok(()), |plan| plan.check_len(record))
+    }
+
     /// Records a loss after the last event of `cpu` that was added.
     ///
     /// # Errors

@@ -106,6 +106,10 @@ impl Report for Findings {
     const KEYS: Keys = Keys::All;
     const HAS_LINES: bool = false;
 
+    fn adds_sums(&self) -> bool {
+        true
+    }
+
     fn needs(&self) -> Needs {
         self.pages.needs() | Summary.needs()
     }

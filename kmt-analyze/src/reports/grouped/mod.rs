@@ -148,6 +148,11 @@ impl<R: Groupable> Report for Grouped<R> {
         self.report.needs() | self.report.options().groups.by.iter().map(|key| key.needs()).collect()
     }
 
+    /// Sums have no task, which each group may be of.
+    fn adds_sums(&self) -> bool {
+        self.report.adds_sums() && self.report.options().groups.by.is_empty()
+    }
+
     /// Groups are of slab objects, also where the report itself has pages too.
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
         let groups = || {

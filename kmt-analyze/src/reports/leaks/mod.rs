@@ -74,6 +74,10 @@ impl Report for Leaks {
     const RESTS_ON: Input = Input::Lives;
     const KEYS: Keys = Keys::All;
 
+    fn adds_sums(&self) -> bool {
+        true
+    }
+
     fn details() -> String {
         Verdict::list()
     }

@@ -58,6 +58,10 @@ impl Report for Lifetimes {
     const ABOUT: &'static str = "Lifetimes of objects by call site, and where they are freed";
     const RESTS_ON: Input = Input::SlabLives;
 
+    fn adds_sums(&self) -> bool {
+        self.groups.by.is_empty()
+    }
+
     fn check(&self, context: &Context<'_, '_>) -> Result<()> {
         self.groups.by.iter().try_for_each(|key| key.check(context.session))
     }

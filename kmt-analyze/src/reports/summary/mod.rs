@@ -44,6 +44,10 @@ impl Report for Summary {
     const NEEDS: Needs = Needs::RANGES.union(Needs::CACHE_NAMES);
     const HAS_LINES: bool = false;
 
+    fn adds_sums(&self) -> bool {
+        true
+    }
+
     fn collect(&self, _: &Context<'_, '_>, _: &mut Collectors) -> Self::Handles {}
 
     /// Totals of a trace.

@@ -177,6 +177,7 @@ fn limits_are_named_and_can_be_raised() {
             quiet: true,
             instance: None,
             boot: None,
+            survivors: None,
             limits,
         })
     };

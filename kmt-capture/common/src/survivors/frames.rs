@@ -47,6 +47,11 @@ impl FrameBits {
         (first..first.saturating_add(count)).any(|frame| self.get(frame) != Some(false))
     }
 
+    /// True if the bits of all frames of a block are set.
+    pub fn all(&self, first: u64, count: u64) -> bool {
+        (first..first.saturating_add(count)).all(|frame| self.get(frame) == Some(true))
+    }
+
     /// Sets the bits of a block.
     pub fn set_all(&mut self, first: u64, count: u64, value: bool) {
         (first..first.saturating_add(count)).for_each(|frame| self.set(frame, value));

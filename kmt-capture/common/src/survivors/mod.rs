@@ -8,6 +8,7 @@
 //! Events come in merged order; those of a CPU leave in their order, later by the threshold. `record` and `convert` use the same
 //! code.
 
+mod feed;
 mod frames;
 mod nodes;
 mod pending;
@@ -20,20 +21,38 @@ use kmt_format::kernel::ByteOrder;
 use kmt_format::write::Writer;
 use kmt_format::{Loss, Result};
 
+pub use self::feed::Feed;
 use self::frames::FrameBits;
 use self::nodes::{Node, Nodes};
 use self::pending::{NONE, PendingTable};
 use self::plan::{Kind, Plan, Task};
 use self::sums::{FoldedLife, IntervalSums};
 use self::written::{Open, WrittenSet};
+use crate::direct_map::{ADDRESS_BITS, ElectedBase, Votes};
 
-/// Addresses are compared without their upper byte (rule R1).
-const ADDRESS_BITS: u64 = (1 << 56) - 1;
+/// Key of the base of the direct map that was learned from events, where folding has not kept all of them: the base, the votes
+/// for it, and all votes.
+pub const LEARNED_KEY: &str = "record.direct_map";
+/// Value of [`LEARNED_KEY`] where no base was found.
+pub const NO_MAP: &str = "none";
+/// Votes for a base from which it is taken as known.
+const VOTES_MIN: u64 = 32;
+/// Page allocations by which the direct map is found, or never.
+const PAGES_MAX: u32 = 4_096;
+
+/// What is known of the direct map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnownMap {
+    /// Its base.
+    Base(u64),
+    /// Objects are not placed on pages: no rule needs the direct map.
+    None,
+    /// It is to be learned from events: once pages are allocated, nothing is folded until then.
+    Learning,
+}
 /// Highest address that is none of an object (rule R3).
 const ZERO_SIZE_PTR: u64 = 16;
-/// Alignment of the base of the direct map where it is not known (rule R8).
-const BASE_STEP_LOG2: u32 = 21;
-/// log2 of the stamps of frames where it is known.
+/// log2 of the stamps of frames.
 const STAMPS_LOG2: u32 = 16;
 /// Largest order of blocks whose frames are followed: MAX_PAGE_ORDER is 10, or 13 with pages of 64 KiB.
 const PAGE_ORDER_MAX: u8 = 14;
@@ -57,8 +76,16 @@ pub struct SurvivorOptions {
     pub long_size: usize,
     /// log2 of the target's page size.
     pub page_shift: u32,
-    /// Begin of the direct map, if it is known. Else page events are not folded.
-    pub direct_map: Option<u64>,
+    /// The direct map.
+    pub map: KnownMap,
+}
+
+/// Value of [`LEARNED_KEY`].
+pub fn learned(map: Option<ElectedBase>) -> String {
+    map.map_or_else(
+        || NO_MAP.to_owned(),
+        |map| format!("{:#x} {} {}", map.base_address, map.votes, map.votes_all),
+    )
 }
 
 /// The event that a stack on some CPU and level belongs to.
@@ -76,8 +103,6 @@ struct CpuState {
     number: u32,
     /// By level.
     owners: [Owner; LEVELS],
-    /// True if its last event is a page allocation that may be that of a slab: the next slab event votes on the direct map.
-    votes: bool,
     /// True once it has an event.
     has_begun: bool,
     folded: u64,
@@ -97,8 +122,14 @@ pub struct Survivors {
     written: WrittenSet,
     /// Frames of pages that are allocated, as far as events tell.
     live_frames: FrameBits,
-    /// Frames that had an allocation of a slab object since their last page event.
-    slab_frames: FrameBits,
+    /// Frames without an event of a slab object since their last page event.
+    clean_frames: FrameBits,
+    /// Frames of which an allocation of a slab object is written since their last page event: it tells what they are.
+    born_frames: FrameBits,
+    /// Votes on the direct map, where it is not known from the kernel.
+    votes: Option<Votes>,
+    /// Allocations of pages while the direct map is learned.
+    pages_seen: u32,
     /// By the lower bits of a frame, the number of its last page event.
     stamps: Vec<u64>,
     sums: IntervalSums,
@@ -107,8 +138,11 @@ pub struct Survivors {
     seq: u64,
     /// CPUs between whose last event and their next one events are missing.
     open_losses: u32,
-    /// Number of the first event after the last loss.
+    /// Number of the first event after the last loss, and its time.
     loss_end: u64,
+    loss_end_time: Option<u64>,
+    /// True until the first event after a loss.
+    ends_loss: bool,
     now: u64,
     last_time: u64,
     /// False once a page event could not be followed: then page events are written.
@@ -118,10 +152,6 @@ pub struct Survivors {
 impl Survivors {
     /// Without events.
     pub fn new(options: SurvivorOptions) -> Self {
-        let bits = match options.direct_map {
-            Some(_) => STAMPS_LOG2,
-            None => BASE_STEP_LOG2.saturating_sub(options.page_shift),
-        };
         Self {
             plans: Vec::new(),
             cpus: Vec::new(),
@@ -129,15 +159,20 @@ impl Survivors {
             objects: PendingTable::default(),
             pages: PendingTable::default(),
             written: WrittenSet::new(options.memory / 4),
-            live_frames: FrameBits::new(options.memory / 16),
-            slab_frames: FrameBits::new(options.memory / 16),
-            stamps: vec![0; 1 << bits],
+            live_frames: FrameBits::new(options.memory / 32),
+            clean_frames: FrameBits::new(options.memory / 32),
+            born_frames: FrameBits::new(options.memory / 32),
+            votes: (options.map == KnownMap::Learning).then(|| Votes::new(options.page_shift)),
+            pages_seen: 0,
+            stamps: vec![0; 1 << STAMPS_LOG2],
             sums: IntervalSums::default(),
             interval: None,
             intervals: 0,
             seq: 0,
             open_losses: 0,
             loss_end: 0,
+            loss_end_time: None,
+            ends_loss: false,
             now: 0,
             last_time: 0,
             may_fold_pages: true,
@@ -162,6 +197,9 @@ impl Survivors {
     ) -> Result<()> {
         self.seq += 1;
         self.now = time;
+        if std::mem::take(&mut self.ends_loss) {
+            self.loss_end_time = self.loss_end_time.max(Some(time));
+        }
         self.begin_interval(writer, time)?;
         let order = self.options.order;
         let id = order.uint_at(record, 0, 2).unwrap_or(0) as u16;
@@ -199,6 +237,7 @@ impl Survivors {
     pub fn end_loss(&mut self, cpu: u32, loss: Loss, was_begun: bool) {
         self.open_losses -= u32::from(was_begun);
         self.loss_end = self.seq + 1;
+        self.ends_loss = true;
         self.mark_loss(cpu, loss);
     }
 
@@ -207,7 +246,6 @@ impl Survivors {
         let index = self.cpu(cpu);
         if let Some(cpu) = self.cpus.get_mut(index as usize) {
             cpu.owners = Default::default();
-            cpu.votes = false;
         }
         self.nodes.push_loss(self.seq, index, loss);
     }
@@ -225,7 +263,13 @@ impl Survivors {
                 self.write(writer, first)?;
             }
         }
-        self.end_interval(writer)
+        self.end_interval(writer)?;
+        let Some(votes) = &self.votes else { return Ok(()) };
+        let map = match self.options.map {
+            KnownMap::Base(_) => votes.result(),
+            KnownMap::None | KnownMap::Learning => None,
+        };
+        writer.add_metadata(&[(LEARNED_KEY, learned(map).as_bytes())])
     }
 
     fn plan(&mut self, writer: &Writer, id: u16) -> Option<Plan> {
@@ -286,9 +330,8 @@ impl Survivors {
     }
 
     fn other(&mut self, writer: &Writer, cpu: u32, mut node: Node, record: &[u8]) -> Result<()> {
-        let votes = self.cpus.get(cpu as usize).is_some_and(|cpu| cpu.votes);
-        let is_slab = matches!(node.kind, Kind::Alloc | Kind::Free);
-        node.keep |= votes && is_slab;
+        self.vote(cpu, &node, record);
+        node.keep |= self.pages_seen > 0 && self.options.map == KnownMap::Learning;
         let folded = match node.kind {
             Kind::Alloc => {
                 self.alloc(&mut node);
@@ -309,15 +352,6 @@ impl Survivors {
                 false
             }
         };
-        let is_movable = node.kind == Kind::PageAlloc
-            && self
-                .plan(writer, self.options.order.uint_at(record, 0, 2).unwrap_or(0) as u16)
-                .is_some_and(|plan| plan.is_movable(record, self.options.order));
-        let may_vote = node.kind == Kind::PageAlloc && !is_movable && self.options.direct_map.is_none();
-        if let Some(cpu) = self.cpus.get_mut(cpu as usize) {
-            // Only the last page allocation votes, and only on the next slab event.
-            cpu.votes = may_vote || cpu.votes && !is_slab;
-        }
         let waits = if folded {
             self.count_folded(cpu, 1);
             None
@@ -335,14 +369,49 @@ impl Survivors {
         Ok(())
     }
 
+    /// Learns the direct map from an event.
+    fn vote(&mut self, cpu: u32, node: &Node, record: &[u8]) {
+        let number = self.cpus.get(cpu as usize).map_or(0, |cpu| cpu.number);
+        let (order, pid) = (self.options.order, node.task.pid as i32);
+        let is_failure = node.value == self.no_frame();
+        let Some(votes) = &mut self.votes else { return };
+        match node.kind {
+            Kind::Alloc if votes.is_waiting() => {
+                votes.slab_event(number, pid, Some(node.value).filter(|&ptr| ptr != 0));
+            }
+            Kind::Free if votes.is_waiting() => votes.slab_event(number, pid, None),
+            Kind::PageAlloc if !is_failure => {
+                let plan = self.plans.get(usize::from(order.uint_at(record, 0, 2).unwrap_or(0) as u16));
+                if plan.copied().flatten().is_some_and(|plan| !plan.is_movable(record, order)) {
+                    votes.page_alloc(number, pid, node.value, node.order);
+                }
+                self.pages_seen = self.pages_seen.saturating_add(1);
+            }
+            _ => return,
+        }
+        if self.options.map == KnownMap::Learning {
+            let won = votes.result();
+            let is_sure = won.is_some_and(|won| won.votes >= VOTES_MIN);
+            if is_sure || self.pages_seen >= PAGES_MAX {
+                self.options.map = won.map_or(KnownMap::None, |won| KnownMap::Base(won.base_address));
+                // What waits may have had events of its page.
+                self.loss_end = self.seq + 1;
+            }
+        }
+    }
+
+    fn no_frame(&self) -> u64 {
+        u64::MAX >> (64 - 8 * self.options.long_size as u32)
+    }
+
     fn frame(&self, address: u64) -> Option<u64> {
-        let base = self.options.direct_map?;
+        let KnownMap::Base(base) = self.options.map else { return None };
         Some((address.wrapping_sub(base) & ADDRESS_BITS) >> self.options.page_shift)
     }
 
-    /// Number of the last page event of the frames that an address may be in.
+    /// Number of the last page event of the frame of an address; 0 if no rule asks for it.
     fn page_stamp(&self, address: u64) -> u64 {
-        let frame = self.frame(address).unwrap_or(address >> self.options.page_shift);
+        let Some(frame) = self.frame(address) else { return 0 };
         self.stamps.get(frame as usize & (self.stamps.len() - 1)).copied().unwrap_or(u64::MAX)
     }
 
@@ -365,8 +434,11 @@ impl Survivors {
         }
         if let Some(frame) = self.frame(address) {
             // The first object of a page tells that it is a slab's.
-            node.keep |= self.slab_frames.get(frame) != Some(true);
-            self.slab_frames.set(frame, true);
+            node.keep |= self.born_frames.get(frame) != Some(true);
+            if node.keep {
+                self.born_frames.set(frame, true);
+            }
+            self.clean_frames.set(frame, false);
         }
         let open = match self.objects.remove(address) {
             Some(before) => {
@@ -445,6 +517,7 @@ impl Survivors {
             && !born.keep
             && !node.keep
             && born.seq >= self.loss_end
+            && self.loss_end_time.is_none_or(|end| born.time > end)
             && born.time >= begin
             && node.time >= begin
             && is_plain(&born);
@@ -495,42 +568,56 @@ impl Survivors {
     /// Enters an allocation of pages.
     fn page_alloc(&mut self, node: &mut Node) {
         let (first, count) = (node.value, 1u64 << node.order);
-        let is_failure = first == u64::MAX >> (64 - 8 * self.options.long_size as u32);
-        if is_failure {
+        if first == self.no_frame() {
             node.keep = true;
             return;
         }
         self.stamp_pages(first, node.order);
         // Blocks of the buddy allocator are aligned. What is not is none of its, and may overlap any other.
-        if self.options.direct_map.is_none() || node.order > PAGE_ORDER_MAX || first % count != 0 {
-            self.may_fold_pages &=
-                self.options.direct_map.is_some() && node.order <= PAGE_ORDER_MAX && first % count == 0;
+        if node.order > PAGE_ORDER_MAX || first % count != 0 {
+            self.may_fold_pages = false;
             node.keep = true;
             return;
         }
-        let is_new = !self.live_frames.any(first, count) && !self.slab_frames.any(first, count);
+        let is_new = !self.live_frames.any(first, count) && self.are_clean(first, count);
         if !is_new || !self.may_fold_pages {
             self.keep_pages(first, count);
             node.keep = true;
         }
         self.live_frames.set_all(first, count, true);
-        self.slab_frames.set_all(first, count, false);
+        self.renew_frames(first, count);
+    }
+
+    /// True if no object of a slab can be on frames whose page event would end it.
+    fn are_clean(&self, first: u64, count: u64) -> bool {
+        match self.options.map {
+            KnownMap::Base(_) => self.clean_frames.all(first, count),
+            KnownMap::None => true,
+            KnownMap::Learning => false,
+        }
+    }
+
+    /// Frames after a page event: no object of a slab is on them.
+    fn renew_frames(&mut self, first: u64, count: u64) {
+        if matches!(self.options.map, KnownMap::Base(_)) {
+            self.clean_frames.set_all(first, count, true);
+            self.born_frames.set_all(first, count, false);
+        }
     }
 
     /// Enters a free of pages; true if the life of the pages is folded.
     fn page_free(&mut self, writer: &Writer, node: &mut Node, record: &[u8]) -> bool {
         let (first, count) = (node.value, 1u64 << node.order);
         self.stamp_pages(first, node.order);
-        if self.options.direct_map.is_none() || node.order > PAGE_ORDER_MAX {
+        if node.order > PAGE_ORDER_MAX {
             self.may_fold_pages = false;
             node.keep = true;
             return false;
         }
-        let alloc = self.pages.get(first);
-        let is_slab = self.slab_frames.any(first, count);
-        let is_plain = |alloc: &Node| alloc.order == node.order && !is_slab;
-        let may_fold = self.may_fold_pages;
-        let folded = alloc.is_some_and(|alloc| may_fold && self.fold(writer, alloc, node, record, is_plain));
+        let is_clean = self.are_clean(first, count);
+        let is_plain = |alloc: &Node| alloc.order == node.order && is_clean;
+        let alloc = self.pages.get(first).filter(|_| self.may_fold_pages);
+        let folded = alloc.is_some_and(|alloc| self.fold(writer, alloc, node, record, is_plain));
         if folded {
             self.pages.remove(first);
         } else {
@@ -538,7 +625,7 @@ impl Survivors {
             node.keep = true;
         }
         self.live_frames.set_all(first, count, false);
-        self.slab_frames.set_all(first, count, false);
+        self.renew_frames(first, count);
         folded
     }
 

@@ -107,11 +107,6 @@ impl PendingTable {
             self.insert(key, node);
         }
     }
-
-    /// Memory, in bytes.
-    pub fn memory(&self) -> usize {
-        self.slots.len() * size_of::<(u64, u32)>()
-    }
 }
 
 #[cfg(test)]

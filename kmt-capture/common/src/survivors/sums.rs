@@ -131,11 +131,6 @@ impl IntervalSums {
         self.memory
     }
 
-    /// True without lives.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// The rows of the interval, which are taken.
     pub fn take(&mut self, interval: FoldedInterval) -> FoldedInterval {
         let taken = std::mem::take(self);

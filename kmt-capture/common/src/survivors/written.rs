@@ -111,11 +111,6 @@ impl WrittenSet {
             }
         }
     }
-
-    /// Share of the groups that are full, per mille.
-    pub fn full_per_mille(&self) -> u32 {
-        (self.full.iter().filter(|full| **full).count() * 1000 >> GROUPS_LOG2) as u32
-    }
 }
 
 const REST_MASK: u32 = (1 << REST_BITS) - 1;

@@ -18,6 +18,9 @@ use crate::record::settings::Settings;
 const DRAIN_MAX: usize = 256;
 /// Sub-buffers of one CPU before the next one's turn, where the end of the file is near.
 const DRAIN_MAX_NEAR_END: usize = 8;
+/// Longest time from the time stamp of an event until it can be read, in nanoseconds: nothing preempts the task between them but
+/// interrupts, and a host.
+const COMMIT_MAX: u64 = 10_000_000;
 
 impl Recorder {
     /// Waits until a buffer fills, something else happens, or the time is over. Kernels that cannot wait for a
@@ -48,9 +51,15 @@ impl Recorder {
         self.keep_room_for_symbols();
         self.has_rest = loop {
             let mut again = false;
+            let now = if self.file.is_folding() { self.trace_now() } else { None };
             for index in 0..self.cpus.len() {
-                again |= self.drain_ring(index)? == DRAIN_MAX;
+                let (read, most) = self.drain_ring(index)?;
+                again |= read == most;
+                if let (Some(now), Some(cpu)) = (now.filter(|_| read < most), self.cpus.get(index)) {
+                    self.file.known_until(cpu.number(), now.saturating_sub(COMMIT_MAX));
+                }
             }
+            self.file.fold_known()?;
             if self.room.reached.is_some() || self.changes.of_clock || !again {
                 break false;
             }
@@ -110,8 +119,16 @@ impl Recorder {
         Ok(())
     }
 
-    /// Reads some sub-buffers of one CPU; returns how many there were.
-    fn drain_ring(&mut self, index: usize) -> Result<usize> {
+    /// Reads some sub-buffers of one CPU; returns how many there were, and how many there could be.
+    fn drain_ring(&mut self, index: usize) -> Result<(usize, usize)> {
+        // Where the file may end any time, or events of all CPUs are merged, no CPU may get far ahead of the others.
+        let is_near = self.room.is_near(&mut self.file.writer);
+        let most = if is_near || self.file.is_folding() { DRAIN_MAX_NEAR_END } else { DRAIN_MAX };
+        Ok((self.drain_some(index, most)?, most))
+    }
+
+    /// Reads at most so many sub-buffers of one CPU; returns how many there were.
+    fn drain_some(&mut self, index: usize, most: usize) -> Result<usize> {
         let Self { cpus, file, layout, names, exits, tasks, buffer, room, notices, .. } = self;
         let (settings, changes, formats) = (&mut self.settings, &mut self.changes, &mut self.formats);
         let (is_ring, adopted) = (self.black_box.is_some(), &self.setup.adopted);
@@ -119,8 +136,6 @@ impl Recorder {
         let Some(cpu) = cpus.get_mut(index).filter(|_| !changes.of_clock) else { return Ok(0) };
         let number = cpu.number();
         let found = adopted.as_ref().and_then(|adopted| adopted.counters(number));
-        // Where the file may end any time, no CPU may get far ahead of the others.
-        let most = if room.is_near(&mut file.writer) { DRAIN_MAX_NEAR_END } else { DRAIN_MAX };
         for count in 0..most {
             if room.is_used_up(&mut file.writer) {
                 return Ok(count);
@@ -192,7 +207,7 @@ impl Recorder {
                 return Ok(count);
             }
         }
-        Ok(DRAIN_MAX)
+        Ok(most)
     }
 }
 

@@ -35,6 +35,7 @@ impl Recorder {
             self.drain_round()?;
             self.cpus.iter().any(|cpu| cpu.drained > 0)
         } {}
+        self.file.end_folding()?;
         // A write after the stop is a change by another process, too.
         self.notice_writes()?;
         if self.room.reached.is_some() {

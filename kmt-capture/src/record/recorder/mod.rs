@@ -16,10 +16,11 @@ pub(super) mod sink;
 mod turn;
 mod watch;
 
+use std::path::Path;
 use std::time::Duration;
 
 use kmt_format::Compression;
-use kmt_format::kernel::{ByteOrder, CpuStats, HeaderPage};
+use kmt_format::kernel::{ByteOrder, CpuStats, HeaderPage, TraceClock};
 use kmt_format::write::{Keep, StatsTaken, Writer, WriterLimits, WriterOptions};
 
 use self::changed::Changes;
@@ -43,10 +44,12 @@ use super::setup::Setup;
 use super::symbols::{Symbols, UsedSymbols};
 use super::task_filter::TaskFilter;
 use super::tasks::TaskNames;
-use super::{Cost, RecordOptions, description};
+use super::{Cost, RecordOptions, description, direct_map};
 use crate::failure::{Failure, Result};
+use crate::survivors::SurvivorArgs;
 use crate::uuid::Identity;
 use kmt_common::kmt_file::KmtFile;
+use kmt_common::survivors::{KnownMap, SurvivorOptions};
 
 /// Memory that the file needs while it is written, for each CPU and for the index.
 const LIMITS: WriterLimits = WriterLimits::new().chunk_len(128 << 10).index_rows(8_192);
@@ -135,7 +138,8 @@ impl Recorder {
             .align_u64(if cfg!(target_arch = "x86") && long_size == 4 { 4 } else { 8 })
             .page_size(rustix::param::page_size() as u64)
             .trace_uuid(identity())
-            .compression(options.compression);
+            .compression(options.compression)
+            .folded(options.survivors.is_some());
         let mut writer = Writer::with_limits(writer_options, LIMITS)?;
         if options.compression == Compression::None {
             let zstd = Compression::Zstd;
@@ -185,6 +189,9 @@ impl Recorder {
         self.cpu_ns_before = description::own_cpu_ns().unwrap_or(0);
         let cpus: Vec<u32> = self.cpus.iter().map(Cpu::number).collect();
         let mut settings = Settings::new(&self.setup.dir, &self.plan, &cpus);
+        if let Some(survivors) = &options.survivors {
+            self.file.fold(self.folding(survivors));
+        }
         self.setup.start()?;
         settings.set_by_us(["tracing_on"]);
         self.settings = Some(settings);
@@ -197,6 +204,22 @@ impl Recorder {
         self.rotation.iter_mut().for_each(Rotation::start);
         self.command = Running::start(options)?;
         Ok(())
+    }
+
+    /// How lives are folded.
+    fn folding(&self, survivors: &SurvivorArgs) -> SurvivorOptions {
+        let (millisecond, _) = TraceClock::named(&self.setup.clock).millisecond();
+        let direct_map = direct_map::base(Path::new("/proc/kcore"), ByteOrder::NATIVE);
+        SurvivorOptions {
+            threshold: survivors.in_clock(survivors.threshold, millisecond),
+            interval: survivors.in_clock(survivors.interval, millisecond).max(1),
+            millisecond,
+            memory: survivors.memory,
+            order: ByteOrder::NATIVE,
+            long_size: self.layout.long_size(),
+            page_shift: rustix::param::page_size().trailing_zeros(),
+            map: direct_map.map_or(KnownMap::Learning, KnownMap::Base),
+        }
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -146,7 +146,7 @@ impl Recorder {
             let counted = cpu.counters.sums.and_then(|counters| counters.entries).unwrap_or(0);
             if counted > 0 {
                 let loss = kmt_format::Loss::counted(counted);
-                self.file.writer.add_loss(cpu.number(), loss)?;
+                self.file.add_loss(cpu.number(), loss)?;
                 rest += counted;
             }
         }
