@@ -234,11 +234,15 @@ fn every_flipped_byte_is_noticed_and_costs_only_its_interval() {
         let folds: Vec<_> = chunks(&bytes).into_iter().filter(|chunk| chunk.2 == "FOLD").collect();
         for at in (0..bytes.len()).step_by(stride()) {
             let flip = [0x01u8, 0x80, 0xff][at % 3];
+            let hit = folds.iter().position(|(start, end, _)| (*start..*end).contains(&at));
+            // Of other chunks `damage` flips each byte.
+            if hit.is_none() && at % 16 != 0 {
+                continue;
+            }
             bytes[at] ^= flip;
             let trace = Trace::open(&bytes).unwrap_or_else(|error| panic!("byte {at}: {error}"));
             let (found, unreadable) = readable(&trace);
             assert!(is_told(&trace, unreadable), "byte {at} went unnoticed");
-            let hit = folds.iter().position(|(start, end, _)| (*start..*end).contains(&at));
             let left: Vec<_> = whole
                 .iter()
                 .enumerate()
@@ -257,6 +261,7 @@ fn every_flipped_byte_is_noticed_and_costs_only_its_interval() {
 fn every_truncation_keeps_the_intervals_that_are_whole() {
     let bytes = three(Compression::Lz4);
     let whole = all(&bytes);
+    let sound = Trace::open(&bytes).unwrap();
     let folds: Vec<_> = chunks(&bytes).into_iter().filter(|chunk| chunk.2 == "FOLD").collect();
     for len in (64..bytes.len()).step_by(stride()) {
         let trace = Trace::open(&bytes[..len]).unwrap();
@@ -264,8 +269,10 @@ fn every_truncation_keeps_the_intervals_that_are_whole() {
         let count = folds.iter().filter(|(_, end, _)| *end <= len).count();
         assert_eq!((found.as_slice(), unreadable), (&whole[..count], 0), "{len}");
         assert!(!trace.folded_event_count().1, "{len}");
+        // A recovery needs no padding.
+        let bodies = sound.folds().iter().filter(|(c, _)| c.body_offset() + c.body_len <= len as u64).count();
         let recovered = recoded(&bytes[..len], RewriteOptions::new());
-        assert_eq!(all(&recovered), whole[..count], "{len}");
+        assert_eq!(all(&recovered), whole[..bodies], "{len}");
     }
 }
 
