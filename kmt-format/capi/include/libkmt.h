@@ -298,7 +298,8 @@ bool kmt_is_folded(const struct kmt_trace *trace);
 /**
  * Number of events that the file has as sums; a minimum if `is_minimum` is set to true: an interval is missing or damaged.
  */
-uint64_t kmt_folded_event_count(const struct kmt_trace *trace, bool *is_minimum);
+uint64_t kmt_folded_event_count(const struct kmt_trace *trace,
+                                bool *is_minimum);
 
 /**
  * Number of damaged places found when opening. Damage inside event chunks is found when they are read, and is a loss.
