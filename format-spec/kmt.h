@@ -287,6 +287,50 @@ struct kmt_sub_buffers_head {
 	uint64_t classes;
 };
 
+struct kmt_fold_head {
+	uint32_t head_len;
+	uint32_t flags;
+	uint64_t number;
+	uint64_t t_begin;
+	uint64_t t_end;
+	uint64_t threshold;
+	uint32_t row_count;
+	uint32_t row_len;
+	uint32_t cpu_count;
+	uint32_t cpu_len;
+	uint32_t bin_count;
+	uint32_t bin_len;
+	uint32_t rows_offset;
+	uint32_t cpus_offset;
+	uint32_t bins_offset;
+	uint32_t events_offset;
+};
+
+struct kmt_fold_row {
+	uint32_t alloc;
+	uint32_t free;
+	uint64_t count;
+	uint64_t cross_cpu;
+	uint64_t elsewhere;
+	uint64_t length_sum;
+	uint64_t length_max;
+	uint64_t over_ms;
+	uint64_t over_s;
+	uint32_t first_bin;
+	uint32_t bin_count;
+};
+
+struct kmt_fold_cpu {
+	uint32_t cpu;
+	uint32_t reserved;
+	uint64_t events;
+};
+
+struct kmt_fold_bin {
+	uint32_t bin;
+	uint32_t count;
+};
+
 struct kmt_table_head {
 	uint32_t head_len;
 	uint32_t row_len;
@@ -536,6 +580,42 @@ _Static_assert(offsetof(struct kmt_sub_buffers_head, data_offset) == 58, "data_o
 _Static_assert(offsetof(struct kmt_sub_buffers_head, class_limit) == 60, "class_limit");
 _Static_assert(offsetof(struct kmt_sub_buffers_head, classes) == 64, "classes");
 _Static_assert(sizeof(struct kmt_sub_buffers_head) == 72, "sub_buffers_head");
+_Static_assert(offsetof(struct kmt_fold_head, head_len) == 0, "head_len");
+_Static_assert(offsetof(struct kmt_fold_head, flags) == 4, "flags");
+_Static_assert(offsetof(struct kmt_fold_head, number) == 8, "number");
+_Static_assert(offsetof(struct kmt_fold_head, t_begin) == 16, "t_begin");
+_Static_assert(offsetof(struct kmt_fold_head, t_end) == 24, "t_end");
+_Static_assert(offsetof(struct kmt_fold_head, threshold) == 32, "threshold");
+_Static_assert(offsetof(struct kmt_fold_head, row_count) == 40, "row_count");
+_Static_assert(offsetof(struct kmt_fold_head, row_len) == 44, "row_len");
+_Static_assert(offsetof(struct kmt_fold_head, cpu_count) == 48, "cpu_count");
+_Static_assert(offsetof(struct kmt_fold_head, cpu_len) == 52, "cpu_len");
+_Static_assert(offsetof(struct kmt_fold_head, bin_count) == 56, "bin_count");
+_Static_assert(offsetof(struct kmt_fold_head, bin_len) == 60, "bin_len");
+_Static_assert(offsetof(struct kmt_fold_head, rows_offset) == 64, "rows_offset");
+_Static_assert(offsetof(struct kmt_fold_head, cpus_offset) == 68, "cpus_offset");
+_Static_assert(offsetof(struct kmt_fold_head, bins_offset) == 72, "bins_offset");
+_Static_assert(offsetof(struct kmt_fold_head, events_offset) == 76, "events_offset");
+_Static_assert(sizeof(struct kmt_fold_head) == 80, "fold_head");
+_Static_assert(offsetof(struct kmt_fold_row, alloc) == 0, "alloc");
+_Static_assert(offsetof(struct kmt_fold_row, free) == 4, "free");
+_Static_assert(offsetof(struct kmt_fold_row, count) == 8, "count");
+_Static_assert(offsetof(struct kmt_fold_row, cross_cpu) == 16, "cross_cpu");
+_Static_assert(offsetof(struct kmt_fold_row, elsewhere) == 24, "elsewhere");
+_Static_assert(offsetof(struct kmt_fold_row, length_sum) == 32, "length_sum");
+_Static_assert(offsetof(struct kmt_fold_row, length_max) == 40, "length_max");
+_Static_assert(offsetof(struct kmt_fold_row, over_ms) == 48, "over_ms");
+_Static_assert(offsetof(struct kmt_fold_row, over_s) == 56, "over_s");
+_Static_assert(offsetof(struct kmt_fold_row, first_bin) == 64, "first_bin");
+_Static_assert(offsetof(struct kmt_fold_row, bin_count) == 68, "bin_count");
+_Static_assert(sizeof(struct kmt_fold_row) == 72, "fold_row");
+_Static_assert(offsetof(struct kmt_fold_cpu, cpu) == 0, "cpu");
+_Static_assert(offsetof(struct kmt_fold_cpu, reserved) == 4, "reserved");
+_Static_assert(offsetof(struct kmt_fold_cpu, events) == 8, "events");
+_Static_assert(sizeof(struct kmt_fold_cpu) == 16, "fold_cpu");
+_Static_assert(offsetof(struct kmt_fold_bin, bin) == 0, "bin");
+_Static_assert(offsetof(struct kmt_fold_bin, count) == 4, "count");
+_Static_assert(sizeof(struct kmt_fold_bin) == 8, "fold_bin");
 _Static_assert(offsetof(struct kmt_table_head, head_len) == 0, "head_len");
 _Static_assert(offsetof(struct kmt_table_head, row_len) == 4, "row_len");
 _Static_assert(offsetof(struct kmt_table_head, row_count) == 8, "row_count");

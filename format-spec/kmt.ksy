@@ -74,6 +74,7 @@ types:
                 '"LINE"': line_table
                 '"CGRP"': cgroup_table
                 '"SUMS"': sums_table
+                '"FOLD"': fold
                 '"INDX"': indx_table
                 '"TRLR"': trlr
                 _: opaque
@@ -169,6 +170,45 @@ types:
           contexts: {pos: contexts_offset, size: context_stride, repeat: expr, repeat-expr: context_count}
           records: {pos: records_offset, type: record, repeat: expr, repeat-expr: record_count}
           heap: {pos: heap_offset, size: heap_len}
+      fold:
+        seq:
+          - {id: head_len, type: u4}
+          - {id: flags, type: u4}
+          - {id: number, type: u8}
+          - {id: t_begin, type: u8}
+          - {id: t_end, type: u8}
+          - {id: threshold, type: u8}
+          - {id: row_count, type: u4}
+          - {id: row_len, type: u4}
+          - {id: cpu_count, type: u4}
+          - {id: cpu_len, type: u4}
+          - {id: bin_count, type: u4}
+          - {id: bin_len, type: u4}
+          - {id: rows_offset, type: u4}
+          - {id: cpus_offset, type: u4}
+          - {id: bins_offset, type: u4}
+          - {id: events_offset, type: u4}
+        instances:
+          rows: {pos: rows_offset, type: fold_row, size: row_len, repeat: expr, repeat-expr: row_count}
+          cpus: {pos: cpus_offset, type: fold_cpu, size: cpu_len, repeat: expr, repeat-expr: cpu_count}
+          bins: {pos: bins_offset, type: fold_bin, size: bin_len, repeat: expr, repeat-expr: bin_count}
+          events: {pos: events_offset, type: evnt, size: _io.size - events_offset}
+      fold_row:
+        seq:
+          - {id: alloc, type: u4}
+          - {id: free, type: u4}
+          - {id: sums, type: u8, repeat: expr, repeat-expr: 7}
+          - {id: first_bin, type: u4}
+          - {id: bin_count, type: u4}
+      fold_cpu:
+        seq:
+          - {id: cpu, type: u4}
+          - {id: reserved, type: u4}
+          - {id: events, type: u8}
+      fold_bin:
+        seq:
+          - {id: bin, type: u4}
+          - {id: count, type: u4}
       epoch:
         seq:
           - {id: first_record, type: u4}

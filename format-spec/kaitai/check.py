@@ -119,9 +119,12 @@ class Reader:
                                 "overwritten": body.loss_flags & 8 == 8})
 
     def on_evnt(self, body, chunk):
-        cpu = chunk.stream
-        self.loss(body, cpu)
-        events = self.events.setdefault(cpu, [])
+        self.loss(body, chunk.stream)
+        events = self.events_of(body, chunk.stream)
+        self.events.setdefault(chunk.stream, []).extend(events)
+
+    def events_of(self, body, cpu):
+        events = []
         for i, record in enumerate(body.records):
             upper = [e.upper for e in body.epochs if e.first_record <= i]
             time = (body.t_base + ((upper[-1] if upper else 0) << 32) + record.time_offset) & MASK
@@ -132,6 +135,27 @@ class Reader:
             events.append(self.event(cpu, time, number, slots, stored, body.heap))
         if body.record_count:
             assert events[-1]["time"] == body.t_last
+        return events
+
+    def on_fold(self, body, chunk):
+        assert self.file.incompatible & 1 and chunk.prefix_len >= 80 and body.t_begin <= body.t_end
+        samples = [{key: e[key] for key in ("class", "fields")} for e in self.events_of(body.events, 0)]
+        rows, last_end = [], 0
+        for row in body.rows:
+            assert last_end <= row.first_bin <= row.first_bin + row.bin_count <= body.bin_count
+            last_end = row.first_bin + row.bin_count
+            bins = [[b.bin, b.count] for b in body.bins[row.first_bin : last_end]]
+            count, cross_cpu, elsewhere, _, _, over_ms, over_s = row.sums
+            assert sum(count for _, count in bins) == count and all(bin < 1920 for bin, _ in bins)
+            assert cross_cpu <= elsewhere <= count and over_s <= over_ms <= count
+            rows.append({"alloc": samples[row.alloc], "free": samples[row.free], "sums": row.sums, "bins": bins})
+        folds = self.out.setdefault("folds", [])
+        next = folds[-1]["number"] + 1 if folds else 0
+        assert body.number >= next
+        self.out["folds_missing"] = self.out.get("folds_missing", 0) + body.number - next
+        folds.append({"number": body.number, "begin": body.t_begin, "end": body.t_end,
+                      "threshold": body.threshold, "written_through": body.flags & 1 == 1,
+                      "cpus": [[c.cpu, c.events] for c in body.cpus], "rows": rows})
 
     def stored(self, slot, descriptor, context, value, heap, number):
         place = number_of(slot.place)

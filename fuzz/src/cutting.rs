@@ -1,6 +1,6 @@
 //! The incremental reader finds the same as the slice reader, however the input is cut.
 
-use kmt_format::read::{Arrived, ChunkRef, Damage, EventChunk, Incremental, Trace};
+use kmt_format::read::{Arrived, ChunkRef, Damage, EventChunk, FoldChunk, Incremental, Trace};
 
 use super::{look, open, repair};
 
@@ -15,6 +15,7 @@ pub fn run(data: &[u8]) {
 struct Seen {
     chunks: u64,
     events: Vec<(ChunkRef, EventChunk<'static>)>,
+    folds: Vec<FoldChunk<'static>>,
     damages: Vec<Damage>,
 }
 
@@ -48,6 +49,7 @@ fn take(reader: &mut Incremental, seen: &mut Seen) -> Option<kmt_format::Error> 
     loop {
         match reader.next() {
             Ok(Some(Arrived::Events(chunk, events))) => seen.events.push((chunk, events)),
+            Ok(Some(Arrived::Folded(_, folded))) => seen.folds.push(folded),
             Ok(Some(Arrived::Chunk(_))) => seen.chunks += 1,
             Ok(Some(Arrived::Damage(damage))) => seen.damages.push(damage),
             Ok(Some(_)) => {}
@@ -74,10 +76,19 @@ fn same(trace: &Trace<'_>, reader: &Incremental, seen: &Seen) {
         }
     }
     found.sort();
+    let mut folds = Vec::new();
+    for (chunk, _) in trace.folds() {
+        match trace.read_fold(chunk) {
+            Ok(folded) => folds.push(look::folded(trace.schema(), &folded)),
+            Err(_) => unreadable += 1,
+        }
+    }
     let schema = reader.schema().expect("a header came");
     let mut arrived: Vec<_> = seen.events.iter().map(|(c, e)| (c.offset, text(schema, e))).collect();
     arrived.sort();
     assert_eq!(found, arrived);
+    assert_eq!(folds, seen.folds.iter().map(|folded| look::folded(schema, folded)).collect::<Vec<_>>());
+    assert_eq!(trace.folds_missing(), reader.folds_missing());
     assert_eq!(seen.damages.len() as u64, trace.damage_count() + unreadable);
 }
 

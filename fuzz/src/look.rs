@@ -1,7 +1,7 @@
 //! Everything that can be asked of a file.
 
 use kmt_format::print::{EventText, PrintEnv};
-use kmt_format::read::{Event, EventChunk, Schema, Trace};
+use kmt_format::read::{Event, EventChunk, FoldChunk, Schema, Trace};
 
 /// Asks for every field of every event, and for its text as long as there is not too much of it.
 pub fn at(trace: &Trace<'_>) {
@@ -20,6 +20,11 @@ pub fn at(trace: &Trace<'_>) {
             }
         }
     }
+    for (chunk, info) in trace.folds() {
+        let Ok(read) = trace.read_fold(chunk) else { continue };
+        assert_eq!(read.info(), info);
+        let _ = folded(trace.schema(), &read);
+    }
     if let Some(symbols) = trace.symbols() {
         let _ = symbols.resolve(0xffff_ffff_8100_0000);
         assert_eq!(symbols.entries().count(), symbols.len());
@@ -36,6 +41,21 @@ pub fn event(schema: &Schema, chunk: &EventChunk<'_>, index: usize) -> String {
             Some(number) => out += &format!(" {number:x}"),
             None => out += &format!(" {:02x?}", event.bytes(field)),
         }
+    }
+    out
+}
+
+/// An interval of folded lives as text.
+pub fn folded(schema: &Schema, chunk: &FoldChunk<'_>) -> String {
+    let mut out = format!("{:?} {:?}", chunk.info(), chunk.cpus());
+    for lives in chunk.lives() {
+        let (alloc, free) = lives.indices();
+        let bins: Vec<_> = lives.bins().collect();
+        assert_eq!(bins.iter().map(|bin| u64::from(bin.1)).sum::<u64>(), lives.sums().count);
+        for index in [alloc, free] {
+            out += &event(schema, chunk.events(), index);
+        }
+        out += &format!("{:?} {bins:?}", lives.sums());
     }
     out
 }

@@ -20,6 +20,9 @@ pub fn run(data: &[u8]) {
                 Trace::builder().limits(open::limits()).open(&new).expect("a recovered file can be opened");
             assert_eq!(trace.damages(), []);
             assert!(trace.is_finished());
+            for (chunk, _) in trace.folds() {
+                trace.read_fold(chunk).expect("a recovered file has no folded lives that cannot be read");
+            }
         }
     }
     let (file, clean) = original();

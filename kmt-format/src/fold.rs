@@ -50,6 +50,25 @@ pub fn bin_of(length: u64) -> u32 {
     octave * PARTS as u32 + part as u32
 }
 
+/// Checks that the bins of a row add up to its count, and that no part of its lives is larger than the whole: reports subtract and
+/// divide these numbers.
+pub(crate) fn check_row(sums: &FoldedSums, bins: &[(u32, u32)]) -> Result<(), &'static str> {
+    if bins.iter().any(|(bin, _)| *bin >= BINS) {
+        return Err("a bin of folded lives has a number that is too large");
+    }
+    let sum = bins.iter().fold(0u64, |sum, (_, count)| sum.saturating_add((*count).into()));
+    if sum != sums.count {
+        return Err("the bins of a row of folded lives do not add up to its count");
+    }
+    if sums.cross_cpu > sums.elsewhere || sums.elsewhere > sums.count {
+        return Err("a row of folded lives has more frees from elsewhere than lives");
+    }
+    if sums.over_s > sums.over_ms || sums.over_ms > sums.count {
+        return Err("a row of folded lives has more long lives than lives");
+    }
+    Ok(())
+}
+
 /// Lives that are alike, to be written.
 #[derive(Debug, Clone)]
 pub struct FoldedRow {
@@ -68,7 +87,7 @@ pub struct FoldedRow {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct FoldedInterval {
-    /// Number of the interval in the file, from 0.
+    /// Number of the interval in the file, from 0. It rises; a number that is left out is a missing interval.
     pub number: u64,
     /// Begin, in the clock's unit.
     pub t_begin: u64,
@@ -93,7 +112,7 @@ mod tests {
         let mut last = 0;
         for shift in 0..64 {
             for part in 0..40u64 {
-                let length = (1u64 << shift).saturating_add((part << shift) / 40);
+                let length = (1u64 << shift) + ((u128::from(part) << shift) / 40) as u64;
                 let bin = bin_of(length);
                 assert!(bin >= last && bin < BINS, "{length}: {bin} after {last}");
                 last = bin;

@@ -1,8 +1,12 @@
 //! Contents of the vectors.
 
 use crate::bytes::{Bytes, number};
-use crate::classes::{ARRAYS, CACHE_FREE, Class, EMPTY, EXIT, KMALLOC, PAGE_ALLOC, STACK, TAIL};
+use crate::classes::{
+    ARRAYS, CACHE_ALLOC, CACHE_FREE, Class, EMPTY, EXIT, KFREE, KMALLOC, PAGE_ALLOC, STACK, TAIL,
+};
 use crate::model::{End, Event, How, Layout, Loss, Op, Value};
+
+pub mod folded;
 
 /// Makes events in one byte order and word size.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +40,19 @@ impl Maker {
     pub fn free(self, time: u64, ptr: u64, name: &str) -> Event {
         let mut event = plain(time, &CACHE_FREE, &[self.address(0x200), self.address(ptr)]);
         event.values.push(Value::Array([name.as_bytes(), b"\0"].concat()));
+        event
+    }
+
+    /// `kmem:kfree`.
+    pub fn kfree(self, time: u64, ptr: u64) -> Event {
+        plain(time, &KFREE, &[self.address(0x400), self.address(ptr)])
+    }
+
+    /// `kmem:kmem_cache_alloc`.
+    pub fn cache_alloc(self, time: u64, ptr: u64, name: &str) -> Event {
+        let mut event = plain(time, &CACHE_ALLOC, &[self.address(0x500), self.address(ptr)]);
+        event.values.push(Value::Array([name.as_bytes(), b"\0"].concat()));
+        event.values.extend([192, 192, 0xcc0].map(Value::Number));
         event
     }
 
@@ -359,6 +376,8 @@ pub fn all(m: Maker) -> Vec<(&'static str, Vec<Op>)> {
         ("walks", walks(m)),
         ("appended", appended(m)),
         ("many", many(m)),
+        ("folded", folded::intervals(m)),
+        ("folded-gap", folded::gap(m)),
     ]
 }
 
@@ -369,12 +388,12 @@ pub fn layouts(case: &str) -> Vec<(String, Layout)> {
         let name = format!("{}{}", if big { "be" } else { "le" }, long * 8);
         let plain = Layout::plain(big, long);
         out.push((name.clone(), plain));
-        if ["many", "metadata", "added", "sub-buffers", "appended", "times"].contains(&case) {
+        if ["many", "metadata", "added", "sub-buffers", "appended", "times", "folded"].contains(&case) {
             out.push((format!("{name}-lz4"), Layout { codec: 1, ..plain }));
             out.push((format!("{name}-zstd"), Layout { codec: 2, ..plain }));
         }
         out.push((format!("{name}-padded"), Layout { padded: true, ..plain }));
-        if ["two-cpus", "metadata", "empty"].contains(&case) {
+        if ["two-cpus", "metadata", "empty", "folded"].contains(&case) {
             out.push((format!("{name}-unfinished"), Layout { trailer: false, index: false, ..plain }));
         }
         if ["two-cpus", "times", "arrays", "wide"].contains(&case) {

@@ -123,6 +123,36 @@ pub const PAGE_ALLOC: Class = Class {
     print: "\"pfn=0x%lx\", REC->pfn",
 };
 
+/// The free of kmalloc.
+pub const KFREE: Class = Class {
+    system: "kmem",
+    name: "kfree",
+    id: 14,
+    meaning: 2,
+    fields: &[
+        address("call_site", "unsigned long", 6, Place::Descriptor),
+        address("ptr", "const void *", 5, Place::Value),
+    ],
+    print: "\"call_site=%lx ptr=%p\", REC->call_site, REC->ptr",
+};
+
+/// An allocation with dynamic text.
+pub const CACHE_ALLOC: Class = Class {
+    system: "kmem",
+    name: "kmem_cache_alloc",
+    id: 15,
+    meaning: 3,
+    fields: &[
+        address("call_site", "unsigned long", 6, Place::Descriptor),
+        address("ptr", "const void *", 5, Place::Value),
+        Field { kind: 2, element: 1, ..field("name", "__data_loc char[]", 4, false, 11) },
+        field("bytes_req", "size_t", 0, false, 7),
+        field("bytes_alloc", "size_t", 0, false, 8),
+        field("gfp_flags", "unsigned long", 0, false, 9),
+    ],
+    print: "\"name=%s\", __get_str(name)",
+};
+
 /// A stack, longer or shorter than its declaration.
 pub const STACK: Class = Class {
     system: "ftrace",
@@ -184,7 +214,8 @@ pub const EMPTY: Class =
     Class { system: "odd", name: "empty", id: 301, meaning: 0, fields: &[], print: "\"\"" };
 
 /// The classes that a kernel of these vectors has.
-pub const ALL: [&Class; 8] = [&KMALLOC, &CACHE_FREE, &PAGE_ALLOC, &STACK, &EXIT, &ARRAYS, &TAIL, &EMPTY];
+pub const ALL: [&Class; 10] =
+    [&KMALLOC, &CACHE_FREE, &PAGE_ALLOC, &KFREE, &CACHE_ALLOC, &STACK, &EXIT, &ARRAYS, &TAIL, &EMPTY];
 
 impl Field {
     /// Bytes in the kernel's record, whatever the record holds.

@@ -6,8 +6,9 @@ use crate::bytes::{Bytes, crc32, read};
 use crate::classes::Class;
 use crate::codec;
 use crate::events::{self, Chunk, class_bits};
+use crate::folds;
 use crate::kernel::sub_buffer;
-use crate::model::{Event, How, Layout, Loss, Op};
+use crate::model::{Event, Fold, How, Layout, Loss, Op};
 use crate::schema;
 
 /// The identity of all vectors.
@@ -69,7 +70,7 @@ pub fn build(ops: &[Op], layout: Layout) -> File {
         classes_written: 0,
         streams: BTreeMap::new(),
     };
-    builder.header();
+    builder.header(ops.iter().any(|op| matches!(op, Op::Fold(_))));
     ops.iter().for_each(|op| builder.op(op));
     builder.finish();
     builder.file
@@ -91,7 +92,7 @@ impl Builder {
         Bytes::new(self.layout.big)
     }
 
-    fn header(&mut self) {
+    fn header(&mut self, is_folded: bool) {
         let Layout { long, padded, .. } = self.layout;
         let len = if padded { 128 } else { 64 };
         let mut out = self.bytes();
@@ -99,7 +100,7 @@ impl Builder {
             .number(0x0102_0304, 4)
             .number(1, 2)
             .number(if padded { 9 } else { 0 }, 2);
-        out.u32(len).u32(0).u32(if padded { 0x8000 } else { 0 });
+        out.u32(len).u32(is_folded.into()).u32(if padded { 0x8000 } else { 0 });
         out.raw(&[2, 4, long as u8, 8, long as u8, 8, 12, 0])
             .u32(0)
             .raw(&UUID)
@@ -176,6 +177,7 @@ impl Builder {
                 self.first_class = self.file.classes.len();
                 self.classes_written = self.first_class;
             }
+            Op::Fold(fold) => self.fold(fold),
             Op::Unknown(kind, flags, body) => self.loose(kind, *flags, body),
             other => {
                 let (kind, flags, body) = schema::metadata(other, &self.layout);
@@ -209,6 +211,17 @@ impl Builder {
         }
         let stream = self.streams.entry(cpu).or_default();
         stream.open.push((class, event.clone()));
+    }
+
+    fn fold(&mut self, fold: &Fold) {
+        for class in folds::classes(fold) {
+            self.number_of(class);
+        }
+        self.schema();
+        let (body, head_len) = folds::body(fold, &self.layout, &|id| self.class_now(id));
+        let sequence = self.loose_sequence;
+        self.loose_sequence += 1;
+        self.chunk(b"FOLD", 1, NO_STREAM, sequence, &body, head_len, None, [0; 7]);
     }
 
     fn lost(&mut self, cpu: u32, loss: Loss) {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use crate::file::{File, UUID};
+use crate::folds;
 use crate::model::{Event, Layout, Op, Value};
 
 /// Bytes as the vectors write them.
@@ -10,7 +11,8 @@ pub fn hex(bytes: &[u8]) -> Json {
     format!("hex:{}", bytes.iter().map(|b| format!("{b:02x}")).collect::<String>()).into()
 }
 
-fn fields(event: &Event, long: usize) -> Json {
+/// The fields of an event.
+pub fn fields(event: &Event, long: usize) -> Json {
     let values = event.all_values();
     let list = event.class.all_fields().into_iter().zip(values).map(|(field, value)| {
         let value = match value {
@@ -103,6 +105,11 @@ pub fn expected(ops: &[Op], file: &File, layout: &Layout) -> Json {
     });
     out.insert("classes".into(), classes.collect());
     out.insert("losses".into(), losses(file).into());
+    let folds = ops.iter().filter_map(|op| if let Op::Fold(fold) = op { Some(fold) } else { None });
+    if folds.clone().count() > 0 {
+        out.insert("folds".into(), folds.clone().map(|fold| folds::json(fold, layout.long)).collect());
+        out.insert("folds_missing".into(), folds::missing(folds).into());
+    }
     let events = events(ops, layout.long);
     out.insert("merged".into(), merged(&events).into());
     out.insert("events".into(), events.into());

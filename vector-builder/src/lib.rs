@@ -11,6 +11,7 @@ pub mod classes;
 pub mod codec;
 pub mod events;
 pub mod file;
+pub mod folds;
 pub mod growth;
 pub mod invalid;
 pub mod json;

@@ -86,6 +86,38 @@ pub enum End {
     Filler,
 }
 
+/// Lives of a row of folded lives.
+#[derive(Debug, Clone)]
+pub struct Lives {
+    /// An allocation like theirs; its time, task and address count for nothing.
+    pub alloc: Event,
+    /// A free like theirs.
+    pub free: Event,
+    /// count, cross_cpu, elsewhere, length_sum, length_max, over_ms, over_s.
+    pub sums: [u64; 7],
+    /// Bins and their counts.
+    pub bins: Vec<(u32, u32)>,
+}
+
+/// An interval of folded lives.
+#[derive(Debug, Clone)]
+pub struct Fold {
+    /// Its number.
+    pub number: u64,
+    /// t_begin.
+    pub begin: u64,
+    /// t_end.
+    pub end: u64,
+    /// Longest life that is folded.
+    pub threshold: u64,
+    /// True if lives were left as events in part of it.
+    pub written_through: bool,
+    /// By CPU: events that were folded.
+    pub cpus: Vec<(u32, u64)>,
+    /// The rows.
+    pub rows: Vec<Lives>,
+}
+
 /// A call of a writer, in order.
 #[derive(Debug, Clone)]
 pub enum Op {
@@ -117,6 +149,8 @@ pub enum Op {
     Stats(Vec<(u32, u64, [Option<u64>; 11])>),
     /// Symbols: owners (name, base, size), symbols, bounds of the image.
     Symbols(Vec<(&'static str, u64, u64)>, Vec<Symbol>, (u64, u64)),
+    /// An interval of folded lives.
+    Fold(Fold),
     /// A chunk of an unknown kind: code, flags, body.
     Unknown([u8; 4], u8, &'static [u8]),
     /// The file ends here and is continued.

@@ -290,6 +290,18 @@ uint64_t kmt_event_count(const struct kmt_trace *trace);
 bool kmt_is_finished(const struct kmt_trace *trace);
 
 /**
+ * True if lives of objects may be folded: the file has sums of most events instead of the events. Functions of events
+ * give those of objects that lived longer, then, and `kmt_event_count` counts only these.
+ */
+bool kmt_is_folded(const struct kmt_trace *trace);
+
+/**
+ * Number of events that the file has as sums; a minimum if `is_minimum` is set to true: an interval is missing or damaged.
+ */
+uint64_t kmt_folded_event_count(const struct kmt_trace *trace,
+                                bool *is_minimum);
+
+/**
  * Number of damaged places found when opening. Damage inside event chunks is found when they are read, and is a loss.
  */
 uint64_t kmt_damage_count(const struct kmt_trace *trace);

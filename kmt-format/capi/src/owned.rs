@@ -78,7 +78,9 @@ impl OwnedTrace {
     /// Returns the first damage, or that the numbering of chunks and events has gaps, which is no damage of a chunk.
     pub fn check(&self) -> Result<()> {
         self.trace.check()?;
-        if self.trace.streams().values().any(|stream| stream.chunks_missing > 0 || stream.events_missing > 0)
+        let mut streams = self.trace.streams().values();
+        if streams.any(|stream| stream.chunks_missing > 0 || stream.events_missing > 0)
+            || self.trace.folds_missing() > 0
         {
             let what = "chunks or events are missing from the file, as their numbering shows";
             return Err(Error::new(ErrorKind::Malformed(what)));

@@ -9,9 +9,10 @@ use kmt::abi::{
     Item as Step, KMT_ROLE_CALL_SITE, KMT_ROLE_PTR, Kind, Trace as Opened, kmt_bytes, kmt_class,
     kmt_clock_is_ns, kmt_close, kmt_comm, kmt_cpu, kmt_damage_count, kmt_duplicate_call_site, kmt_error_code,
     kmt_error_text, kmt_event_count, kmt_events_close, kmt_events_open, kmt_field_count, kmt_field_kind,
-    kmt_field_with, kmt_is_big_endian, kmt_is_finished, kmt_long_size, kmt_loss_after, kmt_loss_before,
-    kmt_loss_damaged, kmt_loss_is_minimum, kmt_loss_lost, kmt_meaning, kmt_name, kmt_next, kmt_number,
-    kmt_pid, kmt_signed, kmt_stack_of, kmt_symbol, kmt_system, kmt_time, kmt_unsigned,
+    kmt_field_with, kmt_folded_event_count, kmt_is_big_endian, kmt_is_finished, kmt_is_folded, kmt_long_size,
+    kmt_loss_after, kmt_loss_before, kmt_loss_damaged, kmt_loss_is_minimum, kmt_loss_lost, kmt_meaning,
+    kmt_name, kmt_next, kmt_number, kmt_pid, kmt_signed, kmt_stack_of, kmt_symbol, kmt_system, kmt_time,
+    kmt_unsigned,
 };
 use kmt_format::kernel::{ByteOrder, FieldKind};
 use kmt_format::print::PrintEnv;
@@ -233,6 +234,26 @@ fn the_second_event_of_a_large_kmalloc_has_the_call_site_of_the_first() {
 }
 
 #[test]
+fn a_file_with_folded_lives_says_so() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../format-spec/vectors");
+    for (name, events, folded, minimum) in [
+        ("one-le64", 1, None, false),
+        ("folded-be32", 3, Some(16 + (1 << 34)), false),
+        ("folded-gap-le64", 0, Some(2 * (1 << 34) + 2), true),
+        ("invalid-fold-checksum-le64", 3, Some(1 << 34), true),
+    ] {
+        let file = std::fs::read(folder.join(name).with_extension("kmt")).unwrap();
+        let trace = open_memory(&file).unwrap();
+        let mut is_minimum = MaybeUninit::new(!minimum);
+        let count = kmt_folded_event_count(Some(&trace), Some(&mut is_minimum));
+        // SAFETY: it was set above, and again by the call.
+        assert_eq!((count, unsafe { is_minimum.assume_init() }), (folded.unwrap_or(0), minimum), "{name}");
+        assert_eq!((kmt_is_folded(Some(&trace)), kmt_event_count(Some(&trace))), (folded.is_some(), events));
+        kmt_close(Some(trace));
+    }
+}
+
+#[test]
 fn null_is_allowed_everywhere() {
     assert!(kmt_events_open(None).is_none());
     assert_eq!(kmt_next(None), Step::End);
@@ -247,6 +268,8 @@ fn null_is_allowed_everywhere() {
     assert_eq!(kmt_field_kind(None, 0), Kind::None);
     assert!(!kmt_unsigned(None, 0, None) && !kmt_signed(None, 0, None));
     assert_eq!((kmt_event_count(None), kmt_damage_count(None), kmt_long_size(None)), (0, 0, 0));
+    assert!(!kmt_is_folded(None));
+    assert_eq!(kmt_folded_event_count(None, None), 0);
     assert!(!kmt_is_finished(None) && !kmt_is_big_endian(None) && !kmt_clock_is_ns(None));
     kmt_close(None);
     kmt_events_close(None);

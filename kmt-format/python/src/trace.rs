@@ -125,6 +125,18 @@ impl Trace {
         self.opened.owned.trace().event_count()
     }
 
+    /// True if lives of objects may be folded: the file has sums of most events instead of the events.
+    #[getter]
+    fn is_folded(&self) -> bool {
+        self.opened.owned.trace().header().folded
+    }
+
+    /// Number of events that the file has as sums. A minimum where the file is damaged or not finished.
+    #[getter]
+    fn folded_event_count(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.opened.owned.trace().folded_event_count().0)
+    }
+
     fn __iter__(&self, py: Python<'_>) -> PyResult<Events> {
         self.events(py)
     }

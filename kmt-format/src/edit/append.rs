@@ -82,6 +82,7 @@ impl Writer {
                 return Err(Error::at(chunk.offset, ErrorKind::Usage("the trailer is of a later version")));
             }
         }
+        framer.next_fold = contents.folds.last().map_or(0, |(_, info)| info.number.saturating_add(1));
         let mut writer = Self::with_framer(options, framer);
         let end = if contents.finished { None } else { EarlyEnd::of(&contents) };
         writer.continue_file(

@@ -118,7 +118,7 @@ impl<'d> Join<'d> {
                     .align_u64(header.align_u64)
                     .page_size(header.page_size)
                     .trace_uuid(header.trace_uuid)
-                    .folded(header.folded);
+                    .folded(self.parts.iter().any(|part| part.scan.contents.header.folded));
                 let mut writer = Writer::new(options)?;
                 write_facts(self.parts.iter().map(|part| &part.scan.contents), &mut writer)?;
                 let bytes = writer.take();

@@ -29,11 +29,15 @@ impl Rewrite<'_> {
                 ChunkKind::HEADER_COPY | ChunkKind::INDEX | ChunkKind::TRAILER => {}
                 ChunkKind::SCHEMA if is_new(&chunk) => self.todo.push_back(Job::Chunk(chunk)),
                 ChunkKind::SCHEMA => {}
-                ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS => {
+                ChunkKind::EVENTS | ChunkKind::SUB_BUFFERS | ChunkKind::FOLD => {
                     if !core::mem::replace(&mut has_events, true) {
                         self.todo.extend(schemas.iter().filter(|c| is_new(c)).copied().map(Job::Chunk));
                     }
-                    self.plan_events(chunk);
+                    if chunk.kind == ChunkKind::FOLD {
+                        self.plan_fold(chunk)
+                    } else {
+                        self.plan_events(chunk)
+                    }
                 }
                 kind if !kind.is_known() && chunk.flags & chunk_flags::SAFE_TO_COPY == 0 => {
                     self.recovery.unknown_left_out = self.recovery.unknown_left_out.saturating_add(1);
@@ -60,6 +64,16 @@ impl Rewrite<'_> {
             Err(error) => {
                 self.scan.contents.add_damage(Damage { offset: chunk.offset, len: chunk.total_len, error });
                 self.plan_head(&chunk);
+            }
+        }
+    }
+
+    /// Leaves an interval of folded lives out if it cannot be read: its number shows then that it is missing.
+    fn plan_fold(&mut self, chunk: ChunkRef) {
+        match self.scan.contents.fold(&chunk, self.scan.stored(self.data, &chunk)) {
+            Ok(_) => self.todo.push_back(Job::Chunk(chunk)),
+            Err(error) => {
+                self.scan.contents.add_damage(Damage { offset: chunk.offset, len: chunk.total_len, error });
             }
         }
     }

@@ -243,6 +243,45 @@ fn structures() -> Structures {
             classes,
         }
     );
+    check!(
+        t,
+        FoldHead {
+            head_len,
+            flags,
+            number,
+            t_begin,
+            t_end,
+            threshold,
+            row_count,
+            row_len,
+            cpu_count,
+            cpu_len,
+            bin_count,
+            bin_len,
+            rows_offset,
+            cpus_offset,
+            bins_offset,
+            events_offset,
+        }
+    );
+    check!(
+        t,
+        FoldRow {
+            alloc,
+            free,
+            count,
+            cross_cpu,
+            elsewhere,
+            length_sum,
+            length_max,
+            over_ms,
+            over_s,
+            first_bin,
+            bin_count,
+        }
+    );
+    check!(t, FoldCpu { cpu, reserved, events });
+    check!(t, FoldBin { bin, count });
     check!(t, TableHead { head_len, row_len, row_count, heap_len });
     check!(
         t,
@@ -350,7 +389,7 @@ fn registry(title: &str) -> Vec<(String, String)> {
 #[test]
 fn registry_is_the_code() {
     let kinds = registry("Chunk kinds");
-    assert_eq!(kinds.len(), 15);
+    assert_eq!(kinds.len(), 16);
     for (kind, _) in &kinds {
         assert!(raw::ChunkKind(kind.as_bytes().try_into().unwrap()).is_known(), "{kind}");
     }

@@ -1,7 +1,7 @@
 //! Chunks of folded lives: sums in place of the events of objects that died young. Spec section "FOLD".
 //!
 //! A row has the number of lives whose allocations are alike and whose frees are alike; one event of each kind is in the chunk,
-//! laid out as in a chunk of events, without time, address, CPU and task. Bins are those of [`FoldLengths`](crate::fold::bin_of).
+//! laid out as in a chunk of events, without time, address, CPU and task. Bins are those of [`bin_of`](crate::fold::bin_of).
 
 use core::ops::Range;
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ use super::cast::{TableRows, head_len, struct_at};
 use super::{ChunkRef, Event, EventChunk, Header, Schema};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fold::{BINS, FoldedSums};
+use crate::fold::{FoldedSums, check_row};
 use crate::kernel::with_order;
 use crate::limits::within_at;
 use crate::raw::{FoldBin, FoldCpu, FoldHead, FoldRow, fold_flags};
@@ -107,14 +107,23 @@ impl<'d> FoldChunk<'d> {
         &self.cpus
     }
 
-    /// Fields of the head of a decoded body.
-    pub(super) fn head(body: &[u8], chunk: &ChunkRef, header: &Header) -> Result<FoldInfo> {
-        let base = chunk.body_offset();
+    /// The same, with copies of the bytes that are borrowed.
+    pub(super) fn into_owned(self) -> FoldChunk<'static> {
+        let Self { info, events, rows, bins, cpus } = self;
+        FoldChunk { info, events: events.into_owned(), rows, bins, cpus }
+    }
+
+    /// Fields of the head, which must be in the prefix. A longer head may end behind it.
+    pub(super) fn head(prefix: &[u8], chunk: &ChunkRef, header: &Header) -> Result<FoldInfo> {
+        let bad = |what| Error::at(chunk.body_offset(), ErrorKind::Malformed(what));
         with_order!(header.order, O => {
-            let head = struct_at::<FoldHead<O>>(body, 0, base)?;
-            head_len::<FoldHead<O>>(head.head_len.get(), body, base)?;
+            let head = struct_at::<FoldHead<O>>(prefix, 0, chunk.body_offset());
+            let head = head.map_err(|_| bad("the head of folded lives is not in its prefix"))?;
+            if (head.head_len.get() as usize) < size_of::<FoldHead<O>>() {
+                return Err(bad("the head of the body has an invalid length"));
+            }
             if head.t_end.get() < head.t_begin.get() {
-                return Err(Error::at(base, ErrorKind::Malformed("an interval of folded lives ends before it begins")));
+                return Err(bad("an interval of folded lives ends before it begins"));
             }
             Ok(info(head))
         })
@@ -138,66 +147,54 @@ impl<'d> FoldChunk<'d> {
         limits: &Limits,
     ) -> Result<Self> {
         let base = chunk.body_offset();
-        let bad = |what| Error::at(base, ErrorKind::Malformed(what));
         let found = Self::head(&body, chunk, header)?;
         let head = struct_at::<FoldHead<O>>(&body, 0, base)?;
+        head_len::<FoldHead<O>>(head.head_len.get(), &body, base)?;
         let count =
             |name, what, count: u32, limit: u32| within_at(base, name, what, count.into(), limit.into());
         count("records", "the number of rows of folded lives", head.row_count.get(), limits.records)?;
         count("streams", "the number of CPUs of folded lives", head.cpu_count.get(), limits.streams)?;
-        let table = |offset: u32| offset as usize;
-        let bins = TableRows::<FoldBin<O>>::at(
-            &body,
-            table(head.bins_offset.get()),
-            head.bin_count.get() as usize,
-            head.bin_len.get() as usize,
-            base,
-        )?;
-        let bins: Vec<(u32, u32)> = bins.iter().map(|bin| (bin.bin.get(), bin.count.get())).collect();
-        if bins.iter().any(|(bin, _)| *bin >= BINS) {
-            return Err(bad("a bin of folded lives has a number that is too large"));
-        }
-        let cpus = TableRows::<FoldCpu<O>>::at(
-            &body,
-            table(head.cpus_offset.get()),
-            head.cpu_count.get() as usize,
-            head.cpu_len.get() as usize,
-            base,
-        )?;
-        let cpus = cpus.iter().map(|row| (row.cpu.get(), row.events.get())).collect();
-        let rows = TableRows::<FoldRow<O>>::at(
-            &body,
-            table(head.rows_offset.get()),
-            head.row_count.get() as usize,
-            head.row_len.get() as usize,
-            base,
-        )?;
+        let [row_len, cpu_len, bin_len] =
+            [head.row_len, head.cpu_len, head.bin_len].map(|len| len.get() as usize);
+        TableRows::<FoldRow<O>>::check_len(row_len, base)?;
+        TableRows::<FoldCpu<O>>::check_len(cpu_len, base)?;
+        TableRows::<FoldBin<O>>::check_len(bin_len, base)?;
+        let (at, count) = (head.rows_offset.get() as usize, head.row_count.get() as usize);
+        let rows = TableRows::<FoldRow<O>>::at(&body, at, count, row_len, base)?;
+        let (at, count) = (head.cpus_offset.get() as usize, head.cpu_count.get() as usize);
+        let cpus = TableRows::<FoldCpu<O>>::at(&body, at, count, cpu_len, base)?;
+        let (at, count) = (head.bins_offset.get() as usize, head.bin_count.get() as usize);
+        let bins = TableRows::<FoldBin<O>>::at(&body, at, count, bin_len, base)?;
         let rows: Vec<Row> = rows.iter().map(row).collect();
-        let events_at = table(head.events_offset.get());
+        let cpus = cpus.iter().map(|row| (row.cpu.get(), row.events.get())).collect();
+        let bins: Vec<(u32, u32)> = bins.iter().map(|bin| (bin.bin.get(), bin.count.get())).collect();
+        let events_at = head.events_offset.get();
+        let outside = "the events of folded lives lie outside their chunk";
         let events =
-            part(body, events_at).ok_or_else(|| bad("the events of folded lives lie outside their chunk"))?;
-        let events = EventChunk::parse(events, chunk, header, Some(schema), limits, 0)?;
+            part(body, events_at as usize).ok_or_else(|| Error::at(base, ErrorKind::Malformed(outside)))?;
+        // Errors in the events have their own place in the file.
+        let place = ChunkRef { offset: chunk.offset.saturating_add(events_at.into()), ..*chunk };
+        let events = EventChunk::parse(events, &place, header, Some(schema), limits, 0)?;
         let chunk = Self { info: found, events, rows, bins, cpus };
-        chunk.check(base)?;
+        chunk.check().map_err(|what| Error::at(base, ErrorKind::Malformed(what)))?;
         Ok(chunk)
     }
 
-    /// Checks that indices are inside, and that bins add up to the counts.
-    fn check(&self, base: u64) -> Result<()> {
-        let bad = |what| Error::at(base, ErrorKind::Malformed(what));
+    /// Checks that indices are inside, that each bin belongs to one row at most, and the counts of each row.
+    fn check(&self) -> core::result::Result<(), &'static str> {
         let events = self.events.info().event_count;
+        let mut last_end = 0;
         for row in &self.rows {
             if row.alloc >= events || row.free >= events {
-                return Err(bad("a row of folded lives has an event that its chunk lacks"));
+                return Err("a row of folded lives has an event that its chunk lacks");
             }
-            let bins = self
-                .bins
-                .get(row.bins.clone())
-                .ok_or_else(|| bad("a row of folded lives has bins that its chunk lacks"))?;
-            let sum = bins.iter().fold(0u64, |sum, (_, count)| sum.saturating_add((*count).into()));
-            if sum != row.sums.count {
-                return Err(bad("the bins of a row of folded lives do not add up to its count"));
+            if row.bins.start < last_end {
+                return Err("two rows of folded lives share bins");
             }
+            last_end = row.bins.end;
+            let bins = self.bins.get(row.bins.clone());
+            let bins = bins.ok_or("a row of folded lives has bins that its chunk lacks")?;
+            check_row(&row.sums, bins)?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use super::{
 use crate::Limits;
 use crate::error::{Error, Result};
 use crate::limits::exceeded;
-use crate::raw::ALIGNMENT;
+use crate::raw::{ALIGNMENT, ChunkKind};
 
 /// An item found by an incremental reader.
 #[derive(Debug, Clone)]
@@ -215,6 +215,11 @@ impl Incremental {
         self.contents().map(|c| &c.streams)
     }
 
+    /// Intervals of folded lives that their numbers so far show to be missing.
+    pub fn folds_missing(&self) -> u64 {
+        self.contents().map_or(0, |c| c.folds_missing)
+    }
+
     /// Damage so far, except that of event chunks' bodies; the list ends at [`Limits::damages`] entries.
     pub fn damages(&self) -> &[Damage] {
         self.contents().map_or(&[], |c| &c.damages)
@@ -236,12 +241,10 @@ impl State {
         let defined_before = self.contents.schema.defined_count();
         match self.contents.chunk(&chunk, Cow::Owned(stored))? {
             Taken::Damaged(damage) => self.next.push_back(Arrived::Damage(damage)),
-            Taken::Events(stored) if self.held.is_empty() => self.events(chunk, stored.into_owned()),
-            Taken::Events(stored) => self.hold(chunk, stored.into_owned()),
-            Taken::Folded(stored) => match self.contents.fold(&chunk, stored) {
-                Ok(folded) => self.next.push_back(Arrived::Folded(chunk, folded)),
-                Err(error) => self.cannot_be_used(chunk, error),
-            },
+            Taken::Events(stored) | Taken::Folded(stored) if self.held.is_empty() => {
+                self.events(chunk, stored.into_owned());
+            }
+            Taken::Events(stored) | Taken::Folded(stored) => self.hold(chunk, stored.into_owned()),
             Taken::Other => {
                 self.next.push_back(Arrived::Chunk(chunk));
                 if self.contents.schema.defined_count() > defined_before {
@@ -252,9 +255,18 @@ impl State {
         Ok(())
     }
 
+    /// Reads a chunk of events or of folded lives, or keeps it until its classes come.
     fn events(&mut self, chunk: ChunkRef, stored: Vec<u8>) {
-        match self.contents.events(&chunk, Cow::Borrowed(&stored)).map(EventChunk::into_owned) {
-            Ok(events) => self.next.push_back(Arrived::Events(chunk, events)),
+        let bytes = Cow::Borrowed(stored.as_slice());
+        let arrived = if chunk.kind == ChunkKind::FOLD {
+            let folded = self.contents.fold(&chunk, bytes);
+            folded.map(|folded| Arrived::Folded(chunk, folded.into_owned()))
+        } else {
+            let events = self.contents.events(&chunk, bytes);
+            events.map(|events| Arrived::Events(chunk, events.into_owned()))
+        };
+        match arrived {
+            Ok(arrived) => self.next.push_back(arrived),
             Err(error) if lacks_schema(&error) && !self.closed => self.hold(chunk, stored),
             Err(error) => self.cannot_be_used(chunk, error),
         }

@@ -106,6 +106,21 @@ impl<'d> Trace<'d> {
         self.contents.fold(chunk, Cow::Borrowed(chunk.stored_in(self.data)))
     }
 
+    /// Events that the file has as sums, with their stacks, and whether this is exact: else an interval is missing or cannot
+    /// be read, or the file is not finished. Each chunk of folded lives is read.
+    pub fn folded_event_count(&self) -> (u64, bool) {
+        let (mut count, mut is_exact) = (0u64, self.folds_missing() == 0 && self.is_finished());
+        for (chunk, _) in self.folds() {
+            match self.read_fold(chunk) {
+                Ok(fold) => {
+                    count = fold.cpus().iter().fold(count, |sum, (_, events)| sum.saturating_add(*events))
+                }
+                Err(_) => is_exact = false,
+            }
+        }
+        (count, is_exact && self.damage_count() == 0)
+    }
+
     /// Damage found when opening; the list ends at [`Limits::damages`] entries.
     pub fn damages(&self) -> &[Damage] {
         &self.contents.damages

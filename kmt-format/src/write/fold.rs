@@ -7,7 +7,7 @@ use zerocopy::IntoBytes;
 use super::Writer;
 use super::framing::ChunkId;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fold::{FoldedInterval, FoldedRow};
+use crate::fold::{FoldedInterval, FoldedRow, check_row};
 use crate::kernel::with_order;
 use crate::pack::{BodyLayout, ClassRepeats, EventChunkBuilder, RecordPlan, ValuePlan};
 use crate::raw::{ChunkHeader, ChunkKind, FoldBin, FoldCpu, FoldHead, FoldRow, chunk_flags, fold_flags};
@@ -28,7 +28,8 @@ impl Writer {
     /// # Errors
     ///
     /// Returns an error if the options do not say that lives may be folded, if there are more than 32,000 rows, or if a record has
-    /// no format or is shorter than its fields.
+    /// no format or is shorter than its fields, or if a reader would refuse the interval: its number was used, its end is before
+    /// its begin, or the numbers of a row do not fit together.
     pub fn add_fold(&mut self, interval: &FoldedInterval) -> Result<()> {
         if !self.options.folded {
             return Err(Error::new(ErrorKind::Usage("the options of the writer say that nothing is folded")));
@@ -38,6 +39,7 @@ impl Writer {
                 "an interval has more than 32,000 rows of folded lives",
             )));
         }
+        check(interval, self.framer.next_fold).map_err(|what| Error::new(ErrorKind::Usage(what)))?;
         let builder = EventChunkBuilder::new(self.options.order, self.options.long_size, usize::MAX);
         let mut samples = Samples { builder, indices: HashMap::new() };
         let mut indices = Vec::with_capacity(interval.rows.len());
@@ -57,6 +59,7 @@ impl Writer {
             stream: ChunkHeader::<zerocopy::LE>::NO_STREAM,
             sequence: self.framer.next_loose(),
         };
+        self.framer.next_fold = interval.number.saturating_add(1);
         self.framer.frame(start, id, &layout)
     }
 
@@ -78,6 +81,17 @@ impl Writer {
         samples.indices.insert(record, index);
         Ok(index)
     }
+}
+
+/// Checks what a reader checks.
+fn check(interval: &FoldedInterval, next: u64) -> core::result::Result<(), &'static str> {
+    if interval.number < next {
+        return Err("intervals of folded lives are written in the order of their numbers");
+    }
+    if interval.t_end < interval.t_begin {
+        return Err("an interval of folded lives ends before it begins");
+    }
+    interval.rows.iter().try_for_each(|row| check_row(&row.sums, &row.bins))
 }
 
 /// A record without what is of one event alone: task, CPU and address.

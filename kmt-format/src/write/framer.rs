@@ -31,6 +31,8 @@ pub(crate) struct Framer {
     pub event_count: u64,
     pub event_bytes: u64,
     pub loose_sequence: u32,
+    /// Lowest number that the next interval of folded lives may have.
+    pub next_fold: u64,
     pub chunk_count: u64,
     /// Chunks that the index lists at most; none once there are more.
     pub index_rows_max: usize,
@@ -50,6 +52,7 @@ impl Framer {
             event_count: 0,
             event_bytes: 0,
             loose_sequence: 0,
+            next_fold: 0,
             chunk_count: 0,
             index_rows_max: usize::MAX,
             index: Vec::new(),

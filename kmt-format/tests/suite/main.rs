@@ -6,6 +6,7 @@ mod c_header;
 mod damage;
 mod duplicates;
 mod examples;
+mod folds;
 mod fuzz_seeds;
 mod golden;
 mod iterate;

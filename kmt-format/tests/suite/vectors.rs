@@ -80,13 +80,17 @@ fn incremental_reader_for_every_way_of_cutting() {
         for step in [1, 63, 64, 1_000, file.len()] {
             let mut reader = Incremental::new();
             let mut events = Vec::new();
-            let mut chunks = Vec::new();
+            let (mut chunks, mut folds) = (Vec::new(), Vec::new());
             let mut take = |reader: &mut Incremental| {
                 while let Some(arrived) = reader.next().unwrap() {
                     match arrived {
                         Arrived::Events(chunk, found) => {
                             chunks.push(chunk);
                             events.push((chunk, found));
+                        }
+                        Arrived::Folded(chunk, found) => {
+                            chunks.push(chunk);
+                            folds.push(found);
                         }
                         Arrived::Chunk(chunk) => chunks.push(chunk),
                         Arrived::Damage(damage) => panic!("{name}: {damage:?}"),
@@ -100,7 +104,7 @@ fn incremental_reader_for_every_way_of_cutting() {
             }
             reader.end();
             take(&mut reader);
-            let mut found = found::of_incremental(&reader, &chunks, &events);
+            let mut found = found::of_incremental(&reader, &chunks, &events, &folds);
             if let Some(questions) = json.get("lookups") {
                 found["lookups"] = lookups::of_incremental(&reader, &events, questions);
             }
@@ -149,8 +153,9 @@ fn defects_give_their_errors_at_their_offsets() {
             Ok(trace) => {
                 let damages: Vec<Json> = trace.damages().iter().map(|d| brief(&d.error)).collect();
                 let chunks = trace.streams().values().flat_map(|s| &s.chunks);
+                let folds = trace.folds().iter().filter_map(|(c, _)| trace.read_fold(c).err());
                 let unreadable: Vec<Json> =
-                    chunks.filter_map(|(c, _)| trace.read(c).err()).map(|e| brief(&e)).collect();
+                    chunks.filter_map(|(c, _)| trace.read(c).err()).chain(folds).map(|e| brief(&e)).collect();
                 let mut got = json!({"damages": damages});
                 if expected.get("unreadable").is_some() {
                     got["unreadable"] = unreadable.into();
@@ -161,6 +166,9 @@ fn defects_give_their_errors_at_their_offsets() {
                 if expected.get("index_used").is_some() {
                     let by_index = Trace::open_indexed(file, limits).unwrap();
                     got["index_used"] = by_index.is_some().into();
+                }
+                if expected.get("folds_missing").is_some() {
+                    got["folds_missing"] = trace.folds_missing().into();
                 }
                 if expected.get("stacks").is_some() {
                     got["stacks"] = lookups::stacks(&trace);

@@ -26,7 +26,7 @@ pub fn headers(m: Maker, layout: Layout) -> Vec<Defect> {
     add("major-version-0", &both(&[(12, 0, 2)]), "major-version", 12);
     // Of two faults the first check finds one.
     add("order-version-length", &both(&[(12, 2, 2), (16, 32, 4)]), "major-version", 12);
-    add("order-incompatible-long", &both(&[(20, 1, 4), (30, 5, 1)]), "incompatible-features", 20);
+    add("order-incompatible-long", &both(&[(20, 2, 4), (30, 5, 1)]), "incompatible-features", 20);
     add("order-long-page-shift", &both(&[(30, 5, 1), (34, 31, 1)]), "malformed", 30);
     let unstamped = |b: &mut Broken| [0, 128].into_iter().for_each(|start| b.put(start + 20, 1, 4));
     add("order-header-checksum-incompatible", &unstamped, "checksum", 0);

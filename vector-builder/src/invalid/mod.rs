@@ -8,6 +8,7 @@ mod definitions;
 mod ends;
 mod epochs;
 mod events;
+mod folds;
 mod headers;
 mod index;
 mod index_steps;
@@ -55,6 +56,8 @@ enum Expect {
     Unreadable(&'static str, u64),
     /// Damage, event chunks that cannot be read, and what a recovery makes of the file.
     Recovered(Vec<(&'static str, u64)>, Vec<(&'static str, u64)>, serde_json::Value),
+    /// Damage, event chunks and folded lives that cannot be read, and the intervals of folded lives that are missing.
+    Folds(Vec<(&'static str, u64)>, Vec<(&'static str, u64)>, u64),
     /// The file is refused, and no recovery makes anything of it.
     NotRecovered(&'static str, u64),
     /// Damage, and event chunks that cannot be read.
@@ -113,6 +116,7 @@ pub fn vectors() -> Vec<Vector> {
             recover_codecs::codecs,
             recover_heads::heads,
             events::events,
+            folds::folds,
             epochs::epochs,
             raw::raw,
             index::index,
@@ -160,6 +164,9 @@ impl Expect {
             Self::Damage(damages) => json!({"damages": list(damages)}),
             Self::ByIndex { damages, errors, unreadable, used } => {
                 json!({"damages": list(damages), "unreadable": list(unreadable), "unreadable_by_index": list(errors), "index_used": used})
+            }
+            Self::Folds(damages, unreadable, missing) => {
+                json!({"damages": list(damages), "unreadable": list(unreadable), "folds_missing": missing})
             }
             Self::Missing => json!({"damages": [], "unreadable": []}),
             Self::Stacks(code, offset, stacks) => {

@@ -33,6 +33,8 @@ pub fn refused() -> Vec<Defect> {
     add("header-length", &|b| b.file_header(16, 100, 4), "malformed", 16);
     add("header-length-0", &|b| b.file_header(16, 0, 4), "malformed", 16);
     add("major-version", &|b| b.file_header(12, 2, 2), "major-version", 12);
+    // Beside a bit that is known.
+    add("incompatible-beside", &|b| b.file_header(20, 3, 4), "incompatible-features", 20);
     add("incompatible", &|b| b.file_header(20, 0x8000_0000, 4), "incompatible-features", 20);
     add("size-of-long", &|b| b.file_header(30, 2, 1), "malformed", 30);
     add("page-shift", &|b| b.file_header(34, 31, 1), "malformed", 34);

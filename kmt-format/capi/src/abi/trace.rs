@@ -93,6 +93,29 @@ pub extern "C" fn kmt_is_finished(trace: Option<&Trace>) -> bool {
     unfailing(false, || trace.is_some_and(|t| t.inner.trace().is_finished()))
 }
 
+/// True if lives of objects may be folded: the file has sums of most events instead of the events. Functions of events
+/// give those of objects that lived longer, then, and `kmt_event_count` counts only these.
+#[unsafe(no_mangle)]
+pub extern "C" fn kmt_is_folded(trace: Option<&Trace>) -> bool {
+    unfailing(false, || trace.is_some_and(|t| t.inner.trace().header().folded))
+}
+
+/// Number of events that the file has as sums; a minimum if `is_minimum` is set to true: an interval is missing or damaged.
+#[unsafe(no_mangle)]
+pub extern "C" fn kmt_folded_event_count(
+    trace: Option<&Trace>,
+    is_minimum: Option<&mut MaybeUninit<bool>>,
+) -> u64 {
+    unfailing(0, || {
+        let counted = trace.map(|t| t.inner.trace().folded_event_count());
+        let (count, is_exact) = counted.unwrap_or((0, true));
+        if let Some(is_minimum) = is_minimum {
+            is_minimum.write(!is_exact);
+        }
+        count
+    })
+}
+
 /// Number of damaged places found when opening. Damage inside event chunks is found when they are read, and is a loss.
 #[unsafe(no_mangle)]
 pub extern "C" fn kmt_damage_count(trace: Option<&Trace>) -> u64 {

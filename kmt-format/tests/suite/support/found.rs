@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use kmt_format::kernel::{CpuStats, FieldKind};
 use kmt_format::read::{
-    ChunkRef, Event, EventChunk, EventsInfo, Header, Incremental, Metadata, Schema, SymbolTable, Trace,
+    ChunkRef, Event, EventChunk, EventsInfo, FoldChunk, Header, Incremental, Metadata, Schema, SymbolTable,
+    Trace,
 };
 use kmt_format::write::Loss;
 use serde_json::{Map, Value as Json, json};
 
 use super::naive;
+use super::naive_folds;
 use super::naive_lookups;
 use super::naive_metadata::hex;
 
@@ -185,6 +187,10 @@ pub fn of_trace(trace: &Trace<'_>) -> Json {
     unknown(trace.chunks(), &mut out);
     metadata(trace.metadata(), trace.symbols(), &mut out);
     out.insert("classes".into(), classes(trace.schema()));
+    let folds: Vec<FoldChunk<'_>> =
+        trace.folds().iter().map(|(chunk, _)| trace.read_fold(chunk).unwrap()).collect();
+    assert!(folds.iter().map(FoldChunk::info).eq(trace.folds().iter().map(|(_, info)| info)));
+    put_folds(&folds, trace.folds_missing(), trace.schema(), &mut out);
     let mut losses = Vec::new();
     let mut events = Vec::new();
     for (cpu, stream) in trace.streams() {
@@ -208,6 +214,34 @@ pub fn of_trace(trace: &Trace<'_>) -> Json {
     out.into()
 }
 
+/// Folded lives, if the file has any.
+fn put_folds(folds: &[FoldChunk<'_>], missing: u64, schema: &Schema, out: &mut Map<String, Json>) {
+    if !folds.is_empty() {
+        out.insert("folds".into(), folds.iter().map(|chunk| fold(chunk, schema)).collect());
+        out.insert("folds_missing".into(), missing.into());
+    }
+}
+
+/// An interval of folded lives.
+pub fn fold(chunk: &FoldChunk<'_>, schema: &Schema) -> Json {
+    let sample = |of: Event<'_>| {
+        let of = event(&of);
+        json!({"class": of["class"], "fields": of["fields"]})
+    };
+    let rows = chunk.lives().map(|lives| {
+        let s = lives.sums();
+        let sums = [s.count, s.cross_cpu, s.elsewhere, s.length_sum, s.length_max, s.over_ms, s.over_s];
+        let (alloc, free) = (lives.alloc(schema).unwrap(), lives.free(schema).unwrap());
+        let bins: Vec<(u32, u32)> = lives.bins().collect();
+        json!({"alloc": sample(alloc), "free": sample(free), "sums": sums, "bins": bins})
+    });
+    let rows: Vec<Json> = rows.collect();
+    let info = chunk.info();
+    assert_eq!(rows.len(), info.rows as usize);
+    json!({"number": info.number, "begin": info.t_begin, "end": info.t_end, "threshold": info.threshold,
+        "written_through": info.written_through, "cpus": chunk.cpus(), "rows": rows})
+}
+
 fn unknown(chunks: impl Iterator<Item = ChunkRef>, out: &mut Map<String, Json>) {
     let kinds: Vec<Json> = chunks.filter(|c| !c.kind.is_known()).map(|c| json!(c.kind.to_string())).collect();
     if !kinds.is_empty() {
@@ -220,6 +254,7 @@ pub fn of_incremental(
     reader: &Incremental,
     chunks: &[ChunkRef],
     found: &[(ChunkRef, EventChunk<'static>)],
+    folds: &[FoldChunk<'static>],
 ) -> Json {
     let mut out = Map::new();
     let schema = reader.schema().unwrap();
@@ -229,6 +264,7 @@ pub fn of_incremental(
     unknown(chunks.iter().copied(), &mut out);
     metadata(reader.metadata().unwrap(), reader.symbols(), &mut out);
     out.insert("classes".into(), classes(schema));
+    put_folds(folds, reader.folds_missing(), schema, &mut out);
     let mut by_cpu: BTreeMap<u32, (Vec<Json>, Vec<Json>)> = BTreeMap::new();
     for (chunk, events) in found {
         let (losses, list) = by_cpu.entry(chunk.cpu.unwrap()).or_default();
@@ -275,16 +311,7 @@ pub fn of_naive(file: &naive::File, like: &Json) -> Json {
     });
     out.insert("losses".into(), losses.collect());
     let events = file.events.values().flatten().map(|e| {
-        let fields = e.fields.iter().zip(&e.signed).map(|((name, value), signed)| {
-            let value = match value {
-                naive::Value::Number(n) if *signed => json!(*n as i64),
-                naive::Value::Number(n) => json!(n),
-                naive::Value::Bytes(bytes) => hex(bytes),
-                naive::Value::Opaque => Json::Null,
-            };
-            (name.clone(), value)
-        });
-        let fields: Map<String, Json> = fields.collect();
+        let fields = naive_folds::fields(e);
         json!({"cpu": e.cpu, "time": e.time, "class": format!("{}:{}", e.system, e.name), "fields": fields})
     });
     let events: Vec<Json> = events.collect();

@@ -8,6 +8,7 @@ pub mod model;
 pub mod naive;
 pub mod naive_codecs;
 pub mod naive_events;
+pub mod naive_folds;
 pub mod naive_lookups;
 pub mod naive_metadata;
 pub mod naive_opened;

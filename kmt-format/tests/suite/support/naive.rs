@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use super::naive_codecs::decoded;
 use super::naive_events::events;
+use super::naive_folds::fold;
 use super::naive_metadata;
 use super::naive_raw::sub_buffers;
 
 /// Kinds of chunks that the text describes.
-pub const KNOWN: [&[u8]; 15] = [
+pub const KNOWN: [&[u8]; 16] = [
     b"HDRC", b"SCHM", b"EVNT", b"RAWP", b"CLOK", b"META", b"FILE", b"KSYM", b"TASK", b"STAT", b"LINE",
-    b"CGRP", b"SUMS", b"INDX", b"TRLR",
+    b"CGRP", b"SUMS", b"FOLD", b"INDX", b"TRLR",
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,6 +157,11 @@ pub fn read(data: &[u8]) -> File {
     };
     let all = Bytes { data, big };
     let header_len = all.u32(16);
+    let is_folded = match all.u32(20) {
+        0 => false,
+        1 => true,
+        _ => panic!("incompatible"),
+    };
     assert_eq!(all.u32(header_len - 4) as u32, crc32(&data[..header_len - 4]));
     let mut file = File { big, long: data[30].into(), minor: all.number(14, 2), ..File::default() };
     file.uuid = data[40..56].to_vec();
@@ -204,6 +210,10 @@ pub fn read(data: &[u8]) -> File {
             "SCHM" => {}
             "EVNT" => events(body, header.u32(40) as u32, &classes, &shapes, &mut file),
             "RAWP" => sub_buffers(body, header.u32(40) as u32, &classes, &mut file),
+            "FOLD" => {
+                assert!(is_folded && header.u32(52) >= 80);
+                fold(body, &classes, &shapes, &mut file);
+            }
             kind => naive_metadata::chunk(kind, body, &mut file.metadata),
         }
         file.kinds.push(kind);

@@ -6,7 +6,7 @@ use super::naive::{Bytes, crc32};
 pub fn decoded(header: Bytes<'_>, stored: &[u8], long: usize) -> Vec<u8> {
     let (codec, filter) = (header.data[13] & 15, header.data[13] >> 4);
     let (prefix, rest) = stored.split_at(header.u32(52));
-    if matches!(&header.data[8..12], b"EVNT" | b"RAWP") {
+    if matches!(&header.data[8..12], b"EVNT" | b"RAWP" | b"FOLD") {
         assert_eq!(header.u32(56) as u32, crc32(prefix));
     }
     let mut body = prefix.to_vec();

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::naive::{Bytes, Class, File, KNOWN, Shape, schema};
+use super::naive::{Bytes, Class, File, KNOWN, Shape, crc32, schema};
 use super::naive_codecs::decoded;
 use super::naive_events::events;
+use super::naive_folds::fold;
 use super::naive_metadata;
 use super::naive_raw::sub_buffers;
 use super::naive_scan::{Header, Item, Scan, ScanLimits, scan};
@@ -24,6 +25,8 @@ pub struct Opened<'a> {
     pub next: BTreeMap<u32, u64>,
     /// Most CPUs that count.
     pub limits: ScanLimits,
+    /// Lowest number that the next interval of folded lives may have.
+    next_fold: u64,
     classes: BTreeMap<usize, Class>,
     shapes: BTreeMap<usize, Shape>,
 }
@@ -40,6 +43,7 @@ impl<'a> Opened<'a> {
             trailer: None,
             next: BTreeMap::new(),
             limits,
+            next_fold: 0,
             classes: BTreeMap::new(),
             shapes: BTreeMap::new(),
         };
@@ -68,6 +72,7 @@ impl<'a> Opened<'a> {
             }
             let is_right = match item.is_events() {
                 true => self.add_events(index, item, &items),
+                false if item.kind() == b"FOLD" => self.add_fold(item),
                 false => !is_known || catch_unwind(AssertUnwindSafe(|| self.open_other(item))).is_ok(),
             };
             if !is_right {
@@ -97,6 +102,33 @@ impl<'a> Opened<'a> {
             return true;
         }
         false
+    }
+
+    /// The checks for opening a chunk of folded lives.
+    fn add_fold(&mut self, item: &Item<'_>) -> bool {
+        let (body, prefix_len) = (item.head(), item.header.u32(52));
+        let is_announced = self.header.bytes[if self.header.big { 23 } else { 20 }] & 1 == 1;
+        let has_prefix = prefix_len >= 80 && crc32(&item.stored[..prefix_len]) == item.header.u32(56) as u32;
+        let is_right = is_announced
+            && has_prefix
+            && body.u32(0) >= 80
+            && body.number(16, 8) <= body.number(24, 8)
+            && body.number(8, 8) >= self.next_fold;
+        if is_right {
+            self.next_fold = body.number(8, 8) + 1;
+        }
+        is_right
+    }
+
+    /// True if the folded lives of a chunk can be read.
+    pub fn can_read_fold(&self, item: &Item<'_>) -> bool {
+        let read = || {
+            let body = decoded(item.header, &item.stored, self.header.long);
+            let body = Bytes { data: &body, big: self.header.big };
+            let mut file = File { big: self.header.big, long: self.header.long, ..File::default() };
+            fold(body, &self.classes, &self.shapes, &mut file);
+        };
+        catch_unwind(AssertUnwindSafe(read)).is_ok()
     }
 
     /// A chunk of another known kind; panics if it is damaged.

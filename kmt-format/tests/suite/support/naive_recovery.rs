@@ -60,6 +60,17 @@ impl Recovery<'_> {
                     }
                     self.write_events(&items, index);
                 }
+                b"FOLD" => {
+                    if !std::mem::replace(&mut has_events, true) {
+                        let new = schemas.iter().filter(|schema| is_new(schema)).count();
+                        self.kinds.extend(vec!["SCHM".to_owned(); new]);
+                    }
+                    if self.old.can_read_fold(item) {
+                        self.kinds.push(kind);
+                    } else {
+                        self.old.scan.is_damaged = true;
+                    }
+                }
                 b"SCHM" if !is_new(item) => {}
                 other if !KNOWN.contains(&other) && item.header.data[12] & 2 == 0 => {}
                 _ => self.kinds.push(kind),

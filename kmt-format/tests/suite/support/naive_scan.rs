@@ -66,7 +66,7 @@ impl<'a> Header<'a> {
             return None;
         }
         let is_right = all.u32(len - 4) as u32 == crc32(&data[..len - 4]);
-        let is_known = all.u32(20) == 0 && matches!(data[30], 4 | 8) && data[34] <= 30;
+        let is_known = all.u32(20) <= 1 && matches!(data[30], 4 | 8) && data[34] <= 30;
         (is_right && is_known).then(|| Self { bytes: &data[..len], big, long: data[30].into() })
     }
 

@@ -1,6 +1,7 @@
 //! Drives the library's writer with what a vector was made of.
 
 use kmt_format::Compression;
+use kmt_format::fold::{FoldedInterval, FoldedRow, FoldedSums};
 use kmt_format::kernel::{
     ByteOrder, CpuStats, HeaderPage, KernelSymbols, Module, Symbol, SymbolOwner, TraceClock,
 };
@@ -14,7 +15,8 @@ pub fn write(layout: &model::Layout, ops: &[model::Op]) -> Vec<u8> {
         WriterOptions::new(if layout.big { ByteOrder::Big } else { ByteOrder::Little }, layout.long)
             .align_u64(8)
             .page_size(4096)
-            .trace_uuid(file::UUID);
+            .trace_uuid(file::UUID)
+            .folded(ops.iter().any(|op| matches!(op, model::Op::Fold(_))));
     let mut writer = Writer::new(options).unwrap();
     add_classes(&mut writer, layout.long);
     let mut done = Vec::new();
@@ -93,8 +95,24 @@ fn run(writer: &mut Writer, op: &model::Op, layout: &model::Layout) {
                 owners.iter().map(|&(name, base, size)| Module { name: name.into(), base, size }).collect();
             writer.add_symbols(&symbols, &modules).unwrap();
         }
+        model::Op::Fold(made) => writer.add_fold(&fold(made, big, long)).unwrap(),
         model::Op::Unknown(..) | model::Op::Append => unreachable!("not for this writer"),
     }
+}
+
+fn fold(made: &model::Fold, big: bool, long: usize) -> FoldedInterval {
+    let mut interval = FoldedInterval::default();
+    (interval.number, interval.t_begin, interval.t_end) = (made.number, made.begin, made.end);
+    (interval.threshold, interval.written_through) = (made.threshold, made.written_through);
+    interval.cpus.clone_from(&made.cpus);
+    let row = |lives: &model::Lives| {
+        let [count, cross_cpu, elsewhere, length_sum, length_max, over_ms, over_s] = lives.sums;
+        let sums = FoldedSums { count, cross_cpu, elsewhere, length_sum, length_max, over_ms, over_s };
+        let [alloc, free] = [&lives.alloc, &lives.free].map(|event| kernel::record(event, big, long));
+        FoldedRow { alloc, free, sums, bins: lives.bins.clone() }
+    };
+    interval.rows = made.rows.iter().map(row).collect();
+    interval
 }
 
 fn table(writer: &mut Writer, op: &model::Op) {

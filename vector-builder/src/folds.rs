@@ -1,0 +1,105 @@
+//! Folded lives: the body of a FOLD chunk, and what a reader finds in it.
+
+use serde_json::{Value as Json, json};
+
+use crate::bytes::Bytes;
+use crate::classes::{Class, Place};
+use crate::events::{self, Chunk};
+use crate::json::fields;
+use crate::model::{Event, Fold, Layout, Loss, Value};
+
+/// An event without what belongs to one event alone: time, task, address.
+fn sample(event: &Event) -> Event {
+    let mut sample = Event { time: 0, context: [0; 3], ..event.clone() };
+    for (field, value) in event.class.fields.iter().zip(&mut sample.values) {
+        if field.place == Place::Value {
+            *value = Value::Number(0);
+        }
+    }
+    sample
+}
+
+/// The samples of an interval, each once, and their indices for each row.
+fn samples(fold: &Fold) -> (Vec<Event>, Vec<[usize; 2]>) {
+    let mut all: Vec<Event> = Vec::new();
+    let mut index_of = |event: &Event| {
+        let event = sample(event);
+        let known = all.iter().position(|e| e.class.id == event.class.id && e.values == event.values);
+        known.unwrap_or_else(|| {
+            all.push(event);
+            all.len() - 1
+        })
+    };
+    let indices = fold.rows.iter().map(|row| [index_of(&row.alloc), index_of(&row.free)]).collect();
+    (all, indices)
+}
+
+/// Classes of the samples, in the order of their first use.
+pub fn classes(fold: &Fold) -> Vec<&'static Class> {
+    samples(fold).0.iter().map(|event| event.class).collect()
+}
+
+/// The body, and the length of its head; `number_of` gives the number of a class.
+pub fn body(fold: &Fold, layout: &Layout, number_of: &dyn Fn(u16) -> usize) -> (Vec<u8>, usize) {
+    let more = if layout.padded { 8 } else { 0 };
+    let (events, indices) = samples(fold);
+    let bin_count: usize = fold.rows.iter().map(|row| row.bins.len()).sum();
+    let [head_len, row_len, cpu_len, bin_len] = [80, 72, 16, 8].map(|len| len + more);
+    let rows_at = head_len;
+    let cpus_at = rows_at + fold.rows.len() * row_len;
+    let bins_at = cpus_at + fold.cpus.len() * cpu_len;
+    let events_at = (bins_at + bin_count * bin_len).next_multiple_of(16);
+    let mut out = Bytes::new(layout.big);
+    out.u32(head_len).number(fold.written_through.into(), 4).number(fold.number, 8);
+    out.number(fold.begin, 8).number(fold.end, 8).number(fold.threshold, 8);
+    out.u32(fold.rows.len()).u32(row_len).u32(fold.cpus.len()).u32(cpu_len).u32(bin_count).u32(bin_len);
+    out.u32(rows_at).u32(cpus_at).u32(bins_at).u32(events_at).fill(0xee, head_len);
+    let mut first_bin = 0;
+    for (row, [alloc, free]) in fold.rows.iter().zip(indices) {
+        let end = out.len() + row_len;
+        out.u32(alloc).u32(free);
+        row.sums.iter().for_each(|sum| {
+            out.number(*sum, 8);
+        });
+        out.u32(first_bin).u32(row.bins.len()).fill(0xee, end);
+        first_bin += row.bins.len();
+    }
+    for (cpu, events) in &fold.cpus {
+        let end = out.len() + cpu_len;
+        out.number((*cpu).into(), 4).u32(0).number(*events, 8).fill(0xee, end);
+    }
+    for (bin, count) in fold.rows.iter().flat_map(|row| &row.bins) {
+        let end = out.len() + bin_len;
+        out.number((*bin).into(), 4).number((*count).into(), 4).fill(0xee, end);
+    }
+    let events: Vec<(usize, Event)> = events.into_iter().map(|e| (number_of(e.class.id), e)).collect();
+    let chunk = Chunk { events: &events, loss: Loss::default(), first_event: 0, time_before: 0 };
+    out.fill(0, events_at).raw(&events::body(&chunk, layout).0);
+    (out.data, head_len)
+}
+
+/// What a reader finds in an interval.
+pub fn json(fold: &Fold, long: usize) -> Json {
+    let event = |event: &Event| {
+        let event = sample(event);
+        let class = format!("{}:{}", event.class.system, event.class.name);
+        json!({"class": class, "fields": fields(&event, long)})
+    };
+    let rows = fold.rows.iter().map(|row| {
+        json!({"alloc": event(&row.alloc), "free": event(&row.free), "sums": row.sums, "bins": row.bins})
+    });
+    let rows: Vec<Json> = rows.collect();
+    json!({"number": fold.number, "begin": fold.begin, "end": fold.end, "threshold": fold.threshold,
+        "written_through": fold.written_through, "cpus": fold.cpus, "rows": rows})
+}
+
+/// Intervals that the numbers show to be missing.
+pub fn missing<'f>(folds: impl Iterator<Item = &'f Fold>) -> u64 {
+    let mut next = 0;
+    let mut missing = 0;
+    for fold in folds {
+        missing += fold.number - next;
+        next = fold.number + 1;
+    }
+    missing
+}
