@@ -52,7 +52,11 @@ pub fn bin_of(length: u64) -> u32 {
 
 /// Checks that the bins of a row add up to its count, and that no part of its lives is larger than the whole: reports subtract and
 /// divide these numbers.
-pub(crate) fn check_row(sums: &FoldedSums, bins: &[(u32, u32)]) -> Result<(), &'static str> {
+pub(crate) fn check_row(sums: &FoldedSums, bins: &[(u32, u32)], of_null: bool) -> Result<(), &'static str> {
+    if of_null {
+        let is_number = *sums == FoldedSums { count: sums.count, ..FoldedSums::default() } && bins.is_empty();
+        return if is_number { Ok(()) } else { Err("a row of frees of NULL has more than their number") };
+    }
     if bins.iter().any(|(bin, _)| *bin >= BINS) {
         return Err("a bin of folded lives has a number that is too large");
     }
@@ -73,8 +77,9 @@ pub(crate) fn check_row(sums: &FoldedSums, bins: &[(u32, u32)]) -> Result<(), &'
 #[derive(Debug, Clone)]
 pub struct FoldedRow {
     /// The record of an allocation like theirs, its first two bytes the id of its event, as
-    /// [`Writer::add_event`](crate::write::Writer::add_event) takes it; address, CPU and task are written as 0.
-    pub alloc: Vec<u8>,
+    /// [`Writer::add_event`](crate::write::Writer::add_event) takes it; address, CPU and task are written as 0. `None`: these are
+    /// frees of NULL, of which only the number is known.
+    pub alloc: Option<Vec<u8>>,
     /// The record of a free like theirs.
     pub free: Vec<u8>,
     /// Counts and lengths.

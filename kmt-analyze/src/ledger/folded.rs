@@ -77,6 +77,17 @@ impl<R: Receiver> Ledger<'_, R> {
         }
     }
 
+    /// Adds frees of NULL with that code (R3).
+    pub fn enter_null_frees(&mut self, free: OpCode, count: u64, interval: (u64, u64)) {
+        if !self.choice.events || !free.is_slab() || !free.is_slab_free() || !self.has_interval(interval) {
+            return;
+        }
+        self.raw.free_events = self.raw.free_events.saturating_add(count);
+        let api = if free.is_cache_free() { Api::Cache } else { Api::Kmalloc };
+        let counts = &mut self.counts[api as usize];
+        counts.null_frees = counts.null_frees.saturating_add(count);
+    }
+
     fn folded_objects(
         &mut self,
         site: u32,

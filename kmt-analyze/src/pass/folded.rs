@@ -30,13 +30,13 @@ pub fn enter<R: Receiver>(
         ledger.learn(&decoder.new_items());
         let code = |index: usize| codes.get(index).copied().unwrap_or(OpCode::OTHER);
         for lives in folded.lives() {
-            let (alloc, free) = lives.indices();
-            ledger.enter_folded(
-                [code(alloc), code(free)],
-                lives.sums(),
-                (info.t_begin, info.t_end),
-                lives.bins(),
-            );
+            let interval = (info.t_begin, info.t_end);
+            match lives.indices() {
+                (Some(alloc), free) => {
+                    ledger.enter_folded([code(alloc), code(free)], lives.sums(), interval, lives.bins());
+                }
+                (None, free) => ledger.enter_null_frees(code(free), lives.sums().count, interval),
+            }
         }
     }
     damages

@@ -15,6 +15,7 @@ use crate::env::Env;
 use crate::failure::{Failure, Result};
 use crate::render::head::is_minimum;
 use crate::render::words::{count, counted};
+use crate::trace::folded;
 use crate::trace::losses::Losses;
 use crate::trace::session::Session;
 
@@ -176,7 +177,7 @@ pub fn losses(session: &Session<'_>) -> Option<String> {
     if !losses.any() {
         return None;
     }
-    let (lost, events) = (losses.lost_since_first(), session.trace.event_count());
+    let (lost, events) = (losses.lost_since_first(), folded::all_events(session.trace));
     Some(match lost {
         0 if !losses.has_gaps() => format!("{}: {EFFECT}.", uncounted(losses)),
         0 => format!("Parts of the recording are missing, not counted: {EFFECT}."),

@@ -24,6 +24,11 @@ pub fn check_all_events(path: &Path, trace: &Trace<'_>) -> Result<()> {
     .hint(format!("{REPORTS} add the sums, such as kmt-analyze callers {}", shell::path(path))))
 }
 
+/// Events of the recording that are in the file or in its sums.
+pub fn all_events(trace: &Trace<'_>) -> u64 {
+    trace.folds().iter().fold(trace.event_count(), |sum, (_, info)| sum.saturating_add(info.events))
+}
+
 /// Why a report that adds sums cannot answer for a selection; `None`: it can.
 pub fn needs_events(selection: &Selection) -> Option<String> {
     let by_task = !selection.is_of_any_task() || !selection.cpus.is_empty() || selection.without_recorder;

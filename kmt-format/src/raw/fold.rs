@@ -38,9 +38,11 @@ pub struct FoldHead<O: ByteOrder> {
     pub bins_offset: U32<O>,
     /// Offset of the events, which are laid out as the body of an EVNT chunk.
     pub events_offset: U32<O>,
+    /// Events that were folded: the sum of those of all CPUs.
+    pub event_count: U64<O>,
 }
 
-const _: () = assert!(size_of::<FoldHead<zerocopy::LE>>() == 80);
+const _: () = assert!(size_of::<FoldHead<zerocopy::LE>>() == 88);
 
 /// Bits of the `flags` of the head of a chunk of folded lives.
 pub mod fold_flags {
@@ -48,11 +50,14 @@ pub mod fold_flags {
     pub const WRITTEN_THROUGH: u32 = 1;
 }
 
+/// `alloc` of frees of NULL.
+pub const NULL_FREES: u32 = u32::MAX;
+
 /// Lives with equal allocations and equal frees.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
 #[repr(C)]
 pub struct FoldRow<O: ByteOrder> {
-    /// Index of the event that is like their allocations.
+    /// Index of the event that is like their allocations; [`NULL_FREES`] if there are none: these are frees of NULL.
     pub alloc: U32<O>,
     /// Index of the event that is like their frees.
     pub free: U32<O>,

@@ -21,7 +21,7 @@ pub use meta::{attachment_flags, stats_present};
 
 pub(crate) use chunk::ChunkHeader;
 pub(crate) use events::{Epoch, EventsHead, Record32, Record64, SubBuffersHead};
-pub(crate) use fold::{FoldBin, FoldCpu, FoldHead, FoldRow};
+pub(crate) use fold::{FoldBin, FoldCpu, FoldHead, FoldRow, NULL_FREES};
 pub(crate) use header::FileHeader;
 pub(crate) use meta::{AttachmentHead, ClockHead, MetaHead, PairHead, StatsRow, TableHead, TaskRow};
 pub(crate) use schema::{ClassRow, FieldRow, SchemaHead, ShapeRow, SlotRow, StringRef};

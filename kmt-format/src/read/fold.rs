@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fold::{FoldedSums, check_row};
 use crate::kernel::with_order;
 use crate::limits::within_at;
-use crate::raw::{FoldBin, FoldCpu, FoldHead, FoldRow, fold_flags};
+use crate::raw::{FoldBin, FoldCpu, FoldHead, FoldRow, NULL_FREES, fold_flags};
 
 /// Fields of the head of a chunk of folded lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct FoldInfo {
     pub written_through: bool,
     /// Number of rows.
     pub rows: u32,
+    /// Events that were folded, with their stacks.
+    pub events: u64,
 }
 
 /// The folded lives of one interval, checked from end to end.
@@ -60,9 +62,10 @@ pub struct FoldedLives<'c> {
 }
 
 impl<'c> FoldedLives<'c> {
-    /// An event like their allocations; its time, address, CPU and task mean nothing. `schema` is that of the file.
+    /// An event like their allocations; its time, address, CPU and task mean nothing. `schema` is that of the file. `None`:
+    /// these are frees of NULL.
     pub fn alloc(&self, schema: &'c Schema) -> Option<Event<'c>> {
-        Event::new(schema, &self.chunk.events, self.row.alloc as usize)
+        Event::new(schema, &self.chunk.events, self.indices().0?)
     }
 
     /// An event like their frees; its time, address, CPU and task mean nothing.
@@ -70,9 +73,11 @@ impl<'c> FoldedLives<'c> {
         Event::new(schema, &self.chunk.events, self.row.free as usize)
     }
 
-    /// Index of the event like their allocations in [`FoldChunk::events`], and of that like their frees.
-    pub fn indices(&self) -> (usize, usize) {
-        (self.row.alloc as usize, self.row.free as usize)
+    /// Index of the event like their allocations in [`FoldChunk::events`], unless these are frees of NULL; and of that like
+    /// their frees.
+    pub fn indices(&self) -> (Option<usize>, usize) {
+        let alloc = (self.row.alloc != NULL_FREES).then_some(self.row.alloc as usize);
+        (alloc, self.row.free as usize)
     }
 
     /// Counts and lengths.
@@ -185,7 +190,8 @@ impl<'d> FoldChunk<'d> {
         let events = self.events.info().event_count;
         let mut last_end = 0;
         for row in &self.rows {
-            if row.alloc >= events || row.free >= events {
+            let of_null = row.alloc == NULL_FREES;
+            if row.alloc >= events && !of_null || row.free >= events {
                 return Err("a row of folded lives has an event that its chunk lacks");
             }
             if row.bins.start < last_end {
@@ -194,7 +200,7 @@ impl<'d> FoldChunk<'d> {
             last_end = row.bins.end;
             let bins = self.bins.get(row.bins.clone());
             let bins = bins.ok_or("a row of folded lives has bins that its chunk lacks")?;
-            check_row(&row.sums, bins)?;
+            check_row(&row.sums, bins, of_null)?;
         }
         Ok(())
     }
@@ -226,6 +232,7 @@ fn info<O: Order>(head: &FoldHead<O>) -> FoldInfo {
         threshold: head.threshold.get(),
         written_through: head.flags.get() & fold_flags::WRITTEN_THROUGH != 0,
         rows: head.row_count.get(),
+        events: head.event_count.get(),
     }
 }
 

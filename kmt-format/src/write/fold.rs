@@ -10,7 +10,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fold::{FoldedInterval, FoldedRow, check_row};
 use crate::kernel::with_order;
 use crate::pack::{BodyLayout, ClassRepeats, EventChunkBuilder, RecordPlan, ValuePlan};
-use crate::raw::{ChunkHeader, ChunkKind, FoldBin, FoldCpu, FoldHead, FoldRow, chunk_flags, fold_flags};
+use crate::raw::{
+    ChunkHeader, ChunkKind, FoldBin, FoldCpu, FoldHead, FoldRow, NULL_FREES, chunk_flags, fold_flags,
+};
 
 /// Rows of one interval at most. Each has at most two events of its own, and a chunk has at most 65,000 descriptors.
 pub const ROWS_MAX: usize = 32_000;
@@ -44,7 +46,11 @@ impl Writer {
         let mut samples = Samples { builder, indices: HashMap::new() };
         let mut indices = Vec::with_capacity(interval.rows.len());
         for row in &interval.rows {
-            indices.push((self.sample(&mut samples, &row.alloc)?, self.sample(&mut samples, &row.free)?));
+            let alloc = match &row.alloc {
+                Some(alloc) => self.sample(&mut samples, alloc)?,
+                None => NULL_FREES,
+            };
+            indices.push((alloc, self.sample(&mut samples, &row.free)?));
         }
         self.write_schema()?;
         self.write_new_symbols()?;
@@ -91,7 +97,7 @@ fn check(interval: &FoldedInterval, next: u64) -> core::result::Result<(), &'sta
     if interval.t_end < interval.t_begin {
         return Err("an interval of folded lives ends before it begins");
     }
-    interval.rows.iter().try_for_each(|row| check_row(&row.sums, &row.bins))
+    interval.rows.iter().try_for_each(|row| check_row(&row.sums, &row.bins, row.alloc.is_none()))
 }
 
 /// A record without what is of one event alone: task, CPU and address.
@@ -135,6 +141,7 @@ fn tables<O: zerocopy::ByteOrder>(interval: &FoldedInterval, indices: &[(u32, u3
         cpus_offset: (cpus_offset as u32).into(),
         bins_offset: (bins_offset as u32).into(),
         events_offset: (events_offset as u32).into(),
+        event_count: interval.cpus.iter().fold(0, |sum: u64, (_, events)| sum.saturating_add(*events)).into(),
     };
     let mut out = head.as_bytes().to_vec();
     let mut first_bin = 0;

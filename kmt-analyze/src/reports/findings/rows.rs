@@ -26,6 +26,7 @@ use crate::reports::common::{Context, ReportContext, ring};
 use crate::reports::leaks::{ReclaimableGrowth, reclaimable_growth};
 use crate::reports::summary::SummaryRows;
 use crate::trace::ages::events_at_zero;
+use crate::trace::folded;
 use crate::trace::session::Session;
 
 /// Findings on the first screen.
@@ -187,12 +188,12 @@ fn events(session: &Session<'_>) -> String {
         session.trace.schema().classes().any(|(_, class)| class.meaning == Meaning::KERNEL_STACK);
     let (one, several) =
         if has_stacks { ("event or stack", "events and stacks") } else { ("event", "events") };
-    counted(session.trace.event_count(), one, several)
+    counted(folded::all_events(session.trace), one, several)
 }
 
 fn losses(session: &Session<'_>) -> String {
     let losses = &session.losses;
-    let events = session.trace.event_count();
+    let events = folded::all_events(session.trace);
     let before = lost_before_first(losses);
     match (losses.any(), losses.has_all_stats(), losses.lost_since_first()) {
         (false, true, _) => match before {

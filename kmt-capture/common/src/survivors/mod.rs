@@ -463,8 +463,11 @@ impl Survivors {
         let address = node.value & ADDRESS_BITS;
         node.value = address;
         if address <= ZERO_SIZE_PTR {
+            node.keep |= address != 0 || self.open_losses > 0;
+            let plan = self.plan(writer, self.options.order.uint_at(record, 0, 2).unwrap_or(0) as u16);
+            let is_folded = !node.keep && plan.is_some_and(|plan| self.sums.add_null(record, &plan));
             node.keep = true;
-            return false;
+            return is_folded;
         }
         let Some(alloc) = self.objects.remove(address) else {
             node.keep = true;

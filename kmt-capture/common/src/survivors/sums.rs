@@ -26,11 +26,15 @@ pub struct FoldedLife<'r> {
 
 #[derive(Debug, Default)]
 struct Row {
+    /// [`NULL`] for frees of NULL.
     alloc: u32,
     free: u32,
     sums: FoldedSums,
     bins: Vec<(u32, u32)>,
 }
+
+/// In place of a sample: there is no allocation.
+const NULL: u32 = u32::MAX;
 
 /// The sums of an interval.
 #[derive(Debug)]
@@ -62,19 +66,8 @@ impl IntervalSums {
     pub fn add(&mut self, life: &FoldedLife<'_>) -> bool {
         let alloc = self.sample(life.records[0], life.plans[0]);
         let free = self.sample(life.records[1], life.plans[1]);
-        let key = u64::from(alloc) << 32 | u64::from(free);
-        let number = match self.row_of_samples.get(key) {
-            Some(number) => number,
-            None if self.rows.len() >= FOLD_ROWS_MAX => return false,
-            None => {
-                let number = self.rows.len() as u32;
-                self.rows.push(Row { alloc, free, ..Row::default() });
-                self.row_of_samples.insert(key, number);
-                self.memory += size_of::<Row>() + 32;
-                number
-            }
-        };
-        let Some(row) = self.rows.get_mut(number as usize) else { return false };
+        let Some(number) = self.row(alloc, free) else { return false };
+        let Some(row) = self.rows.get_mut(number) else { return false };
         row.sums.add(life.length, life.cross_cpu, life.elsewhere, life.millisecond);
         let bin = bin_of(life.length);
         match row.bins.binary_search_by_key(&bin, |bin| bin.0) {
@@ -89,6 +82,29 @@ impl IntervalSums {
             }
         }
         true
+    }
+
+    /// Adds a free of NULL; false if there is no room for a row of its own.
+    pub fn add_null(&mut self, record: &[u8], plan: &Plan) -> bool {
+        let free = self.sample(record, plan);
+        let row = self.row(NULL, free).and_then(|number| self.rows.get_mut(number));
+        row.map(|row| row.sums.count = row.sums.count.saturating_add(1)).is_some()
+    }
+
+    /// Index of the row with these samples; `None`: there is no room for it.
+    fn row(&mut self, alloc: u32, free: u32) -> Option<usize> {
+        let key = u64::from(alloc) << 32 | u64::from(free);
+        if let Some(number) = self.row_of_samples.get(key) {
+            return Some(number as usize);
+        }
+        if self.rows.len() >= FOLD_ROWS_MAX {
+            return None;
+        }
+        let number = self.rows.len();
+        self.rows.push(Row { alloc, free, ..Row::default() });
+        self.row_of_samples.insert(key, number as u32);
+        self.memory += size_of::<Row>() + 32;
+        Some(number)
     }
 
     /// Number of the sample that a record is like.
@@ -136,7 +152,7 @@ impl IntervalSums {
         let taken = std::mem::take(self);
         let sample = |number: u32| taken.samples.get(number as usize).cloned().unwrap_or_default();
         let rows = taken.rows.into_iter().map(|row| FoldedRow {
-            alloc: sample(row.alloc),
+            alloc: (row.alloc != NULL).then(|| sample(row.alloc)),
             free: sample(row.free),
             sums: row.sums,
             bins: row.bins,
