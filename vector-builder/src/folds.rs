@@ -1,15 +1,12 @@
-//! Folded lives: the body of a FOLD chunk, and what a reader finds in it.
-
-use serde_json::{Value as Json, json};
+//! Folded lives: the body of a FOLD chunk.
 
 use crate::bytes::Bytes;
 use crate::classes::{Class, Place};
 use crate::events::{self, Chunk};
-use crate::json::fields;
 use crate::model::{Event, Fold, Layout, Loss, Value};
 
 /// An event without what belongs to one event alone: time, task, address.
-fn sample(event: &Event) -> Event {
+pub fn sample(event: &Event) -> Event {
     let mut sample = Event { time: 0, context: [0; 3], ..event.clone() };
     for (field, value) in event.class.fields.iter().zip(&mut sample.values) {
         if field.place == Place::Value {
@@ -76,30 +73,4 @@ pub fn body(fold: &Fold, layout: &Layout, number_of: &dyn Fn(u16) -> usize) -> (
     let chunk = Chunk { events: &events, loss: Loss::default(), first_event: 0, time_before: 0 };
     out.fill(0, events_at).raw(&events::body(&chunk, layout).0);
     (out.data, head_len)
-}
-
-/// What a reader finds in an interval.
-pub fn json(fold: &Fold, long: usize) -> Json {
-    let event = |event: &Event| {
-        let event = sample(event);
-        let class = format!("{}:{}", event.class.system, event.class.name);
-        json!({"class": class, "fields": fields(&event, long)})
-    };
-    let rows = fold.rows.iter().map(|row| {
-        json!({"alloc": event(&row.alloc), "free": event(&row.free), "sums": row.sums, "bins": row.bins})
-    });
-    let rows: Vec<Json> = rows.collect();
-    json!({"number": fold.number, "begin": fold.begin, "end": fold.end, "threshold": fold.threshold,
-        "written_through": fold.written_through, "cpus": fold.cpus, "rows": rows})
-}
-
-/// Intervals that the numbers show to be missing.
-pub fn missing<'f>(folds: impl Iterator<Item = &'f Fold>) -> u64 {
-    let mut next = 0;
-    let mut missing = 0;
-    for fold in folds {
-        missing += fold.number - next;
-        next = fold.number + 1;
-    }
-    missing
 }

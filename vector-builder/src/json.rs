@@ -4,15 +4,14 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::file::{File, UUID};
 use crate::folds;
-use crate::model::{Event, Layout, Op, Value};
+use crate::model::{Event, Fold, Layout, Op, Value};
 
 /// Bytes as the vectors write them.
 pub fn hex(bytes: &[u8]) -> Json {
     format!("hex:{}", bytes.iter().map(|b| format!("{b:02x}")).collect::<String>()).into()
 }
 
-/// The fields of an event.
-pub fn fields(event: &Event, long: usize) -> Json {
+fn fields(event: &Event, long: usize) -> Json {
     let values = event.all_values();
     let list = event.class.all_fields().into_iter().zip(values).map(|(field, value)| {
         let value = match value {
@@ -71,6 +70,32 @@ fn losses(file: &File) -> Vec<Json> {
     list.iter().map(row).collect()
 }
 
+/// What a reader finds in an interval.
+pub fn fold(fold: &Fold, long: usize) -> Json {
+    let event = |event: &Event| {
+        let event = folds::sample(event);
+        let class = format!("{}:{}", event.class.system, event.class.name);
+        json!({"class": class, "fields": fields(&event, long)})
+    };
+    let rows = fold.rows.iter().map(|row| {
+        json!({"alloc": event(&row.alloc), "free": event(&row.free), "sums": row.sums, "bins": row.bins})
+    });
+    let rows: Vec<Json> = rows.collect();
+    json!({"number": fold.number, "begin": fold.begin, "end": fold.end, "threshold": fold.threshold,
+        "written_through": fold.written_through, "cpus": fold.cpus, "rows": rows})
+}
+
+/// Intervals that the numbers show to be missing.
+fn missing<'f>(folds: impl Iterator<Item = &'f Fold>) -> u64 {
+    let mut next = 0;
+    let mut missing = 0;
+    for fold in folds {
+        missing += fold.number - next;
+        next = fold.number + 1;
+    }
+    missing
+}
+
 /// Everything that the file tells.
 pub fn expected(ops: &[Op], file: &File, layout: &Layout) -> Json {
     let mut out = Map::new();
@@ -107,8 +132,8 @@ pub fn expected(ops: &[Op], file: &File, layout: &Layout) -> Json {
     out.insert("losses".into(), losses(file).into());
     let folds = ops.iter().filter_map(|op| if let Op::Fold(fold) = op { Some(fold) } else { None });
     if folds.clone().count() > 0 {
-        out.insert("folds".into(), folds.clone().map(|fold| folds::json(fold, layout.long)).collect());
-        out.insert("folds_missing".into(), folds::missing(folds).into());
+        out.insert("folds".into(), folds.clone().map(|fold| self::fold(fold, layout.long)).collect());
+        out.insert("folds_missing".into(), missing(folds).into());
     }
     let events = events(ops, layout.long);
     out.insert("merged".into(), merged(&events).into());

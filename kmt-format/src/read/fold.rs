@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use zerocopy::ByteOrder as Order;
 
 use super::cast::{TableRows, head_len, struct_at};
-use super::{ChunkRef, Event, EventChunk, Header, Schema};
+use super::{ChunkRef, EventChunk, Header, Schema};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fold::{FoldedSums, check_row};
@@ -62,22 +62,16 @@ pub struct FoldedLives<'c> {
 }
 
 impl<'c> FoldedLives<'c> {
-    /// An event like their allocations; its time, address, CPU and task mean nothing. `schema` is that of the file. `None`:
-    /// these are frees of NULL.
-    pub fn alloc(&self, schema: &'c Schema) -> Option<Event<'c>> {
-        Event::new(schema, &self.chunk.events, self.indices().0?)
-    }
-
-    /// An event like their frees; its time, address, CPU and task mean nothing.
-    pub fn free(&self, schema: &'c Schema) -> Option<Event<'c>> {
-        Event::new(schema, &self.chunk.events, self.row.free as usize)
-    }
-
     /// Index of the event like their allocations in [`FoldChunk::events`], unless these are frees of NULL; and of that like
     /// their frees.
     pub fn indices(&self) -> (Option<usize>, usize) {
         let alloc = (self.row.alloc != NULL_FREES).then_some(self.row.alloc as usize);
         (alloc, self.row.free as usize)
+    }
+
+    /// The events of which rows have the indices.
+    pub(super) fn events(&self) -> &'c EventChunk<'c> {
+        &self.chunk.events
     }
 
     /// Counts and lengths.

@@ -10,6 +10,7 @@ mod event;
 mod event_chunk;
 mod events;
 mod fold;
+mod fold_events;
 mod header;
 mod incremental;
 mod index;

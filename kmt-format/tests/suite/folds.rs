@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use vector_builder::cases::Maker;
 use vector_builder::cases::folded::intervals;
+use vector_builder::file;
 use vector_builder::model::{Fold, Layout, Lives, Op};
-use vector_builder::{file, folds};
 
 const LITTLE: (Maker, Layout) = (Maker { big: false, long: 8 }, Layout::plain(false, 8));
 
@@ -98,7 +98,7 @@ proptest! {
         ops.extend(made.iter().cloned().map(Op::Fold));
         let bytes = written::write(&layout, &ops);
         prop_assert!(bytes == file::build(&ops, layout).bytes);
-        let expected: Vec<Json> = made.iter().map(|fold| folds::json(fold, layout.long)).collect();
+        let expected: Vec<Json> = made.iter().map(|fold| vector_builder::json::fold(fold, layout.long)).collect();
         prop_assert_eq!(&all(&bytes), &expected);
         let second = naive::read(&bytes).metadata;
         prop_assert_eq!(&second["folds"], &Json::from(expected));

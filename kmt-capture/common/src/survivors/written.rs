@@ -1,4 +1,4 @@
-//! Addresses whose last written event leaves something open: a life that goes on, or a decision that waits for the next event.
+//! Addresses whose last written event leaves something open: a life that has not ended, or a decision that waits for the next event.
 //!
 //! An allocation at such an address may end a life that is in the file, so it is written. The set is exact, in fixed memory:
 //! groups of an address' own, and a group that is full is from then on treated as if all its addresses were in it. That costs
