@@ -89,6 +89,9 @@ type Amount = fn(&Totals) -> u64;
 /// Who allocated most; `None`: nothing was allocated, or not recorded.
 pub fn allocated(context: &ReportContext<'_, '_>, tasks: &TaskSums, summary: &SummaryRows) -> Option<TopRow> {
     let bytes = summary.slab.as_ref()?.totals.bytes_alloc;
+    // Sums of folded lives have no task, so none is known to have most.
+    let none = TaskSums::default();
+    let tasks = if context.session.trace.header().folded { &none } else { tasks };
     bytes.filter(|&bytes| bytes > 0).map(|bytes| row(context, tasks, bytes, |totals| totals.bytes_alloc))
 }
 

@@ -38,6 +38,9 @@ pub fn allocated(
     summary: &SummaryRows,
 ) -> Option<TopPagesRow> {
     let bytes = summary.pages.as_ref()?.sums.sums.bytes_alloc?;
+    // Sums of folded lives have no task, so none is known to have most.
+    let none = TaskSums::default();
+    let parts = if context.session.trace.header().folded { (&none, parts.1) } else { parts };
     (bytes > 0).then(|| row(context, parts, bytes, |totals| totals.frames_alloc))
 }
 
