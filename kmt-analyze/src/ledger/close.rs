@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Ledger;
 use super::events::{Change, Closed, FreedPlain, PlainLife};
 use super::frames::FrameBalance;
-use super::lives::{ADDRESS_BITS, End, Free, Life, NoLife, PendingLife};
+use super::lives::{ADDRESS_BITS, End, Free, FreeOp, Life, NoLife, PendingLife};
 use super::receiver::Receiver;
 use super::site_lives::SiteTotals;
 use super::table::{PAGE_SHIFT, Slot};
@@ -125,31 +125,33 @@ impl<R: Receiver> Ledger<'_, R> {
 
     /// Adds up a freed life without pending decisions, where nothing is filtered out.
     #[inline]
-    pub(super) fn close_plain(&mut self, life: &Life, free: &Op) {
+    pub(super) fn close_plain(&mut self, life: &Life, free: FreeOp) {
         let Some(site) = self.sites.get_mut(life.site as usize) else { return };
         let uncertain =
             self.has_losses && self.losses.overlaps_rising(life.born, free.time, &mut self.loss_cursor);
-        if site.is_one_cache {
-            site.plain += 1;
-            site.plain_uncertain += u64::from(uncertain);
+        let by = if free.code.is_cache_free() { Api::Cache } else { Api::Kmalloc };
+        if site.frees_first(free.code, || self.tables.free_site(free.code.number()).cache) {
+            site.plain[by as usize] += 1;
+            if uncertain {
+                site.plain_uncertain += 1;
+            }
         } else {
             let lives = site.of(self.tables.free_site(free.code.number()).cache);
             lives.born += 1;
             lives.freed += 1;
             lives.uncertain += u64::from(uncertain);
+            self.counts[site.api as usize].mixed_api_frees += u64::from(by != site.api);
         }
-        let counts = &mut self.counts[site.api as usize];
-        counts.mixed_api_frees += u64::from(free.code.is_cache_free() != (site.api == Api::Cache));
         if free.origin != life.origin {
             let (there, here) =
                 (self.tables.origin(life.origin).origin, self.tables.origin(free.origin).origin);
-            counts.cross_cpu_frees += u64::from(there.cpu != here.cpu);
+            self.counts[site.api as usize].cross_cpu_frees += u64::from(there.cpu != here.cpu);
         }
         if self.interests.contains(Interests::PLAIN_LIVES) {
             let mut plain = self.plain_life(life, free.time, uncertain);
             plain.cache = plain.cache.or_else(|| self.tables.free_site(free.code.number()).cache);
             let cpu = self.tables.origin(free.origin).origin.cpu;
-            self.receiver.freed_plain(&FreedPlain { plain, op: *free, cpu });
+            self.receiver.freed_plain(&FreedPlain { plain, op: free, cpu });
         }
     }
 
@@ -342,6 +344,7 @@ impl<R: Receiver> Ledger<'_, R> {
             self.raw.bytes_alloc = self.raw.bytes_alloc.saturating_add(bytes(site.bytes_alloc));
             sites.push(parts);
             failures.push(lives.failures);
+            self.counts[lives.api as usize].mixed_api_frees += lives.plain_mixed();
         }
         let callers = self.tables.into_callers();
         let (counts, raw, named_outside, older) = (self.counts, self.raw, self.named_outside, self.older);

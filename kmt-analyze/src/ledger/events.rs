@@ -1,7 +1,7 @@
 //! Events of the ledger, for collectors that need more than sums by site.
 
 use super::SiteInfo;
-use super::lives::{End, Free, Life};
+use super::lives::{End, Free, FreeOp, Life};
 use super::totals::{FrameTotals, Totals};
 use crate::stream::{Api, NameId, Op, Origin, PageSite, SideEventKind, SideNumbers};
 
@@ -108,7 +108,7 @@ pub struct FreedPlain {
     /// The life.
     pub plain: PlainLife,
     /// The operation of the free.
-    pub op: Op,
+    pub op: FreeOp,
     /// CPU that freed it.
     pub cpu: u32,
 }
@@ -117,7 +117,7 @@ impl FreedPlain {
     /// The free.
     #[inline]
     pub fn free(&self) -> Free {
-        Free::of(&self.op)
+        Free::of(self.op)
     }
 }
 

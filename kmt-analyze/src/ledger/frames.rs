@@ -77,10 +77,10 @@ impl Frames {
         self.allocations.get(owner.wrapping_sub(1)).map(|allocation| allocation.born)
     }
 
-    /// Starts to load the allocation of a frame; the result keeps the load alive.
+    /// Starts to load the allocation of a frame.
     #[inline(never)]
-    pub fn touch(&self, pfn: u64) -> u64 {
-        self.born_at(pfn).unwrap_or(0)
+    pub fn touch(&self, pfn: u64) {
+        std::hint::black_box(self.born_at(pfn));
     }
 
     /// Marks live allocations; `is_slab` is true if one, by its first frame, order and birth, holds slab objects.

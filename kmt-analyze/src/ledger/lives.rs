@@ -30,6 +30,26 @@ impl Life {
     }
 }
 
+/// The operation of a free of a slab object, without the address: as long as a life.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct FreeOp {
+    /// Time.
+    pub time: u64,
+    /// Interface, and number of the free's site.
+    pub code: OpCode,
+    /// CPU and task.
+    pub origin: u32,
+}
+
+impl FreeOp {
+    /// The free of that operation.
+    #[inline]
+    pub fn of(op: &Op) -> Self {
+        Self { time: op.time, code: op.code, origin: op.origin }
+    }
+}
+
 /// A free, as it was logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Free {
@@ -48,7 +68,7 @@ pub struct Free {
 impl Free {
     /// The free of a slab object.
     #[inline]
-    pub fn of(op: &Op) -> Self {
+    pub fn of(op: FreeOp) -> Self {
         let api = if op.code.is_cache_free() { Api::Cache } else { Api::Kmalloc };
         Self { time: op.time, api, site: op.code.number(), origin: op.origin, is_deferred: false }
     }

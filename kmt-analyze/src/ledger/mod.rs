@@ -59,7 +59,7 @@ use crate::trace::loss_spans::LossCursor;
 use crate::trace::losses::Losses;
 use areas::Areas;
 use frames::Frames;
-use lives::{ADDRESS_BITS, Life};
+use lives::{ADDRESS_BITS, FreeOp, Life};
 use plain::Replaced;
 use site_lives::SiteLives;
 use slab_stacks::SlabStacks;
@@ -132,7 +132,7 @@ pub struct Ledger<'l, R> {
     table: LifeTable,
     slots: Vec<SlotLocation>,
     /// Lives that ended in this batch, to be added up, and their frees.
-    ended: Vec<(Life, Op)>,
+    ended: Vec<(Life, FreeOp)>,
     ended_count: usize,
     /// Lives whose implied free was decided in this batch, to be added up.
     replaced: Vec<Replaced>,
@@ -278,9 +278,10 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             self.slots.resize(ops.len(), SlotLocation::NONE);
         }
         let Self { table, slots, frames, .. } = self;
-        let touch = |op: &Op| if op.code.is_page() { frames.touch(op.value) } else { 0 };
-        let touched = table.locate_all(ops, slots, touch);
-        std::hint::black_box(touched);
+        table.locate_all(ops, slots, |op| match op.code.is_page() {
+            true => frames.touch(op.value),
+            false => {}
+        });
     }
 
     #[inline]

@@ -89,7 +89,7 @@ impl<R: Receiver> Ledger<'_, R> {
         let count = std::mem::take(&mut self.ended_count);
         self.raw.free_events += count as u64;
         for (life, free) in ended.get(..count).unwrap_or_default() {
-            self.close_plain(life, free);
+            self.close_plain(life, *free);
         }
         self.ended = ended;
         let mut replaced = std::mem::take(&mut self.replaced);

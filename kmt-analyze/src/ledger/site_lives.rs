@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::tables::SiteInfo;
 use crate::int_hash::IntHash;
 use crate::ledger::totals::Totals;
+use crate::stream::op::OpCode;
 use crate::stream::{Api, NameId};
 
 /// Largest number of caches of a site for a linear search.
@@ -37,10 +38,12 @@ pub struct Lives {
 /// Lives of one site, by the cache that a free named.
 #[derive(Debug, Clone)]
 pub struct SiteLives {
-    /// Freed lives without pending decisions.
-    pub plain: u64,
-    /// Freed lives without pending decisions that crossed a loss.
+    /// Freed lives of the first cache without pending decisions, by the interface that freed them.
+    pub plain: [u64; 2],
+    /// Those of them that crossed a loss.
     pub plain_uncertain: u64,
+    /// Code of the last free that ended a life of the first cache.
+    last_free: OpCode,
     /// Interface.
     pub api: Api,
     /// True if all lives have one cache: the allocation names it, or there is none.
@@ -61,8 +64,9 @@ impl SiteLives {
     /// A site without lives.
     pub fn new(site: &SiteInfo) -> Self {
         Self {
-            plain: 0,
+            plain: [0; 2],
             plain_uncertain: 0,
+            last_free: OpCode::UNKNOWN,
             api: site.api,
             is_one_cache: site.cache.is_some() || site.api == Api::Kmalloc,
             is_used: site.cache.is_some() || site.api == Api::Kmalloc,
@@ -74,8 +78,22 @@ impl SiteLives {
         }
     }
 
-    /// Lives with that cache.
+    /// True if a free with this code and cache ends a life of the first cache. Most frees have the code of the one before.
     #[inline]
+    pub fn frees_first(&mut self, code: OpCode, cache: impl FnOnce() -> Option<NameId>) -> bool {
+        let is_first = code == self.last_free || self.is_one_cache || self.is_used && self.cache == cache();
+        if is_first {
+            self.last_free = code;
+        }
+        is_first
+    }
+
+    /// Freed lives in `plain` that the other interface freed.
+    pub fn plain_mixed(&self) -> u64 {
+        self.plain[1 - self.api as usize]
+    }
+
+    /// Lives with that cache.
     pub fn of(&mut self, cache: Option<NameId>) -> &mut Lives {
         if !self.is_used {
             (self.cache, self.is_used) = (cache, true);
@@ -108,8 +126,9 @@ impl SiteLives {
     /// Sums by cache; caches without lives are left out.
     pub fn totals(&self, site: &SiteInfo) -> SiteTotals {
         let mut first = self.first;
-        first.born += self.plain;
-        first.freed += self.plain;
+        let plain: u64 = self.plain.iter().sum();
+        first.born += plain;
+        first.freed += plain;
         first.uncertain += self.plain_uncertain;
         let parts = [(self.cache, first)].into_iter().chain(self.others.iter().copied());
         let parts = parts.map(|(cache, lives)| (cache, totals(&lives, site.bytes_req, site.bytes_alloc)));

@@ -2,7 +2,7 @@
 
 use super::Ledger;
 use super::lives::{
-    ADDRESS_BITS, End, Free, FreedOnce, Life, NEW_PAGE, NO_SITE, NoLife, PendingLife, Replacement,
+    ADDRESS_BITS, End, Free, FreeOp, FreedOnce, Life, NEW_PAGE, NO_SITE, NoLife, PendingLife, Replacement,
     ZERO_SIZE_PTR,
 };
 use super::receiver::Receiver;
@@ -15,7 +15,7 @@ use crate::stream::{Api, Op};
 #[inline(never)]
 pub(super) fn count_null(counts: &mut [EventCounts; 2], raw: &mut RawSums, op: &Op) {
     raw.free_events += 1;
-    let counts = &mut counts[Free::of(op).api as usize];
+    let counts = &mut counts[Free::of(FreeOp::of(op)).api as usize];
     let is_null = op.value & ADDRESS_BITS == 0;
     *(if is_null { &mut counts.null_frees } else { &mut counts.zero_size_frees }) += 1;
 }
@@ -114,7 +114,7 @@ impl<R: Receiver> Ledger<'_, R> {
             return;
         }
         self.raw.free_events += u64::from(counted);
-        let free = Free::of(op);
+        let free = Free::of(FreeOp::of(op));
         if at == SlotLocation::NONE {
             return self.free_at_new_address(address, &free, counted);
         }

@@ -108,13 +108,19 @@ pub fn sum_of(result: &Analysis, api: Option<Api>) -> Totals {
 /// Runs the ledger over a trace.
 pub fn run(session: &Session<'_>, request: &Request<'_>) -> Analysis {
     let mut selector = selector(session, request.selection);
-    let (found, classes_seen) = sample(session.trace);
     let recorded = recorded_direct_map(session.trace);
+    let window = request.selection.bounds(session);
+    // A pass over all events finds their classes itself.
+    let is_known = recorded.is_some() || !may_have(session.trace, Meaning::PAGE_ALLOC);
+    let (found, classes_seen) = match is_known && window == (0, u64::MAX) {
+        true => (None, Vec::new()),
+        false => sample(session.trace),
+    };
     let first = recorded.unwrap_or(found);
     let (mut result, elected) = pass(session, request, &mut selector, first);
     // The sample's votes are nearly always right; if all votes differ, they decide.
     let same = recorded.is_some() || elected.map(|m| m.base) == first.map(|m| m.base);
-    let is_part = rules(session, request.selection, first).0.window != (0, u64::MAX) && elected.is_none();
+    let is_part = window != (0, u64::MAX) && elected.is_none();
     if !same && !is_part {
         result = pass(session, request, &mut selector, elected).0;
     }

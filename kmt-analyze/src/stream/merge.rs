@@ -1,9 +1,11 @@
-//! Merges the operations of all CPUs into the kernel's order, by a tree of two-way merges.
+//! Merges the operations of all CPUs into the kernel's order, in runs.
 //!
 //! The next operation is that of the CPU whose next event is the oldest, the lowest CPU on ties; the order within a CPU
-//! never changes. It is the order of [`kmt_format::read::Merge`], which returns runs: under load a run has three
-//! events, and mispredicting its end is expensive. Here each event costs one comparison, whose result only moves
-//! indices.
+//! never changes. It is the order of [`kmt_format::read::Merge`]. A CPU goes on until its next event is behind that of the
+//! CPU that waits with the oldest one: an operation costs one comparison, whatever the number of CPUs.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use kmt_format::read::Damage;
 
@@ -13,7 +15,7 @@ use super::load::Chunks;
 use super::op::Op;
 use super::open_chunk::Open;
 
-/// Operations merged at a time: they and their slots stay in a first-level cache.
+/// Operations merged at a time, and decoded at a time of each CPU: they and their slots stay in a first-level cache.
 const BATCH: usize = 256;
 /// Largest number of CPUs with a full batch; with more, each has less.
 const CPUS: usize = 512;
@@ -23,89 +25,63 @@ fn batch(cpus: usize) -> usize {
     (BATCH * CPUS / cpus.max(CPUS)).max(4)
 }
 
-/// A tree of merges.
+/// The merged operations of all CPUs.
 pub struct Merged<'l, 't, 'd> {
-    root: MergeNode<'d>,
+    cpus: Vec<Cpu<'d>>,
+    turns: Turns,
+    ops: Vec<Op>,
     source: OpSource<'l, 't, 'd>,
 }
 
-/// Source of the operations of the leaves.
+/// Source of the operations of all CPUs.
 struct OpSource<'l, 't, 'd> {
     chunks: Chunks<'l, 't, 'd>,
     decoder: Decoder<'t>,
     damages: Vec<Damage>,
 }
 
-enum MergeNode<'d> {
-    Leaf(Box<Leaf<'d>>),
-    Pair(Box<Pair<'d>>),
-    /// All of its operations are taken: no later batch looks below it.
-    Ended,
+/// Whose turn it is.
+struct Turns {
+    /// Index of the CPU; `None` at the end.
+    current: Option<usize>,
+    /// Time of the next operation, and index, of each other CPU that has one; time 0 until the first is decoded.
+    waiting: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
 /// One CPU.
-struct Leaf<'d> {
+struct Cpu<'d> {
     jobs: std::vec::IntoIter<usize>,
     open: Option<Open<'d>>,
     /// True if the chunk before was damaged.
     behind_damage: bool,
-    ready: Ready,
-}
-
-struct Pair<'d> {
-    left: MergeNode<'d>,
-    right: MergeNode<'d>,
-    ready: Ready,
-}
-
-/// Available operations: from `at` to `end`.
-struct Ready {
+    /// Decoded operations, available from `at` to `end`.
     ops: Vec<Op>,
     at: usize,
     end: usize,
-}
-
-impl Ready {
-    fn new(batch: usize) -> Self {
-        Self { ops: vec![Op::default(); batch], at: 0, end: 0 }
-    }
 }
 
 impl<'l, 't, 'd> Merged<'l, 't, 'd> {
     /// Merges the chunks of all CPUs.
     pub fn new(chunks: Chunks<'l, 't, 'd>, decoder: Decoder<'t>) -> Self {
         let batch = batch(chunks.streams().len());
-        let leaf = |jobs: &Vec<usize>| {
-            MergeNode::Leaf(Box::new(Leaf {
-                jobs: jobs.clone().into_iter(),
-                open: None,
-                behind_damage: false,
-                ready: Ready::new(batch),
-            }))
+        let cpu = |jobs: &Vec<usize>| Cpu {
+            jobs: jobs.clone().into_iter(),
+            open: None,
+            behind_damage: false,
+            ops: vec![Op::default(); batch],
+            at: 0,
+            end: 0,
         };
-        let mut nodes: Vec<MergeNode<'d>> = chunks.streams().iter().map(|(_, jobs)| leaf(jobs)).collect();
-        // Neighbours are paired, so the lower CPU is always on the left.
-        while nodes.len() > 1 {
-            let mut next = Vec::with_capacity(nodes.len().div_ceil(2));
-            let mut rest = nodes.into_iter();
-            while let Some(left) = rest.next() {
-                next.push(match rest.next() {
-                    Some(right) => MergeNode::Pair(Box::new(Pair { left, right, ready: Ready::new(batch) })),
-                    None => left,
-                });
-            }
-            nodes = next;
-        }
-        let root = nodes.pop().unwrap_or_else(|| leaf(&Vec::new()));
-        Self { root, source: OpSource { chunks, decoder, damages: Vec::new() } }
+        let cpus: Vec<Cpu<'d>> = chunks.streams().iter().map(|(_, jobs)| cpu(jobs)).collect();
+        let source = OpSource { chunks, decoder, damages: Vec::new() };
+        Self { turns: Turns::of(cpus.len()), cpus, ops: vec![Op::default(); BATCH], source }
     }
 
     /// The next operations, none at the end; and the items that they number first.
     pub fn next_batch(&mut self) -> (&[Op], NewItems) {
-        let len = self.root.front().len();
-        self.root.advance(len);
-        self.root.fill(&mut self.source);
-        (self.root.front(), self.source.decoder.new_items())
+        let Self { cpus, turns, ops, source } = self;
+        let len = turns.take(cpus, ops, |cpu| cpu.decode(source));
+        (ops.get(..len).unwrap_or_default(), source.decoder.new_items())
     }
 
     /// The decoder with its counts, and damaged chunks.
@@ -114,52 +90,61 @@ impl<'l, 't, 'd> Merged<'l, 't, 'd> {
     }
 }
 
-impl<'d> MergeNode<'d> {
-    /// Available operations.
-    #[inline]
-    fn front(&self) -> &[Op] {
-        let ready = match self {
-            Self::Leaf(leaf) => &leaf.ready,
-            Self::Pair(pair) => &pair.ready,
-            Self::Ended => return &[],
-        };
-        ready.ops.get(ready.at..ready.end).unwrap_or_default()
+impl Turns {
+    /// Of this number of CPUs.
+    fn of(cpus: usize) -> Self {
+        Self { current: Some(0), waiting: (1..cpus).map(|index| Reverse((0, index))).collect() }
     }
 
-    #[inline]
-    fn advance(&mut self, by: usize) {
-        match self {
-            Self::Leaf(leaf) => leaf.ready.at += by,
-            Self::Pair(pair) => pair.ready.at += by,
-            Self::Ended => {}
+    /// Takes the next operations into `out`, less than fill it at the end; returns their number. `decode` makes more of a
+    /// CPU available: false if there are none.
+    fn take<'d>(
+        &mut self,
+        cpus: &mut [Cpu<'d>],
+        out: &mut [Op],
+        mut decode: impl FnMut(&mut Cpu<'d>) -> bool,
+    ) -> usize {
+        let mut len = 0;
+        while let Some(out) = out.get_mut(len..).filter(|out| !out.is_empty()) {
+            let Some(index) = self.current else { break };
+            let Some(cpu) = cpus.get_mut(index) else { break };
+            if cpu.at == cpu.end && !decode(cpu) {
+                self.current = self.waiting.pop().map(|Reverse((_, next))| next);
+                continue;
+            }
+            let last = match self.waiting.peek() {
+                // On ties the lower CPU is first.
+                Some(&Reverse((time, other))) if other < index => time.checked_sub(1),
+                Some(&Reverse((time, _))) => Some(time),
+                None => Some(u64::MAX),
+            };
+            let ready = cpu.ops.get(cpu.at..cpu.end).unwrap_or_default();
+            let taken = last.map_or(0, |last| copy_until(last, ready, out));
+            cpu.at += taken;
+            len += taken;
+            // The next one is late, unless `out` is full.
+            let late = ready.get(taken).filter(|_| taken < out.len());
+            if let Some((op, mut next)) = late.zip(self.waiting.peek_mut()) {
+                self.current = Some(next.0.1);
+                *next = Reverse((op.time, index));
+            }
         }
-    }
-
-    /// Makes operations available, unless this is the end.
-    fn fill(&mut self, source: &mut OpSource<'_, '_, 'd>) {
-        if !self.front().is_empty() {
-            return;
-        }
-        match self {
-            Self::Leaf(leaf) => leaf.fill(source),
-            Self::Pair(pair) => pair.fill(source),
-            Self::Ended => return,
-        }
-        if self.front().is_empty() {
-            *self = Self::Ended;
-        }
+        len
     }
 }
 
-impl<'d> Leaf<'d> {
-    fn fill(&mut self, source: &mut OpSource<'_, '_, 'd>) {
-        (self.ready.at, self.ready.end) = (0, 0);
-        while self.ready.end == 0 {
+impl<'d> Cpu<'d> {
+    /// Makes operations available; false at the end.
+    #[inline(never)]
+    fn decode(&mut self, source: &mut OpSource<'_, '_, 'd>) -> bool {
+        (self.at, self.end) = (0, 0);
+        while self.end == 0 {
             if let Some(open) = self.open.as_mut().filter(|o| !o.is_done()) {
-                self.ready.end = source.decoder.decode(open, &mut self.ready.ops);
+                self.end = source.decoder.decode(open, &mut self.ops);
                 continue;
             }
-            let Some(job) = self.jobs.next() else { return };
+            self.open = None;
+            let Some(job) = self.jobs.next() else { return false };
             match source.chunks.take(job) {
                 Ok(mut open) => {
                     let behind_damage = std::mem::take(&mut self.behind_damage);
@@ -172,86 +157,107 @@ impl<'d> Leaf<'d> {
                 }
             }
         }
+        true
     }
 }
 
-impl<'d> Pair<'d> {
-    fn fill(&mut self, source: &mut OpSource<'_, '_, 'd>) {
-        let mut filled = 0;
-        while let Some(out) = self.ready.ops.get_mut(filled..).filter(|o| !o.is_empty()) {
-            self.left.fill(source);
-            self.right.fill(source);
-            let (left, right) = (self.left.front(), self.right.front());
-            let (from_left, from_right) = match (left.is_empty(), right.is_empty()) {
-                (true, true) => break,
-                (false, true) => (copy(left, out), 0),
-                (true, false) => (0, copy(right, out)),
-                (false, false) => merge(left, right, out),
-            };
-            self.left.advance(from_left);
-            self.right.advance(from_right);
-            filled += from_left + from_right;
+/// Copies operations up to the first one after `last`, or until `out` is full; returns their number.
+#[inline]
+fn copy_until(last: u64, from: &[Op], out: &mut [Op]) -> usize {
+    let mut taken = 0;
+    for (to, op) in out.iter_mut().zip(from) {
+        let op = *op;
+        if op.time > last {
+            break;
         }
-        (self.ready.at, self.ready.end) = (0, filled);
+        *to = op;
+        taken += 1;
     }
-}
-
-fn copy(from: &[Op], out: &mut [Op]) -> usize {
-    let len = from.len().min(out.len());
-    out.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-    len
-}
-
-/// Merges until one side is empty or `out` is full; returns the numbers taken of each side.
-fn merge(left: &[Op], right: &[Op], out: &mut [Op]) -> (usize, usize) {
-    let (mut from_left, mut from_right) = (0, 0);
-    let mut rest = out;
-    loop {
-        // This number of steps needs no check for an end.
-        let steps = rest.len().min(left.len() - from_left).min(right.len() - from_right);
-        if steps == 0 {
-            return (from_left, from_right);
-        }
-        let (now, later) = rest.split_at_mut(steps);
-        for slot in now {
-            let (Some(a), Some(b)) = (left.get(from_left), right.get(from_right)) else { break };
-            // On ties the lower CPU is first.
-            let is_right = b.time < a.time;
-            // Chosen by index: a branch would be unpredictable.
-            *slot = *[a, b][usize::from(is_right)];
-            from_right += usize::from(is_right);
-            from_left += usize::from(!is_right);
-        }
-        rest = later;
-    }
+    taken
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    fn ops(times: &[u64], origin: u32) -> Vec<Op> {
-        times.iter().map(|&time| Op { time, origin, ..Op::default() }).collect()
+    /// A CPU whose operations have these times.
+    fn cpu(times: &[u64], origin: u32) -> Cpu<'static> {
+        let ops = times.iter().map(|&time| Op { time, origin, ..Op::default() }).collect();
+        Cpu { jobs: Vec::new().into_iter(), open: None, behind_damage: false, ops, at: 0, end: 0 }
+    }
+
+    /// Times and CPUs in merged order, in batches of that size; two operations of a CPU are decoded at a time.
+    fn merged(times: &[Vec<u64>], batch: usize) -> Vec<(u64, u32)> {
+        let mut cpus: Vec<Cpu<'_>> =
+            times.iter().zip(0..).map(|(times, number)| cpu(times, number)).collect();
+        let (mut turns, mut out) = (Turns::of(cpus.len()), vec![Op::default(); batch]);
+        let mut found = Vec::new();
+        loop {
+            let len = turns.take(&mut cpus, &mut out, |cpu| {
+                cpu.end = cpu.ops.len().min(cpu.end + 2);
+                cpu.at < cpu.end
+            });
+            found.extend(out[..len].iter().map(|op| (op.time, op.origin)));
+            if len == 0 {
+                return found;
+            }
+        }
+    }
+
+    /// One by one, always that of the CPU with the oldest next one.
+    fn one_by_one(times: &[Vec<u64>]) -> Vec<(u64, u32)> {
+        let mut next = vec![0; times.len()];
+        let mut found = Vec::new();
+        loop {
+            let heads = times.iter().zip(&next).zip(0u32..);
+            let heads = heads.filter_map(|((times, &at), number)| Some((*times.get(at)?, number)));
+            let Some(oldest) = heads.min() else { return found };
+            next[oldest.1 as usize] += 1;
+            found.push(oldest);
+        }
     }
 
     #[test]
-    fn the_oldest_goes_first_and_the_left_wins_ties() {
-        let (left, right) = (ops(&[1, 5, 5, 9], 0), ops(&[2, 5, 6], 1));
-        let mut out = vec![Op::default(); 9];
-        let (from_left, from_right) = merge(&left, &right, &mut out);
-        assert_eq!((from_left, from_right), (3, 3), "it ends when a side is used up");
-        let found: Vec<(u64, u32)> = out[..6].iter().map(|o| (o.time, o.origin)).collect();
-        assert_eq!(found, [(1, 0), (2, 1), (5, 0), (5, 0), (5, 1), (6, 1)]);
-        let (from_left, from_right) = merge(&left, &right, &mut out[..2]);
-        assert_eq!((from_left, from_right), (1, 1), "or when the room is");
+    fn the_oldest_goes_first_and_the_lower_cpu_wins_ties() {
+        let found = merged(&[vec![1, 5, 5, 9], vec![2, 5, 6]], 3);
+        assert_eq!(found, [(1, 0), (2, 1), (5, 0), (5, 0), (5, 1), (6, 1), (9, 0)]);
     }
 
     #[test]
     fn a_clock_that_steps_back_does_not_reorder_its_cpu() {
-        let (left, right) = (ops(&[10, 3, 11], 0), ops(&[5, 12], 1));
-        let mut out = vec![Op::default(); 5];
-        merge(&left, &right, &mut out);
-        let found: Vec<u64> = out.iter().map(|o| o.time).collect();
-        assert_eq!(found[..4], [5, 10, 3, 11]);
+        let found = merged(&[vec![10, 3, 11], vec![5, 12]], 5);
+        assert_eq!(found, [(5, 1), (10, 0), (3, 0), (11, 0), (12, 1)]);
+    }
+
+    #[test]
+    fn without_cpus_or_operations_there_is_nothing() {
+        assert_eq!(merged(&[], 4), []);
+        assert_eq!(merged(&[vec![], vec![], vec![7]], 4), [(7, 2)]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        /// Also where clocks step back, at both ends of time, and wherever a batch is full.
+        #[test]
+        fn runs_are_the_order_of_one_by_one(
+            times in proptest::collection::vec(
+                proptest::collection::vec(
+                    prop_oneof![8 => 0u64..12, 1 => Just(u64::MAX), 1 => Just(u64::MAX - 1)],
+                    0..20,
+                ),
+                0..7,
+            ),
+            batch in 1usize..9,
+            is_ordered in any::<bool>(),
+        ) {
+            let mut times = times;
+            if is_ordered {
+                times.iter_mut().for_each(|times| times.sort_unstable());
+            }
+            prop_assert_eq!(merged(&times, batch), one_by_one(&times));
+        }
     }
 }

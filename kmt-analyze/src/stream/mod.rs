@@ -2,7 +2,7 @@
 //!
 //! Chunks are read and checked on other cores ([`load`]); their descriptors and contexts are interned once a chunk
 //! ([`intern`]) and looked up for each event ([`decode`]); stacks are joined to their allocations ([`join`]); CPUs are
-//! merged without branches ([`merge`]). The ledger, on another core, reads only [`Op`]s and the [`NewItems`] on items that they
+//! merged in runs ([`merge`]). The ledger, on another core, reads only [`Op`]s and the [`NewItems`] on items that they
 //! number; nothing is shared.
 
 pub mod decode;

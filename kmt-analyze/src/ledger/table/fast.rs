@@ -3,8 +3,10 @@
 //! A batch is located first, so that its cache misses overlap; then runs of it are entered without a branch that depends on
 //! the kind of an event.
 
+use std::hint::black_box;
+
 use super::{LifeTable, NOTHING, SlotLocation, SlotState, is_object, locate, offset_of, page_of};
-use crate::ledger::lives::{Life, PendingLife};
+use crate::ledger::lives::{FreeOp, Life, PendingLife};
 use crate::stream::Op;
 
 impl LifeTable {
@@ -17,36 +19,33 @@ impl LifeTable {
 
     /// Locations of the addresses of a batch; [`SlotLocation::NONE`] for operations that are not about slab objects, or about
     /// the page of NULL. Loads their slots, and pending decisions, so that cache misses overlap, and calls `other` with the
-    /// operations that are not about slab objects. The result keeps the loads alive.
-    pub fn locate_all(
-        &mut self,
-        ops: &[Op],
-        found: &mut [SlotLocation],
-        mut other: impl FnMut(&Op) -> u64,
-    ) -> u64 {
+    /// operations that are not about slab objects.
+    pub fn locate_all(&mut self, ops: &[Op], found: &mut [SlotLocation], mut other: impl FnMut(&Op)) {
         for (log2, block) in self.moved.drain(..) {
             if let Some(spare) = self.spare.get_mut(usize::from(log2)) {
                 spare.push(block);
             }
         }
         let parts = (self.index.as_slice(), self.heads.as_slice(), self.slots.as_slice());
-        let (seed, mut touched) = (self.seed, 0);
+        if self.index.is_empty() {
+            // It never is: known here, it costs no test for each operation.
+            return;
+        }
         for (found, op) in found.iter_mut().zip(ops) {
             *found = if !op.code.is_slab() {
-                touched ^= other(op);
+                other(op);
                 SlotLocation::NONE
             } else if page_of(op.value) == 0 {
                 SlotLocation::NONE
             } else {
-                let (at, pending) = locate(parts, seed, op.value);
+                let (at, pending) = locate(parts, self.seed, op.value);
                 if pending != NOTHING {
                     let pending = self.pending.get(pending);
-                    touched ^= pending.map_or(0, |p| u64::from(matches!(p, PendingLife::Folded(_))));
+                    black_box(matches!(pending, Some(PendingLife::Folded(_))));
                 }
                 at
             };
         }
-        touched
     }
 
     /// Fast path of most events: births at addresses without a life, and frees of live objects, without pending decisions.
@@ -62,7 +61,7 @@ impl LifeTable {
         ops: &[Op],
         slots: &mut [SlotLocation],
         from: usize,
-        (ended, count): (&mut [(Life, Op)], &mut usize),
+        (ended, count): (&mut [(Life, FreeOp)], &mut usize),
         mut other: impl FnMut(&mut Self, &Op, SlotLocation, u32) -> bool,
     ) -> usize {
         let (mut at, mut ended_count) = (from, *count);
@@ -86,12 +85,12 @@ impl LifeTable {
     /// Enters the operation if it is a birth at an address without a life, or a free of a live object; `out`
     /// gets what was there. False for others.
     #[inline(always)]
-    fn turn<const PAGES: bool>(&mut self, op: &Op, at: SlotLocation, out: &mut (Life, Op)) -> bool {
+    fn turn<const PAGES: bool>(&mut self, op: &Op, at: SlotLocation, out: &mut (Life, FreeOp)) -> bool {
         let is_free = op.code.is_slab_free();
         let expected = SlotState::plain(offset_of(op.value), is_free);
         let slot = self.slots.get_mut(at.slot as usize).filter(|slot| slot.state == expected);
         let Some(slot) = slot else { return false };
-        *out = (slot.life, *op);
+        *out = (slot.life, FreeOp::of(op));
         slot.life = Life::of(op);
         slot.state.0 ^= SlotState::LIVE;
         // A page that may have live objects has its birth mark.
@@ -108,7 +107,7 @@ impl LifeTable {
         &mut self,
         op: &Op,
         at: &mut SlotLocation,
-        out: &mut (Life, Op),
+        out: &mut (Life, FreeOp),
     ) -> bool {
         if self.is_at(*at, op.value) || !op.code.is_slab() {
             return false;
