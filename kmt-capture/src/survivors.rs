@@ -1,4 +1,5 @@
 //! Options of `--survivors`: which lives are sums, how long an interval of sums is, how much memory folding may take.
+//! `record` and `convert` have the same; the code that folds is in kmt-common, `survivors`.
 
 use std::time::Duration;
 

@@ -228,6 +228,7 @@ fn uncounted(losses: &Losses) -> String {
     };
     let but = match losses.ended_early {
         true => "the recording was cut, and events that were still in the ring buffers are unknown",
+        false if losses.lacks_sums => "sums of objects that died young are missing for a part of the time",
         false => "another process changed the recording",
     };
     format!("{none}, but {but}")

@@ -198,6 +198,8 @@ pub struct Losses {
     pub ended_early: bool,
     /// Changes of the recording by other processes.
     pub changes: Vec<Change>,
+    /// True if the file lacks sums of an interval of folded lives.
+    pub lacks_sums: bool,
     /// Entries that the converted text lacks by its own header: their CPUs are unknown.
     pub missing_in_input: u64,
     /// Entries that the ring buffer of a converted text overwrote by design on its CPUs, by its own header: how many of them
@@ -223,14 +225,17 @@ impl Losses {
         numbers.sort_unstable();
         numbers.dedup();
         let changes = Change::all(trace.metadata());
-        let is_changed = changes.iter().any(Change::loses_events);
+        let lacks_sums = trace.folds_missing() > 0;
+        // Of what is missing then the CPUs are unknown, too.
+        let is_changed = lacks_sums || changes.iter().any(Change::loses_events);
         let missing = trace.metadata().text(MISSING_IN_INPUT).and_then(|number| number.parse().ok());
         let missing_in_input = missing.unwrap_or(0);
         let lacks_entries = missing_in_input > 0;
         let silence = silence(trace).filter(|_| lacks_entries);
         let by_perf = trace.metadata().text("source") == Some("perf.data");
         let ended_early = early_end.is_some();
-        let mut losses = Self { ended_early, changes, missing_in_input, silence, by_perf, ..Self::default() };
+        let mut losses =
+            Self { ended_early, changes, missing_in_input, silence, by_perf, lacks_sums, ..Self::default() };
         for cpu in numbers {
             let counters = counters.get(&cpu);
             let stats = counters.and_then(|c| c.before.filter(|s| s.lost_events().is_some()).or(c.after));

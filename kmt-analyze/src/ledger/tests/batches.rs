@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use kmt_format::fold::FoldedSums;
 use proptest::prelude::*;
 
 use super::*;
@@ -103,6 +104,11 @@ fn log_of(numbers: &[Numbers], lives: bool) -> Vec<Logged> {
     let mut ledger = Ledger::new(rules, &losses, Choice::ALL, interests, Log::default(), None);
     ledger.learn(&new_items);
     ops.chunks(16).for_each(|ops| ledger.enter(ops));
+    for (alloc, free) in [(Kind::Alloc, Kind::Kfree), (Kind::PageAlloc, Kind::PageFree)] {
+        let codes = [OpCode::new(alloc, 0), OpCode::new(free, 0)];
+        let sums = FoldedSums { count: 3, length_sum: 9, length_max: 5, ..FoldedSums::default() };
+        ledger.enter_folded(codes, &sums, (200, 300), [(2, 2), (5, 1)].into_iter());
+    }
     ledger.finish().1.0
 }
 
