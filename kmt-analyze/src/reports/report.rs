@@ -16,7 +16,7 @@ use crate::pass::Needs;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
-use crate::trace::folded;
+use crate::reports::common::folded;
 
 /// A report: computes rows from a trace, and prints them. Its fields are its options on the command line.
 ///
