@@ -304,6 +304,7 @@ struct kmt_fold_head {
 	uint32_t cpus_offset;
 	uint32_t bins_offset;
 	uint32_t events_offset;
+	uint64_t event_count;
 };
 
 struct kmt_fold_row {
@@ -596,7 +597,8 @@ _Static_assert(offsetof(struct kmt_fold_head, rows_offset) == 64, "rows_offset")
 _Static_assert(offsetof(struct kmt_fold_head, cpus_offset) == 68, "cpus_offset");
 _Static_assert(offsetof(struct kmt_fold_head, bins_offset) == 72, "bins_offset");
 _Static_assert(offsetof(struct kmt_fold_head, events_offset) == 76, "events_offset");
-_Static_assert(sizeof(struct kmt_fold_head) == 80, "fold_head");
+_Static_assert(offsetof(struct kmt_fold_head, event_count) == 80, "event_count");
+_Static_assert(sizeof(struct kmt_fold_head) == 88, "fold_head");
 _Static_assert(offsetof(struct kmt_fold_row, alloc) == 0, "alloc");
 _Static_assert(offsetof(struct kmt_fold_row, free) == 4, "free");
 _Static_assert(offsetof(struct kmt_fold_row, count) == 8, "count");

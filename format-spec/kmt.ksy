@@ -188,6 +188,7 @@ types:
           - {id: cpus_offset, type: u4}
           - {id: bins_offset, type: u4}
           - {id: events_offset, type: u4}
+          - {id: event_count, type: u8}
         instances:
           rows: {pos: rows_offset, type: fold_row, size: row_len, repeat: expr, repeat-expr: row_count}
           cpus: {pos: cpus_offset, type: fold_cpu, size: cpu_len, repeat: expr, repeat-expr: cpu_count}

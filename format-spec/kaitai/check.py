@@ -138,7 +138,7 @@ class Reader:
         return events
 
     def on_fold(self, body, chunk):
-        assert self.file.incompatible & 1 and chunk.prefix_len >= 80 and body.t_begin <= body.t_end
+        assert self.file.incompatible & 1 and chunk.prefix_len >= 88 and body.t_begin <= body.t_end
         samples = [{key: e[key] for key in ("class", "fields")} for e in self.events_of(body.events, 0)]
         rows, last_end = [], 0
         for row in body.rows:
@@ -146,15 +146,19 @@ class Reader:
             last_end = row.first_bin + row.bin_count
             bins = [[b.bin, b.count] for b in body.bins[row.first_bin : last_end]]
             count, cross_cpu, elsewhere, _, _, over_ms, over_s = row.sums
-            assert sum(count for _, count in bins) == count and all(bin < 1920 for bin, _ in bins)
-            assert cross_cpu <= elsewhere <= count and over_s <= over_ms <= count
-            rows.append({"alloc": samples[row.alloc], "free": samples[row.free], "sums": row.sums, "bins": bins})
+            if is_null := row.alloc == 0xFFFFFFFF:
+                assert not any(row.sums[1:]) and not bins
+            else:
+                assert sum(count for _, count in bins) == count and all(bin < 1920 for bin, _ in bins)
+                assert cross_cpu <= elsewhere <= count and over_s <= over_ms <= count
+            rows.append({"alloc": None if is_null else samples[row.alloc], "free": samples[row.free], "sums": row.sums, "bins": bins})
+        assert body.event_count == min(sum(c.events for c in body.cpus), 2**64 - 1)
         folds = self.out.setdefault("folds", [])
         next = folds[-1]["number"] + 1 if folds else 0
         assert body.number >= next
         self.out["folds_missing"] = self.out.get("folds_missing", 0) + body.number - next
         folds.append({"number": body.number, "begin": body.t_begin, "end": body.t_end,
-                      "threshold": body.threshold, "written_through": body.flags & 1 == 1,
+                      "threshold": body.threshold, "written_through": body.flags & 1 == 1, "events": body.event_count,
                       "cpus": [[c.cpu, c.events] for c in body.cpus], "rows": rows})
 
     def stored(self, slot, descriptor, context, value, heap, number):

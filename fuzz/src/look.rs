@@ -51,8 +51,10 @@ pub fn folded(schema: &Schema, chunk: &FoldChunk<'_>) -> String {
     for lives in chunk.lives() {
         let (alloc, free) = lives.indices();
         let bins: Vec<_> = lives.bins().collect();
-        assert_eq!(bins.iter().map(|bin| u64::from(bin.1)).sum::<u64>(), lives.sums().count);
-        for index in [alloc, free] {
+        if alloc.is_some() {
+            assert_eq!(bins.iter().map(|bin| u64::from(bin.1)).sum::<u64>(), lives.sums().count);
+        }
+        for index in alloc.into_iter().chain([free]) {
             out += &event(schema, chunk.events(), index);
         }
         out += &format!("{:?} {bins:?}", lives.sums());

@@ -13,7 +13,7 @@ pub const BINS: u32 = 60 * PARTS as u32;
 /// Counts and lengths of lives that are alike.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FoldedSums {
-    /// Number of lives.
+    /// Number of lives, or of frees of NULL.
     pub count: u64,
     /// Those whose free came from another CPU.
     pub cross_cpu: u64,
@@ -50,8 +50,13 @@ pub fn bin_of(length: u64) -> u32 {
     octave * PARTS as u32 + part as u32
 }
 
+/// Sum of the events of all CPUs; it saturates.
+pub(crate) fn event_sum(cpus: &[(u32, u64)]) -> u64 {
+    cpus.iter().fold(0, |sum, (_, events)| sum.saturating_add(*events))
+}
+
 /// Checks that the bins of a row add up to its count, and that no part of its lives is larger than the whole: reports subtract and
-/// divide these numbers.
+/// divide these numbers. Of frees of NULL there is only a count.
 pub(crate) fn check_row(sums: &FoldedSums, bins: &[(u32, u32)], of_null: bool) -> Result<(), &'static str> {
     if of_null {
         let is_number = *sums == FoldedSums { count: sums.count, ..FoldedSums::default() } && bins.is_empty();

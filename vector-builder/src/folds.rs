@@ -16,6 +16,9 @@ pub fn sample(event: &Event) -> Event {
     sample
 }
 
+/// In place of the index of an allocation: the row has frees of NULL.
+const NULL_FREES: usize = 0xffff_ffff;
+
 /// The samples of an interval, each once, and their indices for each row.
 fn samples(fold: &Fold) -> (Vec<Event>, Vec<[usize; 2]>) {
     let mut all: Vec<Event> = Vec::new();
@@ -27,7 +30,11 @@ fn samples(fold: &Fold) -> (Vec<Event>, Vec<[usize; 2]>) {
             all.len() - 1
         })
     };
-    let indices = fold.rows.iter().map(|row| [index_of(&row.alloc), index_of(&row.free)]).collect();
+    let indices = fold.rows.iter().map(|row| {
+        let alloc = row.alloc.as_ref().map_or(NULL_FREES, &mut index_of);
+        [alloc, index_of(&row.free)]
+    });
+    let indices = indices.collect();
     (all, indices)
 }
 
@@ -41,7 +48,7 @@ pub fn body(fold: &Fold, layout: &Layout, number_of: &dyn Fn(u16) -> usize) -> (
     let more = if layout.padded { 8 } else { 0 };
     let (events, indices) = samples(fold);
     let bin_count: usize = fold.rows.iter().map(|row| row.bins.len()).sum();
-    let [head_len, row_len, cpu_len, bin_len] = [80, 72, 16, 8].map(|len| len + more);
+    let [head_len, row_len, cpu_len, bin_len] = [88, 72, 16, 8].map(|len| len + more);
     let rows_at = head_len;
     let cpus_at = rows_at + fold.rows.len() * row_len;
     let bins_at = cpus_at + fold.cpus.len() * cpu_len;
@@ -50,7 +57,8 @@ pub fn body(fold: &Fold, layout: &Layout, number_of: &dyn Fn(u16) -> usize) -> (
     out.u32(head_len).number(fold.written_through.into(), 4).number(fold.number, 8);
     out.number(fold.begin, 8).number(fold.end, 8).number(fold.threshold, 8);
     out.u32(fold.rows.len()).u32(row_len).u32(fold.cpus.len()).u32(cpu_len).u32(bin_count).u32(bin_len);
-    out.u32(rows_at).u32(cpus_at).u32(bins_at).u32(events_at).fill(0xee, head_len);
+    out.u32(rows_at).u32(cpus_at).u32(bins_at).u32(events_at);
+    out.number(fold.events(), 8).fill(0xee, head_len);
     let mut first_bin = 0;
     for (row, [alloc, free]) in fold.rows.iter().zip(indices) {
         let end = out.len() + row_len;

@@ -78,11 +78,11 @@ pub fn fold(fold: &Fold, long: usize) -> Json {
         json!({"class": class, "fields": fields(&event, long)})
     };
     let rows = fold.rows.iter().map(|row| {
-        json!({"alloc": event(&row.alloc), "free": event(&row.free), "sums": row.sums, "bins": row.bins})
+        json!({"alloc": row.alloc.as_ref().map(event), "free": event(&row.free), "sums": row.sums, "bins": row.bins})
     });
     let rows: Vec<Json> = rows.collect();
     json!({"number": fold.number, "begin": fold.begin, "end": fold.end, "threshold": fold.threshold,
-        "written_through": fold.written_through, "cpus": fold.cpus, "rows": rows})
+        "written_through": fold.written_through, "events": fold.events(), "cpus": fold.cpus, "rows": rows})
 }
 
 /// Intervals that the numbers show to be missing.

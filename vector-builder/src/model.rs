@@ -86,11 +86,11 @@ pub enum End {
     Filler,
 }
 
-/// Lives of a row of folded lives.
+/// Lives of a row of folded lives, or frees of NULL.
 #[derive(Debug, Clone)]
 pub struct Lives {
-    /// An allocation like theirs; its time, task and address count for nothing.
-    pub alloc: Event,
+    /// An allocation like theirs; its time, task and address count for nothing. `None`: frees of NULL.
+    pub alloc: Option<Event>,
     /// A free like theirs.
     pub free: Event,
     /// count, cross_cpu, elsewhere, length_sum, length_max, over_ms, over_s.
@@ -116,6 +116,13 @@ pub struct Fold {
     pub cpus: Vec<(u32, u64)>,
     /// The rows.
     pub rows: Vec<Lives>,
+}
+
+impl Fold {
+    /// Events of all CPUs that were folded, 2^64 - 1 at most.
+    pub fn events(&self) -> u64 {
+        self.cpus.iter().fold(0, |sum, (_, events)| sum.saturating_add(*events))
+    }
 }
 
 /// A call of a writer, in order.

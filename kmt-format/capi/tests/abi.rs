@@ -238,9 +238,9 @@ fn a_file_with_folded_lives_says_so() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../format-spec/vectors");
     for (name, events, folded, minimum) in [
         ("one-le64", 1, None, false),
-        ("folded-be32", 3, Some(16 + (1 << 34)), false),
-        ("folded-gap-le64", 0, Some(2 * (1 << 34) + 2), true),
-        ("invalid-fold-checksum-le64", 3, Some(1 << 34), true),
+        ("folded-be32", 3, Some(26 + (1 << 34)), false),
+        ("folded-gap-le64", 0, Some(2 * (1 << 34) + 8), true),
+        ("invalid-fold-checksum-le64", 3, Some((1 << 34) + 3), true),
     ] {
         let file = std::fs::read(folder.join(name).with_extension("kmt")).unwrap();
         let trace = open_memory(&file).unwrap();

@@ -183,9 +183,9 @@ def vectors_are_read(vectors):
 def folded_lives_are_reported(vectors):
     for name, events, folded in [
         ("one-le64", 1, None),
-        ("folded-be32", 3, 16 + (1 << 34)),
-        ("folded-gap-le64", 0, 2 * (1 << 34) + 2),
-        ("invalid-fold-checksum-le64", 3, 1 << 34),
+        ("folded-be32", 3, 26 + (1 << 34)),
+        ("folded-gap-le64", 0, 2 * (1 << 34) + 8),
+        ("invalid-fold-checksum-le64", 3, (1 << 34) + 3),
     ]:
         trace = kmt.open(vectors / f"{name}.kmt")
         found = (trace.event_count, trace.is_folded, trace.folded_event_count)

@@ -38,7 +38,7 @@ pub struct FoldHead<O: ByteOrder> {
     pub bins_offset: U32<O>,
     /// Offset of the events, which are laid out as the body of an EVNT chunk.
     pub events_offset: U32<O>,
-    /// Events that were folded: the sum of those of all CPUs.
+    /// Events that were folded, with their stacks: the sum of those of all CPUs.
     pub event_count: U64<O>,
 }
 
@@ -53,7 +53,7 @@ pub mod fold_flags {
 /// `alloc` of frees of NULL.
 pub const NULL_FREES: u32 = u32::MAX;
 
-/// Lives with equal allocations and equal frees.
+/// Lives with equal allocations and equal frees, or equal frees of NULL.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
 #[repr(C)]
 pub struct FoldRow<O: ByteOrder> {
@@ -61,7 +61,7 @@ pub struct FoldRow<O: ByteOrder> {
     pub alloc: U32<O>,
     /// Index of the event that is like their frees.
     pub free: U32<O>,
-    /// Number of lives.
+    /// Number of lives, or of frees of NULL.
     pub count: U64<O>,
     /// Those whose free came from another CPU.
     pub cross_cpu: U64<O>,

@@ -262,6 +262,7 @@ fn structures() -> Structures {
             cpus_offset,
             bins_offset,
             events_offset,
+            event_count,
         }
     );
     check!(

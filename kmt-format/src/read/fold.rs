@@ -11,7 +11,7 @@ use super::cast::{TableRows, head_len, struct_at};
 use super::{ChunkRef, EventChunk, Header, Schema};
 use crate::Limits;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fold::{FoldedSums, check_row};
+use crate::fold::{FoldedSums, check_row, event_sum};
 use crate::kernel::with_order;
 use crate::limits::within_at;
 use crate::raw::{FoldBin, FoldCpu, FoldHead, FoldRow, NULL_FREES, fold_flags};
@@ -32,7 +32,7 @@ pub struct FoldInfo {
     pub written_through: bool,
     /// Number of rows.
     pub rows: u32,
-    /// Events that were folded, with their stacks.
+    /// Events that were folded, with their stacks: the sum of those of all CPUs, which is checked when the chunk is read.
     pub events: u64,
 }
 
@@ -54,7 +54,7 @@ struct Row {
     bins: Range<usize>,
 }
 
-/// Lives whose allocations are alike and whose frees are alike.
+/// Lives whose allocations are alike and whose frees are alike; or frees of NULL that are alike.
 #[derive(Debug, Clone, Copy)]
 pub struct FoldedLives<'c> {
     chunk: &'c FoldChunk<'c>,
@@ -179,8 +179,11 @@ impl<'d> FoldChunk<'d> {
         Ok(chunk)
     }
 
-    /// Checks that indices are inside, that each bin belongs to one row at most, and the counts of each row.
+    /// Checks the number of events, that indices are inside, that each bin belongs to one row at most, and the counts of each row.
     fn check(&self) -> core::result::Result<(), &'static str> {
+        if event_sum(&self.cpus) != self.info.events {
+            return Err("the events of the CPUs of folded lives do not add up to their number");
+        }
         let events = self.events.info().event_count;
         let mut last_end = 0;
         for row in &self.rows {

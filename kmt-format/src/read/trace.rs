@@ -112,9 +112,7 @@ impl<'d> Trace<'d> {
         let (mut count, mut is_exact) = (0u64, self.folds_missing() == 0 && self.is_finished());
         for (chunk, _) in self.folds() {
             match self.read_fold(chunk) {
-                Ok(fold) => {
-                    count = fold.cpus().iter().fold(count, |sum, (_, events)| sum.saturating_add(*events))
-                }
+                Ok(fold) => count = count.saturating_add(fold.info().events),
                 Err(_) => is_exact = false,
             }
         }

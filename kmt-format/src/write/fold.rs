@@ -7,7 +7,7 @@ use zerocopy::IntoBytes;
 use super::Writer;
 use super::framing::ChunkId;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fold::{FoldedInterval, FoldedRow, check_row};
+use crate::fold::{FoldedInterval, FoldedRow, check_row, event_sum};
 use crate::kernel::with_order;
 use crate::pack::{BodyLayout, ClassRepeats, EventChunkBuilder, RecordPlan, ValuePlan};
 use crate::raw::{
@@ -141,7 +141,7 @@ fn tables<O: zerocopy::ByteOrder>(interval: &FoldedInterval, indices: &[(u32, u3
         cpus_offset: (cpus_offset as u32).into(),
         bins_offset: (bins_offset as u32).into(),
         events_offset: (events_offset as u32).into(),
-        event_count: interval.cpus.iter().fold(0, |sum: u64, (_, events)| sum.saturating_add(*events)).into(),
+        event_count: event_sum(&interval.cpus).into(),
     };
     let mut out = head.as_bytes().to_vec();
     let mut first_bin = 0;

@@ -1,12 +1,15 @@
 //! Writing files: events and metadata in, bytes out. No I/O.
 
+mod classes;
 mod fold;
 mod frame;
 mod framer;
 mod metadata;
 mod next_file;
+mod open_stream;
 mod rows;
 mod schema_chunk;
+mod streams;
 mod sub_buffer_chunk;
 mod sub_buffers;
 mod symbols;

@@ -1,12 +1,11 @@
-//! The writer: decides which chunk comes when, and frames it.
+//! The writer: a file from its header to its trailer. Its `impl` blocks stand by concept: `classes`, `streams`, and a file for each
+//! other kind of chunk.
 
 use std::collections::HashMap;
-use zerocopy::LittleEndian;
 
-use super::frame::{ChunkId, file_header};
+use super::frame::file_header;
 use super::framer::Framer;
-use super::schema_chunk::schema_body;
-use super::sub_buffer_chunk::SubBufferChunk;
+use super::open_stream::OpenStream;
 use super::types::{WriterLimits, WriterOptions};
 use super::unknown_ids::UnknownIds;
 use super::used_code::UsedCode;
@@ -14,12 +13,9 @@ use crate::Loss;
 use crate::codec::Compression;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::with_order;
-use crate::pack::{BodyLayout, ClassRepeats, EventChunkBuilder, RecordPlan};
-use crate::raw::{ChunkHeader, ChunkKind, chunk_flags};
+use crate::pack::{ClassRepeats, RecordPlan};
+use crate::raw::{ChunkKind, chunk_flags};
 use crate::schema::EventClass;
-
-/// Streams of one file at most: the readers' limit too.
-const STREAMS_MAX: usize = 16_384;
 
 /// Makes a file from events and metadata. It does no I/O: [`Writer::take`] hands out what is ready.
 ///
@@ -53,17 +49,17 @@ pub struct Writer {
     pub(super) limits: WriterLimits,
     pub(super) framer: Framer,
     /// Formats by event id, not yet used.
-    formats: HashMap<u16, EventClass>,
+    pub(super) formats: HashMap<u16, EventClass>,
     /// Classes of ids without a format, where their events are kept.
-    unknown: Option<UnknownIds>,
+    pub(super) unknown: Option<UnknownIds>,
     /// Classes that were in the file already when this writer went on with it.
     pub(super) first_class: usize,
     pub(super) plans: Vec<RecordPlan>,
     /// Addresses of code in events.
     pub(super) code: UsedCode,
-    class_repeats: Vec<ClassRepeats>,
+    pub(super) class_repeats: Vec<ClassRepeats>,
     /// Index in `plans` plus one by event id; 0 if none: a table of zeros costs nothing until it is used.
-    plan_of_id: Vec<u16>,
+    pub(super) plan_of_id: Vec<u16>,
     pub(super) plans_written: usize,
     /// Number of classes, and how long a chunk of all of them is.
     classes_len: (usize, u64),
@@ -73,14 +69,6 @@ pub struct Writer {
     pub(super) stream_of_cpu: HashMap<u32, usize>,
     /// Index of the stream that was used last: events of one CPU mostly come together.
     pub(super) current: usize,
-}
-
-#[derive(Debug)]
-pub(super) struct OpenStream {
-    pub(super) builder: EventChunkBuilder,
-    pub(super) sub_buffers: SubBufferChunk,
-    sequence: u32,
-    last_time: Option<u64>,
 }
 
 impl Writer {
@@ -219,80 +207,6 @@ impl Writer {
         self.framer.event_count
     }
 
-    /// Makes an event class known by its `format` file. It gets into the file when its first event does.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the text is not that of a `format` file.
-    pub fn add_format(&mut self, system: &str, text: &str) -> Result<u16> {
-        let class = EventClass::from_format(system, text, self.options.long_size)?;
-        let id = class.id;
-        self.formats.entry(id).or_insert(class);
-        Ok(id)
-    }
-
-    /// True if there is a format for that event id.
-    pub fn knows_id(&self, id: u16) -> bool {
-        self.formats.contains_key(&id) || self.plan_of_id.get(usize::from(id)).is_some_and(|&i| i != 0)
-    }
-
-    /// The class of that event id, if there is a format for it.
-    pub fn class_of(&self, id: u16) -> Option<&EventClass> {
-        let known = self.plan_of_id.get(usize::from(id)).and_then(|index| index.checked_sub(1));
-        match known {
-            Some(index) => self.plans.get(usize::from(index)).map(|plan| &plan.class),
-            None => self.formats.get(&id),
-        }
-    }
-
-    /// Keeps events whose id has no format, as events of a class `unknown:event_ID` with the fields common to all events
-    /// and an array of bytes, `data`. `format` is any `format` file of the same kernel: its common fields are used.
-    ///
-    /// At most 64 ids are kept so: more of them come from damage.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the text is not that of a `format` file.
-    pub fn keep_unknown(&mut self, format: &str) -> Result<()> {
-        self.unknown = Some(UnknownIds::new(format, self.options.long_size)?);
-        Ok(())
-    }
-
-    /// Writes the class of that event id into the file even if none of its events occurs.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if there is no format for the id, or one that cannot be stored.
-    pub fn declare(&mut self, id: u16) -> Result<()> {
-        self.plan_index(id).map(|_| ())
-    }
-
-    #[inline]
-    pub(super) fn plan_index(&mut self, id: u16) -> Result<usize> {
-        match self.plan_of_id.get(usize::from(id)).and_then(|index| index.checked_sub(1)) {
-            Some(index) => Ok(usize::from(index)),
-            None => self.add_plan(id),
-        }
-    }
-
-    fn add_plan(&mut self, id: u16) -> Result<usize> {
-        let class = self.formats.remove(&id).or_else(|| self.unknown.as_mut()?.class(id));
-        let class = class.ok_or_else(|| Error::new(ErrorKind::UnknownEventId { id }))?;
-        let index = self.plans.len();
-        // Three shapes a class, and shape numbers have 16 bits.
-        let number = self.first_class + index;
-        if number >= 21_000 {
-            return Err(Error::new(ErrorKind::Usage("more than 21,000 event classes")));
-        }
-        let plan = RecordPlan::new(class, number, number * 3, self.options.long_size)?;
-        self.plans.push(plan);
-        self.class_repeats.push(ClassRepeats::default());
-        if let Some(slot) = self.plan_of_id.get_mut(usize::from(id)) {
-            *slot = index as u16 + 1;
-        }
-        Ok(index)
-    }
-
     /// Adds an event of `cpu`: its time in the clock's unit, and its record from `common_type` on, as
     /// [`SubBufferItem::Event`](crate::kernel::SubBufferItem) has it. Events of one CPU come in the order the kernel wrote them.
     ///
@@ -348,109 +262,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Index of the stream of `cpu`.
-    #[inline]
-    pub(super) fn stream(&mut self, cpu: u32) -> Result<usize> {
-        match self.streams.get(self.current) {
-            Some((current, _)) if *current == cpu => Ok(self.current),
-            _ => self.other_stream(cpu),
-        }
-    }
-
-    fn other_stream(&mut self, cpu: u32) -> Result<usize> {
-        if cpu == ChunkHeader::<LittleEndian>::NO_STREAM {
-            return Err(Error::new(ErrorKind::Usage("the number of a CPU is out of range")));
-        }
-        if let Some(&index) = self.stream_of_cpu.get(&cpu) {
-            self.current = index;
-            return Ok(index);
-        }
-        if self.streams.len() >= STREAMS_MAX {
-            return Err(Error::new(ErrorKind::Usage("more than 16,384 CPUs, the most that readers accept")));
-        }
-        self.current = self.streams.len();
-        self.stream_of_cpu.insert(cpu, self.current);
-        self.streams.push((cpu, OpenStream::new(&self.options, &self.limits)));
-        Ok(self.current)
-    }
-
-    fn stream_known(&mut self, cpu: u32) -> Option<&mut OpenStream> {
-        let index = *self.stream_of_cpu.get(&cpu)?;
-        self.streams.get_mut(index).map(|(_, stream)| stream)
-    }
-
-    /// Closes the open chunk of `cpu`, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the codec refuses it.
-    pub fn flush(&mut self, cpu: u32) -> Result<()> {
-        if self.stream_known(cpu).is_some_and(|s| !s.is_empty()) {
-            self.close_chunk(cpu)?;
-        }
-        Ok(())
-    }
-
-    /// Closes the open chunk of `cpu`, where nothing more of it is expected: its memory is given back.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the codec refuses it.
-    pub fn end_cpu(&mut self, cpu: u32) -> Result<()> {
-        self.flush(cpu)?;
-        if let Some(stream) = self.stream_known(cpu) {
-            stream.builder.release_memory();
-            stream.sub_buffers.release_memory();
-        }
-        Ok(())
-    }
-
-    pub(super) fn close_chunk(&mut self, cpu: u32) -> Result<()> {
-        self.write_schema()?;
-        self.write_new_symbols()?;
-        let index = self.stream_of_cpu.get(&cpu);
-        let Some((_, stream)) = index.and_then(|&index| self.streams.get_mut(index)) else { return Ok(()) };
-        let order = self.options.order;
-        let class_limit = self.first_class.saturating_add(self.plans_written);
-        let start = self.framer.start();
-        let (kind, layout) = if stream.sub_buffers.is_empty() {
-            let body = stream.builder.take_body(&mut self.framer.out);
-            let Self { options, .. } = self;
-            (ChunkKind::EVENTS, body.layout(order, options.long_size, options.compression))
-        } else {
-            let summary = stream.sub_buffers.summary;
-            let prefix_len = stream.sub_buffers.take_body(order, class_limit, &mut self.framer.out);
-            let events = summary.first_event.saturating_add(summary.record_count.into());
-            stream.builder.continue_after(events, summary.t_last);
-            (ChunkKind::SUB_BUFFERS, BodyLayout { prefix_len, records: None, summary })
-        };
-        let mut flags = chunk_flags::CRITICAL;
-        if layout.summary.record_count > 0 {
-            if stream.last_time.is_some_and(|last| layout.summary.t_base < last) {
-                flags |= chunk_flags::TIME_REGRESSION;
-            }
-            stream.last_time = Some(layout.summary.t_last);
-        }
-        let sequence = stream.sequence;
-        stream.sequence = stream.sequence.wrapping_add(1);
-        self.framer.frame(start, ChunkId { kind, flags, stream: cpu, sequence }, &layout)
-    }
-
-    /// Writes the classes used for the first time since the last call.
-    pub(super) fn write_schema(&mut self) -> Result<()> {
-        if self.plans_written < self.plans.len() {
-            let body = self.schema_body(self.plans_written);
-            self.plans_written = self.plans.len();
-            self.framer.loose_chunk(ChunkKind::SCHEMA, chunk_flags::CRITICAL, &body)?;
-        }
-        Ok(())
-    }
-
-    fn schema_body(&self, from: usize) -> Vec<u8> {
-        let plans: Vec<&RecordPlan> = self.plans.iter().skip(from).collect();
-        with_order!(self.options.order, O => schema_body::<O>(&plans))
-    }
-
     /// Closes all chunks and writes index and trailer; returns the last bytes of the file.
     ///
     /// # Errors
@@ -481,34 +292,5 @@ impl Writer {
     /// The file as it grows, for files that are made of others.
     pub(crate) fn framer(&mut self) -> &mut Framer {
         &mut self.framer
-    }
-}
-
-impl OpenStream {
-    fn new(options: &WriterOptions, limits: &WriterLimits) -> Self {
-        Self {
-            builder: EventChunkBuilder::new(options.order, options.long_size, limits.chunk_len),
-            sub_buffers: SubBufferChunk::default(),
-            sequence: 0,
-            last_time: None,
-        }
-    }
-
-    #[inline]
-    fn must_close_before(&self, time: u64) -> bool {
-        self.builder.must_close_before(time) || !self.sub_buffers.is_empty()
-    }
-
-    fn has_events(&self) -> bool {
-        self.builder.record_count() > 0 || !self.sub_buffers.is_empty()
-    }
-
-    /// Bytes of what is open.
-    fn len_bytes(&self) -> usize {
-        self.builder.len_bytes() + self.sub_buffers.len_bytes()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.builder.is_empty() && self.sub_buffers.is_empty()
     }
 }

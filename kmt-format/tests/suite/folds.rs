@@ -11,7 +11,7 @@ use kmt_format::{Compression, ErrorKind, Limits};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use vector_builder::cases::Maker;
-use vector_builder::cases::folded::intervals;
+use vector_builder::cases::folded::{intervals, most, null_frees};
 use vector_builder::file;
 use vector_builder::model::{Fold, Layout, Lives, Op};
 
@@ -38,17 +38,19 @@ fn numbers(folds: &[Json]) -> Vec<u64> {
     folds.iter().map(|fold| fold["number"].as_u64().unwrap()).collect()
 }
 
-/// Lives of one kind: bytes asked for, if the kind is of a cache, and length, other CPU, other task of each.
-type Row = (u64, bool, Vec<(u64, bool, bool)>);
+/// Lives of one kind: bytes asked for, if the kind is of a cache, if these are frees of NULL, and length, other CPU, other task of
+/// each.
+type Row = (u64, bool, bool, Vec<(u64, bool, bool)>);
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {
     let life =
         (any::<u64>(), 0u32..64, any::<bool>(), any::<bool>()).prop_map(|(n, bits, a, b)| (n >> bits, a, b));
-    prop::collection::vec((1u64..4, any::<bool>(), prop::collection::vec(life, 0..6)), 0..8)
+    let of_null = prop::bool::weighted(0.2);
+    prop::collection::vec((1u64..4, any::<bool>(), of_null, prop::collection::vec(life, 0..6)), 0..8)
 }
 
 fn made(m: Maker, number: u64, rows: &[Row]) -> Fold {
-    let rows = rows.iter().map(|(bytes, cached, lives)| {
+    let rows = rows.iter().map(|(bytes, cached, of_null, lives)| {
         let mut sums = FoldedSums::default();
         let mut bins: Vec<(u32, u32)> = Vec::new();
         for (length, cross_cpu, elsewhere) in lives {
@@ -60,14 +62,17 @@ fn made(m: Maker, number: u64, rows: &[Row]) -> Fold {
             true => (m.cache_alloc(9, 0x40 * bytes, "dentry"), m.free(9, 0x40, "dentry")),
             false => (m.kmalloc(9, 0x40 * bytes, *bytes), m.kfree(9, 0x40)),
         };
+        if *of_null {
+            return null_frees(free, count);
+        }
         Lives {
-            alloc,
+            alloc: Some(alloc),
             free,
             sums: [count, cross_cpu, elsewhere, length_sum, length_max, over_ms, over_s],
             bins,
         }
     });
-    let (rows, cpus) = (rows.collect(), vec![(2, number)]);
+    let (rows, cpus) = (rows.collect(), vec![(2, number), (0, 1 << 40)]);
     Fold {
         number,
         begin: number,
@@ -105,7 +110,7 @@ proptest! {
         prop_assert_eq!(&second["folds_missing"], &json!(number + 1 - made.len() as u64));
         let trace = Trace::open(&bytes).unwrap();
         prop_assert_eq!(trace.folds_missing(), number + 1 - made.len() as u64);
-        let events = made.iter().map(|fold| fold.number).sum::<u64>();
+        let events = made.iter().map(|fold| fold.number + (1 << 40)).sum::<u64>();
         prop_assert_eq!(trace.folded_event_count(), (events, trace.folds_missing() == 0));
     }
 }
@@ -192,6 +197,19 @@ fn chunks(bytes: &[u8]) -> Vec<(usize, usize, String)> {
         (c.offset as usize, (c.offset + c.total_len) as usize, c.kind.to_string())
     };
     trace.chunks().map(place).collect()
+}
+
+#[test]
+fn the_number_of_events_has_64_bits_at_most() {
+    let bytes = written::write(&LITTLE.1, &most(LITTLE.0));
+    let trace = Trace::open(&bytes).unwrap();
+    let (chunk, info) = trace.folds()[0];
+    assert_eq!((info.events, trace.folded_event_count()), (u64::MAX, (u64::MAX, true)));
+    let read = trace.read_fold(&chunk).unwrap();
+    assert_eq!(read.cpus(), [(0, u64::MAX), (1, 1)]);
+    let lives: Vec<_> = read.lives().collect();
+    assert_eq!((lives.len(), lives[0].sums().count, lives[0].indices()), (1, u64::MAX, (None, 0)));
+    assert!(lives[0].alloc(trace.schema()).is_none() && lives[0].free(trace.schema()).is_some());
 }
 
 #[test]
@@ -292,9 +310,10 @@ fn changed_bytes_are_refused_or_read_without_a_panic() {
             refused += unreadable;
             read += found.len();
             for fold in found.iter().flat_map(|fold| fold["rows"].as_array().unwrap()) {
-                let sum =
-                    fold["bins"].as_array().unwrap().iter().map(|bin| bin[1].as_u64().unwrap()).sum::<u64>();
-                assert_eq!(fold["sums"][0], sum, "byte {at}");
+                let bins = fold["bins"].as_array().unwrap();
+                let sum = bins.iter().map(|bin| bin[1].as_u64().unwrap()).sum::<u64>();
+                let has_lives = !fold["alloc"].is_null();
+                assert_eq!(sum, if has_lives { fold["sums"][0].as_u64().unwrap() } else { 0 }, "byte {at}");
             }
             let recovered = recoded(&bytes, RewriteOptions::new().compression(Compression::Lz4));
             assert_eq!(all(&recovered).len(), found.len(), "byte {at}: {value}");
@@ -323,20 +342,26 @@ fn the_writer_refuses_what_readers_refuse() {
     let mut sums = FoldedSums::default();
     sums.add(40, true, true, 1_000_000);
     let bins = vec![(bin_of(40), 1)];
-    let row = FoldedRow { alloc: record(m.kmalloc(1, 2, 3)), free: record(m.kfree(1, 2)), sums, bins };
+    let row = FoldedRow { alloc: Some(record(m.kmalloc(1, 2, 3))), free: record(m.kfree(1, 2)), sums, bins };
+    let null = FoldedRow {
+        alloc: None,
+        sums: FoldedSums { count: 2, ..FoldedSums::default() },
+        bins: Vec::new(),
+        ..row.clone()
+    };
     let add = |options: WriterOptions, change: &dyn Fn(&mut FoldedInterval)| {
         let mut writer = Writer::new(options).unwrap();
         for class in vector_builder::classes::ALL {
             writer.add_format(class.system, &class.format_text(8)).unwrap();
         }
         let mut interval = FoldedInterval::default();
-        (interval.t_begin, interval.t_end, interval.rows) = (5, 6, vec![row.clone()]);
+        (interval.t_begin, interval.t_end, interval.rows) = (5, 6, vec![row.clone(), null.clone()]);
         change(&mut interval);
         writer.add_fold(&interval)
     };
     let folded = || WriterOptions::new(ByteOrder::Little, 8).folded(true);
     add(folded(), &|_| {}).unwrap();
-    let changes: [&dyn Fn(&mut FoldedInterval); 8] = [
+    let changes: [&dyn Fn(&mut FoldedInterval); 12] = [
         &|interval| interval.t_end = 4,
         &|interval| interval.rows[0].bins[0].1 = 2,
         &|interval| interval.rows[0].bins[0].0 = 1_920,
@@ -344,6 +369,10 @@ fn the_writer_refuses_what_readers_refuse() {
         &|interval| interval.rows[0].sums.elsewhere = 0,
         &|interval| interval.rows[0].sums.elsewhere = 2,
         &|interval| interval.rows[0].sums.over_s = 1,
+        &|interval| interval.rows[0].alloc = None,
+        &|interval| interval.rows[1].alloc.clone_from(&row.alloc),
+        &|interval| interval.rows[1].sums.length_sum = 1,
+        &|interval| interval.rows[1].bins = vec![(0, 2)],
         &|interval| interval.rows = vec![row.clone(); kmt_format::write::FOLD_ROWS_MAX + 1],
     ];
     for (number, change) in changes.into_iter().enumerate() {

@@ -6,13 +6,16 @@ use super::{Defect, Expect};
 use crate::broken::Broken;
 use crate::cases::Maker;
 use crate::cases::folded::{MS, intervals};
-use crate::model::Layout;
+use crate::model::{Layout, Op};
 
 type Errors = Vec<(&'static str, u64)>;
 
-/// Offsets in the body of the first interval: two rows, two CPUs, six bins, the events.
-const ROWS: usize = 80;
-const CPUS: usize = ROWS + 2 * 72;
+/// Offsets in the body of the first interval: three rows, two CPUs, six bins, the events. The second row has
+/// frees of NULL.
+const ROWS: usize = 88;
+const NULLS: usize = ROWS + 72;
+const LONG: usize = ROWS + 2 * 72;
+const CPUS: usize = ROWS + 3 * 72;
 const BINS: usize = CPUS + 2 * 16;
 const EVENTS: usize = BINS + 6 * 8;
 
@@ -21,10 +24,10 @@ type Change = (&'static str, usize, u64, usize, &'static str, usize);
 
 /// Found when the file is opened.
 const HEADS: [Change; 2] =
-    [("fold-head-length", 0, 79, 4, "malformed", 0), ("fold-end-before-begin", 24, 999, 8, "malformed", 0)];
+    [("fold-head-length", 0, 87, 4, "malformed", 0), ("fold-end-before-begin", 24, 999, 8, "malformed", 0)];
 
 /// Found when the chunk is read.
-const BODIES: [Change; 27] = [
+const BODIES: [Change; 38] = [
     ("fold-head-too-long", 0, 1 << 20, 4, "malformed", 0),
     ("fold-too-many-rows", 40, 1 << 25, 4, "limit-exceeded", 0),
     ("fold-too-many-cpus", 48, 20_000, 4, "limit-exceeded", 0),
@@ -41,14 +44,25 @@ const BODIES: [Change; 27] = [
     ("fold-alloc", ROWS, 4, 4, "malformed", 0),
     ("fold-free", ROWS + 4, 0xffff_ffff, 4, "malformed", 0),
     ("fold-count", ROWS + 8, 6, 8, "malformed", 0),
+    ("fold-event-count", 80, 24, 8, "malformed", 0),
+    ("fold-event-count-0", 80, 0, 8, "malformed", 0),
+    ("fold-cpu-events", CPUS + 8, 15, 8, "malformed", 0),
+    ("fold-null-of-lives", ROWS, 0xffff_ffff, 4, "malformed", 0),
+    ("fold-null-of-alloc", NULLS, 0, 4, "malformed", 0),
+    ("fold-null-cross-cpu", NULLS + 16, 1, 8, "malformed", 0),
+    ("fold-null-elsewhere", NULLS + 24, 1, 8, "malformed", 0),
+    ("fold-null-length-sum", NULLS + 32, 1, 8, "malformed", 0),
+    ("fold-null-length-max", NULLS + 40, 1, 8, "malformed", 0),
+    ("fold-null-over-ms", NULLS + 48, 1, 8, "malformed", 0),
+    ("fold-null-over-s", NULLS + 56, 1, 8, "malformed", 0),
     ("fold-cross-cpu", ROWS + 16, 3, 8, "malformed", 0),
     ("fold-elsewhere", ROWS + 24, 6, 8, "malformed", 0),
-    ("fold-over-ms", ROWS + 72 + 48, 4, 8, "malformed", 0),
-    ("fold-over-s", ROWS + 72 + 56, 3, 8, "malformed", 0),
-    ("fold-bins-shared", ROWS + 72 + 64, 3, 4, "malformed", 0),
-    ("fold-bins-behind", ROWS + 72 + 64, 5, 4, "malformed", 0),
-    ("fold-bins-missing", ROWS + 72 + 68, 1, 4, "malformed", 0),
-    ("fold-bins-beyond", ROWS + 72 + 68, 0xffff_ffff, 4, "malformed", 0),
+    ("fold-over-ms", LONG + 48, 4, 8, "malformed", 0),
+    ("fold-over-s", LONG + 56, 3, 8, "malformed", 0),
+    ("fold-bins-shared", LONG + 64, 3, 4, "malformed", 0),
+    ("fold-bins-behind", LONG + 64, 5, 4, "malformed", 0),
+    ("fold-bins-missing", LONG + 68, 1, 4, "malformed", 0),
+    ("fold-bins-beyond", LONG + 68, 0xffff_ffff, 4, "malformed", 0),
     ("fold-bin-number", BINS, 1_920, 4, "malformed", 0),
     ("fold-bin-count", BINS + 4, 2, 4, "malformed", 0),
     ("fold-bin-count-0", BINS + 4, 0, 4, "malformed", 0),
@@ -69,10 +83,27 @@ pub fn folds(m: Maker, layout: Layout) -> Vec<Defect> {
         let body = broken.body(b"FOLD", 0, at, value, len);
         out.push((name, broken, Expect::Folds(vec![], vec![(code, body + further as u64)], 0)));
     }
+    out.push(null_bins(m, layout));
     out.extend(frames(&base));
     out.extend(numbers(m, layout));
     out.push(recovered(base()));
     out
+}
+
+/// Frees of NULL with bins that add up to their number, and are of no other row.
+fn null_bins(m: Maker, layout: Layout) -> Defect {
+    let mut ops = intervals(m);
+    for op in &mut ops {
+        if let Op::Fold(fold) = op {
+            fold.rows
+                .iter_mut()
+                .filter(|row| row.alloc.is_none())
+                .for_each(|row| row.bins = vec![(0, row.sums[0] as u32)]);
+        }
+    }
+    let broken = Broken::new(&ops, layout);
+    let unreadable = [0, 1].map(|n| ("malformed", broken.chunk(b"FOLD", n).0 as u64 + 64));
+    ("fold-null-bins", broken, Expect::Folds(vec![], unreadable.to_vec(), 0))
 }
 
 /// records_offset of the events of the first interval.
@@ -89,7 +120,7 @@ fn frames(base: &dyn Fn() -> Broken) -> Vec<Defect> {
         let (damages, unreadable) = change(&mut broken);
         out.push((name, broken, Expect::Folds(damages, unreadable, missing)));
     };
-    add("fold-not-in-prefix", 1, &|b| (vec![("malformed", b.header(b"FOLD", 0, 52, 79, 4) + 64)], vec![]));
+    add("fold-not-in-prefix", 1, &|b| (vec![("malformed", b.header(b"FOLD", 0, 52, 87, 4) + 64)], vec![]));
     add("fold-prefix-checksum", 1, &|b| {
         let (offset, _) = b.chunk(b"FOLD", 0);
         b.put(offset + 56, 0, 4);

@@ -231,15 +231,16 @@ pub fn fold(chunk: &FoldChunk<'_>, schema: &Schema) -> Json {
     let rows = chunk.lives().map(|lives| {
         let s = lives.sums();
         let sums = [s.count, s.cross_cpu, s.elsewhere, s.length_sum, s.length_max, s.over_ms, s.over_s];
-        let (alloc, free) = (lives.alloc(schema).unwrap(), lives.free(schema).unwrap());
+        let (alloc, free) = (lives.alloc(schema).map(sample), lives.free(schema).unwrap());
+        assert_eq!(alloc.is_none(), lives.indices().0.is_none());
         let bins: Vec<(u32, u32)> = lives.bins().collect();
-        json!({"alloc": sample(alloc), "free": sample(free), "sums": sums, "bins": bins})
+        json!({"alloc": alloc, "free": sample(free), "sums": sums, "bins": bins})
     });
     let rows: Vec<Json> = rows.collect();
     let info = chunk.info();
     assert_eq!(rows.len(), info.rows as usize);
     json!({"number": info.number, "begin": info.t_begin, "end": info.t_end, "threshold": info.threshold,
-        "written_through": info.written_through, "cpus": chunk.cpus(), "rows": rows})
+        "written_through": info.written_through, "events": info.events, "cpus": chunk.cpus(), "rows": rows})
 }
 
 fn unknown(chunks: impl Iterator<Item = ChunkRef>, out: &mut Map<String, Json>) {

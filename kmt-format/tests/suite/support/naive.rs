@@ -211,7 +211,7 @@ pub fn read(data: &[u8]) -> File {
             "EVNT" => events(body, header.u32(40) as u32, &classes, &shapes, &mut file),
             "RAWP" => sub_buffers(body, header.u32(40) as u32, &classes, &mut file),
             "FOLD" => {
-                assert!(is_folded && header.u32(52) >= 80);
+                assert!(is_folded && header.u32(52) >= 88);
                 fold(body, &classes, &shapes, &mut file);
             }
             kind => naive_metadata::chunk(kind, body, &mut file.metadata),

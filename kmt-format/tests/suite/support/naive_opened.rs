@@ -108,10 +108,10 @@ impl<'a> Opened<'a> {
     fn add_fold(&mut self, item: &Item<'_>) -> bool {
         let (body, prefix_len) = (item.head(), item.header.u32(52));
         let is_announced = self.header.bytes[if self.header.big { 23 } else { 20 }] & 1 == 1;
-        let has_prefix = prefix_len >= 80 && crc32(&item.stored[..prefix_len]) == item.header.u32(56) as u32;
+        let has_prefix = prefix_len >= 88 && crc32(&item.stored[..prefix_len]) == item.header.u32(56) as u32;
         let is_right = is_announced
             && has_prefix
-            && body.u32(0) >= 80
+            && body.u32(0) >= 88
             && body.number(16, 8) <= body.number(24, 8)
             && body.number(8, 8) >= self.next_fold;
         if is_right {

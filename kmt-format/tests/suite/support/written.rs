@@ -108,7 +108,8 @@ fn fold(made: &model::Fold, big: bool, long: usize) -> FoldedInterval {
     let row = |lives: &model::Lives| {
         let [count, cross_cpu, elsewhere, length_sum, length_max, over_ms, over_s] = lives.sums;
         let sums = FoldedSums { count, cross_cpu, elsewhere, length_sum, length_max, over_ms, over_s };
-        let [alloc, free] = [&lives.alloc, &lives.free].map(|event| kernel::record(event, big, long));
+        let record = |event| kernel::record(event, big, long);
+        let (alloc, free) = (lives.alloc.as_ref().map(record), record(&lives.free));
         FoldedRow { alloc, free, sums, bins: lives.bins.clone() }
     };
     interval.rows = made.rows.iter().map(row).collect();
