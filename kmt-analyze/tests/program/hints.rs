@@ -130,8 +130,6 @@ fn hints_for_words_of_other_tools_run_as_they_are_printed() {
         ("findings --sort max 'a b.kmt'", "lifetimes --sort max 'a b.kmt'"),
         ("--by task 'a b.kmt'", "callers --by task 'a b.kmt'"),
         ("diff --csv 'a b.kmt' 'a b.kmt'", "diff --json 'a b.kmt' 'a b.kmt'"),
-        ("callgraph --sort live 'a b.kmt'", "callgraph --by live 'a b.kmt'"),
-        ("callgraph --sort allocs 'a b.kmt'", "callgraph --by count 'a b.kmt'"),
         ("lifetimes --cache dentry 'a b.kmt'", "lifetimes --where cache=dentry 'a b.kmt'"),
         ("leaks --task=cat 'a b.kmt'", "leaks --where comm=cat 'a b.kmt'"),
         ("leaks --pid cat 'a b.kmt'", "leaks --comm cat 'a b.kmt'"),
@@ -194,6 +192,21 @@ fn words_of_other_reports_have_a_hint_in_every_command() {
     assert!(hints > 40, "{hints}");
 }
 
+/// Weights of the call graph, by the names that other reports have for them.
+#[test]
+fn columns_are_weights_of_the_call_graph() {
+    let scratch = Scratch::new();
+    std::fs::copy(&captures()[0].1, scratch.0.join("a.kmt")).unwrap();
+    for (column, weight) in [("live", "live"), ("allocs", "count"), ("allocated", "alloc")] {
+        let said = stderr(&run_in_shell(&format!("kmt-analyze callgraph --sort {column} a.kmt"), &scratch.0));
+        let hint = said.lines().find_map(|line| line.strip_prefix("hint: "));
+        let meant = format!("kmt-analyze callgraph --by {weight} a.kmt");
+        assert_eq!(hint, Some(meant.as_str()), "{said}");
+        let done = run_in_shell(&meant, &scratch.0);
+        assert_eq!(done.status.code(), Some(0), "{meant}: {}", stderr(&done));
+    }
+}
+
 /// A folder of texts of /proc is no recording: `balance` reads it.
 #[test]
 fn folders_of_proc_texts_are_for_balance() {
@@ -236,7 +249,7 @@ fn a_part_of_a_name_has_a_condition_that_finds_it() {
     let part = name.get(1..).filter(|part| !part.is_empty()).unwrap();
     let said = stdout(&run_in_shell(&format!("kmt-analyze callers --comm {part} a.kmt"), &scratch.0));
     assert!(said.starts_with("Nothing matches."), "{said}");
-    let condition = format!("--where comm~{part}");
+    let condition = format!("--where 'comm~{part}'");
     assert!(said.contains(&condition), "{condition}: {said}");
     let found = run_in_shell(&format!("kmt-analyze callers {condition} a.kmt"), &scratch.0);
     assert!(!stdout(&found).starts_with("Nothing matches."), "{}", stdout(&found));
