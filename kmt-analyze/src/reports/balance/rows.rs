@@ -239,6 +239,12 @@ pub struct FreeMemory {
     pub bytes_change: Option<i64>,
     /// Accounts that changed most, in both directions, the largest change first; of one time the largest accounts.
     pub accounts: Vec<AccountAmount>,
+    /// The cache that grew most, and its growth, where slabinfo is there twice.
+    #[serde(skip)]
+    pub cache: Option<(String, u64)>,
+    /// Bytes of page cache of the recording's own file.
+    #[serde(skip)]
+    pub own_file: u64,
 }
 
 /// An account beside free memory.
@@ -280,6 +286,11 @@ impl FreeMemory {
             bytes,
             bytes_change: rows.is_compared.then_some(change),
             accounts: most.into_iter().take(NAMED).map(account).collect(),
+            cache: rows.caches.iter().flatten().find_map(|cache| {
+                let growth = u64::try_from(cache.bytes_change).ok().filter(|growth| *growth > 0)?;
+                Some((cache.cache.clone(), growth))
+            }),
+            own_file: 0,
         })
     }
 }

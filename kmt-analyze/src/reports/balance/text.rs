@@ -94,31 +94,76 @@ fn is_notable(rest: &AccountRow, rows: &BalanceRows) -> bool {
     !rows.is_compared || has_grown || is_large(rest.bytes) || is_large(rest.change())
 }
 
-/// Free memory, its change, and the accounts that took it or gave it.
+/// Free memory, its change, and the accounts that took it or gave it: `Free memory fell by 8.57 MiB to 300 MiB of 1.00 GiB: page
+/// cache of files took 24.1 MiB; tmpfs gave back 10.0 MiB.`
 pub fn free_sentence(free: &FreeMemory, look: &Look) -> String {
-    let of_total = |bytes: i64| share(bytes.unsigned_abs(), free.total);
     let bytes = sized(free.bytes, look);
     let whole = sized(i64::try_from(free.total).unwrap_or(i64::MAX), look);
-    let (sentence, which) = match free.bytes_change {
-        None => (format!("{bytes} of {whole} are free ({}).", of_total(free.bytes)), "Largest accounts"),
-        Some(0) => (format!("Free memory did not change: {bytes} of {whole}."), "Largest changes"),
-        Some(change) => {
+    let Some(change) = free.bytes_change else {
+        let account = |row: &AccountAmount| format!("{} ({})", row.name, sized(row.bytes, look));
+        let named: Vec<String> = free.accounts.iter().map(account).collect();
+        let share = share(free.bytes.unsigned_abs(), free.total);
+        let sentence = format!("{bytes} of {whole} are free ({share}).");
+        return match named.as_slice() {
+            [] => sentence,
+            named => format!("{sentence} Largest accounts: {}.", listed(named)),
+        };
+    };
+    let sentence = match change {
+        0 => format!("Free memory did not change: {bytes} of {whole}"),
+        _ => {
             let moved = if change < 0 { "fell" } else { "grew" };
-            let (by, share) = (sized(change.saturating_abs(), look), of_total(change));
-            let sentence =
-                format!("Free memory {moved} by {by} ({share} of MemTotal), to {bytes} of {whole}.");
-            (sentence, "Largest changes")
+            format!("Free memory {moved} by {} to {bytes} of {whole}", sized(change.saturating_abs(), look))
         }
     };
-    let account = |row: &AccountAmount| match free.bytes_change {
-        None => format!("{} ({})", row.name, sized(row.bytes, look)),
-        Some(_) => {
-            let least = if row.is_minimum { "at least " } else { "" };
-            format!("{} ({least}{})", row.name, Cell::BytesChange(row.bytes).shown(look))
-        }
+    let took = moves(free, look, "took", |bytes| bytes > 0);
+    let gave = moves(free, look, "gave back", |bytes| bytes < 0);
+    let parts = if change > 0 { [gave, took] } else { [took, gave] };
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { format!("{sentence}.") } else { format!("{sentence}: {}.", parts.join("; ")) }
+}
+
+/// The accounts that took memory, or those that gave it back, as a clause; `None`: none did.
+fn moves(free: &FreeMemory, look: &Look, verb: &str, is_it: fn(i64) -> bool) -> Option<String> {
+    let amount = |(number, row): (usize, &AccountAmount)| {
+        let verb = if number == 0 { format!(" {verb}") } else { String::new() };
+        let least = if row.is_minimum { "at least " } else { "" };
+        let bytes = sized(row.bytes.saturating_abs(), look);
+        format!("{}{verb} {least}{bytes}{}", in_words(row), of_it(free, row, look))
     };
-    let named: Vec<String> = free.accounts.iter().map(account).collect();
-    if named.is_empty() { sentence } else { format!("{sentence} {which}: {}.", listed(&named)) }
+    let rows = free.accounts.iter().filter(|row| is_it(row.bytes)).enumerate();
+    let named: Vec<String> = rows.map(amount).collect();
+    (!named.is_empty()).then(|| named.join(", "))
+}
+
+/// Name of an account within a sentence.
+fn in_words(row: &AccountAmount) -> String {
+    match (row.account, row.name.split_once(", ")) {
+        (REST, _) => "memory in no account (drivers, ring buffers, network)".to_owned(),
+        (_, Some((noun, kind))) => format!("{kind} {noun}"),
+        (_, None) => row.name.to_owned(),
+    }
+}
+
+/// Share of an account, as 1/N, from which a part of it is named.
+const PART: u64 = 10;
+
+/// The part of an account whose reason is known: the recording's own file, or one cache.
+fn of_it(free: &FreeMemory, row: &AccountAmount, look: &Look) -> String {
+    let Ok(bytes) = u64::try_from(row.bytes) else { return String::new() };
+    let is_named = |part: u64| part > 0 && part.saturating_mul(PART) >= bytes;
+    let shown = |part: u64| Cell::Bytes(part.min(bytes)).shown(look);
+    match (row.account, &free.cache) {
+        ("page_cache", _) if is_named(free.own_file) => {
+            format!(" ({} of it this recording's own file)", shown(free.own_file))
+        }
+        ("slab_reclaimable" | "slab_unreclaimable", Some((cache, growth)))
+            if is_named(*growth) && *growth <= bytes =>
+        {
+            format!(" ({cache} {})", shown(*growth))
+        }
+        _ => String::new(),
+    }
 }
 
 /// An amount, or its upper end.

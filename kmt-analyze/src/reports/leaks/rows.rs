@@ -10,17 +10,19 @@ use super::makers::{self, FamilyHolder, FamilyRow};
 use super::row::{LeakRow, LeakSum, RowMaker};
 use super::text_parts::{TextParts, growth_by_task, text_parts};
 use crate::collect::growth::GrowthSums;
+use crate::collect::tasks::TaskEvents;
 use crate::pass::selection::recorder_threads;
 use crate::render::words::duration;
-use crate::reports::common::basis::GROWTH_WINDOW_NS_MIN;
+use crate::reports::common::basis::{GROWTH_WINDOW_NS_MIN, loss_remedy, lost};
 use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::{ReportContext, View};
 use crate::reports::leaks::judge::families::{Family, families};
 use crate::reports::leaks::judge::judged::Judged;
-use crate::reports::leaks::judge::makers::{Ignore, Ignored};
+use crate::reports::leaks::judge::makers::{Ignore, Ignored, Maker};
 use crate::reports::leaks::judge::pages::{Started, families_of, page_caller_rows, page_rows};
 use crate::reports::leaks::judge::slab::{self, LeakSums};
 use crate::reports::leaks::judge::survivors::PageSurvivals;
+use crate::reports::leaks::judge::verdict::Verdict;
 use crate::reports::slabinfo::{UnseenGrowth, unseen_growth};
 
 /// Rows of the report.
@@ -35,6 +37,22 @@ impl LeakRows {
     /// The tables; `None`: the window is too short.
     pub fn tables(&self) -> Option<&LeakTables> {
         self.leaks.found()
+    }
+
+    /// True if slab memory or pages grow.
+    pub fn grows(&self) -> bool {
+        let grows = |text: &TextParts| !text.families.is_empty() || !text.page_growths.is_empty();
+        self.tables().is_some_and(|tables| grows(&tables.text))
+    }
+
+    /// True if growth is not judged for lost events.
+    pub fn lacks_events(&self) -> bool {
+        self.tables().is_some_and(|tables| tables.text.lost.is_some())
+    }
+
+    /// True if no growth is a verdict: the window is long enough, and neither lost events nor damage forbid it.
+    pub fn judges(&self) -> bool {
+        self.tables().is_some_and(|tables| tables.text.lost.is_none() && !tables.text.is_damaged)
     }
 }
 
@@ -102,6 +120,12 @@ pub fn compute(
     let mut callers = page_caller_rows(context, &survivals, &started);
     let mut pages = page_rows(context, &survivals, &callers, &started);
     let labels = context.labels();
+    let end = first.saturating_add(length);
+    let ended: Vec<Ended> = [&mut callers, &mut pages]
+        .into_iter()
+        .map(|rows| not_freed_yet(rows, task_events, (end, length)))
+        .find(|ended| !ended.is_empty())
+        .unwrap_or_default();
     let hide = |ignore: &Ignore| ignore.hide_all([&mut judged, &mut callers, &mut pages], labels);
     let ignored = ignore.map(hide);
     let families = families(&judged, length);
@@ -131,6 +155,10 @@ pub fn compute(
         // Without frees all pages seem to stay.
         text.reclaimable.page_cache = LeakSum::default();
     }
+    let lost = lost(context).filter(|(share, _)| *share != Some(0.0)).map(|(_, words)| words);
+    let of_all = [&judged, &callers, &pages].into_iter().flatten();
+    let has_uncertain = of_all.into_iter().any(|row| row.evidence.verdict == Verdict::Uncertain);
+    let is_damaged = analysis.faults.damaged_places(context.session.trace) > 0;
     let tables = LeakTables {
         window: length,
         command_exit: until,
@@ -151,10 +179,56 @@ pub fn compute(
             has_pages: basis.page_ends(),
             omits_recorder: !context.selection.without_recorder
                 && !recorder_threads(context.session).is_empty(),
+            ended: ended
+                .into_iter()
+                .max_by_key(|ended| ended.pages)
+                .map(|ended| (labels.task(ended.pid), ended.exit, ended.pages.saturating_mul(page_size))),
+            lost: lost.filter(|_| has_uncertain),
+            remedy: loss_remedy(context.session),
+            is_damaged,
+            is_cut: is_damaged || context.session.losses.ended_early,
             ..text
         },
     };
     LeakRows { leaks: MaybeRefused::Found(Box::new(tables)) }
+}
+
+/// A task that ended shortly before the end, with its pages.
+struct Ended {
+    pid: i32,
+    exit: u64,
+    pages: u64,
+}
+
+/// Part of a window, as 1/N, at its end: what a task had that exited in it is being freed.
+const JUST_ENDED: u64 = 8;
+
+/// Takes the verdict of growth from pages of a task that exited near the end: frees had not reached them. Such tasks are returned.
+fn not_freed_yet(rows: &mut [Judged<'_>], task_events: &TaskEvents, (end, length): (u64, u64)) -> Vec<Ended> {
+    let mut all: Vec<Ended> = Vec::new();
+    for row in rows.iter_mut().filter(|row| row.evidence.verdict.is_growth()) {
+        let pid = match Maker::of(&row.growing, task_events) {
+            Maker::Task(pid) => task_events.process(pid),
+            Maker::ThreadsOf(process) => process,
+            _ => continue,
+        };
+        let Some(exit) = task_events.exits.get(&pid).copied().filter(|_| task_events.has_exited(pid)) else {
+            continue;
+        };
+        let of_it = row.growing.tasks().filter(|(task, _)| task_events.process(*task) == pid);
+        let old: u64 = of_it.map(|(_, steps)| steps.sum()).sum();
+        let is_nearly_all = old.saturating_mul(10) >= row.growing.survivors.sum().saturating_mul(9);
+        if exit > end || exit < end.saturating_sub(length / JUST_ENDED) || !is_nearly_all {
+            continue;
+        }
+        row.evidence.verdict = Verdict::Young;
+        let pages = row.evidence.amount;
+        match all.iter_mut().find(|ended| ended.pid == pid) {
+            Some(ended) => ended.pages = ended.pages.saturating_add(pages),
+            None => all.push(Ended { pid, exit, pages }),
+        }
+    }
+    all
 }
 
 /// The task with most of a family.
