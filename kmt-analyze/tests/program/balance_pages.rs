@@ -96,12 +96,15 @@ pub fn recording(scratch: &Scratch, has_stacks: bool, readings: &[(&str, (u64, u
     recording_with(scratch, has_stacks, readings, (after, None))
 }
 
+/// Makes the text of the end of a file, by its name, from that of the begin.
+type Edited = fn(&str, &str) -> String;
+
 /// The same with other texts of the end, and a recorder.
 fn recording_with(
     scratch: &Scratch,
     has_stacks: bool,
     readings: &[(&str, (u64, u64), String)],
-    (after, recorder): (fn(&str, &str) -> String, Option<&str>),
+    (after, recorder): (Edited, Option<&str>),
 ) -> PathBuf {
     let options = WriterOptions::new(ByteOrder::Little, 8).page_size(4096).trace_uuid([5; 16]);
     let mut writer = Writer::new(options).unwrap();

@@ -150,7 +150,7 @@ fn hints_for_words_of_other_tools_run_as_they_are_printed() {
         assert_eq!(done.status.code(), Some(0), "{typed}: {}", stderr(&done));
     }
     let none = run_in_shell("kmt-analyze kmem missing.kmt", &scratch.0);
-    assert!(!stderr(&none).contains("hint:"), "{}", stderr(&none));
+    assert!(!stderr(&none).contains("--compat"), "{}", stderr(&none));
 }
 
 /// Words that some reports have: each command that reads a file accepts them, or names a line that is accepted.

@@ -239,9 +239,9 @@ pub struct FreeMemory {
     pub bytes_change: Option<i64>,
     /// Accounts that changed most, in both directions, the largest change first; of one time the largest accounts.
     pub accounts: Vec<AccountAmount>,
-    /// The cache that grew most, and its growth, where slabinfo is there twice.
+    /// The cache that grew most, its account, and its growth, where they are known.
     #[serde(skip)]
-    pub cache: Option<(String, u64)>,
+    pub cache: Option<(String, &'static str, u64)>,
     /// Bytes of page cache of the recording's own file.
     #[serde(skip)]
     pub own_file: u64,
@@ -286,10 +286,7 @@ impl FreeMemory {
             bytes,
             bytes_change: rows.is_compared.then_some(change),
             accounts: most.into_iter().take(NAMED).map(account).collect(),
-            cache: rows.caches.iter().flatten().find_map(|cache| {
-                let growth = u64::try_from(cache.bytes_change).ok().filter(|growth| *growth > 0)?;
-                Some((cache.cache.clone(), growth))
-            }),
+            cache: None,
             own_file: 0,
         })
     }

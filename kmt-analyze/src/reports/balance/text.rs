@@ -140,6 +140,7 @@ fn moves(free: &FreeMemory, look: &Look, verb: &str, is_it: fn(i64) -> bool) -> 
 fn in_words(row: &AccountAmount) -> String {
     match (row.account, row.name.split_once(", ")) {
         (REST, _) => "memory in no account (drivers, ring buffers, network)".to_owned(),
+        ("slab_unreclaimable", _) => "unreclaimable slab".to_owned(),
         (_, Some((noun, kind))) => format!("{kind} {noun}"),
         (_, None) => row.name.to_owned(),
     }
@@ -157,8 +158,8 @@ fn of_it(free: &FreeMemory, row: &AccountAmount, look: &Look) -> String {
         ("page_cache", _) if is_named(free.own_file) => {
             format!(" ({} of it this recording's own file)", shown(free.own_file))
         }
-        ("slab_reclaimable" | "slab_unreclaimable", Some((cache, growth)))
-            if is_named(*growth) && *growth <= bytes =>
+        (account, Some((cache, theirs, growth)))
+            if account == *theirs && is_named(*growth) && *growth <= bytes =>
         {
             format!(" ({cache} {})", shown(*growth))
         }

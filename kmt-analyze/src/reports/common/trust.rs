@@ -100,11 +100,17 @@ pub fn warnings(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<String> {
     warnings_behind(context, all, false)
 }
 
-/// [`warnings`] of a screen; `says_losses`: it says whether events were lost, and its figures show the effect.
+/// What lost events do to figures.
+const LOSS_EFFECT: &str = "Event counts are minimums; live figures are uncertain.";
+
+/// [`warnings`] of a screen; `says_losses`: it says whether events were lost. The effect of losses on its figures is reported in any
+/// case.
 pub fn warnings_behind(context: &ReportContext<'_, '_>, all: &Totals, says_losses: bool) -> Vec<String> {
     // The first fact is about losses.
     let facts = facts(context, all, shown).into_iter().skip(usize::from(says_losses));
-    facts.filter(|fact| fact.is_warning).map(|fact| fact.sentence).collect()
+    let effect = (says_losses && context.session.losses.any()).then(|| LOSS_EFFECT.to_owned());
+    let facts = facts.filter(|fact| fact.is_warning).map(|fact| fact.sentence);
+    effect.into_iter().chain(facts).collect()
 }
 
 /// All facts; `text` escapes texts of the file, and may cut them.

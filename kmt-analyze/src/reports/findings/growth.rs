@@ -160,11 +160,10 @@ pub fn by_use(analysis: &Analysis, of: fn(&FrameTotals) -> u64) -> Vec<PageUseRo
 }
 
 impl PageGrowthRow {
-    /// `92.0 KiB of pages are still allocated: page tables 44.0 KiB, page cache 4.00 KiB; 8.00 KiB of older ones were freed.`; with
-    /// the uses where that is asked for.
-    pub fn sentence(&self, has_uses: bool, view: &View) -> String {
+    /// `92.0 KiB of pages are still allocated: page tables 44.0 KiB, page cache 4.00 KiB; 8.00 KiB of older ones were freed.`
+    pub fn sentence(&self, view: &View) -> String {
         let (live, older) = (view.bytes(self.bytes_live), view.bytes(self.bytes_older_freed));
-        let uses = self.uses.iter().take(if has_uses { USES_SHOWN } else { 0 });
+        let uses = self.uses.iter().take(USES_SHOWN);
         let uses: Vec<String> = uses.map(|row| format!("{} {}", row.name, view.bytes(row.bytes))).collect();
         let uses = if uses.is_empty() { String::new() } else { format!(": {}", uses.join(", ")) };
         // Where events were lost, the allocation may be among them.

@@ -35,6 +35,7 @@ use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::latency::{Latency, LatencyRows};
+use crate::reports::leaks::judge::slab::Reclaimable;
 use crate::reports::leaks::{self, LeakRows, Leaks, UnseenRow};
 use crate::reports::pages::{PageRows, Pages};
 use crate::reports::report::Report;
@@ -188,7 +189,13 @@ fn free_memory(context: &ReportContext<'_, '_>, tasks: &TaskSums) -> Option<Free
     let own = (0u32..).zip(&tasks.origins).filter(|(origin, _)| is_own(*origin));
     let pages = own.map(|(_, sums)| sums.pages.frames_live).fold(0, u64::saturating_add);
     let own_file = pages.saturating_mul(analysis.page_size.0).min(context.session.trace.len_bytes());
-    FreeMemory::of(&rows).map(|free| FreeMemory { own_file, ..free })
+    let reclaimable = Reclaimable::of(context.session);
+    let cache = rows.caches.iter().flatten().next().and_then(|cache| {
+        let growth = u64::try_from(cache.bytes_change).ok().filter(|growth| *growth > 0)?;
+        let account = if reclaimable.has(&cache.cache) { "slab_reclaimable" } else { "slab_unreclaimable" };
+        Some((cache.cache.clone(), account, growth))
+    });
+    FreeMemory::of(&rows).map(|free| FreeMemory { own_file, cache, ..free })
 }
 
 /// Sums of kmalloc by address of the call site.

@@ -33,20 +33,22 @@ pub fn screen(rows: &FindingRows, view: &View) -> Screen {
     screen.answer.extend(rows.verdict.clone());
     screen.answer.extend(rows.shown.reclaimable.as_ref().map(|growth| growth.sentence(view)));
     screen.answer.extend(rows.free_memory.iter().map(|free| free_memory(free, view)));
-    // One number for each use of pages: that of the kernel's accounts.
-    let has_accounts = rows.free_memory.is_some();
-    rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(!has_accounts, view)));
+    if rows.free_memory.is_none() {
+        // One number for each use of pages: else that of the kernel's accounts.
+        rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(view)));
+    }
     screen.answer(rows.recording.shown(rows.shown.says_losses).to_owned());
     screen.answer.extend(live_bound(&rows.totals, view));
     screen.table(totals(&rows.totals, view));
     screen.table(top_table::slab(rows.allocated.as_ref(), rows.still_allocated.as_ref(), view));
     let [allocated, live] = [&rows.allocated_pages, &rows.still_allocated_pages].map(Option::as_ref);
     screen.table(top_table::pages(allocated, live, view));
-    rows.parts.iter().for_each(|parts| screen.note(by_part(parts, view)));
+    // Missing frees change the shares.
+    rows.parts.iter().filter(|_| !view.is_lossy).for_each(|parts| screen.note(by_part(parts, view)));
     // Of what was handed out, not of what is held: it explains the table.
     waste.iter().for_each(|finding| screen.note(sentence(finding, view)));
     next(&mut screen, rows, view);
-    if screen.next.len() < COMMANDS_MAX - 1 {
+    if screen.next.len() < commands_max(&screen) {
         waste.iter().for_each(|finding| screen.next(finding.command, "who wastes it"));
     }
     screen.next("all", "every report");
@@ -127,8 +129,13 @@ fn uncapitalized(sentence: &str) -> String {
     }
 }
 
-/// Commands on a first screen.
-const COMMANDS_MAX: usize = 8;
+/// Commands on a first screen, with those of its answer.
+const COMMANDS_MAX: usize = 7;
+
+/// Number of commands that may stand below the tables, before the one on all reports.
+fn commands_max(screen: &Screen) -> usize {
+    (COMMANDS_MAX - 1).saturating_sub(screen.leads.len())
+}
 
 /// Commands that fit the file, those that answer its question first.
 fn next(screen: &mut Screen, rows: &FindingRows, view: &View) {
@@ -143,7 +150,7 @@ fn next(screen: &mut Screen, rows: &FindingRows, view: &View) {
             };
             screen.next(CommandLine::from(command).option("--time", whole.range()), what);
         }
-        None if rows.verdict.is_some() => screen.next("leaks", "what grows, or why that is unknown"),
+        None if rows.verdict.is_some() => screen.next("leaks", "why growth is not judged"),
         None => {}
     }
     if rows.free_memory.is_some() {
@@ -172,8 +179,7 @@ fn next(screen: &mut Screen, rows: &FindingRows, view: &View) {
     if rows.allocated.is_none() && rows.page_growth.is_none() && shown.has_events {
         screen.next("events", "events that the file has");
     }
-    // The one on all reports follows.
-    screen.next.truncate(COMMANDS_MAX - 1);
+    screen.next.truncate(commands_max(screen));
 }
 
 /// `Slab memory still allocated: ~fs 51 %, ~mm 20 %.`

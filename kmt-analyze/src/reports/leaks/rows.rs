@@ -10,7 +10,6 @@ use super::makers::{self, FamilyHolder, FamilyRow};
 use super::row::{LeakRow, LeakSum, RowMaker};
 use super::text_parts::{TextParts, growth_by_task, text_parts};
 use crate::collect::growth::GrowthSums;
-use crate::collect::tasks::TaskEvents;
 use crate::pass::selection::recorder_threads;
 use crate::render::words::duration;
 use crate::reports::common::basis::{GROWTH_WINDOW_NS_MIN, loss_remedy, lost};
@@ -18,7 +17,7 @@ use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::{ReportContext, View};
 use crate::reports::leaks::judge::families::{Family, families};
 use crate::reports::leaks::judge::judged::Judged;
-use crate::reports::leaks::judge::makers::{Ignore, Ignored, Maker};
+use crate::reports::leaks::judge::makers::{Ignore, Ignored};
 use crate::reports::leaks::judge::pages::{Started, families_of, page_caller_rows, page_rows};
 use crate::reports::leaks::judge::slab::{self, LeakSums};
 use crate::reports::leaks::judge::survivors::PageSurvivals;
@@ -120,12 +119,6 @@ pub fn compute(
     let mut callers = page_caller_rows(context, &survivals, &started);
     let mut pages = page_rows(context, &survivals, &callers, &started);
     let labels = context.labels();
-    let end = first.saturating_add(length);
-    let ended: Vec<Ended> = [&mut callers, &mut pages]
-        .into_iter()
-        .map(|rows| not_freed_yet(rows, task_events, (end, length)))
-        .find(|ended| !ended.is_empty())
-        .unwrap_or_default();
     let hide = |ignore: &Ignore| ignore.hide_all([&mut judged, &mut callers, &mut pages], labels);
     let ignored = ignore.map(hide);
     let families = families(&judged, length);
@@ -179,10 +172,6 @@ pub fn compute(
             has_pages: basis.page_ends(),
             omits_recorder: !context.selection.without_recorder
                 && !recorder_threads(context.session).is_empty(),
-            ended: ended
-                .into_iter()
-                .max_by_key(|ended| ended.pages)
-                .map(|ended| (labels.task(ended.pid), ended.exit, ended.pages.saturating_mul(page_size))),
             lost: lost.filter(|_| has_uncertain),
             remedy: loss_remedy(context.session),
             is_damaged,
@@ -191,44 +180,6 @@ pub fn compute(
         },
     };
     LeakRows { leaks: MaybeRefused::Found(Box::new(tables)) }
-}
-
-/// A task that ended shortly before the end, with its pages.
-struct Ended {
-    pid: i32,
-    exit: u64,
-    pages: u64,
-}
-
-/// Part of a window, as 1/N, at its end: what a task had that exited in it is being freed.
-const JUST_ENDED: u64 = 8;
-
-/// Takes the verdict of growth from pages of a task that exited near the end: frees had not reached them. Such tasks are returned.
-fn not_freed_yet(rows: &mut [Judged<'_>], task_events: &TaskEvents, (end, length): (u64, u64)) -> Vec<Ended> {
-    let mut all: Vec<Ended> = Vec::new();
-    for row in rows.iter_mut().filter(|row| row.evidence.verdict.is_growth()) {
-        let pid = match Maker::of(&row.growing, task_events) {
-            Maker::Task(pid) => task_events.process(pid),
-            Maker::ThreadsOf(process) => process,
-            _ => continue,
-        };
-        let Some(exit) = task_events.exits.get(&pid).copied().filter(|_| task_events.has_exited(pid)) else {
-            continue;
-        };
-        let of_it = row.growing.tasks().filter(|(task, _)| task_events.process(*task) == pid);
-        let old: u64 = of_it.map(|(_, steps)| steps.sum()).sum();
-        let is_nearly_all = old.saturating_mul(10) >= row.growing.survivors.sum().saturating_mul(9);
-        if exit > end || exit < end.saturating_sub(length / JUST_ENDED) || !is_nearly_all {
-            continue;
-        }
-        row.evidence.verdict = Verdict::Young;
-        let pages = row.evidence.amount;
-        match all.iter_mut().find(|ended| ended.pid == pid) {
-            Some(ended) => ended.pages = ended.pages.saturating_add(pages),
-            None => all.push(Ended { pid, exit, pages }),
-        }
-    }
-    all
 }
 
 /// The task with most of a family.

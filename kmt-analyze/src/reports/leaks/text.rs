@@ -154,15 +154,7 @@ fn verdict(tables: &LeakTables, view: &View) -> String {
         true => unjudged(tables, "of what is still allocated", view),
         false => String::new(),
     };
-    format!("{nothing} grew steadily in {window}{shown}.{}{unjudged}", ended(tables, view))
-}
-
-/// ` python3-25925 exited at +26.900 s; 9.97 MiB of its pages are not freed yet at the end.`; empty: there is none.
-fn ended(tables: &LeakTables, view: &View) -> String {
-    tables.text.ended.as_ref().map_or(String::new(), |(task, exit, bytes)| {
-        let (exit, bytes) = (view.duration(exit.saturating_sub(view.start)), view.bytes(*bytes));
-        format!(" {task} exited at +{exit}; {bytes} of its pages are not freed yet at the end.")
-    })
+    format!("{nothing} grew steadily in {window}{shown}.{unjudged}")
 }
 
 /// The reason why no growth is no verdict: missing events, or a damaged file; `None`: there is none.
@@ -221,7 +213,7 @@ fn no_growth(tables: &LeakTables, view: &View) -> String {
     };
     let of = if parts.slab.rows > 0 && parts.pages_live.rows > 0 { "of both" } else { "of them" };
     let unjudged = unjudged(tables, of, view);
-    format!("{subject} in {}: {live}.{}{unjudged}", view.duration(tables.window), ended(tables, view))
+    format!("{subject} in {}: {live}.{unjudged}", view.duration(tables.window))
 }
 
 /// A sentence on memory that lives too long for the window; empty: there is none.

@@ -44,8 +44,6 @@ pub struct TextParts {
     pub unjudged: LeakSum,
     /// The row with most of these.
     pub unjudged_most: Option<LeakRow>,
-    /// A task that exited near the end with pages that were not freed yet: its name, the time of its exit, their bytes.
-    pub ended: Option<(String, u64, u64)>,
     /// Share of the events that were lost in the window, in words, where objects have no verdict for that; `None`: all have.
     pub lost: Option<String>,
     /// The recording that would not have lost them.
