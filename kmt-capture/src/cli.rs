@@ -101,6 +101,18 @@ enum Command {
   kmt-capture remote root@board --script -b 4M -d 30s           with the shell script")]
     Remote(RemoteArgs),
     /// Print a shell script for targets without kmt-capture; `convert` reads its output
+    ///
+    /// On the target: sh kmt.sh DIR [SECONDS]. The script records in a ring buffer that keeps the newest events, and saves it in the
+    /// new directory DIR after SECONDS, at Ctrl-C, or when STOP occurs. It needs a POSIX shell (BusyBox) and root.
+    ///
+    /// Variables of the script: BUFKB, the ring buffer of each CPU in KiB (4096); EVENTS, systems or SYSTEM/EVENT (kmem); STOP, the
+    /// event that ends it, such as oom/mark_victim; CLOCK, the trace clock (mono); T, the mount point of tracefs. `sh kmt.sh
+    /// --help` lists them.
+    #[command(after_help = "Example:
+  kmt-capture snippet > kmt.sh                            here
+  sh kmt.sh saved 30                                      on the target, 30 seconds
+  BUFKB=16384 EVENTS='kmem/kmalloc kmem/kfree' sh kmt.sh saved    more room, fewer events
+  kmt-capture convert saved -o trace.kmt                  here, after saved was copied")]
     Snippet,
     /// Record into memory that survives a crash, and leave
     ///

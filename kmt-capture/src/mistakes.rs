@@ -1,5 +1,6 @@
 //! Command lines that are meant for the other program, and a command to record without `--`.
 
+mod first_words;
 mod habits;
 
 use std::ffi::OsString;
@@ -21,6 +22,10 @@ pub fn explained(error: clap::Error, args: &[OsString], cli: &clap::Command) -> 
         clap::Error::raw(error.kind(), format!("{what}\nhint: {hint}\n")).with_cmd(cli)
     };
     let rest = || args.iter().skip(1).cloned();
+    let known = first_words::output(&error, args, cli);
+    if let Some((what, hint)) = known.or_else(|| habits::time_in_two_words(&error, args, cli)) {
+        return say(what, hint);
+    }
     match error.kind() {
         ErrorKind::InvalidSubcommand if OF_ANALYZE.contains(&first) => {
             say(format!("{first} is a command of kmt-analyze"), line("kmt-analyze", rest()))
@@ -29,6 +34,10 @@ pub fn explained(error: clap::Error, args: &[OsString], cli: &clap::Command) -> 
             let (what, hint) = misplaced_file(Path::new(first), rest);
             say(format!("{} {what}", escaped(first.as_bytes())), hint)
         }
+        ErrorKind::InvalidSubcommand => match first_words::of(first) {
+            Some((what, hint)) => say(what, hint),
+            None => without_false_tips(error, cli, args),
+        },
         ErrorKind::UnknownArgument if first == "record" => match command_at(&error, args) {
             Some(at) => {
                 let (before, command) = args.split_at(at);
@@ -155,6 +164,33 @@ mod tests {
         assert!(said(&["kmt-capture", "nothing"]).contains("unrecognized subcommand"));
     }
 
+    /// A hint is a line that the parser accepts.
+    #[test]
+    fn words_of_other_programs_have_a_line_that_works() {
+        let mut lines = vec![
+            ("kmt-capture snippet -o s.sh", "kmt-capture snippet > s.sh"),
+            ("kmt-capture snippet s.sh", "kmt-capture snippet > s.sh"),
+            ("kmt-capture snippet --output=s.sh", "kmt-capture snippet > s.sh"),
+            ("kmt-capture start", "kmt-capture record -d 30s -o trace.kmt"),
+            ("kmt-capture stop", "kmt-capture record --help"),
+        ];
+        if cfg!(feature = "convert") {
+            lines.push(("kmt-capture convert in.txt out.kmt", "kmt-capture convert in.txt -o out.kmt"));
+            let forced = "kmt-capture convert --force in.txt -o out.kmt";
+            lines.push(("kmt-capture convert --force in.txt out.kmt", forced));
+        }
+        for (line, hinted) in lines {
+            let said = said(&line.split(' ').collect::<Vec<_>>());
+            let hint = said.lines().find_map(|line| line.strip_prefix("hint: "));
+            assert_eq!(hint, Some(hinted), "{said}");
+            let words = hinted.split(" > ").next().unwrap_or_default().split(' ');
+            let parsed = crate::cli::whole().try_get_matches_from(words);
+            assert!(parsed.is_ok() || hinted.ends_with("--help"), "{hinted}");
+        }
+        let said = said(&["kmt-capture", "convert", "a", "-o", "b", "c"]);
+        assert!(!said.contains("hint:"), "{said}");
+    }
+
     #[test]
     fn a_recording_is_named_with_the_program_that_shows_it() {
         let folder = std::env::temp_dir().join(format!("kmt-capture-mistakes-{}", std::process::id()));
@@ -210,6 +246,16 @@ mod tests {
             ("kmt-capture record --time 2.5s -a", "-d is the time", "kmt-capture record -d 2.5s"),
             ("kmt-capture record -t", "-d is the time", "kmt-capture record -d 10s"),
             ("kmt-capture record -a -- ls -a", "all CPUs", "kmt-capture record -- ls -a"),
+            ("kmt-capture record -a -g -- sleep 1", "all CPUs", "kmt-capture record -g -- sleep 1"),
+            (
+                "kmt-capture record -e kmem:* -a -g sleep 1",
+                "all CPUs",
+                "kmt-capture record -e 'kmem:*' -g -- sleep 1",
+            ),
+            ("kmt-capture record -d 10 sec", "one word", "kmt-capture record -d 10s"),
+            ("kmt-capture record -d 2 minutes", "one word", "kmt-capture record -d 2min"),
+            ("kmt-capture record -d 10 s ls -l", "one word", "kmt-capture record -d 10s -- ls -l"),
+            ("kmt-capture record --duration=10 s", "one word", "kmt-capture record --duration=10s"),
         ] {
             let said = said(&line.split(' ').collect::<Vec<_>>());
             assert!(!said.contains("tip:"), "{said}");

@@ -154,5 +154,6 @@ k=$(sed -n 's/^KernelPageSize: *\([0-9]*\) kB/\1/p' /proc/self/smaps 2> /dev/nul
 finish
 lost=$((dropped + commit))
 echo "lost $lost events on $cpus CPUs: $dropped dropped, $commit commit overrun; $overrun older events were overwritten" >&2
-[ $overrun -gt 0 ] && echo "to keep all of them: BUFKB=$need, or fewer EVENTS" >&2
+if [ -n "${REMOTE:-}" ]; then more="-b ${need}K, or fewer events (-e)"; else more="BUFKB=$need, or fewer EVENTS"; fi
+[ $overrun -gt 0 ] && echo "to keep all of them: $more" >&2
 [ -n "${REMOTE:-}" ] || echo "saved in $out; on another machine: kmt-capture convert $out -o trace.kmt" >&2

@@ -12,7 +12,7 @@ use folder::Source;
 
 use std::path::{Path, PathBuf};
 
-use kmt_common::shell;
+use kmt_common::{shell, tell};
 
 use crate::env::Env;
 use crate::export;
@@ -98,7 +98,11 @@ pub fn run(args: &BalanceArgs, env: &Env, show: &Show) -> Result<Outcome> {
 
 /// Prints the balance of a recording, from its snapshots at the begin and at the end.
 pub fn of_recording(args: &BalanceArgs, session: &Session<'_>, show: &Show) -> Result<Outcome> {
-    let Some(mut rows) = balance::of_recording(session, args.rows())? else {
+    let rows = match balance::of_recording(session, args.rows())? {
+        None => balance::of_end(session, args.rows())?,
+        rows => rows,
+    };
+    let Some(mut rows) = rows else {
         let name = session.path.display();
         return Err(Failure::new(format!(
             "{name}: no balance: the file does not have /proc/meminfo of its begin and its end"
@@ -108,12 +112,16 @@ pub fn of_recording(args: &BalanceArgs, session: &Session<'_>, show: &Show) -> R
         ));
     };
     args.by.iter().try_for_each(|key| key.check(session))?;
-    let (pages, outcome) = traced::pages(session, &rows, &args.by, args.rows());
+    let (pages, largest, outcome) = traced::pages(session, &rows, &args.by, args.rows());
     if pages.is_none() && !args.by.is_empty() {
         return Err(Failure::new(format!("{}: --by needs events of pages", session.path.display()))
             .hint("kmt-capture record stores them unless --preset or --event leaves them out"));
     }
     rows.pages = pages;
+    rows.largest_holder = largest;
+    let is_of_slab = |name: &str| ["kmalloc", "kmem_cache_alloc"].contains(&name);
+    let mut classes = session.trace.schema().classes();
+    rows.has_slab_events = classes.any(|(_, class)| class.system == "kmem" && is_of_slab(&class.name));
     rows.page_pools = session.trace.header().page_size.and_then(|size| page_pool::pools(session, size));
     let trust: Vec<String> = losses(session).into_iter().collect();
     put(args, &rows, &session.env, show, &trust)?;
@@ -122,6 +130,7 @@ pub fn of_recording(args: &BalanceArgs, session: &Session<'_>, show: &Show) -> R
 
 fn put(args: &BalanceArgs, rows: &BalanceRows, env: &Env, show: &Show, trust: &[String]) -> Result<()> {
     if args.csv {
+        trust.iter().for_each(|sentence| tell!("warning: {sentence}"));
         return export::csv_of_rows(env, "balance", rows, ("accounts", &balance::COLUMNS));
     }
     if args.json {

@@ -13,14 +13,17 @@ use crate::failure::Outcome;
 use crate::ledger::frames::NO_STACK;
 use crate::ledger::totals::FrameTotals;
 use crate::limits::ROWS_MAX;
-use crate::pass::selection::Selection;
+use crate::pass::selection::{Selection, recorder_threads};
 use crate::pass::{self, Needs, Request};
-use crate::reports::balance::{BalanceRows, PageGroupRow, PageHolderRow, PageUseRow, PageUses};
+use crate::reports::balance::{
+    AccountHolderRow, AccountRow, BalanceRows, PageGroupRow, PageHolderRow, PageUseRow, PageUses,
+};
 use crate::reports::common::rows::Address;
 use crate::reports::common::{Context, ReportContext};
 use crate::reports::grouped::{GroupKey, GroupPart, Grouping, Values};
 use crate::reports::leaks::judge::pages::{UnreclaimedPages, use_of};
 use crate::stream::PageSite;
+use crate::trace::accounts::REST;
 use crate::trace::names::is_core;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -32,7 +35,7 @@ pub fn pages(
     rows: &BalanceRows,
     by: &[&'static GroupKey],
     rows_max: usize,
-) -> (Option<PageUses>, Outcome) {
+) -> (Option<PageUses>, Option<AccountHolderRow>, Outcome) {
     let selection = Selection::default();
     let context = Context { session, selection: &selection, limit: ROWS_MAX };
     let mut collectors = Collectors::default();
@@ -43,7 +46,7 @@ pub fn pages(
     let ended = outcome(session, &analysis.faults);
     let context = ReportContext::new(&context, &analysis);
     if !context.basis().page_allocs {
-        return (None, ended);
+        return (None, None, ended);
     }
     let has_frees = context.basis().page_ends();
     let mut sums = PageTotals::default();
@@ -74,7 +77,9 @@ pub fn pages(
         holders: holders.into_iter().take(rows_max).collect(),
         groups,
     };
-    (Some(uses), ended)
+    let largest = rows.largest_growth().filter(|_| rows.is_compared && has_frees);
+    let largest = largest.and_then(|account| sums.largest_holder(account, &context));
+    (Some(uses), largest, ended)
 }
 
 /// Use of pages, and the address of the function that holds them; `None`: unknown.
@@ -183,12 +188,16 @@ struct PageTotals {
     has_stacks: bool,
     by_call_site: HashMap<(&'static str, Option<u64>), OfHolder>,
     by_task: HashMap<(&'static str, i32), OfHolder>,
+    /// Frames still allocated, of all uses.
+    live: HashMap<(&'static str, i32), u64>,
 }
 
 impl PageTotals {
     fn add(&mut self, named: Named, pid: i32, totals: &FrameTotals) {
         *self.uses.entry(named.name).or_default() += totals;
         self.has_stacks |= named.has_stack;
+        let live = self.live.entry((named.name, pid)).or_default();
+        *live = live.saturating_add(totals.frames_live);
         if !IN_NO_ACCOUNT.contains(&named.name) {
             return;
         }
@@ -231,6 +240,34 @@ impl PageTotals {
         rows
     }
 
+    /// The task with most pages of an account that grew, if it has a quarter of the growth.
+    fn largest_holder(
+        &self,
+        account: &AccountRow,
+        context: &ReportContext<'_, '_>,
+    ) -> Option<AccountHolderRow> {
+        // The allocator of a page of slabs has not all objects on it, and `kernel` is any use.
+        if [REST, "slab_reclaimable", "slab_unreclaimable"].contains(&account.account) {
+            return None;
+        }
+        let is_of_it = |name: &str| name != KERNEL && accounts_of(name).contains(&account.account);
+        let mut tasks: BTreeMap<i32, u64> = BTreeMap::new();
+        for ((_, pid), frames) in self.live.iter().filter(|((name, _), _)| is_of_it(name)) {
+            let sum = tasks.entry(*pid).or_default();
+            *sum = sum.saturating_add(*frames);
+        }
+        let (pid, frames) =
+            tasks.into_iter().max_by_key(|(pid, frames)| (*frames, std::cmp::Reverse(*pid)))?;
+        let bytes_live = frames.saturating_mul(context.analysis.page_size.0);
+        let growth = u64::try_from(account.change()).unwrap_or(0);
+        (bytes_live.saturating_mul(4) >= growth).then(|| AccountHolderRow {
+            account: account.account,
+            task: context.labels().task(pid),
+            bytes_live,
+            is_recorder: recorder_threads(context.session).contains(&pid),
+        })
+    }
+
     /// Pages by use, the most memory first.
     fn uses(&self, rows: &BalanceRows, has_frees: bool, page_size: u64) -> Vec<PageUseRow> {
         let bytes = |frames: u64| frames.saturating_mul(page_size);
@@ -242,7 +279,7 @@ impl PageTotals {
                 bytes_alloc: bytes(totals.frames_alloc),
                 bytes_live: has_frees.then(|| bytes(totals.frames_live)),
                 accounts,
-                bytes_change: (!self.is_part(name) && !accounts.is_empty())
+                bytes_change: (rows.is_compared && !self.is_part(name) && !accounts.is_empty())
                     .then(|| changes.map(|row| row.change()).fold(0, i64::saturating_add)),
             }
         };

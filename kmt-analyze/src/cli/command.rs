@@ -247,7 +247,7 @@ pub struct DiffArgs {
     /// Another run of the second side; may be given several times
     #[arg(long, value_name = "FILE")]
     pub repeat_after: Vec<PathBuf>,
-    /// Compare rates; the default where the lengths differ by more than a tenth
+    /// Compare rates; the default where the lengths differ by more than a twentieth
     #[arg(long, conflicts_with = "totals")]
     per_second: bool,
     /// Compare totals; the default with --fail-over
@@ -256,6 +256,9 @@ pub struct DiffArgs {
     /// Show also rows within noise
     #[arg(long)]
     pub all: bool,
+    /// Count memory that the recorder itself allocated, such as the page cache of the file that it wrote. Default: left out
+    #[arg(long, conflicts_with = "without_recorder")]
+    with_recorder: bool,
     /// Exit with 1 if live slab memory grows by more than this beyond noise
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub fail_over: Option<u64>,
@@ -276,7 +279,8 @@ pub struct DiffArgs {
 impl DiffArgs {
     /// Selections of the first and of the second side.
     pub fn selections(&self) -> (Selection, Selection) {
-        let first = self.select.clone();
+        let without_recorder = !self.with_recorder;
+        let first = Selection { without_recorder, ..self.select.clone() };
         let mut second = first.clone();
         if self.against.is_some() {
             second.time.clone_from(&self.against);

@@ -12,6 +12,7 @@ use kmt_common::programs::{OF_CAPTURE, line};
 use kmt_common::text::escaped;
 use kmt_common::usage::{asked, nearest, without_false_tips};
 
+use super::foreign_words::replaced;
 use super::other_report;
 use crate::trace::parts::is_part;
 
@@ -74,6 +75,17 @@ pub fn explained(error: clap::Error, cli: &Command, args: &[OsString]) -> clap::
             hint if hint.is_empty() => error,
             hint => with_names_and_hint(&error, &hint, cli, args),
         },
+        (ErrorKind::ValueValidation, _) if is_of_pid(&error) => match foreign_hint(cli, args) {
+            hint if hint.is_empty() => error,
+            hint => {
+                let message = format!("--pid is the number of a thread, --comm its name{hint}");
+                asked(cli, args).error(ErrorKind::ValueValidation, message)
+            }
+        },
+        (ErrorKind::UnknownArgument, _) if unknown_first_word(cli, args).is_some() => {
+            let word = unknown_first_word(cli, args).unwrap_or_default();
+            cli.clone().error(ErrorKind::InvalidSubcommand, neither(&word, &foreign_hint(cli, args)))
+        }
         (kind, _) => {
             let error = without_false_tips(error, cli, args);
             match foreign_hint(cli, args) {
@@ -106,6 +118,24 @@ fn with_hint(error: &clap::Error, hint: &str, cli: &Command, args: &[OsString]) 
     asked(cli, args).error(ErrorKind::UnknownArgument, message)
 }
 
+/// The first word, if it is neither an option nor a command nor a file.
+fn unknown_first_word(cli: &Command, args: &[OsString]) -> Option<String> {
+    let first = args.get(1).filter(|word| !is_option(word) && *word != "-" && !Path::new(word).exists())?;
+    let is_command = first.to_str().is_some_and(|word| cli.find_subcommand(word).is_some());
+    (!is_command).then(|| escaped(first.as_encoded_bytes()))
+}
+
+/// The error of such a word, with the line that was meant, or where the commands are listed.
+fn neither(word: &str, hint: &str) -> String {
+    let hint = if hint.is_empty() { "\nhint: kmt-analyze --help lists the commands" } else { hint };
+    format!("'{word}' is neither a command nor a file{hint}")
+}
+
+/// True if the value of `--pid` is not a number.
+fn is_of_pid(error: &clap::Error) -> bool {
+    matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(name)) if name.starts_with("--pid "))
+}
+
 /// True if the value of `--sort` is wrong.
 fn is_of_sort(error: &clap::Error) -> bool {
     matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(name)) if name.starts_with("--sort "))
@@ -136,9 +166,8 @@ fn second_word(cli: &Command, word: &str, args: &[OsString]) -> clap::Error {
     let message = match nearest(word, &names).filter(|_| !Path::new(word).exists()) {
         Some(near) => format!("'{name}' is neither a command nor a file; did you mean '{near}'?"),
         None => match (foreign_hint(cli, args), args.get(1)) {
-            (hint, Some(first)) if !hint.is_empty() && !Path::new(first).exists() => {
-                let first = escaped(first.as_encoded_bytes());
-                format!("'{first}' is neither a command nor a file{hint}")
+            (hint, Some(first)) if !Path::new(first).exists() => {
+                neither(&escaped(first.as_encoded_bytes()), &hint)
             }
             _ => format!("'{name}' is one word too many: findings reads one file{}", compared(word, args)),
         },
@@ -209,18 +238,6 @@ fn options_end(cli: &Command, command: &Command, args: &[OsString]) -> Option<us
     Some(at)
 }
 
-/// Commands of other tools (perf kmem, trace-cmd mem, slabtop), and the same tables here.
-const COMMANDS: [(&str, &[&str]); 5] = [
-    ("kmem", &["summary", "--compat", "perf-kmem"]),
-    ("mem", &["summary", "--compat", "trace-cmd-mem"]),
-    ("slabtop", &["caches", "--sort", "live"]),
-    ("top", &["callers"]),
-    ("cgroups", &["memory", "--by", "cgroup"]),
-];
-
-/// Words behind these commands.
-const SUBCOMMANDS: [&str; 2] = ["stat", "report"];
-
 /// The hint for a line that the parser refused: a line that it accepts. Empty: no word of it is known.
 fn foreign_hint(cli: &Command, args: &[OsString]) -> String {
     let is_accepted = |meant: &Vec<OsString>| {
@@ -228,7 +245,7 @@ fn foreign_hint(cli: &Command, args: &[OsString]) -> String {
         let Ok(parsed) = cli.clone().try_get_matches_from(meant) else { return false };
         names_file && meant.as_slice() != args && files_of(&parsed).all(|file| file.exists())
     };
-    let replaced = replaced(args);
+    let replaced = replaced(cli, args);
     let others =
         replaced.iter().map(Vec::as_slice).chain([args]).flat_map(|line| other_report::lines(cli, line));
     let others: Vec<Vec<OsString>> = others.collect();
@@ -243,80 +260,6 @@ fn files_of(parsed: &clap::ArgMatches) -> impl Iterator<Item = &PathBuf> {
         .into_iter()
         .filter_map(move |id| command.and_then(|command| command.try_get_many::<PathBuf>(id).ok().flatten()));
     read.flatten().filter(|file| file.as_path() != Path::new("-"))
-}
-
-/// The value of an option, in its word or the next one.
-fn value_of(joined: &Option<OsString>, next: Option<&&OsString>) -> Option<OsString> {
-    joined.clone().or_else(|| next.map(|word| (*word).clone()))
-}
-
-/// True of a form that reports print.
-fn is_form(value: &Option<OsString>) -> bool {
-    value.as_ref().is_some_and(|value| value == "csv" || value == "json")
-}
-
-/// The line with the words of this program.
-fn replaced(args: &[OsString]) -> Option<Vec<OsString>> {
-    let mut words = args.iter().skip(1).peekable();
-    let (mut meant, mut files): (Vec<OsString>, Vec<OsString>) = (Vec::new(), Vec::new());
-    let (mut from, mut to) = (None, None);
-    let command = words.peek().and_then(|word| word.to_str());
-    if let Some((_, same)) = command.and_then(|word| COMMANDS.iter().find(|(name, _)| *name == word)) {
-        words.next();
-        words.next_if(|word| word.to_str().is_some_and(|word| SUBCOMMANDS.contains(&word)));
-        meant.extend(same.iter().map(OsString::from));
-    }
-    while let Some(word) = words.next() {
-        let (name, joined) = match word.to_str() {
-            Some(text) if text.starts_with("--") => match text.split_once('=') {
-                Some((name, value)) => (name, Some(OsString::from(value))),
-                None => (text, None),
-            },
-            Some(text) => (text, None),
-            None => ("", None),
-        };
-        let is_form = is_form(&value_of(&joined, words.peek()));
-        let mut value = || joined.clone().or_else(|| words.next().cloned());
-        match name {
-            "-i" | "--input" => files.push(value()?),
-            "--from" => from = Some(value()?),
-            "--to" => to = Some(value()?),
-            "--format" if is_form => {
-                let form = value()?;
-                meant.push(format!("--{}", form.to_string_lossy()).into());
-            }
-            "--group" | "--group-by" => meant.extend(["--by".into(), value()?]),
-            _ => meant.push(word.clone()),
-        }
-    }
-    if from.is_some() || to.is_some() {
-        let mut range = from.unwrap_or_default();
-        range.push("..");
-        range.push(to.unwrap_or_default());
-        // Options come before the file.
-        let is_command =
-            |word: &OsString| !word.to_string_lossy().starts_with('-') && !Path::new(word).exists();
-        let at = usize::from(meant.first().is_some_and(is_command));
-        meant.splice(at..at, ["--time".into(), range]);
-    }
-    // CSV is of a report: the first screen has none.
-    let is_first_screen = meant.first().is_some_and(|word| word.to_string_lossy().starts_with('-'));
-    if is_first_screen && meant.iter().any(|word| word == "--csv") {
-        meant.insert(0, "callers".into());
-    }
-    // `summary` has several tables, and `dump` is the events: `export` writes them.
-    let export: &[&str] = match meant.first().and_then(|word| word.to_str()) {
-        Some("summary") => &["export", "csv", "--of", "summary"],
-        Some("dump") => &["export", "csv"],
-        _ => &[],
-    };
-    if !export.is_empty() && meant.iter().any(|word| word == "--csv") {
-        meant.remove(0);
-        meant.retain(|word| word != "--csv");
-        meant.splice(0..0, export.iter().map(OsString::from));
-    }
-    let program = args.first().cloned();
-    Some(program.into_iter().chain(meant).chain(files).collect())
 }
 
 #[cfg(test)]
@@ -382,10 +325,16 @@ mod tests {
         let two = format!("{this} {this}");
         let diff = format!("reads one file\nhint: to compare two files: kmt-analyze diff {two}\n");
         let json = format!("{this} --json extra");
+        let (glossary, other) = (format!("glossary {this}"), format!("frobnicate --slab {this}"));
         for (given, part) in [
             ("x.kmt leks", "'leks' is neither a command nor a file; did you mean 'leaks'?\n\nUsage:"),
             (&json, "'extra' is one word too many: findings reads one file\n\nUsage:"),
             (&two, &diff),
+            (
+                &glossary,
+                "'glossary' is neither a command nor a file\nhint: kmt-analyze --help lists the commands\n",
+            ),
+            (&other, "'frobnicate' is neither a command nor a file\nhint: kmt-analyze --help lists"),
             (
                 "--json x.kmt export",
                 "comes first, before its options and the file\n\nUsage: kmt-analyze export ",

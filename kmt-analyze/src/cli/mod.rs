@@ -1,6 +1,7 @@
 //! The command line.
 
 mod command;
+mod foreign_words;
 mod help;
 mod mistakes;
 mod other_report;
@@ -323,6 +324,9 @@ fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
     let (first, second) = args.selections();
     let DiffArgs { before, after, .. } = &args;
     let after = after.as_deref().unwrap_or(before);
+    if before != after && open::has_proc_texts(before) && open::has_proc_texts(after) {
+        return Err(open::proc_texts(&[before, after]));
+    }
     let side = |file: &Path, more: &[PathBuf]| -> Vec<PathBuf> {
         std::iter::once(file).chain(more.iter().map(PathBuf::as_path)).map(Path::to_owned).collect()
     };

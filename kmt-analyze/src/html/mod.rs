@@ -176,7 +176,8 @@ pub fn changes(before: &Session<'_>, after: &Session<'_>, selection: &Selection)
     let is_one_build = build.is_some() && build == diff::build(after);
     let naming =
         diff::Naming { by: diff::DiffKey::CallSite, exact: is_one_build, classes: SizeClasses::default() };
-    let profile = |session: &Session<'_>| diff::compute(session, selection, naming).0;
+    let selection = Selection { without_recorder: true, ..selection.clone() };
+    let profile = |session: &Session<'_>| diff::compute(session, &selection, naming).0;
     let names = [&before.path, &after.path].map(|path| path.display().to_string());
     let look = Look { width: Look::NO_LIMIT, wide: true, ..Look::default() };
     let options = diff::DiffOptions {

@@ -243,6 +243,11 @@ impl Condition {
         Ok(resolved)
     }
 
+    /// Names that it compares; none for a regular expression.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(String::as_str)
+    }
+
     /// True for `!=` and `!~`.
     pub fn is_negated(&self) -> bool {
         self.negated

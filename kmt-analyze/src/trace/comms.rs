@@ -25,15 +25,20 @@ struct NameSource {
     comm: usize,
     /// Field of the previous name.
     old: Option<usize>,
+    is_exit: bool,
 }
+
+/// Longest name of a task, in bytes (TASK_COMM_LEN, include/linux/sched.h, without the zero).
+const COMM_MAX: usize = 15;
 
 /// System, event, fields of the task, its name, its previous name (include/trace/events/{task,sched}.h, 3.2 to 7.2).
 /// Without a `pid` in task_rename it is the running task.
-const SOURCES: [(&str, &str, &str, &str, Option<&str>); 4] = [
+const SOURCES: [(&str, &str, &str, &str, Option<&str>); 5] = [
     ("task", "task_rename", "pid", "newcomm", Some("oldcomm")),
     ("task", "task_newtask", "pid", "comm", None),
     ("sched", "sched_switch", "prev_pid", "prev_comm", None),
     ("sched", "sched_switch", "next_pid", "next_comm", None),
+    ("sched", "sched_process_exit", "pid", "comm", None),
 ];
 
 /// Names found in events.
@@ -41,6 +46,8 @@ const SOURCES: [(&str, &str, &str, &str, Option<&str>); 4] = [
 struct FoundName {
     /// Task, time, name.
     rows: Vec<(i32, u64, Vec<u8>)>,
+    /// The same of exits, whose names are those of the time before.
+    exits: Vec<(i32, u64, Vec<u8>)>,
     last: HashMap<i32, Vec<u8>, IntHash>,
     /// Previous names of tasks whose first event is a rename.
     before: HashMap<i32, Vec<u8>, IntHash>,
@@ -59,9 +66,17 @@ impl Comms {
             if trace.metadata().text("source") == Some("ftrace text") {
                 names.by_pid.retain(|pid, _| !found.last.contains_key(pid));
             }
-            names.merge(found);
+            let exits = names.merge(found);
+            names.sort();
+            exits.into_iter().for_each(|(pid, time, name)| names.add_exit(pid, time, name));
+            names.name_command(trace);
         }
-        for rows in names.by_pid.values_mut() {
+        names.sort();
+        names
+    }
+
+    fn sort(&mut self) {
+        for rows in self.by_pid.values_mut() {
             rows.sort_by_key(|(time, _)| *time);
             rows.dedup_by(|next, first| {
                 let is_same = next.1 == first.1 || next.0 == first.0;
@@ -71,20 +86,58 @@ impl Comms {
                 is_same
             });
         }
-        names
+    }
+
+    /// Adds the name that a task had at its exit, where its rename was lost. A task that started in the recording had its first
+    /// name, that of its parent, until it ran a program: for a moment.
+    fn add_exit(&mut self, pid: i32, time: u64, name: Vec<u8>) {
+        let rows = self.by_pid.entry(pid).or_default();
+        let at = rows.partition_point(|(since, _)| *since <= time);
+        let before = at.checked_sub(1).and_then(|last| rows.get_mut(last));
+        match before {
+            Some((_, last)) if *last == name => {}
+            Some((since, last)) if at == 1 && *since > 0 => *last = name,
+            _ => rows.insert(at, (time, name)),
+        }
+    }
+
+    /// Names the task that the recorder started for its command, where its rename was lost: it has the recorder's name.
+    fn name_command(&mut self, trace: &Trace<'_>) {
+        let metadata = trace.metadata();
+        let recorder = metadata.text("recorder.pid").and_then(|pid| pid.parse::<i32>().ok());
+        let command = metadata.text("record.command").and_then(|line| line.split(' ').next());
+        let (Some(recorder), Some(program)) = (recorder, command.filter(|program| !program.is_empty()))
+        else {
+            return;
+        };
+        let Some(own) = self.rows(recorder).last().map(|(_, name)| name.clone()) else { return };
+        let threads: HashSet<i32> =
+            metadata.tasks.iter().filter(|task| task.tgid == recorder).map(|task| task.pid).collect();
+        let program = program.rsplit('/').next().unwrap_or(program).as_bytes();
+        let program = program.get(..COMM_MAX).unwrap_or(program);
+        let others = self.by_pid.iter_mut().filter(|(pid, _)| **pid != recorder && !threads.contains(pid));
+        for (_, rows) in others {
+            if let [(since, name)] = rows.as_mut_slice() {
+                if *since > 0 && *name == own {
+                    *name = program.to_vec();
+                }
+            }
+        }
     }
 
     fn add(&mut self, pid: i32, time: u64, name: Vec<u8>) {
         self.by_pid.entry(pid).or_default().push((time, name));
     }
 
-    fn merge(&mut self, found: FoundName) {
+    /// Adds found names, and returns those of exits.
+    fn merge(&mut self, found: FoundName) -> Vec<(i32, u64, Vec<u8>)> {
         for (pid, old) in found.before {
             // saved_cmdlines has last names without a time: the event is better.
             self.by_pid.entry(pid).or_default().retain(|(time, _)| *time > 0);
             self.add(pid, 0, old);
         }
         found.rows.into_iter().for_each(|(pid, time, name)| self.add(pid, time, name));
+        found.exits
     }
 
     fn rows(&self, pid: i32) -> &[(u64, Vec<u8>)] {
@@ -143,6 +196,8 @@ fn has_all_names(trace: &Trace<'_>) -> bool {
         && metadata.text("recorder.pid").is_some()
         && trace.is_finished()
         && trace.damage_count() == 0
+        // Renames may be among lost events.
+        && trace.streams().values().flat_map(|stream| &stream.chunks).all(|(_, info)| info.loss.is_none())
         && is_recorded("task_newtask")
         && is_recorded("task_rename")
 }
@@ -170,6 +225,10 @@ impl FoundName {
         };
         // Idle tasks have the id 0 and a name for each CPU.
         let Some(comm) = event.text(source.comm).filter(|comm| pid != 0 && !comm.is_empty()) else { return };
+        if source.is_exit {
+            self.exits.push((pid, event.time(), comm.to_vec()));
+            return;
+        }
         let last = self.last.get(&pid);
         if last.is_some_and(|last| last == comm) {
             return;
@@ -195,6 +254,7 @@ fn sources(index: usize, class: &EventClass) -> impl Iterator<Item = NameSource>
             pid: if *event == "task_rename" { field } else { Some(field?) },
             comm: class.field_named(comm)?,
             old: old.and_then(|old| class.field_named(old)),
+            is_exit: *event == "sched_process_exit",
         })
     })
 }
@@ -381,6 +441,38 @@ mod tests {
         let names = names(&table, &events, &[("source", b"ftrace text")]);
         assert_eq!([150, 200].map(|time| at(&names, 7, time)), ["python3", "ip"]);
         assert_eq!(at(&names, 8, 100), "sh");
+    }
+
+    /// The rename to `find` was lost: the exit still has it. A child of the recorder that still runs is its command.
+    #[test]
+    fn a_lost_rename_is_found_by_the_exit_and_by_the_command() {
+        let exits = "name: sched_process_exit\nID: 9\nformat:\n".to_owned()
+            + COMMON
+            + "\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
+               \tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n";
+        let mut writer = Writer::new(WriterOptions::new(ByteOrder::Little, 8)).unwrap();
+        writer.add_clock(&TraceClock::named("local")).unwrap();
+        let pairs: [(&str, &[u8]); 3] = [
+            ("writer", b"kmt-capture 1.0.0"),
+            ("recorder.pid", b"5"),
+            ("record.command", b"/usr/bin/find / -x"),
+        ];
+        writer.add_metadata(&pairs).unwrap();
+        writer.add_format("task", &newtask()).unwrap();
+        writer.add_format("task", &rename()).unwrap();
+        writer.add_format("sched", &exits).unwrap();
+        let name = |pid, time| Task::new(pid, b"kmt-capture".to_vec()).since(time);
+        writer.add_tasks(&[name(5, 0), name(7, 100), name(8, 100), Task::new(9, b"sh".to_vec())]).unwrap();
+        let exit = |pid: i32, name: &str| [head(9, pid), text(name), pid.to_le_bytes().to_vec()].concat();
+        writer.add_event(0, 100, &begins(7, "kmt-capture")).unwrap();
+        writer.add_loss(0, kmt_format::Loss::counted(3)).unwrap();
+        writer.add_event(0, 300, &exit(7, "grep")).unwrap();
+        writer.add_event(0, 400, &exit(9, "cat")).unwrap();
+        let file = writer.finish().unwrap();
+        let names = Comms::of(&Trace::open(&file).unwrap());
+        assert_eq!([at(&names, 7, 150), at(&names, 7, 300)], ["grep", "grep"]);
+        assert_eq!([at(&names, 9, 399), at(&names, 9, 400)], ["sh", "cat"], "when it changed is unknown");
+        assert_eq!([at(&names, 8, 150), at(&names, 5, 150)], ["find", "kmt-capture"]);
     }
 
     #[test]

@@ -43,6 +43,9 @@ pub(crate) fn bytes_in(path: &Path, env: &Env) -> Result<InputBytes> {
     let file = File::open(path).map_err(|e| Failure::io("opening", path, &e))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         let directory = || {
+            if has_proc_texts(path) {
+                return proc_texts(&[path]);
+            }
             Failure::new(format!("{} is a directory", path.display())).hint(format!(
                 "if it holds saved ring buffers, `{}` makes a .kmt file of them",
                 convert_command(path)
@@ -51,6 +54,23 @@ pub(crate) fn bytes_in(path: &Path, env: &Env) -> Result<InputBytes> {
         return Err(ctf_folder(path).unwrap_or_else(directory));
     }
     InputBytes::of_file(path, file, |file| read(path, file))
+}
+
+/// True if a directory has texts of /proc, and no ring buffers that they describe.
+pub fn has_proc_texts(path: &Path) -> bool {
+    let has = |name: &str| path.join(name).exists();
+    ["meminfo", "meminfo.before", "meminfo.after"].iter().any(|name| has(name))
+        && !has("tracefs")
+        && !has("per_cpu")
+}
+
+/// The refusal of such directories, with the command that reads them.
+pub fn proc_texts(paths: &[&Path]) -> Failure {
+    let words: Vec<String> = paths.iter().map(|path| shell::path(path)).collect();
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let is = if paths.len() > 1 { "are directories" } else { "is a directory" };
+    Failure::new(format!("{} {is} with texts of /proc, not a recording", names.join(" and ")))
+        .hint(format!("kmt-analyze balance {}", words.join(" ")))
 }
 
 /// Length of the part of a stream that shows whether it is a .kmt file: a damaged header has its copy within it, in bytes.

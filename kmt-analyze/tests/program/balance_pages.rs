@@ -93,6 +93,19 @@ fn kallsyms() -> String {
 
 /// A recording of all loads, with the texts of `balance.rs` and those that were read meanwhile.
 pub fn recording(scratch: &Scratch, has_stacks: bool, readings: &[(&str, (u64, u64), String)]) -> PathBuf {
+    recording_with(scratch, has_stacks, readings, (after, None))
+}
+
+/// Makes the text of the end of a file, by its name, from that of the begin.
+type Edited = fn(&str, &str) -> String;
+
+/// The same with other texts of the end, and a recorder.
+fn recording_with(
+    scratch: &Scratch,
+    has_stacks: bool,
+    readings: &[(&str, (u64, u64), String)],
+    (after, recorder): (Edited, Option<&str>),
+) -> PathBuf {
     let options = WriterOptions::new(ByteOrder::Little, 8).page_size(4096).trace_uuid([5; 16]);
     let mut writer = Writer::new(options).unwrap();
     let format = |path: PathBuf| fs::read_to_string(path.join("format")).unwrap();
@@ -104,6 +117,7 @@ pub fn recording(scratch: &Scratch, has_stacks: bool, readings: &[(&str, (u64, u
     writer.add_clock(&TraceClock::named("mono")).unwrap();
     let pairs = [("kernel.release", &b"6.1.0"[..]), ("record.buffers_kb", b"32768")];
     writer.add_metadata(&pairs).unwrap();
+    recorder.iter().for_each(|pid| writer.add_metadata(&[("recorder.pid", pid.as_bytes())]).unwrap());
     writer.add_tasks(&[800, 801, 802, 803].map(|pid| Task::new(pid, format!("task-{pid}")))).unwrap();
     writer.add_symbols(&parse_kallsyms(kallsyms().as_bytes(), &[], 4096), &[]).unwrap();
     writer.add_file("config", b"CONFIG_VMAP_STACK=y\n").unwrap();
@@ -174,6 +188,63 @@ fn use_of(load: &Load) -> &'static str {
         ["filemap_alloc_folio"] => "page cache",
         _ => "other kernel memory",
     }
+}
+
+/// Of 300 KiB more page cache, 100 KiB are pages that task-803 allocated and that are still there.
+#[test]
+fn the_task_with_most_of_the_largest_growth_is_named() {
+    let grown = |name: &str, text: &str| match name {
+        "meminfo" => text
+            .replace("Cached: 300000 kB", "Cached: 300300 kB")
+            .replace("MemFree: 2000000", "MemFree: 1999700"),
+        _ => text.to_owned(),
+    };
+    for (recorder, words) in [
+        (
+            None,
+            "Of page cache of files (+300 KiB), pages of 100 KiB that are still allocated are from task-803-803.",
+        ),
+        (Some("803"), "from task-803-803, the recorder: the file of this recording."),
+    ] {
+        let scratch = Scratch::new();
+        let file = recording_with(&scratch, true, &[], (grown, recorder));
+        let report = json(&["balance", "--json"], &file);
+        assert_eq!(*at(&report, "/largest_holder/account"), "page_cache");
+        assert_eq!(*at(&report, "/largest_holder/bytes_live"), 100 << 10);
+        assert_eq!(*at(&report, "/largest_holder/is_recorder"), recorder.is_some());
+        let screen = stdout(&run(&["balance"], &file)).replace('\n', " ");
+        assert!(screen.contains(words), "{words}: {screen}");
+        assert!(screen.contains("tasks --sort live_pages") && !screen.contains("-o who.kmt"), "{screen}");
+    }
+}
+
+/// Names of the kernel's texts.
+#[test]
+fn wide_accounts_have_the_lines_that_they_are_made_of() {
+    let scratch = Scratch::new();
+    let file = recording(&scratch, true, &[]);
+    let screen = stdout(&run(&["balance", "--wide"], &file));
+    for name in ["AnonPages", "Cached - Shmem", "Buffers"] {
+        assert!(screen.contains(name), "{name}: {screen}");
+    }
+    assert!(!stdout(&run(&["balance"], &file)).contains("AnonPages"));
+}
+
+/// A ring has the texts of its end alone: there are accounts, and no changes.
+#[test]
+fn a_recording_with_its_end_alone_has_accounts_without_changes() {
+    let scratch = Scratch::new();
+    let file = scratch.changed("x86_64-6.1", |folder| {
+        fs::write(folder.join("meminfo.after"), BEFORE[0].1).unwrap();
+    });
+    let report = json(&["balance", "--json"], &file);
+    assert_eq!(*at(&report, "/is_compared"), false);
+    assert!(at(&report, "/total_before").is_null() && at(&report, "/largest_holder").is_null());
+    for row in at(&report, "/pages/uses").as_array().unwrap() {
+        assert!(at(row, "/bytes_change").is_null(), "{row}");
+    }
+    let screen = stdout(&run(&["balance"], &file)).replace('\n', " ");
+    assert!(screen.contains("has /proc/meminfo of its end alone"), "{screen}");
 }
 
 #[test]
@@ -285,7 +356,7 @@ fn a_screen_names_the_first_holder_and_no_recording_that_is_there_already() {
         "task-801-801 and 1 more",
         "ring buffers of tracing",
         "of which ring buffers of this recording 32.0 MiB 32.0 MiB 0",
-        "~: the change is a range",
+        "~ in change: a range",
         "pages --by call_site,task",
     ] {
         assert!(words.contains(expected), "{expected}: {screen}");

@@ -130,6 +130,15 @@ fn hints_for_words_of_other_tools_run_as_they_are_printed() {
         ("findings --sort max 'a b.kmt'", "lifetimes --sort max 'a b.kmt'"),
         ("--by task 'a b.kmt'", "callers --by task 'a b.kmt'"),
         ("diff --csv 'a b.kmt' 'a b.kmt'", "diff --json 'a b.kmt' 'a b.kmt'"),
+        ("lifetimes --cache dentry 'a b.kmt'", "lifetimes --where cache=dentry 'a b.kmt'"),
+        ("leaks --task=cat 'a b.kmt'", "leaks --where comm=cat 'a b.kmt'"),
+        ("leaks --pid cat 'a b.kmt'", "leaks --comm cat 'a b.kmt'"),
+        ("callers -n 5 'a b.kmt'", "callers -l 5 'a b.kmt'"),
+        ("callers --sort bytes 'a b.kmt'", "callers --sort allocated 'a b.kmt'"),
+        ("callers --sort frag 'a b.kmt'", "callers --sort waste_percent 'a b.kmt'"),
+        ("callers -s hit 'a b.kmt'", "callers -s allocs 'a b.kmt'"),
+        ("stat --slab 'a b.kmt'", "summary 'a b.kmt'"),
+        ("script 'a b.kmt'", "dump 'a b.kmt'"),
         ("verify --csv 'a b.kmt'", "verify --json 'a b.kmt'"),
     ] {
         let output = run_in_shell(&format!("kmt-analyze {typed}"), &scratch.0);
@@ -141,7 +150,7 @@ fn hints_for_words_of_other_tools_run_as_they_are_printed() {
         assert_eq!(done.status.code(), Some(0), "{typed}: {}", stderr(&done));
     }
     let none = run_in_shell("kmt-analyze kmem missing.kmt", &scratch.0);
-    assert!(!stderr(&none).contains("hint:"), "{}", stderr(&none));
+    assert!(!stderr(&none).contains("--compat"), "{}", stderr(&none));
 }
 
 /// Words that some reports have: each command that reads a file accepts them, or names a line that is accepted.
@@ -181,6 +190,71 @@ fn words_of_other_reports_have_a_hint_in_every_command() {
         }
     }
     assert!(hints > 40, "{hints}");
+}
+
+/// Weights of the call graph, by the names that other reports have for them.
+#[test]
+fn columns_are_weights_of_the_call_graph() {
+    let scratch = Scratch::new();
+    std::fs::copy(&captures()[0].1, scratch.0.join("a.kmt")).unwrap();
+    for (column, weight) in [("live", "live"), ("allocs", "count"), ("allocated", "alloc")] {
+        let said = stderr(&run_in_shell(&format!("kmt-analyze callgraph --sort {column} a.kmt"), &scratch.0));
+        let hint = said.lines().find_map(|line| line.strip_prefix("hint: "));
+        let meant = format!("kmt-analyze callgraph --by {weight} a.kmt");
+        assert_eq!(hint, Some(meant.as_str()), "{said}");
+        let done = run_in_shell(&meant, &scratch.0);
+        assert_eq!(done.status.code(), Some(0), "{meant}: {}", stderr(&done));
+    }
+}
+
+/// A folder of texts of /proc is no recording: `balance` reads it.
+#[test]
+fn folders_of_proc_texts_are_for_balance() {
+    let scratch = Scratch::new();
+    let meminfo =
+        std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1/meminfo.after"))
+            .unwrap();
+    for folder in ["be fore", "after", "saved"] {
+        std::fs::create_dir(scratch.0.join(folder)).unwrap();
+        let name = if folder == "saved" { "meminfo.before" } else { "meminfo" };
+        std::fs::write(scratch.0.join(folder).join(name), &meminfo).unwrap();
+    }
+    std::fs::write(scratch.0.join("saved/meminfo.after"), &meminfo).unwrap();
+    for (typed, meant) in [
+        ("'be fore'", "kmt-analyze balance 'be fore'"),
+        ("leaks 'be fore'", "kmt-analyze balance 'be fore'"),
+        ("diff 'be fore' after", "kmt-analyze balance 'be fore' after"),
+        ("saved", "kmt-analyze balance saved"),
+    ] {
+        let said = stderr(&run_in_shell(&format!("kmt-analyze {typed}"), &scratch.0));
+        let hint = said.lines().find_map(|line| line.strip_prefix("hint: "));
+        assert_eq!(hint, Some(meant), "{typed}: {said}");
+        let done = run_in_shell(meant, &scratch.0);
+        assert_eq!(done.status.code(), Some(0), "{meant}: {}", stderr(&done));
+    }
+    // Beside ring buffers the texts describe a recording.
+    std::fs::create_dir(scratch.0.join("saved/tracefs")).unwrap();
+    let said = stderr(&run_in_shell("kmt-analyze saved", &scratch.0));
+    assert!(said.contains("kmt-capture convert saved"), "{said}");
+}
+
+/// A part of a name is not a name: where nothing matches, the condition that finds it is shown.
+#[test]
+fn a_part_of_a_name_has_a_condition_that_finds_it() {
+    let scratch = Scratch::new();
+    std::fs::copy(&captures()[2].1, scratch.0.join("a.kmt")).unwrap();
+    let tasks = stdout(&run_in_shell("kmt-analyze tasks --csv a.kmt", &scratch.0));
+    let name = tasks.lines().nth(1).and_then(|row| row.split(',').next()).unwrap().to_owned();
+    let name = name.rsplit_once('-').map_or(name.as_str(), |(name, _)| name);
+    let part = name.get(1..).filter(|part| !part.is_empty()).unwrap();
+    let said = stdout(&run_in_shell(&format!("kmt-analyze callers --comm {part} a.kmt"), &scratch.0));
+    assert!(said.starts_with("Nothing matches."), "{said}");
+    let condition = format!("--where 'comm~{part}'");
+    assert!(said.contains(&condition), "{condition}: {said}");
+    let found = run_in_shell(&format!("kmt-analyze callers {condition} a.kmt"), &scratch.0);
+    assert!(!stdout(&found).starts_with("Nothing matches."), "{}", stdout(&found));
+    let none = stdout(&run_in_shell("kmt-analyze callers --comm nosuchname a.kmt", &scratch.0));
+    assert!(!none.contains("--where"), "{none}");
 }
 
 #[test]

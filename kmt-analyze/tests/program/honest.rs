@@ -439,7 +439,7 @@ fn frees_without_events_are_told() {
     for report in reports().into_iter().filter(|r| !["pages", "latency"].contains(r)) {
         let output = run(&[report, "--wide"], &file);
         let said = stdout(&output) + &stderr(&output);
-        let is_told = said.contains("42.9 % of the objects that ended have no free event (eventpoll_epi)");
+        let is_told = said.contains("42.9 % of freed objects had no free event (eventpoll_epi)");
         assert!(is_told || output.status.code() == Some(1), "{report}: {said}");
     }
     let refused = run(&["slabinfo"], &file);

@@ -497,7 +497,7 @@ fn a_text_without_some_of_its_lines_is_incomplete() {
         let output = run(&[report], file);
         (output.status.code(), stdout(&output).split_whitespace().collect::<Vec<_>>().join(" "))
     };
-    const BLAME: &str = "the kernel frees some objects without";
+    const BLAME: &str = "of freed objects had no free event";
     let head = "# tracer: nop\n#\n# entries-in-buffer/entries-written: 400/400   #P:1\n#\n";
     for (frees, lost) in [(200, 0), (50, 150)] {
         let scratch = Scratch::new();

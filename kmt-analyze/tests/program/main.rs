@@ -40,6 +40,7 @@ mod damaged;
 mod debug_information;
 mod diff_losses;
 mod diff_modules;
+mod diff_pages;
 mod documents;
 mod duplicates;
 mod early_end;

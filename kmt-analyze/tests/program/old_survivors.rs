@@ -255,7 +255,7 @@ fn batches_at_both_ends_are_not_overstated() {
     assert_eq!(row["verdict"], "grows_in_batches", "{row:#}");
     let rate = row["old_bytes_per_second"].as_f64().unwrap();
     assert!((rate / 1_280.0 - 1.0).abs() < 0.05, "{rate}: {first}");
-    assert!(first.contains("/s: 40.0 KiB in 4 batches, 100 % of it by cron-77"), "{first}");
+    assert!(first.contains(" (4.47 MiB an hour): 40.0 KiB in 4 batches, 100 % of it by cron-77"), "{first}");
 }
 
 /// The same at a call site that others fill at the start.

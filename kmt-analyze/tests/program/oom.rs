@@ -144,7 +144,7 @@ fn growth_that_is_larger_than_every_process_comes_first() {
     let text = screen(&file);
     let at = places(
         &text,
-        ["Stopped by oom", "leaky_alloc", "Also: At the kill, python3 (process 93) had 28.0 KiB"],
+        ["Stopped by oom", "leaky_alloc", "Also: at the kill, python3 (process 93) had 28.0 KiB"],
     );
     assert!(at.is_sorted(), "{text}");
 }

@@ -45,6 +45,23 @@ pub fn size_above_zero(text: &str) -> Result<u64, String> {
     size(text)?.checked_sub(1).map(|less| less + 1).ok_or_else(|| format!("{text:?}: the size cannot be 0"))
 }
 
+/// A size that is not 0, and if it was given as a plain number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GivenSize {
+    /// Bytes.
+    pub bytes: u64,
+    /// True if it has no unit: another one may have been meant.
+    pub is_plain: bool,
+}
+
+impl GivenSize {
+    /// Parses the text of the command line.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+        size_above_zero(text).map(|bytes| Self { bytes, is_plain })
+    }
+}
+
 /// A length of time as it was given: the unit of a plain number is that of a clock that may not be known yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
@@ -136,6 +153,15 @@ fn scaled(number: &str, factor: u64) -> Result<u64, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_size_without_a_unit_is_known_as_such() {
+        let is_plain = |text| GivenSize::parse(text).map(|size| (size.bytes, size.is_plain));
+        assert_eq!(is_plain("4096"), Ok((4096, true)));
+        assert_eq!(is_plain("32K"), Ok((32 << 10, false)));
+        assert_eq!(is_plain("0x1000"), Ok((4096, false)));
+        assert!(is_plain("0").is_err());
+    }
 
     #[test]
     fn sizes_are_powers_of_1024() {

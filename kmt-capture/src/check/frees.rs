@@ -9,7 +9,7 @@ use kmt_format::kernel::KernelVersion;
 use super::facts::{Facts, State};
 
 /// Caches of the running kernel whose frees have no event, if known.
-pub fn without_events(facts: &mut Facts) {
+pub fn without_events(facts: &mut Facts, has_probes: bool) {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let Some(version) = KernelVersion::parse(&release) else { return };
     let slabinfo = fs::read_to_string("/proc/slabinfo").unwrap_or_default();
@@ -30,13 +30,27 @@ pub fn without_events(facts: &mut Facts) {
         "frees",
         State::Warning,
         format!("some objects are freed without an event: {}", caches.join(", ")),
-        "live figures of these are upper bounds: record page events too (the default), and add --kfree-rcu (needs kprobe_events) and --snapshot-every 5s; `kmt-analyze slabinfo` shows the difference from the kernel's counters",
+        &remedy(has_probes),
     );
+}
+
+/// Options that make live figures better; a kernel without kprobe_events has no probe for kfree_rcu.
+fn remedy(has_probes: bool) -> String {
+    let options = if has_probes { "--kfree-rcu and --snapshot-every 5s" } else { "--snapshot-every 5s" };
+    format!(
+        "live figures of these are upper bounds: record page events too (the default), and add {options}; `kmt-analyze slabinfo` shows the difference from the kernel's counters"
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_probe_is_a_remedy_where_the_kernel_has_probes() {
+        assert!(remedy(true).contains("add --kfree-rcu and"));
+        assert!(!remedy(false).contains("kfree-rcu"));
+    }
 
     #[test]
     fn what_is_freed_unseen_depends_on_the_kernel() {

@@ -42,8 +42,12 @@ pub fn check(given: Option<&Path>, format: Format, measured: Option<Duration>) -
         facts.add("user", State::Bad, "not root", &root::this_command());
     }
     lockdown(&mut facts);
+    let mut has_probes = false;
     match tracefs::find(given, &mut undo) {
-        Ok(top) => tracing(&mut facts, &top),
+        Ok(top) => {
+            has_probes = top.has("kprobe_events");
+            tracing(&mut facts, &top);
+        }
         Err(failure) => {
             let text = failure.to_string();
             let (value, remedy) = text.split_once("\nhint: ").unwrap_or((&text, ""));
@@ -51,7 +55,7 @@ pub fn check(given: Option<&Path>, format: Format, measured: Option<Duration>) -
         }
     }
     kallsyms(&mut facts);
-    frees::without_events(&mut facts);
+    frees::without_events(&mut facts, has_probes);
     configuration(&mut facts);
     memory_and_disk(&mut facts);
     drop(undo);

@@ -25,6 +25,11 @@ pub trait EventSource {
         0
     }
 
+    /// True if the events show that the input ends before its content does.
+    fn is_cut(&self) -> bool {
+        false
+    }
+
     /// Notes for the user, a sentence each.
     fn notes(&self, description: Description) -> Vec<String> {
         description.all_notes()
@@ -45,6 +50,8 @@ pub fn convert(
     let mut file = KmtFile::new(description.writer(trace_uuid, options.compression)?, output);
     description.write(&mut file)?;
     let events = source.convert(&mut file)?;
+    let is_compressed = is_cut;
+    let is_cut = is_cut || source.is_cut();
     if is_cut {
         // Later events of any CPU are unknown.
         let cpus: Vec<u32> = file.cpus.keys().copied().collect();
@@ -64,8 +71,9 @@ pub fn convert(
     let mut notes = source.notes(description);
     if is_cut {
         notes.push(format!(
-            "{} is compressed and cut off: it was converted until there",
-            options.input.display()
+            "{} is {}cut off: all before the cut was converted, and what comes after it is missing",
+            options.input.display(),
+            if is_compressed { "compressed and " } else { "" }
         ));
     }
     if overwritten > 0 {

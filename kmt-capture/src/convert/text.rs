@@ -57,7 +57,8 @@ pub fn convert(options: &ConvertOptions, bytes: &[u8], is_cut: bool, output: Out
     description.formats.push(stack.format());
     let has_symbols = description.kallsyms.is_some() || options.symbols == Symbols::None;
     let boots = TextBoots::new((&input.to_string(), bytes), &survey.layout, options.boot, &mut description);
-    let conversion = LineConversion::new(stack, survey, options.limits.import, boots);
+    let conversion =
+        LineConversion { is_cut, ..LineConversion::new(stack, survey, options.limits.import, boots) };
     let source = TextLines { conversion, bytes, survey, has_symbols };
     driver::convert(options, description, Identity::of_file(bytes, ""), source, is_cut, output)
 }
@@ -73,9 +74,20 @@ struct TextLines<'t> {
 
 impl EventSource for TextLines<'_> {
     fn convert(&mut self, file: &mut KmtFile) -> Result<u64> {
-        for line in self.bytes.split(|&b| b == b'\n') {
+        let end = self.bytes.iter().rposition(|&b| b == b'\n');
+        let (whole, last) = match end {
+            Some(end) => (self.bytes.get(..end), self.bytes.get(end + 1..)),
+            None => (None, Some(self.bytes)),
+        };
+        for line in whole.iter().flat_map(|whole| whole.split(|&b| b == b'\n')) {
             self.conversion.line(line, file)?;
             file.write_if_large()?;
+        }
+        let last = last.unwrap_or_default();
+        // A number of a line that is cut off may lack digits.
+        self.conversion.is_cut |= !last.is_empty() && self.conversion.lacks_entries_beside_one();
+        if !self.conversion.is_cut {
+            self.conversion.line(last, file)?;
         }
         if let Some(refusal) = self.conversion.boots.times.refusal() {
             return Err(refusal);
@@ -85,6 +97,10 @@ impl EventSource for TextLines<'_> {
 
     fn missing(&self) -> u64 {
         self.conversion.counts.shortage.missing()
+    }
+
+    fn is_cut(&self) -> bool {
+        self.conversion.is_cut
     }
 
     /// A text without events is refused before.
@@ -141,6 +157,8 @@ struct LineConversion<'t> {
     last: (u64, u32, u64),
     /// True if a log lost lines since the last event.
     has_log_gap: bool,
+    /// True if the text ends before its content does: entries that its last header counts are behind the last line.
+    is_cut: bool,
     layout: TextLayout,
     counts: TextCounts,
     sections: TextSections,
@@ -165,6 +183,7 @@ impl<'t> LineConversion<'t> {
             has_functions: survey.has_functions,
             last: (0, 0, 0),
             has_log_gap: false,
+            is_cut: false,
             layout: survey.layout,
             counts: TextCounts::default(),
             sections: TextSections::default(),
@@ -232,6 +251,11 @@ impl<'t> LineConversion<'t> {
                 Ok(())
             }
         }
+    }
+
+    /// True if the header counts more entries than were read, and one.
+    fn lacks_entries_beside_one(&self) -> bool {
+        self.sections.shortage().is_some_and(|shortage| shortage.missing() > 1)
     }
 
     fn short(&mut self, shortage: Option<Shortage>) {
@@ -452,7 +476,8 @@ impl<'t> LineConversion<'t> {
 
     fn finish(&mut self, has_symbols: bool, file: &mut KmtFile) -> kmt_format::Result<u64> {
         self.end_stack(file)?;
-        self.short(self.sections.shortage());
+        // Each CPU has a mark at its end where the text is cut: all before it is whole.
+        self.short(self.sections.shortage().filter(|_| !self.is_cut));
         self.mark_shortage(file)?;
         self.window.finish(file)?;
         self.records.flush_tasks(file)?;

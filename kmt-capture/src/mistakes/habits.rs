@@ -45,6 +45,43 @@ fn own_words(args: &[OsString]) -> Vec<OsString> {
     out
 }
 
+/// Units as a word of its own, with those of this program.
+const UNITS: [(&str, &[&str]); 4] = [
+    ("ms", &["ms", "msec", "millisecond", "milliseconds"]),
+    ("s", &["s", "sec", "secs", "second", "seconds"]),
+    ("min", &["m", "min", "mins", "minute", "minutes"]),
+    ("h", &["h", "hour", "hours"]),
+];
+
+/// The line of a time whose unit is a word of its own (`-d 10 sec`); `None`: it is another line.
+pub fn time_in_two_words(
+    error: &clap::Error,
+    args: &[OsString],
+    cli: &clap::Command,
+) -> Option<(String, String)> {
+    let at = command_at(error, args).filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
+    let word = args.get(at)?.to_str()?;
+    let (unit, _) = UNITS.iter().find(|(_, words)| words.contains(&word))?;
+    let number = args.get(at.checked_sub(1)?)?.to_str()?;
+    let is_number = |text: &str| text.parse::<f64>().is_ok_and(|number| number > 0.0);
+    let is_option = |text: &str| text.starts_with('-');
+    let joined = number.split_once('=').map_or(number.get(2..), |(_, value)| Some(value));
+    let is_it = match is_option(number) {
+        true => joined.is_some_and(is_number),
+        false => is_number(number) && args.get(at.checked_sub(2)?)?.to_str().is_some_and(is_option),
+    };
+    if !is_it {
+        return None;
+    }
+    let mut words = args.to_vec();
+    words.remove(at);
+    *words.get_mut(at - 1)? = format!("{number}{unit}").into();
+    let words = with_command(words, cli);
+    cli.clone().try_get_matches_from(&words).ok()?;
+    let what = format!("a time is one word: {}{unit}", if is_option(number) { joined? } else { number });
+    Some((what, line("kmt-capture", words.into_iter().skip(1))))
+}
+
 /// A number of seconds, with its unit.
 fn seconds(word: &str) -> Option<String> {
     let number: f64 = word.strip_suffix('s').unwrap_or(word).parse().ok()?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kmt_common::compress::Compress;
-use kmt_common::quantity;
+use kmt_common::quantity::{self, GivenSize};
 
 use super::{
     Baseline, BlackBoxOptions, Condition, LineOptions, Preset, RecordOptions, RotateAt, RotateOptions,
@@ -29,12 +29,27 @@ pub struct EventArgs {
     /// Record the kernel stack with each of these events; also 'EVENT if FILTER'
     #[arg(long, value_name = "EVENT", value_parser = EventSpec::parse)]
     stack: Vec<EventSpec>,
+    /// Record the kernel stack with each allocation of slab memory: --stack 'kmem:kmalloc*' --stack 'kmem:kmem_cache_alloc*'
+    #[arg(short = 'g', long)]
+    stacks: bool,
+}
+
+/// Events of `--stacks`.
+const ALLOCATIONS: [&str; 2] = ["kmem:kmalloc*", "kmem:kmem_cache_alloc*"];
+
+impl EventArgs {
+    /// Events whose stacks are taken.
+    fn stacks(&self) -> Vec<EventSpec> {
+        let of_all = ALLOCATIONS.iter().filter(|_| self.stacks);
+        let of_all = of_all.filter_map(|pattern| EventSpec::parse(pattern).ok());
+        self.stack.iter().cloned().chain(of_all).collect()
+    }
 }
 
 impl From<EventArgs> for RecordOptions {
     fn from(args: EventArgs) -> Self {
-        let EventArgs { preset, event, stack } = args;
-        Self { preset, events: event, stacks: stack, task_events: true, ..Self::default() }
+        let stacks = args.stacks();
+        Self { preset: args.preset, events: args.event, stacks, task_events: true, ..Self::default() }
     }
 }
 
@@ -66,8 +81,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "NAME")]
     clock: Option<String>,
     /// Ring buffer of each CPU: 512K, 64M. Default: by the event rate, at most 1/16 of the memory for all CPUs
-    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_above_zero)]
-    buffer_size: Option<u64>,
+    #[arg(short, long, value_name = "SIZE", value_parser = GivenSize::parse)]
+    buffer_size: Option<GivenSize>,
     /// Stop after this time: 10s, 5min
     #[arg(short, long, value_name = "TIME", value_parser = quantity::seconds)]
     duration: Option<Duration>,
@@ -120,7 +135,7 @@ pub struct RecordArgs {
     /// Default: top
     #[arg(long, value_name = "INSTANCE|top", num_args = 0..=1, default_missing_value = TOP)]
     #[arg(conflicts_with_all = [
-        "preset", "event", "stack", "pid", "kfree_rcu", "function", "threshold", "clock", "buffer_size", "no_task_events",
+        "preset", "event", "stack", "stacks", "pid", "kfree_rcu", "function", "threshold", "clock", "buffer_size", "no_task_events",
         "repeat", "ring", "stop_when", "after", "rearm", "rotate", "max_files", "survivors",
     ])]
     adopt: Option<String>,
@@ -131,7 +146,7 @@ pub struct RecordArgs {
     #[arg(conflicts_with_all = ["buffer_size", "snapshot_every", "pid", "repeat", "line", "survivors"])]
     pub ring: Option<u64>,
     /// End the wait of --ring at: oom, alloc-failure, 'SYSTEM:EVENT if FILTER', 'MemAvailable<SIZE', 'slab>SIZE', or
-    /// psi:some:STALL/WINDOW. May be given several times
+    /// psi:some:STALL/WINDOW. May be given several times. SIGUSR1 writes the file at any time
     #[arg(long, value_name = "CONDITION", requires = "ring", value_parser = Condition::parse)]
     stop_when: Vec<Condition>,
     /// Record for this time after a condition of memory or pressure
@@ -162,15 +177,16 @@ pub struct RecordArgs {
 impl From<RecordArgs> for RecordOptions {
     fn from(args: RecordArgs) -> Self {
         Self {
+            stacks: args.events.stacks(),
             preset: args.events.preset,
             events: args.events.event,
-            stacks: args.events.stack,
             pids: args.pid,
             kfree_rcu: args.kfree_rcu,
             functions: args.function,
             threshold: args.threshold,
             clock: args.clock,
-            buffer_size: args.buffer_size,
+            buffer_size: args.buffer_size.map(|size| size.bytes),
+            is_buffer_size_plain: args.buffer_size.is_some_and(|size| size.is_plain),
             duration: args.duration,
             symbols: args.symbols,
             max_size: args.max_size,

@@ -28,6 +28,7 @@ mod snapshot;
 mod symbols;
 mod task_filter;
 mod tasks;
+mod unknown_events;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -84,6 +85,8 @@ pub struct RecordOptions {
     pub clock: Option<String>,
     /// Size of each CPU's ring buffer in bytes; `None`: from a probe.
     pub buffer_size: Option<u64>,
+    /// True if that size was given without a unit: KiB may have been meant.
+    pub is_buffer_size_plain: bool,
     /// How long.
     pub duration: Option<Duration>,
     /// Symbols of the kernel that the file gets.

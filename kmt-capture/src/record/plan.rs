@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::RecordOptions;
+use super::{RecordOptions, unknown_events};
 use crate::failure::{Failure, Result};
 use crate::tracefs::{Event, EventSpec, Probe, TraceDir, find_events};
 use kmt_common::text::count;
@@ -111,6 +111,9 @@ impl Plan {
         let asked = plan.asked_events(options);
         for spec in &asked {
             let found = find_events(top, spec);
+            if found.is_empty() && options.events.contains(spec) && !is_optional(spec) {
+                unknown_events::refused("-e", spec, top).map_or(Ok(()), Err)?;
+            }
             if found.is_empty() && (spec.is_exact() || options.preset.is_none()) && !is_optional(spec) {
                 plan.notes.push(format!("this kernel has no event {spec}; it is not recorded"));
             }
@@ -120,11 +123,9 @@ impl Plan {
             }
         }
         if plan.events.is_empty() {
-            let names: Vec<String> = asked.iter().map(EventSpec::to_string).collect();
+            let names: Vec<String> = asked.iter().map(unknown_events::given).collect();
             return Err(Failure::new(format!("this kernel has none of the events {}", names.join(", ")))
-                .hint(
-                    "`kmt-capture check` shows the available events; tracepoints need CONFIG_TRACEPOINTS",
-                ));
+                .hint(unknown_events::listed(top)));
         }
         plan.add_stacks(options, top)?;
         plan.set_pids(options.pids.iter().flat_map(|&pid| threads_of(pid)).collect());
@@ -183,6 +184,14 @@ impl Plan {
         let given = options.stacks.iter().map(|spec| (spec.clone(), true));
         for (spec, is_given) in preset.chain(given) {
             let found: BTreeSet<Event> = find_events(top, &spec);
+            if found.is_empty() && is_given && !is_optional(&spec) && spec.is_exact_or_system() {
+                let failure = || {
+                    let given = unknown_events::given(&spec);
+                    let what = format!("--stack {given}: this kernel has no such event");
+                    Failure::new(what).hint(unknown_events::listed(top)).usage()
+                };
+                return Err(unknown_events::refused("--stack", &spec, top).unwrap_or_else(failure));
+            }
             if found.is_empty() && is_given {
                 self.notes.push(format!("this kernel has no event {spec}; its stacks are not recorded"));
             }

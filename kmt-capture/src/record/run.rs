@@ -122,7 +122,9 @@ fn begin(
     let cpus = online(&setup);
     let of_ring = options.black_box.as_ref().map(|black_box| black_box.of_cpu(cpus.len()));
     let buffer_size = of_ring.or(options.buffer_size);
-    warn_of_small_buffer(options.buffer_size, console);
+    if let Some(warning) = small_buffer(options) {
+        console.say(format_args!("warning: {warning}"));
+    }
     let buffer_kb = match buffer_size {
         Some(bytes) => (bytes >> 10).max(1),
         None => {
@@ -277,13 +279,13 @@ fn next_command(files: &[PathBuf]) -> String {
 /// A smaller buffer holds a few hundred events: the size may have been meant in KiB, as trace-cmd takes it.
 const SMALL_BUFFER: u64 = 64 << 10;
 
-fn warn_of_small_buffer(given: Option<u64>, console: &mut Console) {
-    if let Some(bytes) = given.filter(|bytes| *bytes < SMALL_BUFFER) {
-        console.say(format_args!(
-            "warning: --buffer-size is in bytes: {} for each CPU loses most events; for KiB add K",
-            count(bytes, "byte")
-        ));
-    }
+/// A warning of a small buffer whose size was given without a unit.
+fn small_buffer(options: &RecordOptions) -> Option<String> {
+    let bytes = options.buffer_size.filter(|bytes| options.is_buffer_size_plain && *bytes < SMALL_BUFFER)?;
+    Some(format!(
+        "--buffer-size is in bytes: {} for each CPU may lose events; for KiB add K",
+        count(bytes, "byte")
+    ))
 }
 
 /// A file on a tmpfs takes the memory that is being looked at.
@@ -294,5 +296,22 @@ fn warn_of_tmpfs(path: &Path, console: &mut Console) {
             "warning: {} is in memory (tmpfs): the file uses memory that is being measured, and is lost at a reboot",
             folder.display()
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_small_size_without_a_unit_has_a_warning() {
+        let of = |buffer_size, is_buffer_size_plain| {
+            small_buffer(&RecordOptions { buffer_size, is_buffer_size_plain, ..RecordOptions::default() })
+        };
+        let said = of(Some(4096), true).unwrap();
+        assert!(said.contains("for KiB add K") && said.contains("may lose events"), "{said}");
+        assert_eq!(of(Some(32 << 10), false), None, "32K");
+        assert_eq!(of(Some(1 << 20), true), None);
+        assert_eq!(of(None, false), None);
     }
 }

@@ -53,6 +53,13 @@ pub fn find(machine: &str, given: Option<&Path>) -> Result<Option<Binary>> {
     Ok(None)
 }
 
+/// Folders in which the program of a machine is looked for.
+pub fn folders() -> String {
+    let folders = candidates("").into_iter().take(2);
+    let folders = folders.filter_map(|path| Some(path.parent()?.display().to_string()));
+    folders.collect::<Vec<_>>().join(" and ")
+}
+
 /// Files that may be the program, the best first.
 fn candidates(machine: &str) -> Vec<PathBuf> {
     let name = format!("kmt-capture-{machine}");

@@ -59,8 +59,17 @@ fn choose(facts: &RemoteFacts, options: &RemoteOptions) -> Result<std::result::R
         return Ok(Err(reason));
     }
     let machine = facts.program_machine().unwrap_or(&facts.machine);
-    Ok(binary::find(machine, options.binary.as_deref())?
-        .ok_or_else(|| format!("no static kmt-capture for {machine} was found (file kmt-capture-{machine})")))
+    let missing = || {
+        let same = match machine == std::env::consts::ARCH {
+            true => "; this program is not static: a target with the same libraries runs it with --binary",
+            false => "",
+        };
+        let folders = binary::folders();
+        format!(
+            "no static kmt-capture for {machine} was found (file kmt-capture-{machine} in {folders}){same}"
+        )
+    };
+    Ok(binary::find(machine, options.binary.as_deref())?.ok_or_else(missing))
 }
 
 fn enough_memory(facts: &RemoteFacts, need_kib: u64) -> Result<()> {

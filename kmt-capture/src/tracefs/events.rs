@@ -71,6 +71,11 @@ impl EventSpec {
     pub fn is_exact(&self) -> bool {
         !self.system.contains(['*', '?']) && !self.name.contains(['*', '?'])
     }
+
+    /// True if it is one event, or a system with all its events.
+    pub fn is_exact_or_system(&self) -> bool {
+        self.is_exact() || (self.name == "*" && !self.system.contains(['*', '?']))
+    }
 }
 
 impl std::fmt::Display for EventSpec {

@@ -106,6 +106,22 @@ fn of_cpu(cpu: u32, us: u64) -> String {
     line(us, FREE).replace("[001]", &format!("[{cpu:03}]"))
 }
 
+/// A text that ends within a line lacks what is behind it: all before it is whole.
+#[test]
+fn a_text_that_is_cut_within_a_line_lacks_its_end_alone() {
+    let whole = [header(40, 40), of_cpu(0, 1), of_cpu(1, 2), of_cpu(0, 3)].concat();
+    let cut = whole.len() - 9;
+    let read = converted(&whole[..cut]);
+    assert_eq!((read.code, read.lost, read.missing), (Some(3), 0, 0), "{}", read.stderr);
+    assert_eq!((read.uncounted, read.lines.len()), (2, 2), "{}", read.stderr);
+    assert!(read.stderr.contains("cut off: all before the cut was converted"), "{}", read.stderr);
+    // The last line of a whole text may lack its end of line.
+    let whole = [header(3, 3), of_cpu(0, 1), of_cpu(1, 2), of_cpu(0, 3)].concat();
+    let read = converted(whole.trim_end());
+    read.is_whole();
+    assert_eq!(read.lines.len(), 3, "{:?}", read.lines);
+}
+
 #[test]
 fn entries_of_the_header_that_have_no_line() {
     for (held, missing) in [(7, 5), (3, 1)] {

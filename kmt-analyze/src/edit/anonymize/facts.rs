@@ -107,6 +107,7 @@ fn pair(key: &str, text: &str, masks: &Masks) -> Option<String> {
         | "recorder.filtered_events"
         | "recorder.length_ns"
         | "recorder.rss_peak_kib"
+        | "recorder.buffer_needed"
         | "recorder.snapshots_ns"
         | "recorder.probe_missed"
         | "tracefs/tracing_thresh"

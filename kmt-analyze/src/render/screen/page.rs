@@ -178,7 +178,10 @@ fn table(out: &mut String, notes: &mut Vec<String>, table: &Table, look: &Look) 
     }
 }
 
-/// Commands with their reasons beside them, or above them where the lines would be too long.
+/// Number of commands from which on a list is long.
+const LONG: usize = 5;
+
+/// Commands with their reasons beside them. Where a line would be too long, the reason is above it; a long list leaves it out.
 fn next(out: &mut String, all: &[Next], arguments: &[String], look: &Look) {
     let lines = layout(all, arguments);
     if lines.iter().all(|line| width_of(line) <= look.width) {
@@ -186,6 +189,13 @@ fn next(out: &mut String, all: &[Next], arguments: &[String], look: &Look) {
         return;
     }
     for next in all {
+        let command = format!("  {}", command(&next.command, arguments));
+        let whole = format!("{command}  # {}", harmless(&next.reason));
+        let lines = [Some(whole), Some(command).filter(|_| all.len() >= LONG)];
+        if let Some(line) = lines.iter().flatten().find(|line| width_of(line) <= look.width) {
+            line_of(out, line, Ink::Dim, look);
+            continue;
+        }
         let reason = format!("# {}", next.reason);
         for line in wrap(&harmless(&reason), look.width.saturating_sub(2), 2) {
             line_of(out, &format!("  {line}"), Ink::Dim, look);

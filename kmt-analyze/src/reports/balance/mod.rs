@@ -9,7 +9,7 @@ mod text;
 
 pub use pools::PagePoolRow;
 pub use rows::{
-    BalanceRows, COLUMNS, FreeMemory, PageGroupRow, PageHolderRow, PageUseRow, PageUses, compute,
-    of_recording,
+    AccountHolderRow, AccountRow, BalanceRows, COLUMNS, FreeMemory, PageGroupRow, PageHolderRow, PageUseRow,
+    PageUses, compute, of_end, of_recording,
 };
 pub use text::{free_sentence, screen};

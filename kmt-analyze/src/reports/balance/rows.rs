@@ -37,8 +37,31 @@ pub struct BalanceRows {
     /// Memory of the ring buffers of the recording, in bytes, which is in `in_no_account` at both times: they were allocated before
     /// the begin and are freed after the end. `null`: no recording, or not stored.
     pub recording_buffers: Option<u64>,
+    /// The task that allocated most of the pages of the account that grew most; `null`: no account grew, no trace, or no task has a
+    /// quarter of the growth.
+    pub largest_holder: Option<AccountHolderRow>,
+    /// True if the trace has events of slab memory: the allocations of an account of slab memory are in this file.
+    #[serde(skip)]
+    pub has_slab_events: bool,
+    /// True if a recording has the texts of its end alone.
+    #[serde(skip)]
+    pub has_only_end: bool,
     /// A command whose recording shows who allocates the memory that changed most.
     pub record: &'static str,
+}
+
+/// The task with most pages of an account.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AccountHolderRow {
+    /// Account.
+    pub account: &'static str,
+    /// The task, and its id.
+    pub task: String,
+    /// Bytes of pages that it allocated in the trace and that are still allocated.
+    pub bytes_live: u64,
+    /// True if it is the recorder: page cache is that of the file that it wrote.
+    pub is_recorder: bool,
 }
 
 /// Pages by use.
@@ -216,6 +239,12 @@ pub struct FreeMemory {
     pub bytes_change: Option<i64>,
     /// Accounts that changed most, in both directions, the largest change first; of one time the largest accounts.
     pub accounts: Vec<AccountAmount>,
+    /// The cache that grew most, its account, and its growth, where they are known.
+    #[serde(skip)]
+    pub cache: Option<(String, &'static str, u64)>,
+    /// Bytes of page cache of the recording's own file.
+    #[serde(skip)]
+    pub own_file: u64,
 }
 
 /// An account beside free memory.
@@ -257,6 +286,8 @@ impl FreeMemory {
             bytes,
             bytes_change: rows.is_compared.then_some(change),
             accounts: most.into_iter().take(NAMED).map(account).collect(),
+            cache: None,
+            own_file: 0,
         })
     }
 }
@@ -282,6 +313,9 @@ pub fn compute(before: Option<&Texts>, after: &Texts, caches_max: usize) -> Bala
         pages: None,
         page_pools: None,
         recording_buffers: None,
+        largest_holder: None,
+        has_slab_events: false,
+        has_only_end: false,
         record: "",
     };
     rows.record = record_command(rows.largest_growth().map_or(REST, |row| row.account));
@@ -301,6 +335,17 @@ pub fn of_recording(session: &Session<'_>, caches_max: usize) -> Result<Option<B
     let kib: Option<u64> = metadata.text("record.buffers_kb").and_then(|number| number.parse().ok());
     rows.recording_buffers = kib.and_then(|kib| kib.checked_mul(1 << 10));
     Ok(Some(rows))
+}
+
+/// Rows of the end of a recording, which lacks the texts of its begin: a ring; `None`: it lacks those of the end too.
+pub fn of_end(session: &Session<'_>, caches_max: usize) -> Result<Option<BalanceRows>> {
+    let (metadata, name) = (session.trace.metadata(), session.path.display().to_string());
+    let after = attached(metadata, "after");
+    if !after.contains_key("meminfo") {
+        return Ok(None);
+    }
+    let after = Texts::parse(&name, &after, session.trace.header().page_size)?;
+    Ok(Some(BalanceRows { has_only_end: true, ..compute(None, &after, caches_max) }))
 }
 
 fn accounts(first: Option<&Balance>, last: &Balance) -> Vec<AccountRow> {

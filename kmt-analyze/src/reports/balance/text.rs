@@ -24,16 +24,43 @@ pub fn screen(rows: &BalanceRows, look: &Look) -> Screen {
         screen.table(pools::table(pools));
     }
     screen.table(caches(rows));
+    let is_known = add_known(&mut screen, rows, look);
     let has_stacks = rows.pages.as_ref().is_some_and(|pages| pages.has_stacks);
     if has_stacks {
         screen.next("pages --by call_site,task", "all pages by call site and task");
     }
-    if !has_stacks || rows.record != PAGES_RECORD {
+    if !is_known && (!has_stacks || rows.record != PAGES_RECORD) {
         let about = rows.largest_growth().map_or("in no account", |row| row.name);
         screen.lines(format!("Recording that shows who allocates ({about})"), vec![rows.record.to_owned()]);
     }
     notes(&mut screen, rows, look);
     screen
+}
+
+/// Adds the holder of the account that grew most, as far as this file has it, and the report that shows more; returns if it does.
+fn add_known(screen: &mut Screen, rows: &BalanceRows, look: &Look) -> bool {
+    let Some(largest) = rows.largest_growth().filter(|_| rows.is_compared) else { return false };
+    if let Some(holder) = &rows.largest_holder {
+        let of = match (holder.is_recorder, holder.account) {
+            (true, "page_cache") => ", the recorder: the file of this recording",
+            (true, _) => ", the recorder",
+            _ => "",
+        };
+        screen.answer(format!(
+            "Of {} ({}), pages of {} that are still allocated are from {}{of}.",
+            largest.name,
+            Cell::BytesChange(largest.change()).shown(look),
+            Cell::Bytes(holder.bytes_live).shown(look),
+            holder.task
+        ));
+        screen.next("tasks --sort live_pages", "tasks with most pages");
+        return true;
+    }
+    let is_slab = ["slab_reclaimable", "slab_unreclaimable"].contains(&largest.account);
+    if is_slab && rows.has_slab_events {
+        screen.next("callers --sort live", "call sites with most slab memory");
+    }
+    is_slab && rows.has_slab_events
 }
 
 /// Bytes as a cell shows them.
@@ -45,7 +72,7 @@ fn sized(bytes: i64, look: &Look) -> String {
 fn answer(rows: &BalanceRows, look: &Look) -> Vec<String> {
     let free = FreeMemory::of(rows);
     let mut answer: Vec<String> = free.iter().map(|free| free_sentence(free, look)).collect();
-    if let Some(rest) = rows.account(REST) {
+    if let Some(rest) = rows.account(REST).filter(|rest| is_notable(rest, rows)) {
         let most = if rest.bytes_min == Some(rest.bytes) { "" } else { "at most " };
         let time = if rows.is_compared { " at the end" } else { "" };
         answer.push(format!(
@@ -57,31 +84,87 @@ fn answer(rows: &BalanceRows, look: &Look) -> Vec<String> {
     vec![answer.join(" ")]
 }
 
-/// Free memory, its change, and the accounts that took it or gave it.
+/// Share of MemTotal, as 1/N, below which memory in no account is as usual.
+const USUAL: u64 = 20;
+
+/// True if memory in no account says something: at one time, or where it or its change is large.
+fn is_notable(rest: &AccountRow, rows: &BalanceRows) -> bool {
+    let is_large = |bytes: i64| bytes.unsigned_abs().saturating_mul(USUAL) >= rows.total;
+    let has_grown = rows.largest_growth().is_some_and(|largest| largest.account == REST);
+    !rows.is_compared || has_grown || is_large(rest.bytes) || is_large(rest.change())
+}
+
+/// Free memory, its change, and the accounts that took it or gave it: `Free memory fell by 8.57 MiB to 300 MiB of 1.00 GiB: page
+/// cache of files took 24.1 MiB; tmpfs gave back 10.0 MiB.`
 pub fn free_sentence(free: &FreeMemory, look: &Look) -> String {
-    let of_total = |bytes: i64| share(bytes.unsigned_abs(), free.total);
     let bytes = sized(free.bytes, look);
     let whole = sized(i64::try_from(free.total).unwrap_or(i64::MAX), look);
-    let (sentence, which) = match free.bytes_change {
-        None => (format!("{bytes} of {whole} are free ({}).", of_total(free.bytes)), "Largest accounts"),
-        Some(0) => (format!("Free memory did not change: {bytes} of {whole}."), "Largest changes"),
-        Some(change) => {
+    let Some(change) = free.bytes_change else {
+        let account = |row: &AccountAmount| format!("{} ({})", row.name, sized(row.bytes, look));
+        let named: Vec<String> = free.accounts.iter().map(account).collect();
+        let share = share(free.bytes.unsigned_abs(), free.total);
+        let sentence = format!("{bytes} of {whole} are free ({share}).");
+        return match named.as_slice() {
+            [] => sentence,
+            named => format!("{sentence} Largest accounts: {}.", listed(named)),
+        };
+    };
+    let sentence = match change {
+        0 => format!("Free memory did not change: {bytes} of {whole}"),
+        _ => {
             let moved = if change < 0 { "fell" } else { "grew" };
-            let (by, share) = (sized(change.saturating_abs(), look), of_total(change));
-            let sentence =
-                format!("Free memory {moved} by {by} ({share} of MemTotal), to {bytes} of {whole}.");
-            (sentence, "Largest changes")
+            format!("Free memory {moved} by {} to {bytes} of {whole}", sized(change.saturating_abs(), look))
         }
     };
-    let account = |row: &AccountAmount| match free.bytes_change {
-        None => format!("{} ({})", row.name, sized(row.bytes, look)),
-        Some(_) => {
-            let least = if row.is_minimum { "at least " } else { "" };
-            format!("{} ({least}{})", row.name, Cell::BytesChange(row.bytes).shown(look))
-        }
+    let took = moves(free, look, "took", |bytes| bytes > 0);
+    let gave = moves(free, look, "gave back", |bytes| bytes < 0);
+    let parts = if change > 0 { [gave, took] } else { [took, gave] };
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { format!("{sentence}.") } else { format!("{sentence}: {}.", parts.join("; ")) }
+}
+
+/// The accounts that took memory, or those that gave it back, as a clause; `None`: none did.
+fn moves(free: &FreeMemory, look: &Look, verb: &str, is_it: fn(i64) -> bool) -> Option<String> {
+    let amount = |(number, row): (usize, &AccountAmount)| {
+        let verb = if number == 0 { format!(" {verb}") } else { String::new() };
+        let least = if row.is_minimum { "at least " } else { "" };
+        let bytes = sized(row.bytes.saturating_abs(), look);
+        format!("{}{verb} {least}{bytes}{}", in_words(row), of_it(free, row, look))
     };
-    let named: Vec<String> = free.accounts.iter().map(account).collect();
-    if named.is_empty() { sentence } else { format!("{sentence} {which}: {}.", listed(&named)) }
+    let rows = free.accounts.iter().filter(|row| is_it(row.bytes)).enumerate();
+    let named: Vec<String> = rows.map(amount).collect();
+    (!named.is_empty()).then(|| named.join(", "))
+}
+
+/// Name of an account within a sentence.
+fn in_words(row: &AccountAmount) -> String {
+    match (row.account, row.name.split_once(", ")) {
+        (REST, _) => "memory in no account (drivers, ring buffers, network)".to_owned(),
+        ("slab_unreclaimable", _) => "unreclaimable slab".to_owned(),
+        (_, Some((noun, kind))) => format!("{kind} {noun}"),
+        (_, None) => row.name.to_owned(),
+    }
+}
+
+/// Share of an account, as 1/N, from which a part of it is named.
+const PART: u64 = 10;
+
+/// The part of an account whose reason is known: the recording's own file, or one cache.
+fn of_it(free: &FreeMemory, row: &AccountAmount, look: &Look) -> String {
+    let Ok(bytes) = u64::try_from(row.bytes) else { return String::new() };
+    let is_named = |part: u64| part > 0 && part.saturating_mul(PART) >= bytes;
+    let shown = |part: u64| Cell::Bytes(part.min(bytes)).shown(look);
+    match (row.account, &free.cache) {
+        ("page_cache", _) if is_named(free.own_file) => {
+            format!(" ({} of it this recording's own file)", shown(free.own_file))
+        }
+        (account, Some((cache, theirs, growth)))
+            if account == *theirs && is_named(*growth) && *growth <= bytes =>
+        {
+            format!(" ({cache} {})", shown(*growth))
+        }
+        _ => String::new(),
+    }
 }
 
 /// An amount, or its upper end.
@@ -105,7 +188,7 @@ fn change(row: &AccountRow) -> Cell {
 
 /// Accounts with memory, and MemTotal below them.
 fn accounts(rows: &BalanceRows, look: &Look) -> Table {
-    let columns = match rows.is_compared {
+    let mut columns = match rows.is_compared {
         true => vec![
             Column::name("account"),
             Column::number("begin").leaves(1),
@@ -115,6 +198,16 @@ fn accounts(rows: &BalanceRows, look: &Look) -> Table {
         ],
         false => vec![Column::name("account"), Column::number("bytes"), Column::number("of MemTotal")],
     };
+    // Names of the kernel's texts.
+    if look.wide {
+        columns.push(Column::text("lines of /proc"));
+    }
+    let with_fields = |mut cells: Vec<Cell>, fields: &str| {
+        if look.wide {
+            cells.push(Cell::text(fields));
+        }
+        cells
+    };
     let shown: Vec<&AccountRow> =
         rows.accounts.iter().filter(|row| !row.is_empty() || row.account == REST).collect();
     let mut table = Table::new("", columns).of(
@@ -123,8 +216,10 @@ fn accounts(rows: &BalanceRows, look: &Look) -> Table {
         shown.len() + 1 + usize::from(rows.recording_buffers.is_some()),
     );
     if shown.iter().any(|row| row.bytes_change.is_some() && !row.is_change_exact()) {
-        table
-            .explain("change", "~: the change is a range, and its upper end is shown; --json has both ends.");
+        table.explain(
+            "change",
+            "~ in change: a range, of which the upper end is shown; --json has both ends.",
+        );
     }
     for row in shown {
         let end = amount(Some(row.bytes), row.bytes_min, look);
@@ -133,16 +228,17 @@ fn accounts(rows: &BalanceRows, look: &Look) -> Table {
         match rows.is_compared {
             true => {
                 let begin = amount(row.bytes_before, row.bytes_min_before, look);
-                table.row([name, begin, end, change(row), share]);
+                table.row(with_fields(vec![name, begin, end, change(row), share], row.fields));
             }
-            false => table.row([name, end, share]),
+            false => table.row(with_fields(vec![name, end, share], row.fields)),
         }
     }
     if let Some(buffers) = rows.recording_buffers {
         let name = Cell::text("of which ring buffers of this recording");
         let share = Cell::Percent(100.0 * buffers as f64 / rows.total.max(1) as f64);
         let bytes = || Cell::Bytes(buffers);
-        table.row([name, bytes(), bytes(), Cell::BytesChange(0), share]);
+        let cells = vec![name, bytes(), bytes(), Cell::BytesChange(0), share];
+        table.row(with_fields(cells, "record.buffers_kb of the file"));
     }
     let name = Cell::text("MemTotal");
     let (end, share) = (Cell::Bytes(rows.total), Cell::Percent(100.0));
@@ -150,9 +246,9 @@ fn accounts(rows: &BalanceRows, look: &Look) -> Table {
         Some(before) => {
             let change = i128::from(rows.total) - i128::from(before);
             let change = Cell::BytesChange(i64::try_from(change).unwrap_or(i64::MAX));
-            table.row([name, Cell::Bytes(before), end, change, share]);
+            table.row(with_fields(vec![name, Cell::Bytes(before), end, change, share], "MemTotal"));
         }
-        None => table.row([name, end, share]),
+        None => table.row(with_fields(vec![name, end, share], "MemTotal")),
     }
     table
 }
@@ -189,11 +285,15 @@ fn caches(rows: &BalanceRows) -> Table {
         .column(Column::number("end").leaves(2), |cache| Cell::Bytes(cache.bytes_after))
         .column(Column::number("change"), |cache| Cell::BytesChange(cache.bytes_change))
         .column(Column::number("objects"), active);
-    let legend = "~: the kernel estimates the objects of caches with more than 10,000 slabs (since 6.10).";
+    let legend =
+        "~ in objects: an estimate of the kernel, for caches with more than 10,000 slabs (since 6.10).";
     if estimated { table.explain("objects", legend).into() } else { table.into() }
 }
 
 fn notes(screen: &mut Screen, rows: &BalanceRows, look: &Look) {
+    if rows.has_only_end {
+        screen.note("No changes: the file has /proc/meminfo of its end alone, as a ring and a crash do.");
+    }
     screen.note(
         "In no account: MemTotal without all accounts. It has pages of drivers, ring buffers, DMA and network buffers, which the kernel does not count by use.",
     );

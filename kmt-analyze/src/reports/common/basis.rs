@@ -59,6 +59,16 @@ pub struct Basis {
 
 /// Reason to refuse a report whose results are wrong if more than `percent_max` of the events of its time were lost.
 pub fn too_lossy(context: &Context<'_, '_>, percent_max: f64, why: &str) -> Option<String> {
+    let (share, lost) = lost(context)?;
+    if share.is_some_and(|share| 100.0 * share <= percent_max) {
+        return None;
+    }
+    let whole = whole_time(context).map(|whole| format!("; nothing is missing within {}", whole.option()));
+    Some(format!("{lost}, and {why}{}", whole.unwrap_or_default()))
+}
+
+/// Lost events of the selected time: their share, if it is known, and the same in words; `None`: nothing of the file was lost.
+pub fn lost(context: &Context<'_, '_>) -> Option<(Option<f64>, String)> {
     let Context { session, selection, .. } = context;
     if !session.losses.any() {
         return None;
@@ -69,13 +79,31 @@ pub fn too_lossy(context: &Context<'_, '_>, percent_max: f64, why: &str) -> Opti
         true => ("the events of this time", "the events of this time"),
         false => ("all events", "events"),
     };
-    let lost = match session.losses.lost_share(events, window) {
-        Some(share) if 100.0 * share <= percent_max => return None,
+    let share = session.losses.lost_share(events, window);
+    let words = match share {
         Some(share) => format!("{:.1} % of {all} were lost", 100.0 * share),
         None => format!("an unknown number of {some} was lost"),
     };
-    let whole = whole_time(context).map(|whole| format!("; nothing is missing within {}", whole.option()));
-    Some(format!("{lost}, and {why}{}", whole.unwrap_or_default()))
+    Some((share, words))
+}
+
+/// `6.7 % of all events were lost; growth is not judged. Record again with kmt-capture record --buffer-size 44M.`
+pub fn not_judged_for(lost: &str, remedy: Option<&str>) -> String {
+    let lost = lost.strip_prefix("an ").map_or_else(|| lost.to_owned(), |rest| format!("An {rest}"));
+    format!("{lost}; growth is not judged.{}", remedy.map_or(String::new(), |remedy| format!(" {remedy}")))
+}
+
+/// The recording that would not have lost events, where a recorder made the file from buffers of its own.
+pub fn loss_remedy(session: &Session<'_>) -> Option<String> {
+    let metadata = session.trace.metadata();
+    let is_live = metadata.text("source") == Some("live") && metadata.text("record.adopted").is_none();
+    let bytes = metadata.text("recorder.buffer_needed").and_then(|number| number.parse::<u64>().ok());
+    is_live.then(|| match bytes {
+        Some(bytes) => {
+            format!("Record again with kmt-capture record --buffer-size {}M.", bytes.div_ceil(1 << 20))
+        }
+        None => "Record again with a larger --buffer-size.".to_owned(),
+    })
 }
 
 /// Names of the events, by interface: allocations, frees.

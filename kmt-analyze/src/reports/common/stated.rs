@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::failure::{Failure, Result};
 use crate::ledger::totals::OlderSums;
-use crate::pass::condition::Key;
+use crate::pass::condition::{Condition, Key};
 use crate::pass::selection::Selection;
 use crate::pass::sum_of;
 use crate::render::head::{self, some_values};
@@ -335,6 +335,19 @@ pub fn events_of(session: &Session<'_>, selection: &Selection) -> u64 {
     events_between(session.trace, window, |cpu| selection.cpus.is_empty() || selection.cpus.contains(cpu))
 }
 
+/// Names that the conditions on a key compare.
+fn texts_of(selection: &Selection, key: Key) -> impl Iterator<Item = &str> {
+    selection.conditions().filter(move |condition| condition.key == key).flat_map(Condition::texts)
+}
+
+/// The condition that finds a text within names, where it is in one of them: `=` compares whole names.
+fn parts<'g>(key: &str, given: impl IntoIterator<Item = &'g str>, names: &[String]) -> Option<String> {
+    let is_part = |text: &&str| names.iter().any(|name| name.contains(text));
+    let part = given.into_iter().find(is_part)?;
+    let condition = shell::word(format!("{key}~{}", regex::escape(part)));
+    Some(format!("names with {} in them: --where {condition}", escaped(part.as_bytes())))
+}
+
 /// Values in the trace for each kind of condition that is selected by.
 fn candidates(context: &ReportContext<'_, '_>) -> Vec<String> {
     let (session, selection, result) = (context.session, context.selection, context.analysis);
@@ -345,7 +358,12 @@ fn candidates(context: &ReportContext<'_, '_>) -> Vec<String> {
     if !selection.pids.is_empty() || !selection.comms.is_empty() || has(Key::Pid) || has(Key::Comm) {
         let names = session.names();
         let tasks = pids.iter().map(|&pid| task_in_message(names.shown_at(pid, u64::MAX), pid));
-        out.push(format!("tasks: {}", some_values(tasks.collect())));
+        let tasks: Vec<String> = tasks.collect();
+        let given = selection.comms.iter().map(String::as_str).chain(texts_of(selection, Key::Comm));
+        // Without the number of the thread.
+        let comms = tasks.iter().filter_map(|task| Some(task.rsplit_once('-')?.0.to_owned()));
+        out.extend(parts("comm", given, &comms.collect::<Vec<_>>()));
+        out.push(format!("tasks: {}", some_values(tasks)));
     }
     if !selection.cpus.is_empty() || has(Key::Cpu) {
         let cpus = session.losses.cpus.iter().map(|c| c.cpu.to_string());
@@ -355,13 +373,17 @@ fn candidates(context: &ReportContext<'_, '_>) -> Vec<String> {
         let cgroups = session.cgroups();
         let paths = interner.origins.items().iter().filter_map(|o| cgroups.path(o.pid, o.cgroup));
         let paths: BTreeSet<String> = paths.map(shown).collect();
-        out.push(format!("cgroups: {}", some_values(paths.into_iter().collect())));
+        let paths: Vec<String> = paths.into_iter().collect();
+        out.extend(parts("cgroup", texts_of(selection, Key::Cgroup), &paths));
+        out.push(format!("cgroups: {}", some_values(paths)));
     }
     if has(Key::Cache) {
         let mut caches: BTreeSet<String> = interner.names.items().iter().map(|n| cache_name(n)).collect();
         let sizes = interner.sites.items().iter().filter(|s| s.api == Api::Kmalloc).map(|s| s.bytes_alloc);
         caches.extend(sizes.collect::<BTreeSet<u64>>().iter().map(|&size| result.size_classes.name(size)));
-        out.push(format!("caches: {}", some_values(caches.into_iter().collect())));
+        let caches: Vec<String> = caches.into_iter().collect();
+        out.extend(parts("cache", texts_of(selection, Key::Cache), &caches));
+        out.push(format!("caches: {}", some_values(caches)));
     }
     if has(Key::Event) {
         let classes = session.trace.schema().classes();

@@ -100,13 +100,17 @@ pub fn warnings(context: &ReportContext<'_, '_>, all: &Totals) -> Vec<String> {
     warnings_behind(context, all, false)
 }
 
+/// What lost events do to figures.
+const LOSS_EFFECT: &str = "Event counts are minimums; live figures are uncertain.";
+
 /// [`warnings`] of a screen; `says_losses`: it says whether events were lost. The effect of losses on its figures is reported in any
 /// case.
 pub fn warnings_behind(context: &ReportContext<'_, '_>, all: &Totals, says_losses: bool) -> Vec<String> {
-    let is_said = says_losses && !context.session.losses.any();
     // The first fact is about losses.
-    let facts = facts(context, all, shown).into_iter().skip(usize::from(is_said));
-    facts.filter(|fact| fact.is_warning).map(|fact| fact.sentence).collect()
+    let facts = facts(context, all, shown).into_iter().skip(usize::from(says_losses));
+    let effect = (says_losses && context.session.losses.any()).then(|| LOSS_EFFECT.to_owned());
+    let facts = facts.filter(|fact| fact.is_warning).map(|fact| fact.sentence);
+    effect.into_iter().chain(facts).collect()
 }
 
 /// All facts; `text` escapes texts of the file, and may cut them.
@@ -122,11 +126,14 @@ fn facts(context: &ReportContext<'_, '_>, all: &Totals, text: fn(&[u8]) -> Strin
     }
     facts.extend(result.faults.limits.iter().filter_map(exceeded));
     facts.extend(context.basis().missing_line().map(TrustFact::warning));
-    if all.uncertain > 0 {
+    if all.bytes_live_uncertain > 0 {
+        let (objects, were) = (
+            counted(all.live_uncertain, "object", "objects"),
+            if all.live_uncertain == 1 { "it was" } else { "they were" },
+        );
+        let bytes = size(all.bytes_live_uncertain);
         facts.push(TrustFact::warning(format!(
-            "Uncertain: the end of {}, freed or not, since they cross a loss or their free is ambiguous; {} of what is still allocated is of them.",
-            counted(all.uncertain, "object", "objects"),
-            size(all.bytes_live_uncertain)
+            "For {objects} ({bytes}) it is not known whether {were} freed."
         )));
     }
     facts.extend(coverage_line(context).map(TrustFact::warning));
@@ -249,7 +256,7 @@ fn coverage_line(context: &ReportContext<'_, '_>) -> Option<String> {
     let more = if caches.len() > CACHES_NAMED { ", ..." } else { "" };
     let names: Vec<String> = caches.into_iter().take(CACHES_NAMED).map(|(_, name)| name).collect();
     Some(format!(
-        "{:.1} % of the objects that ended have no free event ({}{more}): the kernel frees some objects without one. Live figures of these are upper bounds; see `caches`.",
+        "{:.1} % of freed objects had no free event ({}{more}). Live figures of these caches are upper bounds; see `caches`.",
         100.0 * all.implied_frees as f64 / all.ends as f64,
         names.join(", ")
     ))

@@ -69,6 +69,9 @@ impl DiffFigure {
     }
 }
 
+/// Score of a change that chance brings to less than 1 of 2,000 rows: one of several hundred rows may have it.
+const LIKELY: f64 = 4.0;
+
 /// Difference of two sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
@@ -100,6 +103,11 @@ impl Difference {
     /// Smallest change that would be beyond noise, and would matter.
     pub fn least_beyond_noise(&self) -> f64 {
         (self.needed * self.noise).max(self.least)
+    }
+
+    /// True if it matters, and is several times the noise, but not beyond what chance brings among so many rows.
+    pub fn is_likely(&self) -> bool {
+        !self.is_real() && self.score.abs() >= LIKELY && self.change().abs() > self.least
     }
 
     /// True if it is beyond noise, and matters.
@@ -192,7 +200,7 @@ fn tail(t: f64, n: f64) -> f64 {
 /// Rows of one figure.
 #[derive(Debug)]
 pub struct Changes {
-    /// Those beyond noise, or all; the largest change first.
+    /// Those beyond noise and those that are likely, or all; the largest change first.
     pub rows: Vec<NameRow>,
     /// Number of them, including those beyond the limit.
     pub total: usize,
@@ -201,11 +209,13 @@ pub struct Changes {
 impl Changes {
     /// Of all rows.
     pub fn of(rows: &[NameRow], figure: fn(&NameRow) -> &Difference, options: &DiffOptions) -> Self {
-        let mut found: Vec<&NameRow> =
-            rows.iter().filter(|row| options.all || figure(row).is_real()).collect();
+        let mut found: Vec<&NameRow> = rows
+            .iter()
+            .filter(|row| options.all || figure(row).is_real() || figure(row).is_likely())
+            .collect();
         let change = |row: &NameRow| figure(row).change().abs();
-        let is_real = |row: &NameRow| figure(row).is_real();
-        found.sort_by(|a, b| is_real(b).cmp(&is_real(a)).then(change(b).total_cmp(&change(a))));
+        let rank = |row: &NameRow| (figure(row).is_real(), figure(row).is_likely());
+        found.sort_by(|a, b| rank(b).cmp(&rank(a)).then(change(b).total_cmp(&change(a))));
         let rows = found.iter().take(options.output.rows()).map(|row| (*row).clone());
         Self { rows: rows.collect(), total: found.len() }
     }
@@ -219,6 +229,8 @@ pub struct NameRow {
     pub kind: &'static str,
     /// Name.
     pub name: String,
+    /// True if the objects are of a cache that the kernel shrinks when memory is short; false with `--by task` and `module`.
+    pub is_reclaimable: bool,
     /// Bytes allocated.
     #[serde(serialize_with = "rounded")]
     #[cfg_attr(test, schemars(with = "FigureRow"))]
@@ -325,6 +337,17 @@ mod tests {
         };
         assert!(compare(&[a], &[more(1.02)], 300).is_real() && !compare(&[a], &[more(0.95)], 300).is_real());
         assert_eq!(compare(&[a], &[a], 300).beyond(2.0 * least).least_beyond_noise(), 2.0 * least);
+    }
+
+    #[test]
+    fn a_change_of_four_times_the_noise_is_likely() {
+        let of = |score: f64, least: f64| {
+            let (before, noise) = (100.0, 10.0);
+            Difference { before, after: before + score * noise, noise, score, needed: 4.6, least }
+        };
+        assert!(of(4.3, 0.0).is_likely() && of(-4.3, 0.0).is_likely());
+        assert!(!of(3.9, 0.0).is_likely() && !of(4.3, 50.0).is_likely());
+        assert!(!of(4.7, 0.0).is_likely() && of(4.7, 0.0).is_real());
     }
 
     #[test]

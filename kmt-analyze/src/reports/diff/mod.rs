@@ -104,7 +104,7 @@ pub fn screen(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions
     (text::screen(&rows, &options), sentences(&rows, &options))
 }
 
-/// The options with the kind of figures: rates where the lengths differ by more than a tenth and all are in seconds. A limit
+/// The options with the kind of figures: rates where the lengths differ by more than a twentieth and all are in seconds. A limit
 /// of `--fail-over` is one of totals.
 fn settled(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) -> DiffOptions {
     let runs = |side: &[RunProfile]| side.iter().map(|profile| profile.run.clone()).collect::<Vec<_>>();
@@ -161,7 +161,7 @@ fn sentences(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Vec<String>
 
 /// True for lengths of which totals cannot be compared.
 fn differs(ratio: f64) -> bool {
-    !(0.9..=1.1).contains(&ratio)
+    !(0.95..=1.05).contains(&ratio)
 }
 
 /// Length of the second side over that of the first. `None`: seconds beside ticks, or ticks of two clocks.

@@ -8,13 +8,15 @@ use super::DiffKey;
 use crate::collect::timeline::Step;
 use crate::collect::{Collectors, Timeline, steps};
 use crate::pass::caches::CacheNames;
-use crate::pass::selection::Selection;
+use crate::pass::selection::{Selection, recorder};
 use crate::pass::{self, Needs, Request};
 use crate::render::head::ClockHead;
 use crate::render::words::escaped;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::events_of;
 use crate::reports::diff::difference::{DiffFigure, PARTS};
+use crate::reports::leaks::judge::kernel_names::MAKES_RECLAIMABLE;
+use crate::reports::leaks::judge::slab::Reclaimable;
 use crate::stream::Api;
 use crate::trace::faults::Faults;
 use crate::trace::names::SizeClasses;
@@ -30,6 +32,8 @@ pub struct ProfileRow {
     pub alloc: DiffFigure,
     /// Bytes live at the end, of those allocated in the trace.
     pub live: DiffFigure,
+    /// True if the objects are of a cache that the kernel shrinks when memory is short.
+    pub is_reclaimable: bool,
 }
 
 /// One run, or one window of it.
@@ -44,6 +48,8 @@ pub struct RunRow {
     pub clock: ClockHead,
     /// Length in seconds; null: the clock counts ticks of unknown length.
     pub seconds: Option<f64>,
+    /// True if memory that the recorder itself allocated is left out.
+    pub without_recorder: bool,
     /// True if events were lost.
     pub lost_events: bool,
     /// Number of lost events, as far as they are counted: of the whole recording.
@@ -97,6 +103,7 @@ pub fn compute(session: &Session<'_>, selection: &Selection, naming: Naming) -> 
             length: last.saturating_sub(first),
             clock: ClockHead::of(session.trace.metadata()),
             seconds: session.clock().seconds(last.saturating_sub(first)),
+            without_recorder: selection.without_recorder && recorder(session).is_some(),
             lost_events: session.losses.any(),
             lost_events_counted: session.losses.lost_since_first(),
         },
@@ -110,6 +117,15 @@ pub fn compute(session: &Session<'_>, selection: &Selection, naming: Naming) -> 
         let origin = interner.origins.get(origin as u32).copied().unwrap_or_default();
         // Numbers of tasks differ between runs, names do not.
         escaped(session.names().shown(origin.pid, origin.name))
+    };
+    let reclaimable = Reclaimable::of(session);
+    let is_reclaimable = |number: u32| {
+        let site = interner.sites.get(number).filter(|site| site.api == Api::Cache);
+        let is_made = |call_site| MAKES_RECLAIMABLE.contains(&labels.function(call_site).as_str());
+        let is_of_one = matches!(by, DiffKey::Cache | DiffKey::CallSite);
+        is_of_one
+            && site
+                .is_some_and(|site| reclaimable.has(&caches.shown(number, None)) || is_made(site.call_site))
     };
     for (number, steps) in timeline.slab.iter().enumerate().filter(|(_, s)| !s.is_empty()) {
         let key = match by {
@@ -129,7 +145,9 @@ pub fn compute(session: &Session<'_>, selection: &Selection, naming: Naming) -> 
                 (kind, name)
             }
         };
-        out.rows.entry(key).or_default().add(steps, 1.0);
+        let row = out.rows.entry(key).or_default();
+        row.add(steps, 1.0);
+        row.is_reclaimable = is_reclaimable(number as u32);
     }
     let page_size = result.page_size.0 as f64;
     for (number, steps) in timeline.pages.iter().enumerate().filter(|(_, s)| !s.is_empty()) {
@@ -168,6 +186,6 @@ impl ProfileRow {
 
     /// Same figures for a run of another length.
     pub fn scaled(&self, factor: f64) -> Self {
-        Self { alloc: self.alloc.scaled(factor), live: self.live.scaled(factor) }
+        Self { alloc: self.alloc.scaled(factor), live: self.live.scaled(factor), ..*self }
     }
 }

@@ -41,6 +41,17 @@ pub struct DiffRow {
     /// Sum of the decrease of live slab bytes in rows that differ beyond noise, as a positive number.
     #[serde(serialize_with = "rounded")]
     pub live_decrease_beyond_noise: f64,
+    /// Sum of the growth of live bytes of pages in rows that differ beyond noise.
+    #[serde(serialize_with = "rounded")]
+    pub live_page_growth_beyond_noise: f64,
+    /// Sum of the decrease of live bytes of pages in rows that differ beyond noise, as a positive number.
+    #[serde(serialize_with = "rounded")]
+    pub live_page_decrease_beyond_noise: f64,
+    /// Change of live bytes of reclaimable caches in rows that differ beyond noise, which is in the growth and decrease of slab bytes.
+    #[serde(serialize_with = "rounded")]
+    pub live_change_reclaimable: f64,
+    /// True if memory that the recorder itself allocated is left out of both sides.
+    pub without_recorder: bool,
     /// Number of rows, including those beyond the limit.
     pub rows_total: usize,
     /// Number of rows that differ beyond noise.
@@ -89,12 +100,10 @@ impl SideRow {
 /// Rows of a comparison of the runs of two sides.
 pub fn compute(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) -> DiffRows {
     let mut rows = compared(before, after, options);
-    let changes = || {
-        let slab = rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real());
-        slab.map(|row| row.bytes_live.change())
-    };
-    let growth = changes().map(|change| change.max(0.0)).sum::<f64>();
-    let decrease = changes().map(|change| (-change).max(0.0)).sum::<f64>();
+    let [growth, decrease] = live_changes(&rows, false);
+    let of_reclaimable = rows.iter().filter(|row| row.is_reclaimable && row.bytes_live.is_real());
+    let reclaimable = of_reclaimable.map(|row| row.bytes_live.change()).sum::<f64>();
+    let [page_growth, page_decrease] = live_changes(&rows, true);
     let (rows_total, rows_beyond_noise) = (rows.len(), rows.iter().filter(|row| row.is_real()).count());
     let allocated = Changes::of(&rows, |row| &row.bytes_alloc, options);
     let live = Changes::of(&rows, |row| &row.bytes_live, options);
@@ -113,12 +122,24 @@ pub fn compute(before: &[RunProfile], after: &[RunProfile], options: &DiffOption
             matched_by_function: options.by_function,
             live_growth_beyond_noise: growth,
             live_decrease_beyond_noise: decrease,
+            live_page_growth_beyond_noise: page_growth,
+            live_page_decrease_beyond_noise: page_decrease,
+            live_change_reclaimable: reclaimable,
+            without_recorder: before.iter().chain(after).any(|profile| profile.run.without_recorder),
             rows_total,
             rows_beyond_noise,
             rows,
             shown: DiffShown { largest: largest.filter(|_| !is_repeated), allocated, live },
         },
     }
+}
+
+/// Growth and decrease of live bytes in rows beyond noise, of slab objects or of pages.
+fn live_changes(rows: &[NameRow], is_pages: bool) -> [f64; 2] {
+    let rows = rows.iter().filter(|row| (row.kind == "pages") == is_pages && row.bytes_live.is_real());
+    let add =
+        |[growth, decrease]: [f64; 2], change: f64| [growth + change.max(0.0), decrease + (-change).max(0.0)];
+    rows.map(|row| row.bytes_live.change()).fold([0.0, 0.0], add)
 }
 
 fn rounded<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -179,6 +200,10 @@ fn compared(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) 
         NameRow {
             kind: key.0,
             name: key.1.clone(),
+            is_reclaimable: before
+                .iter()
+                .chain(after)
+                .any(|run| run.rows.get(key).is_some_and(|row| row.is_reclaimable)),
             share_before_percent: share(alloc.before, of_alloc.0),
             share_after_percent: share(alloc.after, of_alloc.1),
             bytes_alloc: alloc,

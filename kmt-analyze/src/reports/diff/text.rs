@@ -3,6 +3,7 @@
 use super::difference::{Changes, NameRow};
 use super::rows::{DiffRow, DiffRows, SideRow};
 use super::{DiffKey, DiffOptions};
+use crate::render::look::Look;
 use crate::render::screen::{Cell, Column, CommandLine, Ink, Screen, ScreenPart, Table};
 use crate::render::words::{count, counted, share};
 use crate::reports::diff::difference::Difference;
@@ -32,6 +33,19 @@ pub fn screen(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {
             "Beyond noise: chance alone brings a change of this size in less than 1 of 100 comparisons, and it is over 0.1 % of all bytes.",
         );
     }
+    let likely = |changes: &Changes, figure: fn(&NameRow) -> &Difference| {
+        changes.rows.iter().any(|row| figure(row).is_likely())
+    };
+    if likely(&diff.shown.live, |row| &row.bytes_live)
+        || likely(&diff.shown.allocated, |row| &row.bytes_alloc)
+    {
+        screen.note(
+            "likely: 4 times the noise or more; chance brings that to one of some thousand rows. Repeated recordings decide (--repeat-before, --repeat-after).",
+        );
+    }
+    if diff.without_recorder {
+        screen.note("Memory that the recorder itself allocated is left out (--with-recorder counts it).");
+    }
     let by = if options.by == DiffKey::Cache { "call-site" } else { "cache" };
     screen
         .next(CommandLine::from("diff").option("--by", by), format!("the same by {}", by.replace('-', " ")));
@@ -41,17 +55,22 @@ pub fn screen(DiffRows { diff }: &DiffRows, options: &DiffOptions) -> Screen {
     screen
 }
 
-/// Growth of live slab memory, then the number of rows that differ.
+/// Changes of live memory, the largest first, then the number of rows that differ.
 fn answer(screen: &mut Screen, diff: &DiffRow, options: &DiffOptions) {
     let all = counted(diff.rows_total as u64, "row", "rows");
-    if diff.rows_beyond_noise == 0 {
+    let look = &options.output.show.look;
+    let rate = if options.rates { " a second" } else { "" };
+    let mut changes = [LiveChange::of(diff, false), LiveChange::of(diff, true)];
+    changes.sort_by(|a, b| b.size().total_cmp(&a.size()));
+    let has_likely = changes.iter().any(|change| change.likely.is_some());
+    if diff.rows_beyond_noise == 0 && !has_likely {
         screen.answer(format!("Nothing differs beyond noise in {all}."));
         return;
     }
-    let look = &options.output.show.look;
-    let rate = if options.rates { " a second" } else { "" };
-    let changes = [diff.live_growth_beyond_noise, diff.live_decrease_beyond_noise];
-    screen.answer(live_change(changes, &most_grown(diff), rate, |value| bytes(value).shown(look)));
+    for change in changes.iter().filter(|change| change.size() >= 0.5 || !change.is_pages) {
+        screen.answer(change.sentence(rate, |value| bytes(value).shown(look)));
+    }
+    screen.answer.extend(reclaimable(diff, rate, look));
     let most = diff.shown.allocated.rows.first().filter(|row| row.bytes_alloc.is_real()).map_or(
         String::new(),
         |row| {
@@ -63,6 +82,20 @@ fn answer(screen: &mut Screen, diff: &DiffRow, options: &DiffOptions) {
     );
     screen.answer(format!("{} of {all} differ beyond noise{most}.", count(diff.rows_beyond_noise as u64)));
     screen.answer.extend(losses([&diff.before, &diff.after]));
+}
+
+/// The part of a change that is of caches which fill with use: no leak, and no saving.
+fn reclaimable(diff: &DiffRow, rate: &str, look: &Look) -> Option<String> {
+    let change = diff.live_change_reclaimable;
+    let row = diff.shown.live.rows.iter().find(|row| row.is_reclaimable && row.bytes_live.is_real())?;
+    (change.abs() >= 0.5).then(|| {
+        let verb = if change < 0.0 { "fell" } else { "grew" };
+        format!(
+            "Of slab memory, caches that the kernel can reclaim {verb} by {}{rate} (most at {}): they fill with use, in the first run after a boot most.",
+            bytes(change.abs()).shown(look),
+            function_of(&row.name)
+        )
+    })
 }
 
 /// Lost events, which the noise does not have: they can make a difference of rows.
@@ -85,25 +118,68 @@ fn losses(sides: [&SideRow; 2]) -> Option<String> {
     })
 }
 
-/// Growth of live slab memory in rows beyond noise with its largest part, the decrease in others, and both together.
-fn live_change(
-    [growth, decrease]: [f64; 2],
-    most: &str,
-    rate: &str,
-    shown: impl Fn(f64) -> String,
-) -> String {
-    let (grown, fallen) = (shown(growth), shown(decrease));
-    match (growth >= 0.5, decrease >= 0.5) {
-        (false, false) => "Live slab memory did not change beyond noise.".to_owned(),
-        (true, false) => format!("Live slab memory grew by {grown}{rate} beyond noise{most}."),
-        (false, true) => format!("Live slab memory fell by {fallen}{rate} beyond noise."),
-        (true, true) => {
-            let net = growth - decrease;
-            let verb = if net < 0.0 { "fell" } else { "grew" };
-            let net = shown(net.abs());
-            format!(
-                "Live slab memory {verb} by {net}{rate} beyond noise: {grown} more in rows that grew{most}, {fallen} less in others."
-            )
+/// Change of live memory, of slab objects or of pages.
+struct LiveChange {
+    is_pages: bool,
+    /// Growth and decrease in rows beyond noise.
+    beyond: [f64; 2],
+    /// Name of the row that grew most, and its share of the growth; empty: none grew.
+    most: String,
+    /// The largest row that is several times the noise, where none is beyond it: its change, its name, and how often.
+    likely: Option<(f64, String, f64)>,
+}
+
+impl LiveChange {
+    fn of(diff: &DiffRow, is_pages: bool) -> Self {
+        let beyond = match is_pages {
+            false => [diff.live_growth_beyond_noise, diff.live_decrease_beyond_noise],
+            true => [diff.live_page_growth_beyond_noise, diff.live_page_decrease_beyond_noise],
+        };
+        let rows = || diff.shown.live.rows.iter().filter(move |row| (row.kind == "pages") == is_pages);
+        let change = |row: &&NameRow| row.bytes_live.change();
+        let real = rows().filter(|row| row.bytes_live.is_real());
+        let most = real.max_by(|a, b| change(a).total_cmp(&change(b))).filter(|row| change(row) > 0.0);
+        let most = most.map_or(String::new(), |row| {
+            let part = share(change(&row) as u64, beyond[0] as u64);
+            format!(", {part} of it by {}", function_of(&row.name))
+        });
+        let likely = rows().filter(|row| row.bytes_live.is_likely());
+        let likely = likely.max_by(|a, b| change(a).abs().total_cmp(&change(b).abs()));
+        let likely =
+            likely.map(|row| (change(&row), function_of(&row.name).to_owned(), row.bytes_live.score.abs()));
+        Self { is_pages, beyond, most, likely: likely.filter(|_| beyond == [0.0, 0.0]) }
+    }
+
+    /// Bytes by which changes are sorted.
+    fn size(&self) -> f64 {
+        let [growth, decrease] = self.beyond;
+        self.likely.as_ref().map_or(growth.max(decrease), |(change, _, _)| change.abs())
+    }
+
+    /// Growth with its largest part, the decrease in others, and both together.
+    fn sentence(&self, rate: &str, shown: impl Fn(f64) -> String) -> String {
+        let what = if self.is_pages { "Live memory of pages" } else { "Live slab memory" };
+        if let Some((change, name, times)) = &self.likely {
+            let verb = if *change < 0.0 { "fell" } else { "grew" };
+            let change = shown(change.abs());
+            return format!(
+                "{what} {verb} by {change}{rate} at {name}, {times:.1} times the noise: repeat the recordings to be sure."
+            );
+        }
+        let [growth, decrease] = self.beyond;
+        let (grown, fallen, most) = (shown(growth), shown(decrease), &self.most);
+        match (growth >= 0.5, decrease >= 0.5) {
+            (false, false) => format!("{what} did not change beyond noise."),
+            (true, false) => format!("{what} grew by {grown}{rate} beyond noise{most}."),
+            (false, true) => format!("{what} fell by {fallen}{rate} beyond noise."),
+            (true, true) => {
+                let net = growth - decrease;
+                let verb = if net < 0.0 { "fell" } else { "grew" };
+                let net = shown(net.abs());
+                format!(
+                    "{what} {verb} by {net}{rate} beyond noise: {grown} more in rows that grew{most}, {fallen} less in others."
+                )
+            }
         }
     }
 }
@@ -123,16 +199,6 @@ fn limit(diff: &DiffRow, options: &DiffOptions) -> Option<String> {
         bytes(least).shown(&options.output.show.look),
         if options.rates { " a second" } else { "" },
     ))
-}
-
-/// The row of slab memory that grew most.
-fn most_grown(diff: &DiffRow) -> String {
-    let change = |row: &NameRow| row.bytes_live.change();
-    let slab = diff.shown.live.rows.iter().filter(|row| row.kind != "pages" && row.bytes_live.is_real());
-    slab.max_by(|a, b| change(a).total_cmp(&change(b))).map_or(String::new(), |row| {
-        let part = share(change(row).max(0.0) as u64, diff.live_growth_beyond_noise as u64);
-        format!(", {part} of it by {}", function_of(&row.name))
-    })
 }
 
 /// Events and lengths of the runs of a side.
@@ -156,10 +222,12 @@ fn table(
     options: &DiffOptions,
 ) -> Table {
     let is_allocated = title.starts_with("allocated");
-    let verdict = |is_real: bool| match is_real {
-        true => Cell::Verdict("yes".to_owned(), Ink::Bad),
-        false => Cell::Verdict("no".to_owned(), Ink::Plain),
+    let verdict = |figure: &Difference| match (figure.is_real(), figure.is_likely()) {
+        (true, _) => Cell::Verdict("yes".to_owned(), Ink::Bad),
+        (false, true) => Cell::Verdict("likely".to_owned(), Ink::Plain),
+        (false, false) => Cell::Verdict("no".to_owned(), Ink::Plain),
     };
+    let has_likely = changes.rows.iter().any(|row| figure(row).is_likely());
     let exact = |row: &NameRow| *figure(row);
     let noise = |row: &NameRow| bytes(exact(row).noise).shown(&options.output.show.look);
     Table::of_rows(title, &changes.rows)
@@ -177,7 +245,7 @@ fn table(
         .column_if(is_allocated, Column::number("share B").leaves(4), |r| {
             Cell::Percent(r.share_after_percent)
         })
-        .column_if(options.all, Column::whole("beyond noise"), |row| verdict(figure(row).is_real()))
+        .column_if(options.all || has_likely, Column::whole("beyond noise"), |row| verdict(figure(row)))
         .into()
 }
 
@@ -198,23 +266,37 @@ fn percent(exact: &Difference) -> Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::live_change;
+    use super::LiveChange;
+
+    fn said(is_pages: bool, beyond: [f64; 2], likely: Option<(f64, String, f64)>) -> String {
+        let most = ", 60 % of it by f".to_owned();
+        LiveChange { is_pages, beyond, most, likely }.sentence(" a second", |bytes| format!("{bytes} B"))
+    }
 
     #[test]
     fn the_headline_has_what_grew_and_what_fell() {
-        let said = |growth, decrease| {
-            live_change([growth, decrease], ", 60 % of it by f", " a second", |bytes| format!("{bytes} B"))
-        };
-        assert_eq!(said(0.4, 0.0), "Live slab memory did not change beyond noise.");
-        assert_eq!(said(9.0, 0.0), "Live slab memory grew by 9 B a second beyond noise, 60 % of it by f.");
-        assert_eq!(said(0.0, 9.0), "Live slab memory fell by 9 B a second beyond noise.");
+        let slab = |growth, decrease| said(false, [growth, decrease], None);
+        assert_eq!(slab(0.4, 0.0), "Live slab memory did not change beyond noise.");
+        assert_eq!(slab(9.0, 0.0), "Live slab memory grew by 9 B a second beyond noise, 60 % of it by f.");
+        assert_eq!(slab(0.0, 9.0), "Live slab memory fell by 9 B a second beyond noise.");
         for (growth, decrease, net) in [(9.0, 12.0, "fell by 3 B"), (12.0, 9.0, "grew by 3 B")] {
             assert_eq!(
-                said(growth, decrease),
+                slab(growth, decrease),
                 format!(
                     "Live slab memory {net} a second beyond noise: {growth} B more in rows that grew, 60 % of it by f, {decrease} B less in others."
                 )
             );
         }
+        let pages = said(true, [9.0, 0.0], None);
+        assert_eq!(pages, "Live memory of pages grew by 9 B a second beyond noise, 60 % of it by f.");
+    }
+
+    #[test]
+    fn a_likely_change_has_its_ratio_to_the_noise() {
+        let likely = said(true, [0.0, 0.0], Some((7.0, "order 0, movable".to_owned(), 4.28)));
+        assert_eq!(
+            likely,
+            "Live memory of pages grew by 7 B a second at order 0, movable, 4.3 times the noise: repeat the recordings to be sure."
+        );
     }
 }

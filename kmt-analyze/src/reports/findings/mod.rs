@@ -23,18 +23,19 @@ use whole_time::WholeTimeGrowth;
 use std::collections::HashMap;
 
 use crate::collect::page_use::PageFailureSums;
-use crate::collect::tasks::Kmalloc;
+use crate::collect::tasks::{Kmalloc, TaskSums};
 use crate::collect::{Collectors, Handle, PageFailures, TaskKmalloc, Tasks};
 use crate::pass::Needs;
 use crate::pass::selection::{recorder, recorder_threads};
 use crate::render::look::Look;
 use crate::render::screen::Screen;
 use crate::reports::balance::{self, FreeMemory};
-use crate::reports::common::basis::{Input, WholeTime, whole_time};
+use crate::reports::common::basis::{Input, WholeTime, loss_remedy, lost, not_judged_for, whole_time};
 use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::latency::{Latency, LatencyRows};
+use crate::reports::leaks::judge::slab::Reclaimable;
 use crate::reports::leaks::{self, LeakRows, Leaks, UnseenRow};
 use crate::reports::pages::{PageRows, Pages};
 use crate::reports::report::Report;
@@ -134,8 +135,9 @@ impl Report for Findings {
         let summary = Summary.compute(context, &());
         let leaks = answered(&self.leaks, context, &handles.leaks);
         let whole_time = whole_time(context).filter(|_| basis.lacks(Input::Lives).is_none());
-        let is_judged = leaks.as_ref().is_some_and(|rows| rows.tables().is_some());
+        let is_judged = leaks.as_ref().is_some_and(|rows| rows.judges() || rows.grows());
         let judged_part = whole_time.as_ref().filter(|_| !is_judged);
+        let lost_verdict = lost_verdict(&self.leaks, context).filter(|_| leaks.is_none());
         let sources = Sources {
             parts: rows::parts(context, &summary),
             top: [top::allocated, top::live].map(|top| top(context, analysis.get(handles.tasks), &summary)),
@@ -143,11 +145,11 @@ impl Report for Findings {
                 top(context, (analysis.get(handles.tasks), analysis.get(handles.pages.0)), &summary)
             }),
             page_growth: growth::page_growth(context, &summary),
-            free_memory: free_memory(context),
+            free_memory: free_memory(context, analysis.get(handles.tasks)),
             held: HeldRow::of(context),
             verdict: match &leaks {
                 Some(rows) => leaks::no_growth_sentence(rows, &context.view(Look::default())),
-                None => not_judged(&self.leaks, context),
+                None => lost_verdict.clone().or_else(|| not_judged(&self.leaks, context)),
             },
             whole_time_growth: judged_part.and_then(|whole| WholeTimeGrowth::of(context, whole)),
             whole_time,
@@ -157,6 +159,7 @@ impl Report for Findings {
                 has_stalls: basis.lacks(Input::Stalls).is_none(),
                 has_events: context.session.trace.event_count() > 0,
                 begins_at_boot: context.session.begins_before_clock(),
+                says_losses: lost_verdict.is_some() || leaks.as_ref().is_some_and(LeakRows::lacks_events),
             },
             summary,
             unseen: leaks::unseen(context, &handles.leaks),
@@ -175,13 +178,28 @@ impl Report for Findings {
     }
 }
 
-/// Free memory at the begin and at the end of a recording. Texts that cannot be read are for `balance` to refuse.
-fn free_memory(context: &ReportContext<'_, '_>) -> Option<FreeMemory> {
+/// Free memory at the begin and at the end of a recording. Texts that cannot be read are for `balance` to refuse. Page cache of the
+/// recording's own file are pages that the recorder allocated, at most its length.
+fn free_memory(context: &ReportContext<'_, '_>, tasks: &TaskSums) -> Option<FreeMemory> {
     if context.selection.is_active() {
         return None;
     }
-    let rows = balance::of_recording(context.session, 0).ok().flatten()?;
-    FreeMemory::of(&rows)
+    let rows = balance::of_recording(context.session, 1).ok().flatten()?;
+    let (analysis, recorder) = (context.analysis, recorder_threads(context.session));
+    let is_own = |origin: u32| {
+        let pid = analysis.interner.origins.get(origin).map(|origin| origin.pid);
+        pid.is_some_and(|pid| recorder.binary_search(&pid).is_ok())
+    };
+    let own = (0u32..).zip(&tasks.origins).filter(|(origin, _)| is_own(*origin));
+    let pages = own.map(|(_, sums)| sums.pages.frames_live).fold(0, u64::saturating_add);
+    let own_file = pages.saturating_mul(analysis.page_size.0).min(context.session.trace.len_bytes());
+    let reclaimable = Reclaimable::of(context.session);
+    let cache = rows.caches.iter().flatten().next().and_then(|cache| {
+        let growth = u64::try_from(cache.bytes_change).ok().filter(|growth| *growth > 0)?;
+        let account = if reclaimable.has(&cache.cache) { "slab_reclaimable" } else { "slab_unreclaimable" };
+        Some((cache.cache.clone(), account, growth))
+    });
+    FreeMemory::of(&rows).map(|free| FreeMemory { own_file, cache, ..free })
 }
 
 /// Sums of kmalloc by address of the call site.
@@ -206,6 +224,12 @@ fn failed_of_recorder(context: &ReportContext<'_, '_>, failures: &PageFailureSum
         }
     }
     out
+}
+
+/// The verdict where so many events were lost that `leaks` refuses to judge.
+fn lost_verdict(leaks: &Leaks, context: &ReportContext<'_, '_>) -> Option<String> {
+    leaks.refuses(context).filter(|_| context.basis().lacks(leaks.rests_on()).is_none())?;
+    lost(context).map(|(_, lost)| not_judged_for(&lost, loss_remedy(context.session).as_deref()))
 }
 
 /// The reason why growth was not judged, where slab allocations were recorded.

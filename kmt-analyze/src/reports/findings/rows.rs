@@ -23,7 +23,7 @@ use crate::reports::balance::FreeMemory;
 use crate::reports::common::basis::WholeTime;
 use crate::reports::common::lost_before::{lost_before_first, more_before_first};
 use crate::reports::common::{Context, ReportContext, ring};
-use crate::reports::leaks::{ReclaimableGrowth, reclaimable_growth};
+use crate::reports::leaks::{LeakRows, ReclaimableGrowth, reclaimable_growth};
 use crate::reports::summary::SummaryRows;
 use crate::trace::ages::events_at_zero;
 use crate::trace::folded;
@@ -87,6 +87,8 @@ pub struct FindingsShown {
     pub has_events: bool,
     /// True if the first events are of a boot, before its trace clock ran.
     pub begins_at_boot: bool,
+    /// True if the verdict says that events were lost.
+    pub says_losses: bool,
 }
 
 /// Findings of a trace.
@@ -99,7 +101,7 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     findings.extend(growth::unseen(&sources, length, &view));
     findings.sort_by_key(|found| std::cmp::Reverse(found.bytes_per_second));
     let has_growth = !findings.is_empty();
-    let growth = match sources.leaks.as_ref().map(|rows| rows.tables().is_some()) {
+    let growth = match sources.leaks.as_ref().map(LeakRows::judges) {
         _ if has_growth => "grows",
         Some(true) => "none",
         Some(false) | None => "not_judged",
@@ -113,7 +115,9 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     let [allocated, still_allocated] = sources.top;
     let [allocated_pages, still_allocated_pages] = sources.top_pages;
     let verdict = sources.verdict.filter(|_| !has_growth);
-    let reclaimable = sources.leaks.as_ref().and_then(reclaimable_growth);
+    // Accounts of the kernel have all of it, not old objects alone.
+    let has_accounts = sources.free_memory.is_some();
+    let reclaimable = sources.leaks.as_ref().and_then(reclaimable_growth).filter(|_| !has_accounts);
     FindingRows {
         findings,
         growth,
@@ -126,7 +130,8 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
         page_growth: sources.page_growth,
         free_memory: sources.free_memory,
         shown: FindingsShown {
-            reclaimable: reclaimable.filter(|_| verdict.is_none()).cloned(),
+            reclaimable: reclaimable.cloned(),
+            says_losses: sources.shown.says_losses && verdict.is_some(),
             ..sources.shown
         },
         verdict,
@@ -145,6 +150,9 @@ pub struct Recording {
     pub stopped: Option<String>,
     /// Two sentences, one on the window of a ring buffer, and one on a recording that begins before the trace clock ran.
     pub sentence: String,
+    /// Number of bytes of the sentence that are about losses, at its begin.
+    #[serde(skip)]
+    pub losses: usize,
     /// Length, in the clock's unit.
     pub length: u64,
     /// Release of the kernel; `null`: not recorded.
@@ -159,15 +167,23 @@ fn recording(session: &Session<'_>, is_part_selected: bool) -> Recording {
     let kernel = release.as_deref().map_or("kernel version unknown".to_owned(), |r| format!("Linux {r}"));
     let window = ring::window(session).map_or(String::new(), |window| format!(" {window}"));
     let of = if is_part_selected { "The whole file: " } else { "" };
+    let losses = format!("{of}{} ", losses(session));
     let sentence = format!(
-        "{of}{} {} in {} from {}, {kernel}.{window}{}",
-        losses(session),
+        "{losses}{} in {} from {}, {kernel}.{window}{}",
         events(session),
         duration(length, session.unit()),
         counted(session.losses.cpus.len() as u64, "CPU", "CPUs"),
         of_boot(session),
     );
-    Recording { stopped: ring::stopped(session), sentence, length, kernel_release: release }
+    let losses = losses.len();
+    Recording { stopped: ring::stopped(session), sentence, losses, length, kernel_release: release }
+}
+
+impl Recording {
+    /// The sentence, or that without losses.
+    pub fn shown(&self, without_losses: bool) -> &str {
+        self.sentence.get(if without_losses { self.losses } else { 0 }..).unwrap_or_default()
+    }
 }
 
 /// The sentence on a recording that begins before the trace clock ran; empty: it does not.
@@ -207,7 +223,10 @@ fn losses(session: &Session<'_>) -> String {
                 "No loss is marked{since}, but the kernel's counters are not recorded: dropped events would not show."
             )
         }
-        (true, _, 0) if !losses.has_gaps() => "No lost events were counted.".to_owned(),
+        _ if session.trace.damage_count() > 0 && losses.lost_since_first() == 0 => {
+            "The file is cut or damaged.".to_owned()
+        }
+        (true, _, 0) if !losses.has_gaps() => "The recording ended unexpectedly.".to_owned(),
         (true, _, 0) => "Events were lost, not counted.".to_owned(),
         (true, _, _) if losses.missing_in_input > 0 => missing_in_input(losses, events),
         (true, _, lost) => {

@@ -6,7 +6,7 @@ use super::rows::{FindingRows, Part, Parts};
 use super::top_table;
 use crate::render::screen::{Cell, Column, CommandLine, Lead, Screen, Table};
 use crate::render::words::{count, share};
-use crate::reports::balance::free_sentence;
+use crate::reports::balance::{FreeMemory, free_sentence};
 use crate::reports::common::View;
 use crate::reports::leaks::rate;
 use crate::reports::summary::{SummaryRows, live_bound};
@@ -32,25 +32,37 @@ pub fn screen(rows: &FindingRows, view: &View) -> Screen {
     screen.leads(leads(&leading, held.as_ref(), view));
     screen.answer.extend(rows.verdict.clone());
     screen.answer.extend(rows.shown.reclaimable.as_ref().map(|growth| growth.sentence(view)));
-    screen.answer.extend(rows.free_memory.iter().map(|free| free_sentence(free, &view.look)));
-    rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(view)));
-    screen.answer(rows.recording.sentence.clone());
+    screen.answer.extend(rows.free_memory.iter().map(|free| free_memory(free, view)));
+    if rows.free_memory.is_none() {
+        // One number for each use of pages: else that of the kernel's accounts.
+        rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(view)));
+    }
+    screen.answer(rows.recording.shown(rows.shown.says_losses).to_owned());
     screen.answer.extend(live_bound(&rows.totals, view));
     screen.table(totals(&rows.totals, view));
     screen.table(top_table::slab(rows.allocated.as_ref(), rows.still_allocated.as_ref(), view));
     let [allocated, live] = [&rows.allocated_pages, &rows.still_allocated_pages].map(Option::as_ref);
     screen.table(top_table::pages(allocated, live, view));
-    rows.parts.iter().for_each(|parts| screen.note(by_part(parts, view)));
+    // Missing frees change the shares.
+    rows.parts.iter().filter(|_| !view.is_lossy).for_each(|parts| screen.note(by_part(parts, view)));
     // Of what was handed out, not of what is held: it explains the table.
     waste.iter().for_each(|finding| screen.note(sentence(finding, view)));
     next(&mut screen, rows, view);
-    waste.iter().for_each(|finding| screen.next(finding.command, "who wastes it"));
+    if screen.next.len() < commands_max(&screen) {
+        waste.iter().for_each(|finding| screen.next(finding.command, "who wastes it"));
+    }
     screen.next("all", "every report");
     screen
 }
 
 fn sentence(finding: &Finding, view: &View) -> String {
     finding.said(view).to_owned()
+}
+
+/// Free memory by the kernel's accounts, which are exact where events were lost.
+fn free_memory(free: &FreeMemory, view: &View) -> String {
+    let sentence = free_sentence(free, &view.look);
+    if view.is_lossy { format!("{sentence} These counts of /proc are exact.") } else { sentence }
 }
 
 /// The process that held most memory, and its sentence.
@@ -88,8 +100,9 @@ fn leads(findings: &[&Finding], held: Option<&Held<'_>>, view: &View) -> Vec<Lea
         growth.into_iter().partition(|finding| held.is_some_and(|held| held.is_below(finding)));
     let mut leads: Vec<Lead> = Vec::new();
     let mut add = |sentence: &str, command: &'static str| {
-        let also = if leads.is_empty() { "" } else { "Also: " };
-        leads.push(Lead { sentence: format!("{also}{sentence}"), command: command.into() });
+        let sentence =
+            if leads.is_empty() { sentence.to_owned() } else { format!("Also: {}", uncapitalized(sentence)) };
+        leads.push(Lead { sentence, command: command.into() });
     };
     larger.iter().for_each(|finding| add(&sentence(finding, view), finding.command));
     held.iter().for_each(|held| add(&held.sentence, held.row.command()));
@@ -105,26 +118,28 @@ fn leads(findings: &[&Finding], held: Option<&Held<'_>>, view: &View) -> Vec<Lea
     leads
 }
 
-/// Commands that fit the file.
+/// A sentence behind a colon: words of the screen begin small, names keep their case.
+fn uncapitalized(sentence: &str) -> String {
+    match ["Slab memory", "Pages", "At the kill", "After the kill"]
+        .iter()
+        .find(|begin| sentence.starts_with(**begin))
+    {
+        Some(_) => sentence[..1].to_lowercase() + &sentence[1..],
+        None => sentence.to_owned(),
+    }
+}
+
+/// Commands on a first screen, with those of its answer.
+const COMMANDS_MAX: usize = 7;
+
+/// Number of commands that may stand below the tables, before the one on all reports.
+fn commands_max(screen: &Screen) -> usize {
+    (COMMANDS_MAX - 1).saturating_sub(screen.leads.len())
+}
+
+/// Commands that fit the file, those that answer its question first.
 fn next(screen: &mut Screen, rows: &FindingRows, view: &View) {
     let shown = &rows.shown;
-    match (&rows.allocated, shown.has_stacks) {
-        (None, _) => {}
-        (Some(_), true) => screen.next("callgraph", "who allocates, by stack"),
-        (Some(_), false) => screen.next("callers", "who allocates"),
-    }
-    if rows.still_allocated.is_some() {
-        screen.next("callers --sort live", "who holds memory");
-    }
-    if rows.page_growth.is_some() {
-        screen.next("pages", "pages by order and use");
-    }
-    if rows.still_allocated_pages.is_some() {
-        screen.next("tasks --sort live_pages", "who holds pages");
-    }
-    if rows.free_memory.is_some() {
-        screen.next("balance", "where free memory went");
-    }
     match &rows.whole_time {
         // Its findings have the command.
         Some(_) if rows.whole_time_growth.is_some() => {}
@@ -135,8 +150,11 @@ fn next(screen: &mut Screen, rows: &FindingRows, view: &View) {
             };
             screen.next(CommandLine::from(command).option("--time", whole.range()), what);
         }
-        None if rows.verdict.is_some() => screen.next("leaks", "what grows, or why that is unknown"),
+        None if rows.verdict.is_some() => screen.next("leaks", "why growth is not judged"),
         None => {}
+    }
+    if rows.free_memory.is_some() {
+        screen.next("balance", "where free memory went");
     }
     if shown.begins_at_boot {
         screen.next("boot", "memory of the boot, by initcall, module and program");
@@ -144,9 +162,24 @@ fn next(screen: &mut Screen, rows: &FindingRows, view: &View) {
     if shown.has_stalls {
         screen.next("latency", "who waits for memory");
     }
+    match (&rows.allocated, shown.has_stacks) {
+        (None, _) => {}
+        (Some(_), true) => screen.next("callgraph", "who allocates, by stack"),
+        (Some(_), false) => screen.next("callers", "who allocates"),
+    }
+    if rows.still_allocated.is_some() {
+        screen.next("callers --sort live", "who holds memory");
+    }
+    if rows.still_allocated_pages.is_some() {
+        screen.next("tasks --sort live_pages", "who holds pages");
+    }
+    if rows.page_growth.is_some() {
+        screen.next("pages", "pages by order and use");
+    }
     if rows.allocated.is_none() && rows.page_growth.is_none() && shown.has_events {
         screen.next("events", "events that the file has");
     }
+    screen.next.truncate(commands_max(screen));
 }
 
 /// `Slab memory still allocated: ~fs 51 %, ~mm 20 %.`

@@ -29,18 +29,23 @@ impl ReclaimableGrowth {
         self.slab.bytes_per_second.saturating_add(self.page_cache.bytes_per_second)
     }
 
-    /// `What the kernel can reclaim grew by 30.0 MiB/s: slab caches by 20.0 MiB/s (82 % of it in ext4_inode_cache at
+    /// `What the kernel can reclaim grew by 30.0 MiB/s, old objects only: slab caches by 20.0 MiB/s (82 % of it in ext4_inode_cache at
     /// ext4_alloc_inode), page cache by 10.0 MiB/s.`; empty: nothing of it grew.
     pub fn sentence(&self, view: &View) -> String {
         let [slab, pages] = [self.slab, self.page_cache].map(|sum| rate(sum.bytes_per_second, view));
         match (&self.most, self.page_cache.rows) {
             (None, 0) => String::new(),
-            (None, _) => format!("Page cache, which the kernel can reclaim, grew by {pages}."),
+            (None, _) => {
+                format!("Page cache, which the kernel can reclaim, grew by {pages}, old pages only.")
+            }
             (Some(most), 0) => {
-                format!("Caches that the kernel can reclaim grew by {slab}, {}.", self.in_cache(most))
+                format!(
+                    "Caches that the kernel can reclaim grew by {slab}, old objects only, {}.",
+                    self.in_cache(most)
+                )
             }
             (Some(most), _) => format!(
-                "What the kernel can reclaim grew by {}: slab caches by {slab} ({}), page cache by {pages}.",
+                "What the kernel can reclaim grew by {}, old objects only: slab caches by {slab} ({}), page cache by {pages}.",
                 rate(self.bytes_per_second(), view),
                 self.in_cache(most)
             ),
@@ -82,16 +87,19 @@ mod tests {
             ReclaimableGrowth { slab: sum(3, 20 << 20), most: Some(most), page_cache: sum(8, 10 << 20) };
         assert_eq!(
             growth.sentence(&view),
-            "What the kernel can reclaim grew by 30.0 MiB/s: slab caches by 20.0 MiB/s (50 % of it in ext4_inode_cache at ext4_alloc_inode), page cache by 10.0 MiB/s."
+            "What the kernel can reclaim grew by 30.0 MiB/s, old objects only: slab caches by 20.0 MiB/s (50 % of it in ext4_inode_cache at ext4_alloc_inode), page cache by 10.0 MiB/s."
         );
         growth.page_cache = LeakSum::default();
         growth.slab.rows = 1;
         assert_eq!(
             growth.sentence(&view),
-            "Caches that the kernel can reclaim grew by 20.0 MiB/s, in ext4_inode_cache at ext4_alloc_inode."
+            "Caches that the kernel can reclaim grew by 20.0 MiB/s, old objects only, in ext4_inode_cache at ext4_alloc_inode."
         );
         growth = ReclaimableGrowth { page_cache: sum(1, 10 << 20), ..ReclaimableGrowth::default() };
-        assert_eq!(growth.sentence(&view), "Page cache, which the kernel can reclaim, grew by 10.0 MiB/s.");
+        assert_eq!(
+            growth.sentence(&view),
+            "Page cache, which the kernel can reclaim, grew by 10.0 MiB/s, old pages only."
+        );
         assert!(
             ReclaimableGrowth::default().is_none() && ReclaimableGrowth::default().sentence(&view).is_empty()
         );

@@ -4,7 +4,7 @@
 //! four orders.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
@@ -97,6 +97,9 @@ pub struct LeakRow {
     /// Bytes that this growth adds in a whole window.
     #[serde(skip)]
     pub per_window: u64,
+    /// Cgroup of the task with most of it, but for the root.
+    #[serde(skip)]
+    pub cgroup: Option<String>,
 }
 
 /// A task that allocated survivors.
@@ -242,7 +245,15 @@ impl RowMaker<'_, '_, '_> {
             stacks: self.stacks(r),
             since: e.began.map(|step| self.start.saturating_add(until(step, self.length))),
             per_window: self.per_window(r, e.old),
+            cgroup: self.cgroup(r),
         }
+    }
+
+    /// Cgroup of the task with most old survivors of growth; `None`: unknown, or the root.
+    fn cgroup(&self, row: &Judged<'_>) -> Option<String> {
+        let old = |(_, steps): &(i32, &StepCounts)| steps.sum();
+        let (pid, _) = row.growing.tasks().max_by_key(old).filter(|_| row.evidence.verdict.is_growth())?;
+        self.labels.cgroup(pid).filter(|path| path != "/")
     }
 
     /// Tasks that allocated most old survivors.
@@ -284,6 +295,8 @@ pub struct PageGrowth {
     pub holders: Vec<(String, u64)>,
     /// Number of tasks with old pages.
     pub tasks: usize,
+    /// Name of all of them; `None`: they have several.
+    pub name: Option<String>,
 }
 
 /// Growths of these rows, the largest first.
@@ -321,6 +334,8 @@ fn page_growth(
         }
     }
     let tasks = growth_of.len();
+    let names: BTreeSet<String> = growth_of.keys().map(|pid| maker.labels.name(*pid)).collect();
+    let name = names.first().filter(|_| names.len() == 1).cloned();
     let growth = maker.growth(rows);
     let named = |pid: i32| Named::of(pid, maker.labels, task_events);
     Some(PageGrowth {
@@ -329,5 +344,6 @@ fn page_growth(
         growth,
         holders: named_parts(growth_of, growth.per_window, named),
         tasks,
+        name,
     })
 }

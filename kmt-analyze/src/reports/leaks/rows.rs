@@ -12,7 +12,7 @@ use super::text_parts::{TextParts, growth_by_task, text_parts};
 use crate::collect::growth::GrowthSums;
 use crate::pass::selection::recorder_threads;
 use crate::render::words::duration;
-use crate::reports::common::basis::GROWTH_WINDOW_NS_MIN;
+use crate::reports::common::basis::{GROWTH_WINDOW_NS_MIN, loss_remedy, lost};
 use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::{ReportContext, View};
 use crate::reports::leaks::judge::families::{Family, families};
@@ -21,6 +21,7 @@ use crate::reports::leaks::judge::makers::{Ignore, Ignored};
 use crate::reports::leaks::judge::pages::{Started, families_of, page_caller_rows, page_rows};
 use crate::reports::leaks::judge::slab::{self, LeakSums};
 use crate::reports::leaks::judge::survivors::PageSurvivals;
+use crate::reports::leaks::judge::verdict::Verdict;
 use crate::reports::slabinfo::{UnseenGrowth, unseen_growth};
 
 /// Rows of the report.
@@ -35,6 +36,22 @@ impl LeakRows {
     /// The tables; `None`: the window is too short.
     pub fn tables(&self) -> Option<&LeakTables> {
         self.leaks.found()
+    }
+
+    /// True if slab memory or pages grow.
+    pub fn grows(&self) -> bool {
+        let grows = |text: &TextParts| !text.families.is_empty() || !text.page_growths.is_empty();
+        self.tables().is_some_and(|tables| grows(&tables.text))
+    }
+
+    /// True if growth is not judged for lost events.
+    pub fn lacks_events(&self) -> bool {
+        self.tables().is_some_and(|tables| tables.text.lost.is_some())
+    }
+
+    /// True if no growth is a verdict: the window is long enough, and neither lost events nor damage forbid it.
+    pub fn judges(&self) -> bool {
+        self.tables().is_some_and(|tables| tables.text.lost.is_none() && !tables.text.is_damaged)
     }
 }
 
@@ -131,6 +148,10 @@ pub fn compute(
         // Without frees all pages seem to stay.
         text.reclaimable.page_cache = LeakSum::default();
     }
+    let lost = lost(context).filter(|(share, _)| *share != Some(0.0)).map(|(_, words)| words);
+    let of_all = [&judged, &callers, &pages].into_iter().flatten();
+    let has_uncertain = of_all.into_iter().any(|row| row.evidence.verdict == Verdict::Uncertain);
+    let is_damaged = analysis.faults.damaged_places(context.session.trace) > 0;
     let tables = LeakTables {
         window: length,
         command_exit: until,
@@ -151,6 +172,10 @@ pub fn compute(
             has_pages: basis.page_ends(),
             omits_recorder: !context.selection.without_recorder
                 && !recorder_threads(context.session).is_empty(),
+            lost: lost.filter(|_| has_uncertain),
+            remedy: loss_remedy(context.session),
+            is_damaged,
+            is_cut: is_damaged || context.session.losses.ended_early,
             ..text
         },
     };

@@ -3,6 +3,8 @@
 //! Its rows may be judged over different times. Then their bytes were allocated in no one time, and only the rate is
 //! reported. All shares of a sentence are shares of the rate, so that they can be compared.
 
+use kmt_format::kernel::ClockUnit;
+
 use super::makers::{self, TasksRow};
 use super::named_parts::{MANY, are_both};
 use super::reclaimable::rate;
@@ -72,7 +74,9 @@ fn by_makers(family: &FamilyPart) -> String {
         return format!(", by {} threads of {}", count(threads.threads as u64), threads.process);
     }
     if has_most || (makers.name.is_none() && makers.parent.is_none()) {
-        return by(&held, whole, makers.tasks);
+        let leader = family.table.rows.first();
+        let cgroup = leader.map_or(String::new(), |row| in_cgroup(row, &held, whole));
+        return format!("{}{cgroup}", by(&held, whole, makers.tasks, makers.name.as_deref()));
     }
     let are_short = makers.exited.is_some_and(|exited| exited * 5 >= makers.tasks * 4);
     let kind = if are_short { "short-lived " } else { "" };
@@ -95,9 +99,10 @@ pub fn page_growth_sentence(growth: &PageGrowth, window: u64, view: &View) -> St
     };
     let others = if sum.rows > 1 { format!(" and {others}") } else { String::new() };
     format!(
-        "Pages grew by {}{}, {at}{others}.",
+        "Pages grew by {}{}{}, {at}{others}.",
         amount(row, (sum.bytes, sum.bytes_per_second), growth.growth, window, view),
-        by(&held, growth.growth.per_window, growth.tasks),
+        by(&held, growth.growth.per_window, growth.tasks, growth.name.as_deref()),
+        in_cgroup(row, &held, growth.growth.per_window),
     )
 }
 
@@ -118,13 +123,13 @@ pub fn may_grow_sentence(row: &LeakRow, window: u64, view: &View) -> String {
     format!(
         "Slab memory may grow by {}{}, at {}: at a steady pace, but its frees have no event and may have happened.",
         amount(row, (row.old_bytes, row.old_bytes_per_second), one, window, view),
-        by(&held, row.old_survivors, 1),
+        by(&held, row.old_survivors, 1, None),
         function_of(&row.symbol),
     )
 }
 
-/// Rate and, where all rows grew in the same time, amount; of batches with their number, else with that time: the part of
-/// the window that can be judged, since growth began.
+/// Rate, by second and by hour, and the time: from the begin of the growth to the end. What is too young to be judged at the end is
+/// reported where that is a quarter of the time or more. Batches have their bytes and number.
 fn amount(
     row: &LeakRow,
     (bytes, per_second): (u64, u64),
@@ -132,19 +137,23 @@ fn amount(
     window: u64,
     view: &View,
 ) -> String {
-    let (rate, bytes_said) = (rate(per_second, view), view.bytes(bytes));
-    let from =
-        |since: u64| format!(" since {} after the start", view.duration(since.saturating_sub(view.start)));
-    let since = row.since.map(from).unwrap_or_default();
-    if !growth.is_of_one_time {
-        return format!("{rate}{since}");
+    let hourly = match view.unit {
+        ClockUnit::Nanoseconds => format!(" ({} an hour)", view.bytes(per_second.saturating_mul(3_600))),
+        ClockUnit::Ticks => String::new(),
+    };
+    let rate = format!("{}{hourly}", rate(per_second, view));
+    if growth.is_of_one_time && row.verdict == Verdict::Batches {
+        return format!("{rate}: {} in {} batches", view.bytes(bytes), row.batches);
     }
-    if row.verdict == Verdict::Batches {
-        return format!("{rate}: {bytes_said} in {} batches", row.batches);
-    }
-    let length = u128::from(bytes) * 1_000_000_000 / u128::from(per_second.max(1));
-    let length = u64::try_from(length).unwrap_or(window).min(window);
-    format!("{rate}: {bytes_said} in {}{since}", view.duration(length))
+    let since = row.since.map_or(0, |since| since.saturating_sub(view.start));
+    let time = match row.since {
+        Some(_) => format!(" from +{} to the end", view.duration(since)),
+        None => format!(" in {}", view.duration(window)),
+    };
+    let judged = u128::from(bytes) * 1_000_000_000 / u128::from(per_second.max(1));
+    let grown = u128::from(window.saturating_sub(since));
+    let is_short = growth.is_of_one_time && per_second > 0 && judged * 4 < grown * 3;
+    format!("{rate}{time}{}", if is_short { " (younger objects are not judged)" } else { "" })
 }
 
 /// Two makers that hold nearly all: two leaks at one call site.
@@ -153,18 +162,28 @@ fn two<'h>(held: &[(&'h str, u64)], whole: u64) -> Option<[(&'h str, u64); 2]> {
     are_both(one.1, two.1, whole).then_some([one, two])
 }
 
-/// The tasks that hold most, in words.
-fn by(held: &[(&str, u64)], whole: u64, tasks: usize) -> String {
+/// The tasks that hold most, in words; `name` is that of all of them, if they have one.
+fn by(held: &[(&str, u64)], whole: u64, tasks: usize, name: Option<&str>) -> String {
     let said = |(task, bytes): (&str, u64)| format!(", {} of it by {task}", share(bytes, whole));
     match (held, two(held, whole)) {
         (_, Some(both)) => both.map(said).concat(),
         // One of many is no answer.
-        ([(_, most), ..], _) if most.saturating_mul(MANY) < whole => {
-            format!(", by {} tasks, at most {} of it each", count(tasks as u64), share(*most, whole))
-        }
+        ([(_, most), ..], _) if most.saturating_mul(MANY) < whole => match name {
+            Some(name) => format!(", by {name} ({})", counted(tasks as u64, "task", "tasks")),
+            None => format!(", by {} tasks, at most {} of it each", count(tasks as u64), share(*most, whole)),
+        },
         ([one, ..], _) => said(*one),
         ([], _) => String::new(),
     }
+}
+
+/// ` in cgroup /system.slice/a.service`: that of the one task that holds most; empty: several do, or it is unknown.
+fn in_cgroup(row: &LeakRow, held: &[(&str, u64)], whole: u64) -> String {
+    let first = row.holders.first().map(|most| most.task.as_str());
+    let is_first =
+        held.first().is_some_and(|(task, part)| Some(*task) == first && part.saturating_mul(2) >= whole);
+    let cgroup = row.cgroup.as_ref().filter(|_| is_first && two(held, whole).is_none());
+    cgroup.map_or(String::new(), |path| format!(" in cgroup {path}"))
 }
 
 /// The system call that most stacks came through.
@@ -181,7 +200,7 @@ fn through(row: &LeakRow) -> String {
 mod tests {
     use super::*;
     use crate::reports::leaks::makers::{MakersRow, ThreadsRow};
-    use crate::reports::leaks::row::{LeakSum, StackRow};
+    use crate::reports::leaks::row::{HolderRow, LeakSum, StackRow};
     use crate::reports::leaks::text_parts::LeakTable;
 
     fn view() -> View {
@@ -215,7 +234,7 @@ mod tests {
     fn how_much_how_fast_who_and_where() {
         assert_eq!(
             family(|_, _| ()),
-            "Slab memory grew by 536 KiB/s: 15.7 MiB in 30.00 s, 99 % of it by python3-21782, at alloc_pipe_info through pipe2()."
+            "Slab memory grew by 536 KiB/s (1.84 GiB an hour) in 34.00 s, 99 % of it by python3-21782, at alloc_pipe_info through pipe2()."
         );
         assert_eq!(growth_sentence(&FamilyPart::default(), 1, &view()), "");
     }
@@ -247,7 +266,7 @@ mod tests {
         });
         assert_eq!(
             sentence,
-            "Slab memory grew by 536 KiB/s, 100 % of it by python3-21782, at alloc_pipe_info through pipe2(); 55 % of it at alloc_inode."
+            "Slab memory grew by 536 KiB/s (1.84 GiB an hour) in 34.00 s, 100 % of it by python3-21782, at alloc_pipe_info through pipe2(); 55 % of it at alloc_inode."
         );
     }
 
@@ -257,7 +276,10 @@ mod tests {
             family.holders.clear();
             leader.stacks.clear();
         });
-        assert_eq!(sentence, "Slab memory grew by 536 KiB/s: 15.7 MiB in 30.00 s, at alloc_pipe_info.");
+        assert_eq!(
+            sentence,
+            "Slab memory grew by 536 KiB/s (1.84 GiB an hour) in 34.00 s, at alloc_pipe_info."
+        );
         // Other stacks have more of it.
         let sentence = family(|_, leader| leader.survivors = 2_000);
         assert!(!sentence.contains("through"), "{sentence}");
@@ -266,11 +288,14 @@ mod tests {
     #[test]
     fn growth_that_began_late_comes_in_batches_or_is_of_many_tasks() {
         let late = family(|_, leader| leader.since = Some(5_500_000_000));
-        assert!(late.contains("15.7 MiB in 30.00 s since 4.50 s after the start, 99 % of it by"), "{late}");
+        assert!(late.contains("(1.84 GiB an hour) from +4.50 s to the end, 99 % of it by"), "{late}");
         let of_several = family(|family, leader| {
             (leader.since, family.growth.is_of_one_time) = (Some(5_500_000_000), false);
         });
-        assert!(of_several.contains("536 KiB/s since 4.50 s after the start, 99 %"), "{of_several}");
+        assert!(
+            of_several.contains("536 KiB/s (1.84 GiB an hour) from +4.50 s to the end, 99 %"),
+            "{of_several}"
+        );
         let batches = family(|_, leader| (leader.verdict, leader.batches) = (Verdict::Batches, 4));
         assert!(batches.contains("15.7 MiB in 4 batches, 99 %"), "{batches}");
         let many = family(|family, _| family.holders = vec![("sh-1".into(), 500_000)]);
@@ -295,6 +320,26 @@ mod tests {
     }
 
     #[test]
+    fn a_cgroup_is_that_of_the_one_task() {
+        let of = |task: &str| {
+            family(|_, leader| {
+                leader.cgroup = Some("/system.slice/leaky.service".to_owned());
+                let task = task.to_owned();
+                leader.holders = vec![HolderRow { pid: 21_782, task, survivors: 1, old_survivors: 1 }];
+            })
+        };
+        let said = "99 % of it by python3-21782 in cgroup /system.slice/leaky.service, at ";
+        assert!(of("python3-21782").contains(said), "{}", of("python3-21782"));
+        assert!(!of("other-1").contains("cgroup"), "that of another task");
+        let many = family(|family, _| {
+            family.holders = vec![("head-1".into(), 500_000)];
+            family.makers = MakersRow { tasks: 42, name: None, ..MakersRow::default() };
+        });
+        assert!(many.contains(", by 42 tasks, at most 3.0 % of it each"), "{many}");
+        assert_eq!(by(&[("head-1", 1)], 42, 42, Some("head")), ", by head (42 tasks)");
+    }
+
+    #[test]
     fn pages_that_grow_with_a_family_are_of_the_same_leak() {
         let with = family(|family, _| {
             family.pages = LeakSum { rows: 1, bytes: 1, bytes_per_second: 4_096 };
@@ -303,14 +348,14 @@ mod tests {
         let more = family(|family, _| {
             family.pages = LeakSum { rows: 1, bytes: 3 * 16_465_920, bytes_per_second: 3 * 548_864 };
         });
-        let begin = "Pages grew by 1.57 MiB/s, and slab memory with them by 536 KiB/s: 15.7 MiB in 30.00 s, 99 % of it by";
+        let begin = "Pages grew by 1.57 MiB/s, and slab memory with them by 536 KiB/s (1.84 GiB an hour) in 34.00 s, 99 % of it by";
         assert!(more.starts_with(begin) && more.ends_with("through pipe2()."), "{more}");
     }
 
     #[test]
     fn tasks_that_stay_are_named_with_their_parent() {
         let of = |not_reaped| family(|family, _| family.tasks = Some(TasksRow { live: 929, not_reaped }));
-        let all = "15.7 MiB in 30.00 s, with 929 tasks started by python3-21782 that ";
+        let all = "536 KiB/s (1.84 GiB an hour) in 34.00 s, with 929 tasks started by python3-21782 that ";
         assert!(of(Some(900)).ends_with(&format!("{all}exited and were not reaped.")), "{}", of(Some(900)));
         assert!(of(Some(2)).ends_with(&format!("{all}did not exit.")), "{}", of(Some(2)));
         assert!(of(None).ends_with(&format!("{all}did not exit or were not reaped.")), "{}", of(None));
@@ -323,10 +368,10 @@ mod tests {
         let sum = LeakSum { rows: 1, bytes: 10 << 20, bytes_per_second: 2 << 20 };
         let whole = Growth { per_window: 10 << 20, is_of_one_time: true };
         let holders = vec![("dd-7".into(), 6 << 20)];
-        let mut growth = PageGrowth { most: row, sum, growth: whole, holders, tasks: 3 };
+        let mut growth = PageGrowth { most: row, sum, growth: whole, holders, tasks: 3, name: None };
         assert_eq!(
             page_growth_sentence(&growth, 9_000_000_000, &view()),
-            "Pages grew by 2.00 MiB/s: 10.0 MiB in 5.00 s, 60 % of it by dd-7, as order 0, GFP_KERNEL (Unmovable)."
+            "Pages grew by 2.00 MiB/s (7.03 GiB an hour) in 9.00 s (younger objects are not judged), 60 % of it by dd-7, as order 0, GFP_KERNEL (Unmovable)."
         );
         growth.most.page_use = Some("anonymous memory");
         let said = page_growth_sentence(&growth, 1, &view());

@@ -3,14 +3,16 @@
 use kmt_format::kernel::ClockUnit;
 
 use super::reclaimable::{ReclaimableGrowth, rate};
+use super::row::LeakRow;
 use super::rows::{LeakRows, LeakTables};
 use super::sentence::{growth_sentence, kind, may_grow_sentence, page_growth_sentence};
-use super::text_parts::FamilyPart;
+use super::text_parts::{FamilyPart, TextParts};
 use super::text_tables::{growing, others, pages};
 use crate::render::screen::{CommandLine, Screen};
 use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
 use crate::reports::common::ages::unknown_age_note;
+use crate::reports::common::basis::not_judged_for;
 use crate::reports::common::lead::MaybeRefused;
 use crate::trace::names::function_of;
 
@@ -26,14 +28,17 @@ pub fn screen(rows: &LeakRows, view: &View) -> Screen {
     let parts = &tables.text;
     let mut screen = Screen::default();
     answer(&mut screen, tables, view);
+    let of_pages_first = pages_grow_faster(parts);
+    if of_pages_first {
+        page_tables(&mut screen, parts, view);
+    }
     screen.table(growing(parts, view));
     for family in parts.families.iter().take(STACKS) {
         stack(&mut screen, family, view);
     }
     screen.table(others(parts, view));
-    screen.table(pages("pages by call site", ("call site", "call sites"), &parts.page_callers, view));
-    if parts.page_callers.rows.is_empty() {
-        screen.table(pages("pages by kind", ("kind", "kinds"), &parts.pages, view));
+    if !of_pages_first {
+        page_tables(&mut screen, parts, view);
     }
     notes(&mut screen, tables, view);
     next(&mut screen, tables);
@@ -47,9 +52,27 @@ fn refusal(reason: &str) -> Screen {
     screen
 }
 
+/// Pages by call site, or by kind where stacks were not recorded.
+fn page_tables(screen: &mut Screen, parts: &TextParts, view: &View) {
+    screen.table(pages("pages by call site", ("call site", "call sites"), &parts.page_callers, view));
+    if parts.page_callers.rows.is_empty() {
+        screen.table(pages("pages by kind", ("kind", "kinds"), &parts.pages, view));
+    }
+}
+
+/// True if pages grow faster than slab memory: the larger growth is first.
+fn pages_grow_faster(parts: &TextParts) -> bool {
+    let slab = parts.families.first().map_or(0, |family| family.bytes_per_second);
+    parts.page_growths.first().is_some_and(|growth| growth.sum.bytes_per_second > slab)
+}
+
 /// The sentences of the answer.
 fn answer(screen: &mut Screen, tables: &LeakTables, view: &View) {
     let parts = &tables.text;
+    let of_pages_first = pages_grow_faster(parts);
+    if of_pages_first {
+        page_growth(screen, tables, view);
+    }
     if let Some(family) = parts.families.first() {
         screen.answer(growth_sentence(family, tables.window, view));
         let others = parts.other_families;
@@ -59,17 +82,8 @@ fn answer(screen: &mut Screen, tables: &LeakTables, view: &View) {
             screen.answer(format!("{groups} of call sites grew by {growth}."));
         }
     }
-    if let Some((first, others)) = parts.page_growths.split_first() {
-        screen.answer(page_growth_sentence(first, tables.window, view));
-        let rows: u64 = others.iter().map(|growth| growth.sum.rows as u64).sum();
-        let per_second = others.iter().map(|growth| growth.sum.bytes_per_second).fold(0, u64::saturating_add);
-        if rows > 0 {
-            let kinds = match first.most.call_site {
-                Some(_) => counted(rows, "other call site", "other call sites"),
-                None => counted(rows, "other kind", "other kinds"),
-            };
-            screen.answer(format!("{kinds} of pages of other tasks grew by {}.", rate(per_second, view)));
-        }
+    if !of_pages_first {
+        page_growth(screen, tables, view);
     }
     if parts.families.is_empty() {
         screen.answer(no_growth(tables, view));
@@ -87,28 +101,98 @@ fn answer(screen: &mut Screen, tables: &LeakTables, view: &View) {
     }
 }
 
+/// The sentences on pages that grow.
+fn page_growth(screen: &mut Screen, tables: &LeakTables, view: &View) {
+    let Some((first, others)) = tables.text.page_growths.split_first() else { return };
+    screen.answer(page_growth_sentence(first, tables.window, view));
+    let rows: u64 = others.iter().map(|growth| growth.sum.rows as u64).sum();
+    let per_second = others.iter().map(|growth| growth.sum.bytes_per_second).fold(0, u64::saturating_add);
+    if rows > 0 {
+        let kinds = match first.most.call_site {
+            Some(_) => counted(rows, "other call site", "other call sites"),
+            None => counted(rows, "other kind", "other kinds"),
+        };
+        screen.answer(format!("{kinds} of pages of other tasks grew by {}.", rate(per_second, view)));
+    }
+}
+
 /// The verdict where nothing grows, or where none is possible.
 pub fn no_growth_sentence(rows: &LeakRows, view: &View) -> Option<String> {
     match &rows.leaks {
         MaybeRefused::Refused { refused } => Some(format!("Growth cannot be judged: {refused}.")),
-        MaybeRefused::Found(tables) => {
-            let parts = &tables.text;
-            let grows = !parts.families.is_empty() || !parts.page_growths.is_empty();
-            let caches = matters(tables).map(|growth| format!(" {}", growth.sentence(view)));
-            (!grows).then(|| {
-                let nothing = if caches.is_some() { "Nothing but caches" } else { "Nothing" };
-                let window = view.duration(tables.window);
-                let unjudged = unjudged(tables, "of what is still allocated", view);
-                format!("{nothing} grew steadily in {window}.{}{unjudged}", caches.unwrap_or_default())
-            })
-        }
+        MaybeRefused::Found(tables) => (!rows.grows()).then(|| verdict(tables, view)),
     }
+}
+
+/// Memory without a verdict, from which on it is no detail.
+const UNJUDGED_MIN: u64 = 1 << 20;
+
+/// The verdict where nothing grows: first why it is not judged, where that is so of most memory.
+fn verdict(tables: &LeakTables, view: &View) -> String {
+    let parts = &tables.text;
+    if let Some(reason) = not_judged_reason(tables, view) {
+        return reason;
+    }
+    let window = view.duration(tables.window);
+    let shown = least_shown(tables.window, view)
+        .map_or(String::new(), |rate| format!("; growth of {rate} or more would show"));
+    let bytes = parts.unjudged.bytes;
+    let live = parts.slab.bytes.saturating_add(parts.pages_live.bytes);
+    let nothing = match (bytes >= UNJUDGED_MIN && bytes.saturating_mul(2) >= live, matters(tables)) {
+        (true, _) => {
+            let (most, remedy) = (unjudged_most(tables), remedy(tables, view));
+            let short = if parts.is_cut { "Too short or cut" } else { "Too short" };
+            let bytes = view.bytes(bytes);
+            return format!(
+                "{short} to judge {bytes} of what is still allocated{most}{remedy}. Nothing else grew steadily in {window}{shown}."
+            );
+        }
+        (false, Some(_)) => "Nothing but what the kernel can reclaim",
+        (false, None) => "Nothing",
+    };
+    let unjudged = match bytes >= UNJUDGED_MIN && bytes.saturating_mul(10) >= live {
+        true => unjudged(tables, "of what is still allocated", view),
+        false => String::new(),
+    };
+    format!("{nothing} grew steadily in {window}{shown}.{unjudged}")
+}
+
+/// The reason why no growth is no verdict: missing events, or a damaged file; `None`: there is none.
+fn not_judged_reason(tables: &LeakTables, view: &View) -> Option<String> {
+    let parts = &tables.text;
+    if let Some(lost) = &parts.lost {
+        let suspect = parts.suspect.as_ref().map_or(String::new(), |row| suspect(row, view));
+        let verdict = not_judged_for(lost, parts.remedy.as_deref());
+        return Some(format!("{verdict}{suspect}"));
+    }
+    parts.is_damaged.then(|| match parts.unjudged.bytes {
+        0 => "Growth was not judged: the file is cut or damaged.".to_owned(),
+        bytes => format!(
+            "Too short or cut to judge: {} of what is still allocated{}.",
+            view.bytes(bytes),
+            unjudged_most(tables)
+        ),
+    })
+}
+
+/// ` No free was seen of 339 objects (84.8 KiB) by sensord-24622 at __do_sys_timerfd_create, allocated at an even pace.`
+fn suspect(row: &LeakRow, view: &View) -> String {
+    let task = row.holders.first().map_or(String::new(), |most| format!(" by {}", most.task));
+    format!(
+        " No free was seen of {} ({}){task} at {}, allocated at an even pace.",
+        counted(row.survivors, "object", "objects"),
+        view.bytes(row.bytes),
+        function_of(&row.symbol)
+    )
 }
 
 /// The sentence where no family grows.
 fn no_growth(tables: &LeakTables, view: &View) -> String {
     let parts = &tables.text;
     let pages_grow = !parts.page_growths.is_empty();
+    if let Some(reason) = not_judged_reason(tables, view).filter(|_| !pages_grow) {
+        return reason;
+    }
     let do_caches_grow = matters(tables).is_some();
     let subject = match (parts.has_slab, parts.has_pages && !pages_grow, do_caches_grow) {
         (true, true, false) => "Neither slab memory nor pages grew steadily",
@@ -135,21 +219,44 @@ fn no_growth(tables: &LeakTables, view: &View) -> String {
 /// A sentence on memory that lives too long for the window; empty: there is none.
 fn unjudged(tables: &LeakTables, of: &str, view: &View) -> String {
     let parts = &tables.text;
+    if parts.unjudged.rows == 0 {
+        return String::new();
+    }
     let bytes = view.bytes(parts.unjudged.bytes);
-    let most = parts.unjudged_most.as_ref().map_or(String::new(), |row| {
-        let part = share(row.bytes, parts.unjudged.bytes);
-        match row.api {
-            Some(_) => format!(", {part} of it at {}", function_of(&row.symbol)),
-            None => format!(", {part} of it {}", kind(row)),
-        }
-    });
-    match parts.unjudged.rows {
-        0 => String::new(),
-        _ if parts.window_needed > tables.window => {
-            let needed = view.duration(parts.window_needed);
-            format!(" Not judged: {bytes} {of}{most}; record at least {needed} to judge it.")
-        }
-        _ => format!(" Not judged: {bytes} {of}{most}."),
+    format!(" Not judged: {bytes} {of}{}{}.", unjudged_most(tables), remedy(tables, view))
+}
+
+/// `, 84 % of it anonymous or tmpfs, order 0, most by rustc-77`: the row with most of the memory that is not judged.
+fn unjudged_most(tables: &LeakTables) -> String {
+    let parts = &tables.text;
+    let Some(row) = &parts.unjudged_most else { return String::new() };
+    let part = share(row.bytes, parts.unjudged.bytes);
+    let task = row.holders.first().filter(|most| most.survivors.saturating_mul(2) >= row.survivors);
+    let task = task.map_or(String::new(), |most| format!(" by {}", most.task));
+    match row.api {
+        Some(_) => format!(", {part} of it at {}{task}", function_of(&row.symbol)),
+        None => format!(", {part} of it {}{task}", kind(row)),
+    }
+}
+
+/// `; record about 95 s to judge it`; empty: a longer window would not show it.
+fn remedy(tables: &LeakTables, view: &View) -> String {
+    let needed = tables.text.window_needed;
+    if needed <= tables.window {
+        String::new()
+    } else {
+        format!("; record {} to judge it", about(needed, view))
+    }
+}
+
+/// A length without digits that mean nothing: `about 95 s`, `about 4 minutes`.
+fn about(length: u64, view: &View) -> String {
+    let seconds = length.div_ceil(1_000_000_000);
+    match view.unit {
+        ClockUnit::Ticks => format!("about {}", view.duration(length)),
+        ClockUnit::Nanoseconds if seconds < 20 => format!("about {seconds} s"),
+        ClockUnit::Nanoseconds if seconds <= 180 => format!("about {} s", seconds.next_multiple_of(5)),
+        ClockUnit::Nanoseconds => format!("about {} minutes", seconds.div_ceil(60)),
     }
 }
 
@@ -200,7 +307,7 @@ fn notes(screen: &mut Screen, tables: &LeakTables, view: &View) {
         screen.note("Memory that the recorder itself allocated is not counted.");
     }
     not_judged(screen, tables, view);
-    if parts.families.is_empty() && parts.has_slab {
+    if parts.families.is_empty() && parts.has_slab && not_judged_reason(tables, view).is_none() {
         window_note(tables.window, view).into_iter().for_each(|note| screen.note(note));
     }
     if tables.slab_pages.is_none() && !parts.pages.rows.is_empty() {
@@ -214,21 +321,26 @@ const LEAST: u64 = 16 << 10;
 /// A slow leak that people look for, in bytes a second: 8 MiB a day.
 const SLOW: u64 = 100;
 
+/// The least growth that this window shows, in bytes a second.
+fn least(window: u64) -> u64 {
+    // The last eighth of a window is too young to be judged.
+    let shown = u128::from(LEAST * 8 / 7) * 1_000_000_000 / u128::from(window.max(1));
+    u64::try_from(shown).unwrap_or(u64::MAX)
+}
+
+/// The same as a screen has it; `None`: the clock counts ticks of unknown length.
+fn least_shown(window: u64, view: &View) -> Option<String> {
+    (view.unit == ClockUnit::Nanoseconds).then(|| rate(least(window), view))
+}
+
 /// The growth that this window shows, and the window for slower growth.
 fn window_note(window: u64, view: &View) -> Option<String> {
-    if view.unit == ClockUnit::Ticks {
-        return None;
-    }
-    // The last eighth of a window is too young to be judged.
-    let needed = LEAST * 8 / 7;
-    let shown = u128::from(needed) * 1_000_000_000 / u128::from(window.max(1));
-    let shown = u64::try_from(shown).unwrap_or(u64::MAX);
-    let minutes = counted(needed.div_ceil(SLOW).div_ceil(60), "minute", "minutes");
-    (shown > SLOW).then(|| {
+    let shown = least_shown(window, view)?;
+    let minutes = counted((LEAST * 8 / 7).div_ceil(SLOW).div_ceil(60), "minute", "minutes");
+    (least(window) > SLOW).then(|| {
         format!(
-            "In {} growth of {} or more is found. For {} ({} a day), record at least {minutes}.",
+            "In {} growth of {shown} or more is found. For {} ({} a day), record at least {minutes}.",
             view.duration(window),
-            rate(shown, view),
             rate(SLOW, view),
             view.bytes(SLOW * 86_400),
         )
@@ -252,9 +364,8 @@ fn not_judged(screen: &mut Screen, tables: &LeakTables, view: &View) {
         screen.note(format!("Not judged: {left}."));
     }
     if parts.window_needed > tables.window && !parts.families.is_empty() {
-        let needed = view.duration(parts.window_needed);
-        screen
-            .note(format!("A recording of {needed} or more gives verdicts where this window is too short."));
+        let needed = about(parts.window_needed, view);
+        screen.note(format!("A recording of {needed} gives verdicts where this window is too short."));
     }
 }
 

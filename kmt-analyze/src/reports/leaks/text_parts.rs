@@ -44,6 +44,16 @@ pub struct TextParts {
     pub unjudged: LeakSum,
     /// The row with most of these.
     pub unjudged_most: Option<LeakRow>,
+    /// Share of the events that were lost in the window, in words, where objects have no verdict for that; `None`: all have.
+    pub lost: Option<String>,
+    /// The recording that would not have lost them.
+    pub remedy: Option<String>,
+    /// Where events were lost: the largest call site without a free, whose objects were allocated at an even pace.
+    pub suspect: Option<LeakRow>,
+    /// The file is damaged, or lacks its end.
+    pub is_damaged: bool,
+    /// The recording ended unexpectedly, or the file is damaged.
+    pub is_cut: bool,
     /// Length of a window that can judge all of them, in the clock's unit; 0: unknown.
     pub window_needed: u64,
     /// Call sites with recent objects alone.
@@ -123,6 +133,13 @@ pub(super) fn text_parts(
         rows.sort_by_key(|row| std::cmp::Reverse(row.evidence.amount));
         rows
     };
+    let suspects: Vec<_> = of(&[Verdict::Uncertain]).into_iter().filter(|row| row.is_suspect()).collect();
+    let mut of_verdicts = VERDICTS.map(|verdict| of(&[verdict]));
+    if !suspects.is_empty() {
+        // Where events were lost these are the nearest to an answer.
+        of_verdicts.rotate_right(1);
+        of_verdicts[0].sort_by_key(|row| !row.is_suspect());
+    }
     let reclaimable = of(&[Verdict::Reclaimable, Verdict::WithReclaimable]);
     let alone = slab.iter().filter(|row| row.leader.is_none()).chain(pages);
     let unjudged: Vec<_> = alone.filter(|row| NO_VERDICT.contains(&row.evidence.verdict)).collect();
@@ -141,7 +158,7 @@ pub(super) fn text_parts(
             .fold(LeakSum::default(), |sum, f| sum.add(f.bytes, f.per_second)),
         family_rows_total: families.iter().map(|family| family.rows.len()).sum(),
         page_growths: page_growths(maker, &page_growth, task_events),
-        others: others(maker, &VERDICTS.map(|verdict| of(&[verdict])), limit),
+        others: others(maker, &of_verdicts, limit),
         reclaimable: ReclaimableGrowth {
             slab: maker.old(reclaimable.iter().copied()),
             most: reclaimable.iter().map(|row| maker.row(row)).max_by_key(|row| row.old_bytes_per_second),
@@ -154,6 +171,7 @@ pub(super) fn text_parts(
             .map(|row| maker.row(row)),
         slab: maker.live(slab),
         pages_live: maker.live(pages),
+        suspect: suspects.first().map(|row| maker.row(row)),
         unjudged: maker.live(unjudged.iter().copied()),
         unjudged_most: unjudged.iter().map(|row| maker.row(row)).max_by_key(|row| row.bytes),
         window_needed: window_needed(&unjudged),
@@ -251,10 +269,10 @@ fn table(maker: &RowMaker<'_, '_, '_>, rows: &[&Judged<'_>], limit: usize) -> Le
     LeakTable { rows: rows.iter().take(limit).map(|row| maker.row(row)).collect(), total: rows.len() }
 }
 
-/// Length of a window that can judge all of these rows, as far as their lifetimes are known.
+/// Length of a window that can judge those of these rows for which it is too short. Missing frees are not found in a longer one.
 fn window_needed(rows: &[&Judged<'_>]) -> u64 {
-    let certain = rows.iter().filter(|row| row.evidence.verdict != Verdict::Uncertain);
-    certain.map(|row| row.evidence.window_needed).max().unwrap_or(0)
+    let short = rows.iter().filter(|row| row.evidence.verdict == Verdict::TooShort);
+    short.map(|row| row.evidence.window_needed).max().unwrap_or(0)
 }
 
 /// Number of rows that each group gets of `limit`, by the sizes of the groups: all the same, and none more than it has.

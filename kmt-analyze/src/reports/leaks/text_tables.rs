@@ -10,6 +10,8 @@ use crate::reports::common::View;
 use crate::reports::leaks::judge::verdict::Verdict;
 
 const OVER_TIME: Column = Column::whole("over time");
+/// Order in which columns leave: those of evidence first, then the course over time; growth, task and since stay.
+const OVER_TIME_LEAVES: u8 = 6;
 
 /// Columns of numbers that a verdict rests on; they leave first.
 fn with_evidence<R>(table: RowTable<R>, of: impl Fn(&R) -> &LeakRow, view: &View) -> RowTable<R> {
@@ -57,9 +59,9 @@ pub fn growing(parts: &TextParts, view: &View) -> Table {
         .column(Column::text("cache").leaves(1), |(_, row)| Cell::text(&row.cache))
         .column(growth_column(view), |(_, row)| growth(row, view))
         .column(Column::number("grown"), |(_, row)| Cell::Bytes(row.old_bytes))
-        .column(Column::name("task").leaves(if several { 2 } else { 6 }), |(_, row)| task_of(row))
-        .column(OVER_TIME.leaves(3), |(_, row)| sparkline(row))
-        .column(Column::text("since").leaves(4), |(_, row)| since(row.since))
+        .column(Column::name("task").leaves(2), |(_, row)| task_of(row))
+        .column(Column::text("since").leaves(3), |(_, row)| since(row.since))
+        .column(OVER_TIME.leaves(OVER_TIME_LEAVES), |(_, row)| sparkline(row))
         .column(Column::number("live objects").leaves(7), |(_, row)| Cell::Count(row.survivors))
         .column(Column::number("live").leaves(8), |(_, row)| Cell::Bytes(row.bytes));
     for sentence in aliases(parts) {
@@ -96,10 +98,10 @@ pub fn others(parts: &TextParts, view: &View) -> Table {
         .column(Column::name("call site"), |row| Cell::from(&row.symbol))
         .column(Column::text("cache").leaves(1), |row| Cell::text(&row.cache))
         .column(Column::number("live"), |row| Cell::Bytes(row.bytes))
-        .column(Column::number("live objects").leaves(2), |row| Cell::Count(row.survivors))
-        .column(OVER_TIME.leaves(3), |row| sparkline(row))
+        .column(Column::number("live objects").leaves(4), |row| Cell::Count(row.survivors))
+        .column(OVER_TIME.leaves(OVER_TIME_LEAVES), |row| sparkline(row))
         .column(Column::number("old bytes").leaves(8), |row| Cell::Bytes(row.old_bytes))
-        .column(growth_column(view).leaves(8), |row| growth(row, view));
+        .column(growth_column(view).leaves(2), |row| growth(row, view));
     let table = with_meanings(table, &parts.others.rows);
     with_evidence(with_old(table, |row| row), |row| row, view).into()
 }
@@ -126,7 +128,7 @@ pub fn pages(
         .column(Column::text("type").leaves(1), |row| Cell::text(&row.cache))
         .column(Column::number("live"), |row| Cell::Bytes(row.bytes))
         .column(growth_column(view).leaves(2), |row| growth(row, view))
-        .column(OVER_TIME.leaves(3), |row| sparkline(row))
+        .column(OVER_TIME.leaves(OVER_TIME_LEAVES), |row| sparkline(row))
         .column(Column::number("old bytes").leaves(8), |row| Cell::Bytes(row.old_bytes));
     with_evidence(with_meanings(table, &pages.rows), |row| row, view).into()
 }

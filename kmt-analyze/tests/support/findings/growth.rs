@@ -57,16 +57,6 @@ fn held(rows: &[&Judged<'_>], pid: i64, window: Window) -> (u64, u64) {
     shares.fold((0, 0), |(part, whole), [held, all]| (part + held, whole + all))
 }
 
-/// True if rows grew in the same time, which a sentence can report.
-fn are_of_one_time(rows: &[&Judged<'_>]) -> bool {
-    let time = |judged: &Judged<'_>| {
-        let row = judged.row;
-        let batches = (row["verdict"] == "grows_in_batches").then_some(&row["batches"]);
-        [Some(&row["judged_steps"]), Some(&row["began_step"]), batches].map(|value| value.cloned())
-    };
-    rows.iter().all(|judged| time(judged) == time(rows[0]))
-}
-
 fn is_large(bytes: u64, live: u64) -> bool {
     bytes >= 16 << 10 || bytes >= 4 << 10 && bytes * 100 >= live
 }
@@ -161,7 +151,7 @@ fn family_is_found(case: &Case<'_>, family: &[&Judged<'_>], (bytes, live): (u64,
         assert!(theirs * 2 >= judged.evidence.old_bytes, "{name}: {pid}: {}", judged.row);
     }
     let per_second = family.iter().map(|judged| judged.per_second(window)).sum();
-    growth_is(case, found, (bytes, per_second, live), are_of_one_time(family), window);
+    growth_is(case, found, (bytes, per_second, live), window);
     who_is(case, found, pid, held(family, pid, window), leader.evidence.holders());
     // The call site with most bytes is named, alone or behind the one that names the object.
     let sentence = found["sentence"].as_str().unwrap();
@@ -171,13 +161,7 @@ fn family_is_found(case: &Case<'_>, family: &[&Judged<'_>], (bytes, live): (u64,
 }
 
 /// Bytes, rate and share of a finding of growth, also on the screen.
-fn growth_is(
-    case: &Case<'_>,
-    found: &Value,
-    (bytes, per_second, live): (u64, u64, u64),
-    is_of_one_time: bool,
-    window: Window,
-) {
+fn growth_is(case: &Case<'_>, found: &Value, (bytes, per_second, live): (u64, u64, u64), window: Window) {
     assert_eq!(
         (&found["bytes"], &found["bytes_per_second"]),
         (&bytes.into(), &per_second.into()),
@@ -189,10 +173,8 @@ fn growth_is(
     let at_stake = 100.0 * over_all.max(bytes as f64) / live.max(1) as f64;
     let stated = found["at_stake_percent"].as_f64().unwrap();
     assert!((stated - at_stake.min(100.0)).abs() < 1e-6, "{}: {at_stake}: {found:#}", case.name);
-    let amounts = match is_of_one_time {
-        true => format!("by {} bytes/s: {} bytes in ", grouped(per_second), grouped(bytes)),
-        false => format!("by {} bytes/s, ", grouped(per_second)),
-    };
+    let [second, hour] = [1, 3_600].map(|seconds| grouped(per_second * seconds));
+    let amounts = format!("by {second} bytes/s ({hour} bytes an hour)");
     assert!(case.screen.contains(&amounts), "{}: {amounts}: {}", case.name, case.screen);
 }
 
@@ -299,7 +281,7 @@ fn page_findings(case: &Case<'_>, rows: &[Judged<'_>], window: Window) {
         let found = found.iter().find(|found| found["bytes"] == bytes);
         let found = found.unwrap_or_else(|| panic!("{}: {bytes} by {pid}", case.name));
         let per_second = rows.iter().map(|one| one.per_second(window)).sum();
-        growth_is(case, found, (bytes, per_second, live), are_of_one_time(rows), window);
+        growth_is(case, found, (bytes, per_second, live), window);
         who_is(case, found, pid, held(rows, pid, window), rows[0].evidence.holders());
         let symbol = rows[0].row["symbol"].as_str().unwrap();
         let place = match rows[0].row["call_site"].is_null() {

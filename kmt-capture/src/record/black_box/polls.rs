@@ -82,7 +82,7 @@ impl Polls {
             let holds = bound.holds(now);
             if holds && !is_again {
                 let other = if bound.is_below { "smaller" } else { "larger" };
-                return Err(refused(format!("it holds already: {} is {} KiB", bound.key, now >> 10))
+                return Err(refused(format!("it holds already: {} is {}", bound.key, bound.shown(now)))
                     .hint(format!("give a {other} size")));
             }
             bound.is_armed = !holds;
@@ -112,7 +112,7 @@ impl Polls {
             let Some(now) = bytes_of(meminfo, &bound.key) else { continue };
             let holds = bound.holds(now);
             if holds && bound.is_armed && found.is_none() {
-                found = Some(format!("{} ({} was {} KiB)", bound.text, bound.key, now >> 10));
+                found = Some(format!("{} ({} was {})", bound.text, bound.key, bound.shown(now)));
             }
             bound.is_armed = !holds;
         }
@@ -143,6 +143,16 @@ impl Polls {
 impl Bound {
     fn holds(&self, now: u64) -> bool {
         if self.is_below { now < self.bytes } else { now > self.bytes }
+    }
+
+    /// Bytes in the unit of the condition, rounded away from its size: what holds is not shown as equal.
+    fn shown(&self, now: u64) -> String {
+        let units = [("G", 30, 100.0), ("M", 20, 10.0)];
+        let unit = units.iter().find(|(_, bits, _)| self.bytes % (1 << bits) == 0);
+        let Some((unit, bits, parts)) = unit else { return format!("{}K", now >> 10) };
+        let value = now as f64 / (1_u64 << bits) as f64 * parts;
+        let value = if now < self.bytes { value.floor() } else { value.ceil() };
+        format!("{}{unit}", value / parts)
     }
 }
 
@@ -201,18 +211,30 @@ mod tests {
         polls.check(&meminfo(1024, 1024), false).unwrap();
         assert_eq!(polls.memory_in(&meminfo(1024, 1024)), None, "neither below nor above");
         let found = polls.memory_in(&meminfo(1023, 1024));
-        assert_eq!(found.as_deref(), Some("MemAvailable<1M (MemAvailable was 1023 KiB)"));
+        assert_eq!(found.as_deref(), Some("MemAvailable<1M (MemAvailable was 0.9M)"));
         assert_eq!(polls.memory_in(&meminfo(1000, 1024)), None, "still");
         let found = polls.memory_in(&meminfo(1000, 1025));
-        assert_eq!(found.as_deref(), Some("slab>1M (Slab was 1025 KiB)"));
+        assert_eq!(found.as_deref(), Some("slab>1M (Slab was 1.1M)"));
         assert_eq!(polls.memory_in(&meminfo(2000, 1)), None);
         assert!(polls.memory_in(&meminfo(1000, 1)).is_some());
     }
 
     #[test]
+    fn a_number_has_the_unit_of_the_condition() {
+        for (condition, kib, text) in [
+            ("MemAvailable<22875M", 23_420_152, "22871.2M"),
+            ("MemAvailable<4G", (4 << 20) - 1, "3.99G"),
+            ("slab>10M", (10 << 10) + 1, "10.1M"),
+            ("slab>1500K", 1501, "1501K"),
+        ] {
+            assert_eq!(polls(&[condition]).bounds[0].shown(kib << 10), text, "{condition}");
+        }
+    }
+
+    #[test]
     fn a_condition_that_holds_already_is_refused_at_first_and_waits_later() {
         let refusal = polls(&["MemAvailable<1M"]).check(&meminfo(1000, 1), false).unwrap_err();
-        assert!(refusal.what().contains("it holds already: MemAvailable is 1000 KiB"), "{refusal}");
+        assert!(refusal.what().contains("it holds already: MemAvailable is 0.9M"), "{refusal}");
         assert_eq!(refusal.remedy(), Some("give a smaller size"));
         let mut again = polls(&["MemAvailable<1M"]);
         again.check(&meminfo(1000, 1), true).unwrap();

@@ -189,7 +189,11 @@ impl Recorder {
         let notes = self.setup.notes.drain(..).chain(self.plan.notes.drain(..));
         let mut lines: Vec<String> = notes.map(|note| format!("note: {note}")).collect();
         let until = match (&options.duration, options.command.first()) {
-            (Some(duration), _) => format!("for {} s; Ctrl-C stops earlier", duration.as_secs_f64()),
+            (Some(duration), Some(command)) => {
+                let (seconds, command) = (duration.as_secs_f64(), command.to_string_lossy());
+                format!("for {seconds} s or until {command} ends; Ctrl-C stops earlier")
+            }
+            (Some(duration), None) => format!("for {} s; Ctrl-C stops earlier", duration.as_secs_f64()),
             (None, Some(command)) => {
                 format!("while {} runs; Ctrl-C stops earlier", command.to_string_lossy())
             }

@@ -147,6 +147,7 @@ impl Recorder {
             ("recorder.events", Some(self.file.events())),
             ("recorder.snapshots_ns", Some(std::mem::take(&mut self.snapshots).as_nanos() as u64)),
             ("recorder.rss_peak_kib", description::own_rss_peak_kib()),
+            ("recorder.buffer_needed", self.buffer_needed()),
         ];
         let pairs = pairs.map(|(key, value)| (key, value.map_or_else(String::new, |v| v.to_string())));
         let pairs = pairs.each_ref().map(|(key, value)| (*key, value.as_bytes()));

@@ -64,7 +64,7 @@ impl Recorder {
         let status = command.and_then(Running::code).filter(|_| options.exit_status);
         let totals = self.totals();
         let counters = self.counters();
-        let buffer_needed = self.buffer_needed(&counters);
+        let buffer_needed = self.buffer_needed().unwrap_or(0);
         let Self { setup, file, cpus, left, command, cost, changes, settings, black_box, .. } = self;
         let (mut notices, mut rotation) = (self.notices, self.rotation);
         // The file before this one gets its name however this one ends.
@@ -129,14 +129,15 @@ impl Recorder {
 }
 
 impl Recorder {
-    /// Bytes of each CPU's ring buffer with which nothing had been lost: it holds what was lost besides.
-    fn buffer_needed(&self, counters: &[(u32, CpuStats)]) -> u64 {
+    /// Bytes of each CPU's ring buffer with which nothing had been lost: it holds what was lost besides. `None`: nothing was lost.
+    pub(super) fn buffer_needed(&self) -> Option<u64> {
         let missing = |(cpu, counters): &(u32, CpuStats)| {
             let lost = counters.lost_events().filter(|&lost| lost > 0)?;
             let read = self.file.cpus.get(cpu).filter(|read| read.events > 0)?;
             Some(lost.saturating_mul(read.bytes.div_ceil(read.events)))
         };
-        counters.iter().filter_map(missing).max().map_or(0, |bytes| self.buffer_len.saturating_add(bytes))
+        let bytes = self.counters().iter().filter_map(missing).max()?;
+        Some(self.buffer_len.saturating_add(bytes))
     }
 }
 

@@ -80,10 +80,13 @@ impl Evidence {
 
     /// True for old objects from three quarters of the steps, about as many early as late.
     pub fn has_steady_pace(&self) -> bool {
+        self.steps.0 * 4 >= self.steps.1 * 3 && self.has_like_halves()
+    }
+
+    /// True for about as many old objects early as late.
+    pub fn has_like_halves(&self) -> bool {
         let (first, second) = self.halves;
-        self.steps.0 * 4 >= self.steps.1 * 3
-            && second.saturating_mul(2) >= first
-            && first.saturating_mul(2) >= second
+        second.saturating_mul(2) >= first && first.saturating_mul(2) >= second
     }
 
     /// Step in which growth began, where old objects are left only from then on, and not by chance.

@@ -60,6 +60,17 @@ pub struct Judged<'r> {
 }
 
 impl<'r> Judged<'r> {
+    /// True for objects that cross a loss, none of which was freed as far as the events show, allocated at an even pace.
+    pub fn is_suspect(&self) -> bool {
+        let Evidence { verdict, freed, old, old_births, steps, .. } = self.evidence;
+        verdict == Verdict::Uncertain
+            && freed == (0, 0)
+            && old >= SURVIVORS_MIN
+            && old.saturating_mul(10) >= old_births.saturating_mul(9)
+            && steps.0 * 2 >= steps.1
+            && self.evidence.has_like_halves()
+    }
+
     /// A row of no family, without what only some rows have.
     pub fn new(
         (address, name, cache): (u64, String, String),
