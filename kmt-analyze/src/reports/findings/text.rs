@@ -150,7 +150,7 @@ fn next(screen: &mut Screen, rows: &FindingRows, view: &View) {
             };
             screen.next(CommandLine::from(command).option("--time", whole.range()), what);
         }
-        None if rows.verdict.is_some() => screen.next("leaks", "why growth is not judged"),
+        None if rows.verdict.is_some() => screen.next("leaks", "growth, and the evidence"),
         None => {}
     }
     if rows.free_memory.is_some() {
