@@ -1,7 +1,7 @@
 //! Event classes of the file that is written: formats until their first event, then plans with numbers.
 //!
-//! A format is known before its events come; its class gets into the file, in a SCHM chunk, in front of the first chunk that has
-//! such an event.
+//! A format is known before its events. The writer puts its class into a SCHM chunk, in front of the first chunk that has events
+//! of this class.
 
 use super::Writer;
 use super::schema_chunk::schema_body;
