@@ -278,9 +278,10 @@ impl<'l, R: Receiver> Ledger<'l, R> {
             self.slots.resize(ops.len(), SlotLocation::NONE);
         }
         let Self { table, slots, frames, .. } = self;
-        table.locate_all(ops, slots, |op| match op.code.is_page() {
-            true => frames.touch(op.value),
-            false => {}
+        table.locate_all(ops, slots, |op| {
+            if op.code.is_page() {
+                frames.touch(op.value);
+            }
         });
     }
 

@@ -112,8 +112,7 @@ impl IntervalSums {
         let parts = plan.repeating(record);
         let id = record.get(..2).unwrap_or_default();
         let mut hash = self.hash(id, parts);
-        loop {
-            let Some(number) = self.sample_of_hash.get(hash) else { break };
+        while let Some(number) = self.sample_of_hash.get(hash) {
             let is_same = self.samples.get(number as usize).is_some_and(|sample| {
                 sample.len() == record.len() && sample.get(..2) == Some(id) && plan.repeating(sample) == parts
             });
