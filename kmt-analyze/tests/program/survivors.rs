@@ -135,7 +135,8 @@ fn lives(seed: u64) -> Vec<Event> {
     let (mut seed, mut time) = (seed, 1_000_000);
     let mut random = move || next(&mut seed);
     let mut events = Vec::new();
-    let (mut objects, mut pages): (Vec<(u64, bool)>, Vec<(u64, u64)>) = Default::default();
+    let mut objects: Vec<(u64, bool)> = Vec::new();
+    let mut pages: Vec<(u64, u64)> = Vec::new();
     for step in 0..6_000u64 {
         time += match random() % 16 {
             0 => 0,
