@@ -165,7 +165,7 @@ impl Survivors {
             votes: (options.map == KnownMap::Learning).then(|| Votes::new(options.page_shift)),
             pages_seen: 0,
             stamps: vec![0; 1 << STAMPS_LOG2],
-            sums: IntervalSums::default(),
+            sums: IntervalSums::new(options.order),
             interval: None,
             intervals: 0,
             seq: 0,

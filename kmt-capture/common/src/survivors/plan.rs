@@ -1,6 +1,6 @@
 //! Where the events of each class have the fields that decide whether a life can be folded.
 
-use kmt_format::kernel::ByteOrder;
+use kmt_format::kernel::{ByteOrder, FieldKind};
 use kmt_format::read::LEVEL_FLAGS;
 use kmt_format::schema::{EventClass, Meaning, Role};
 
@@ -33,6 +33,44 @@ struct Place {
 /// Offsets of an `rcu_head` are below it (`__is_kvfree_rcu_offset`, include/linux/rcupdate.h).
 const RCU_OFFSET_END: u64 = 4096;
 
+/// Runs of fields of one class at most. Classes of allocations and frees have one or two.
+const RUNS_MAX: usize = 4;
+
+/// The runs of fields of a class that are not common to all events, without its address. Where there are too many, the last
+/// reaches to the last field.
+fn runs(class: &EventClass, value: Option<Place>) -> [(u16, u16); RUNS_MAX] {
+    let own = class.fields.iter().skip(class.common_count);
+    let mut fields: Vec<(usize, usize)> =
+        own.map(|field| (field.offset as usize, field.size as usize)).collect();
+    fields.retain(|&(offset, _)| value.is_none_or(|value| value.offset != offset));
+    fields.sort_unstable();
+    let mut out = [(0u16, 0u16); RUNS_MAX];
+    let mut used = 0usize;
+    for (offset, size) in fields {
+        let last = used.checked_sub(1).and_then(|last| out.get_mut(last));
+        match last {
+            Some(run) if usize::from(run.0) + usize::from(run.1) == offset || used == RUNS_MAX => {
+                run.1 = (offset + size).saturating_sub(run.0.into()) as u16;
+            }
+            _ => {
+                if let Some(run) = out.get_mut(used) {
+                    *run = (offset as u16, size as u16);
+                }
+                used += 1;
+            }
+        }
+    }
+    out
+}
+
+/// Offsets of the locators of the first two texts of a class.
+fn texts(class: &EventClass) -> [u16; 2] {
+    let mut out = [0; 2];
+    let locators = class.fields.iter().filter(|field| field.kind == FieldKind::DataLoc);
+    out.iter_mut().zip(locators).for_each(|(at, field)| *at = field.offset as u16);
+    out
+}
+
 /// Fields of the events of a class.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
@@ -48,8 +86,10 @@ pub struct Plan {
     pid: Option<Place>,
     flags: Option<Place>,
     migratetype: Option<Place>,
-    /// Where the fields begin that are not common to all events.
-    own_from: usize,
+    /// Offsets and lengths of the runs of fields that repeat; unused ones are empty.
+    fixed: [(u16, u16); RUNS_MAX],
+    /// Offsets of the locators of texts, which repeat too; 0: none.
+    texts: [u16; 2],
 }
 
 impl Plan {
@@ -74,7 +114,6 @@ impl Plan {
             Kind::FreeRcu => place(Role::RCU_OBJECT),
             _ => None,
         };
-        let own = class.fields.iter().skip(class.common_count).map(|field| field.offset as usize).min();
         // Events without an address are like any other.
         let has_value =
             value.is_some() || !matches!(kind, Kind::Alloc | Kind::Free | Kind::PageAlloc | Kind::PageFree);
@@ -87,7 +126,8 @@ impl Plan {
             pid: place(Role::PID),
             flags: place(Role::FLAGS),
             migratetype: place(Role::MIGRATETYPE),
-            own_from: own.unwrap_or(8),
+            fixed: runs(class, value),
+            texts: texts(class),
         }
     }
 
@@ -118,13 +158,23 @@ impl Plan {
         Task { pid: number(self.pid, record, order) as u32, level: level as u8 }
     }
 
-    /// The parts of a record that repeat: without the fields of all events, and without the address.
+    /// The parts of a record that repeat: the fields that are not common to all events, without the address. What is between
+    /// fields is left over from other events.
     #[inline]
-    pub fn repeating<'r>(&self, record: &'r [u8]) -> [&'r [u8]; 2] {
-        let value = self.value.unwrap_or(Place { offset: record.len(), size: 0 });
-        let before = record.get(self.own_from..value.offset).unwrap_or_default();
-        let after = record.get(value.offset + value.size..).unwrap_or_default();
-        [before, after]
+    pub fn repeating<'r>(
+        &self,
+        record: &'r [u8],
+        order: ByteOrder,
+    ) -> impl Iterator<Item = &'r [u8]> + use<'r> {
+        let (fixed, texts) = (self.fixed, self.texts);
+        let part =
+            |from: usize, len: usize| record.get(from..(from + len).min(record.len())).unwrap_or_default();
+        let fixed = fixed.into_iter().map(move |(from, len)| part(from.into(), len.into()));
+        let texts = texts.into_iter().filter(|&at| at > 0).map(move |at| {
+            let locator = order.uint_at(record, at.into(), 4).unwrap_or(0) as usize;
+            part(locator & 0xffff, locator >> 16)
+        });
+        fixed.chain(texts)
     }
 }
 

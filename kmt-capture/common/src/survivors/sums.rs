@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use kmt_format::fold::{FoldedInterval, FoldedRow, FoldedSums, bin_of};
+use kmt_format::kernel::ByteOrder;
 use kmt_format::write::FOLD_ROWS_MAX;
 
 use super::pending::PendingTable;
@@ -46,10 +47,12 @@ pub struct IntervalSums {
     row_of_samples: PendingTable,
     factor: u64,
     memory: usize,
+    order: ByteOrder,
 }
 
-impl Default for IntervalSums {
-    fn default() -> Self {
+impl IntervalSums {
+    /// Without lives, of a target of that byte order.
+    pub fn new(order: ByteOrder) -> Self {
         Self {
             samples: Vec::new(),
             sample_of_hash: PendingTable::default(),
@@ -57,11 +60,10 @@ impl Default for IntervalSums {
             row_of_samples: PendingTable::default(),
             factor: RandomState::new().hash_one(0u8) | 1,
             memory: 0,
+            order,
         }
     }
-}
 
-impl IntervalSums {
     /// Adds a life; false if there is no room for a row of its own.
     pub fn add(&mut self, life: &FoldedLife<'_>) -> bool {
         let alloc = self.sample(life.records[0], life.plans[0]);
@@ -109,12 +111,12 @@ impl IntervalSums {
 
     /// Number of the sample that a record is like.
     fn sample(&mut self, record: &[u8], plan: &Plan) -> u32 {
-        let parts = plan.repeating(record);
         let id = record.get(..2).unwrap_or_default();
-        let mut hash = self.hash(id, parts);
+        let mut hash = self.hash(id, record, plan);
         while let Some(number) = self.sample_of_hash.get(hash) {
             let is_same = self.samples.get(number as usize).is_some_and(|sample| {
-                sample.len() == record.len() && sample.get(..2) == Some(id) && plan.repeating(sample) == parts
+                let parts = plan.repeating(sample, self.order);
+                sample.get(..2) == Some(id) && parts.eq(plan.repeating(record, self.order))
             });
             if is_same {
                 return number;
@@ -128,10 +130,10 @@ impl IntervalSums {
         number
     }
 
-    fn hash(&self, id: &[u8], parts: [&[u8]; 2]) -> u64 {
+    fn hash(&self, id: &[u8], record: &[u8], plan: &Plan) -> u64 {
         let mut hash = id.iter().fold(self.factor, |hash, &byte| hash << 8 ^ u64::from(byte));
         let mut mix = |word: u64| hash = (hash ^ word).wrapping_mul(self.factor).rotate_left(29);
-        for part in parts {
+        for part in plan.repeating(record, self.order) {
             let words = part.chunks_exact(8);
             let rest =
                 words.remainder().iter().fold(part.len() as u64, |word, &byte| word << 8 | u64::from(byte));
@@ -148,7 +150,7 @@ impl IntervalSums {
 
     /// The rows of the interval, which are taken.
     pub fn take(&mut self, interval: FoldedInterval) -> FoldedInterval {
-        let taken = std::mem::take(self);
+        let taken = std::mem::replace(self, Self::new(self.order));
         let sample = |number: u32| taken.samples.get(number as usize).cloned().unwrap_or_default();
         let rows = taken.rows.into_iter().map(|row| FoldedRow {
             alloc: (row.alloc != NULL).then(|| sample(row.alloc)),
