@@ -38,10 +38,11 @@ fn main() {
     for mode in ["copy-read", "copy-splice"] {
         report(mode, loaded(|| copied(mode, &folder, seconds)));
     }
-    for (name, args) in
-        [("record", &[][..]), ("record --compress lz4", &["--compress", "lz4"]), ("record --raw", &["--raw"])]
-    {
-        report(name, loaded(|| recorded(args, &folder, seconds)));
+    let ways: [&[&str]; 5] =
+        [&[], &["--compress", "lz4"], &["--raw"], &["-p", "slab"], &["-p", "slab", "--survivors"]];
+    for args in ways {
+        let name = [&["record"], args].concat().join(" ");
+        report(&name, loaded(|| recorded(args, &folder, seconds)));
     }
     fs::remove_dir_all(folder).unwrap();
 }
@@ -87,10 +88,13 @@ fn recorded(args: &[&str], folder: &Path, seconds: u64) -> Cost {
     let trace = Trace::open(&bytes).unwrap();
     let metadata = trace.metadata();
     let number = |key: &str| metadata.text(key).unwrap().parse::<u64>().unwrap();
+    let folds = trace.folds();
+    let folded: u64 = folds.iter().map(|(_, info)| info.events).sum();
     Cost {
-        events: trace.event_count(),
+        events: trace.event_count() + folded,
         cpu_ns: number("recorder.cpu_ns"),
-        bytes: metadata.trailer.unwrap().event_bytes,
+        // Sums are no events: there the whole file counts.
+        bytes: if folds.is_empty() { metadata.trailer.unwrap().event_bytes } else { bytes.len() as u64 },
         lost: metadata.counters.values().filter_map(|c| c.after?.lost_events()).sum(),
         rss_kib: number("recorder.rss_peak_kib"),
     }

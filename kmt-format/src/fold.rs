@@ -1,4 +1,4 @@
-//! Folded lives: what a chunk of them holds, for its writer and its readers. Spec section "FOLD".
+//! Folded lives: the content of a FOLD chunk, for its writer and its readers. Spec section "FOLD".
 //!
 //! A life is folded if its allocation and its free are left out of the file: they are counted instead, with those that are like
 //! them. Where no life is folded, a file has no such chunk.

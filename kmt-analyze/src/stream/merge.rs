@@ -1,7 +1,7 @@
 //! Merges the operations of all CPUs into the kernel's order, in runs.
 //!
 //! The next operation is that of the CPU whose next event is the oldest, the lowest CPU on ties; the order within a CPU
-//! never changes. It is the order of [`kmt_format::read::Merge`]. A CPU goes on until its next event is behind that of the
+//! never changes. It is the order of [`kmt_format::read::Merge`]. A CPU continues until its next event is behind that of the
 //! CPU that waits with the oldest one: an operation costs one comparison, whatever the number of CPUs.
 
 use std::cmp::Reverse;

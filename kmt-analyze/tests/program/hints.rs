@@ -207,7 +207,7 @@ fn columns_are_weights_of_the_call_graph() {
     }
 }
 
-/// A folder of texts of /proc is no recording: `balance` reads it.
+/// A folder with texts of /proc is read by `balance`, and by no other command.
 #[test]
 fn folders_of_proc_texts_are_for_balance() {
     let scratch = Scratch::new();

@@ -14,6 +14,7 @@ mod exits;
 mod graph;
 pub(crate) mod line;
 mod plan;
+mod preset;
 mod rearm;
 mod recorder;
 mod repeat;
@@ -45,7 +46,7 @@ pub use cost::Cost;
 pub(crate) use description::default_name;
 pub use line::LineOptions;
 pub(crate) use plan::Plan;
-pub use plan::Preset;
+pub use preset::Preset;
 pub(crate) use rearm::rearm;
 #[cfg(feature = "convert")]
 pub(crate) use recorder::room::{Bound, room};

@@ -30,7 +30,7 @@ impl Writer {
         self.formats.contains_key(&id) || self.plan_of_id.get(usize::from(id)).is_some_and(|&i| i != 0)
     }
 
-    /// The class of that event id, if there is a format for it.
+    /// The class of that event id, if it has a format.
     pub fn class_of(&self, id: u16) -> Option<&EventClass> {
         let known = self.plan_of_id.get(usize::from(id)).and_then(|index| index.checked_sub(1));
         match known {
@@ -56,7 +56,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no format for the id, or one that cannot be stored.
+    /// Returns an error if the id has no format, or one that cannot be stored.
     pub fn declare(&mut self, id: u16) -> Result<()> {
         self.plan_index(id).map(|_| ())
     }

@@ -105,7 +105,7 @@ impl Difference {
         (self.needed * self.noise).max(self.least)
     }
 
-    /// True if it matters, and is several times the noise, but not beyond what chance brings among so many rows.
+    /// True if it matters, and is several times the noise, but not beyond what chance brings among that many rows.
     pub fn is_likely(&self) -> bool {
         !self.is_real() && self.score.abs() >= LIKELY && self.change().abs() > self.least
     }

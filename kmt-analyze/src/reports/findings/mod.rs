@@ -226,7 +226,7 @@ fn failed_of_recorder(context: &ReportContext<'_, '_>, failures: &PageFailureSum
     out
 }
 
-/// The verdict where so many events were lost that `leaks` refuses to judge.
+/// The verdict where `leaks` refuses to judge because of the events that were lost.
 fn lost_verdict(leaks: &Leaks, context: &ReportContext<'_, '_>) -> Option<String> {
     leaks.refuses(context).filter(|_| context.basis().lacks(leaks.rests_on()).is_none())?;
     lost(context).map(|(_, lost)| not_judged_for(&lost, loss_remedy(context.session).as_deref()))

@@ -157,7 +157,7 @@ fn verdict(tables: &LeakTables, view: &View) -> String {
     format!("{nothing} grew steadily in {window}{shown}.{unjudged}")
 }
 
-/// The reason why no growth is no verdict: missing events, or a damaged file; `None`: there is none.
+/// Why an answer without growth may be wrong: missing events, or a damaged file; `None` if it is sure.
 fn not_judged_reason(tables: &LeakTables, view: &View) -> Option<String> {
     let parts = &tables.text;
     if let Some(lost) = &parts.lost {

@@ -20,7 +20,7 @@ enum Item {
     Loss(Loss),
 }
 
-/// What is known of a CPU and not merged.
+/// What was read of a CPU and is not merged yet.
 #[derive(Debug, Default)]
 struct Queue {
     number: u32,

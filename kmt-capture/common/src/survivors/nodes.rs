@@ -4,9 +4,10 @@
 //! that memory follows what waits.
 
 use kmt_format::Loss;
+use kmt_format::kernel::ByteOrder;
 
 use super::pending::NONE;
-use super::plan::{Kind, Task};
+use super::plan::{Kind, Plan, Task};
 
 /// An event that waits.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +62,16 @@ impl Node {
     /// An event of a CPU.
     pub fn new(seq: u64, time: u64, cpu: u32) -> Self {
         Self { seq, time, cpu, ..FREE }
+    }
+
+    /// Reads the fields that its record has.
+    #[inline]
+    pub fn read(&mut self, plan: &Plan, record: &[u8], order: ByteOrder) {
+        self.kind = plan.kind;
+        self.task = plan.task(record, order);
+        self.value = plan.value(record, order);
+        self.order = plan.page_order(record, order);
+        self.of_caches = plan.of_caches;
     }
 }
 

@@ -3,6 +3,7 @@
 use kmt_format::kernel::{ByteOrder, FieldKind};
 use kmt_format::read::LEVEL_FLAGS;
 use kmt_format::schema::{EventClass, Meaning, Role};
+use kmt_format::write::Writer;
 
 /// What an event does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,8 +143,8 @@ impl Plan {
     }
 
     /// log2 of the number of pages.
-    pub fn page_order(&self, record: &[u8], order: ByteOrder) -> u32 {
-        number(self.order, record, order).min(31) as u32
+    pub fn page_order(&self, record: &[u8], order: ByteOrder) -> u8 {
+        number(self.order, record, order).min(31) as u8
     }
 
     /// True for a request of movable pages, which are no slab's.
@@ -176,6 +177,41 @@ impl Plan {
         });
         fixed.chain(texts)
     }
+}
+
+/// The plans of the classes that had events, by id.
+#[derive(Debug, Default)]
+pub struct Plans(Vec<Option<Plan>>);
+
+impl Plans {
+    /// The plan of an event; `None` if its id has no format.
+    #[inline]
+    pub fn of(&mut self, record: &[u8], order: ByteOrder, writer: &Writer) -> Option<Plan> {
+        if let Some(plan) = self.known(record, order) {
+            return Some(*plan);
+        }
+        let id = event_id(record, order)?;
+        let plan = Plan::of(writer.class_of(id)?);
+        let at = usize::from(id);
+        if self.0.len() <= at {
+            self.0.resize(at + 1, None);
+        }
+        if let Some(place) = self.0.get_mut(at) {
+            *place = Some(plan);
+        }
+        Some(plan)
+    }
+
+    /// The plan of an event whose class had one before.
+    #[inline]
+    pub fn known(&self, record: &[u8], order: ByteOrder) -> Option<&Plan> {
+        self.0.get(usize::from(event_id(record, order)?))?.as_ref()
+    }
+}
+
+#[inline]
+fn event_id(record: &[u8], order: ByteOrder) -> Option<u16> {
+    order.uint_at(record, 0, 2).map(|id| id as u16)
 }
 
 /// Task and interrupt level of an event.

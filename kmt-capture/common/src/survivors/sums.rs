@@ -64,7 +64,7 @@ impl IntervalSums {
         }
     }
 
-    /// Adds a life; false if there is no room for a row of its own.
+    /// Adds a life; false if it needs a row beyond [`FOLD_ROWS_MAX`].
     pub fn add(&mut self, life: &FoldedLife<'_>) -> bool {
         let alloc = self.sample(life.records[0], life.plans[0]);
         let free = self.sample(life.records[1], life.plans[1]);
@@ -86,14 +86,14 @@ impl IntervalSums {
         true
     }
 
-    /// Adds a free of NULL; false if there is no room for a row of its own.
+    /// Adds a free of NULL; false if it needs a row beyond [`FOLD_ROWS_MAX`].
     pub fn add_null(&mut self, record: &[u8], plan: &Plan) -> bool {
         let free = self.sample(record, plan);
         let row = self.row(NULL, free).and_then(|number| self.rows.get_mut(number));
         row.map(|row| row.sums.count = row.sums.count.saturating_add(1)).is_some()
     }
 
-    /// Index of the row with these samples; `None`: there is no room for it.
+    /// Index of the row with these samples; `None` beyond [`FOLD_ROWS_MAX`].
     fn row(&mut self, alloc: u32, free: u32) -> Option<usize> {
         let key = u64::from(alloc) << 32 | u64::from(free);
         if let Some(number) = self.row_of_samples.get(key) {

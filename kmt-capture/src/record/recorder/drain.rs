@@ -127,7 +127,7 @@ impl Recorder {
         Ok((self.drain_some(index, most)?, most))
     }
 
-    /// Reads at most so many sub-buffers of one CPU; returns how many there were.
+    /// Reads sub-buffers of one CPU, `most` of them at most; returns how many there were.
     fn drain_some(&mut self, index: usize, most: usize) -> Result<usize> {
         let Self { cpus, file, layout, names, exits, tasks, buffer, room, notices, .. } = self;
         let (settings, changes, formats) = (&mut self.settings, &mut self.changes, &mut self.formats);

@@ -1,0 +1,91 @@
+//! Events of slab objects: allocations, frees, and objects that are given up.
+
+use super::Survivors;
+use super::nodes::Node;
+use super::plan::Plan;
+use super::written::Open;
+use crate::direct_map::ADDRESS_BITS;
+
+/// Highest address that is none of an object (rule R3).
+const ZERO_SIZE_PTR: u64 = 16;
+
+impl Survivors {
+    /// Enters an allocation.
+    pub(super) fn alloc(&mut self, node: &mut Node) {
+        let address = node.value & ADDRESS_BITS;
+        node.value = address;
+        if address == 0 {
+            node.keep = true;
+            return;
+        }
+        if let Some(frame) = self.map.frame(address) {
+            // The first object of a page tells that it is a slab's.
+            node.keep |= !self.frames.born.all(frame, 1);
+            if node.keep {
+                self.frames.born.set(frame, 1, true);
+            }
+            self.frames.clean.set(frame, 1, false);
+        }
+        let open = match self.objects.remove(address) {
+            Some(before) => {
+                self.keep(before);
+                Some(Open::LiveTangled)
+            }
+            None => match self.written.get(address) {
+                None => None,
+                Some(Open::Live | Open::LiveTangled) => Some(Open::LiveTangled),
+                Some(Open::Tangled) => Some(Open::Live),
+                Some(Open::Unknown) => Some(Open::Unknown),
+            },
+        };
+        node.keep |= open.is_some();
+        if node.keep {
+            self.written.set(address, Some(open.unwrap_or(Open::Live)));
+        }
+    }
+
+    /// Enters a free; true if it is folded, with the life that it ends.
+    pub(super) fn free(&mut self, node: &mut Node, plan: &Plan, record: &[u8]) -> bool {
+        let address = node.value & ADDRESS_BITS;
+        node.value = address;
+        if address <= ZERO_SIZE_PTR {
+            node.keep |= address != 0 || self.losses.are_open();
+            let is_folded = !node.keep && self.intervals.sums.add_null(record, plan);
+            node.keep = true;
+            return is_folded;
+        }
+        let Some(alloc) = self.objects.remove(address) else {
+            node.keep = true;
+            let open = match self.written.get(address) {
+                None | Some(Open::Live) => None,
+                Some(Open::LiveTangled | Open::Tangled) => Some(Open::Tangled),
+                Some(Open::Unknown) => return false,
+            };
+            self.written.set(address, open);
+            return false;
+        };
+        // Number of the last event of its page: between the two it makes the free a late or an implied one.
+        let page_event = self.map.frame(address).map_or(0, |frame| self.frames.stamp(frame));
+        let is_plain = |born: &Node| born.of_caches == node.of_caches && page_event < born.seq;
+        if self.fold(alloc, node, plan, record, is_plain) {
+            return true;
+        }
+        self.keep(alloc);
+        node.keep = true;
+        let is_tangled = self.nodes.get(alloc).is_some_and(|born| page_event >= born.seq);
+        self.written.set(address, is_tangled.then_some(Open::Tangled));
+        false
+    }
+
+    /// An object is given up: its life ends, and its free may still be seen.
+    pub(super) fn free_rcu(&mut self, node: &mut Node) {
+        node.keep = true;
+        let address = node.value & ADDRESS_BITS;
+        if let Some(alloc) = self.objects.remove(address) {
+            self.keep(alloc);
+            self.written.set(address, Some(Open::Tangled));
+        } else if !matches!(self.written.get(address), None | Some(Open::Unknown)) {
+            self.written.set(address, Some(Open::Tangled));
+        }
+    }
+}

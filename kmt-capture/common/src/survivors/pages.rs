@@ -1,0 +1,90 @@
+//! Events of the page allocator: blocks of 2^order frames.
+
+use super::Survivors;
+use super::map::KnownMap;
+use super::nodes::Node;
+use super::plan::Plan;
+
+/// Largest order of blocks whose frames are followed: MAX_PAGE_ORDER is 10, or 13 with pages of 64 KiB.
+const PAGE_ORDER_MAX: u8 = 14;
+
+impl Survivors {
+    /// Enters an allocation of pages that did not fail.
+    pub(super) fn page_alloc(&mut self, node: &mut Node) {
+        let (first, count) = (node.value, 1u64 << node.order);
+        self.frames.set_stamps(first, node.order, self.seq);
+        // Blocks of the buddy allocator are aligned. What is not is none of its, and may overlap any other.
+        if node.order > PAGE_ORDER_MAX || first % count != 0 {
+            self.may_fold_pages = false;
+            node.keep = true;
+            return;
+        }
+        let is_new = !self.frames.live.any(first, count) && self.are_clean(first, count);
+        if !is_new || !self.may_fold_pages {
+            self.keep_pages(first, count);
+            node.keep = true;
+        }
+        self.frames.live.set(first, count, true);
+        self.renew_frames(first, count);
+    }
+
+    /// Enters a free of pages; true if the life of the pages is folded.
+    pub(super) fn page_free(&mut self, node: &mut Node, plan: &Plan, record: &[u8]) -> bool {
+        let (first, count) = (node.value, 1u64 << node.order);
+        self.frames.set_stamps(first, node.order, self.seq);
+        if node.order > PAGE_ORDER_MAX {
+            self.may_fold_pages = false;
+            node.keep = true;
+            return false;
+        }
+        let is_clean = self.are_clean(first, count);
+        let is_plain = |born: &Node| born.order == node.order && is_clean;
+        let alloc = self.pages.get(first).filter(|_| self.may_fold_pages);
+        let folded = alloc.is_some_and(|alloc| self.fold(alloc, node, plan, record, is_plain));
+        if folded {
+            self.pages.remove(first);
+        } else {
+            self.keep_pages(first, count);
+            node.keep = true;
+        }
+        self.frames.live.set(first, count, false);
+        self.renew_frames(first, count);
+        folded
+    }
+
+    /// True if no object of a slab can be on frames whose page event would end it.
+    fn are_clean(&self, first: u64, count: u64) -> bool {
+        match self.map.known() {
+            KnownMap::Base(_) => self.frames.clean.all(first, count),
+            KnownMap::None => true,
+            KnownMap::Learning => false,
+        }
+    }
+
+    /// Frames after a page event: no object of a slab is on them.
+    fn renew_frames(&mut self, first: u64, count: u64) {
+        if matches!(self.map.known(), KnownMap::Base(_)) {
+            self.frames.clean.set(first, count, true);
+            self.frames.born.set(first, count, false);
+        }
+    }
+
+    /// Decides that waiting allocations with frames of a block are written.
+    fn keep_pages(&mut self, first: u64, count: u64) {
+        for order in 0..=u32::from(PAGE_ORDER_MAX) {
+            let start = first & !((1 << order) - 1);
+            let reaches = |node: &Node| start + (1 << node.order) > first;
+            if let Some(page) =
+                self.pages.get(start).filter(|&page| self.nodes.get(page).is_some_and(reaches))
+            {
+                self.keep(page);
+                self.pages.remove(start);
+            }
+        }
+        for start in first..first.saturating_add(count) {
+            if let Some(page) = self.pages.remove(start) {
+                self.keep(page);
+            }
+        }
+    }
+}
