@@ -1,8 +1,8 @@
 //! A collector of the `library` target: counts events of the ledger as a receiver gets them, and holds them against totals.
 
 use kmt_analyze::collect::{
-    Change, Closed, ClosedFrames, Collector, FrameTotals, Free, Interests, NoLife, Op, Origin, PageEvent,
-    PassFacts, Receiver,
+    Change, Closed, ClosedFrames, Collector, FoldedLives, FoldedPages, FrameTotals, Free, Interests, NoLife,
+    Op, Origin, PageEvent, PassFacts, Receiver,
 };
 use kmt_analyze::reports::SummaryRows;
 
@@ -32,6 +32,8 @@ pub struct Counted {
     page_allocs: u64,
     page_frees: u64,
     frames: FrameTotals,
+    /// Lives that are in the file as sums: they have no changes.
+    folded: u64,
 }
 
 impl Receiver for Counted {
@@ -72,6 +74,31 @@ impl Receiver for Counted {
 
     fn closed_frames(&mut self, closed: &ClosedFrames) {
         self.frames += &closed.sums;
+    }
+
+    fn folded(&mut self, lives: &FoldedLives) {
+        let (count, bytes) = (lives.sums.count, lives.sums.count.saturating_mul(lives.bytes_alloc));
+        for (sum, more) in [
+            (&mut self.born, count),
+            (&mut self.freed, count),
+            (&mut self.folded, count),
+            (&mut self.bytes_alloc, bytes),
+            (&mut self.bytes_freed, bytes),
+            (&mut self.cross_cpu_frees, lives.sums.cross_cpu),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
+    fn folded_pages(&mut self, pages: &FoldedPages) {
+        let count = pages.sums.count;
+        for (sum, more) in [
+            (&mut self.page_allocs, count),
+            (&mut self.page_frees, count),
+            (&mut self.frames.frames_freed, count.saturating_mul(1 << pages.kind.order)),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
     }
 }
 
@@ -139,6 +166,6 @@ impl Counted {
         assert_eq!(self.born, self.freed + self.unseen + self.live, "lives by their ends");
         assert_eq!(self.births - self.ends, self.live, "births without ends");
         let Some(double_reports) = double_reports else { return };
-        assert_eq!(self.births, self.born + double_reports, "births");
+        assert_eq!(self.births + self.folded, self.born + double_reports, "births");
     }
 }

@@ -50,8 +50,8 @@ pub use who::{Who, WhoFrame};
 pub use crate::ledger::lives::{End, Free, Life, NoLife};
 pub use crate::ledger::totals::FrameTotals;
 pub use crate::ledger::{
-    Area, AreaKind, Change, Closed, ClosedArea, ClosedFrames, Interests, PageEvent, Receiver, Rules,
-    SideEvent, SiteInfo,
+    Area, AreaKind, Change, Closed, ClosedArea, ClosedFrames, FoldedLives, FoldedPages, Interests, PageEvent,
+    Receiver, Rules, SideEvent, SiteInfo,
 };
 pub use crate::stream::{Api, Op, Origin, PageSite, SideEventKind};
 

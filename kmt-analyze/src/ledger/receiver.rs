@@ -46,9 +46,9 @@ macro_rules! for_each_event {
                 /// A free of an area without an allocation in the trace.
                 AreaFreedUnknown area_freed_unknown(kind: AreaKind, origin: u32) for AREAS;
                 /// Lives that are in the file as sums: each is plain, and all of it is in one interval.
-                Folded folded(lives: &FoldedLives) for PLAIN_LIVES;
+                Folded folded(lives: &FoldedLives) for ANY_LIVES;
                 /// A number of these lives whose lengths are in one bucket of a histogram.
-                FoldedBucket folded_bucket(lives: &FoldedLives, bucket: u32, count: u64) for PLAIN_LIVES;
+                FoldedBucket folded_bucket(lives: &FoldedLives, bucket: u32, count: u64) for ANY_LIVES;
                 /// Pages that are in the file as sums.
                 FoldedPages folded_pages(pages: &FoldedPages) for FRAMES;
                 /// A number of these pages' allocations whose lengths are in one bucket of a histogram.

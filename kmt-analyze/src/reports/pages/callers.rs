@@ -50,7 +50,8 @@ pub fn compute(
 ) -> Vec<PageCallerRow> {
     let (symbols, analysis) = (context.symbols(), context.analysis);
     let mut by_caller: BTreeMap<Option<u64>, OfCaller> = BTreeMap::new();
-    for (stack, totals) in stacks {
+    // Pages outside of the window have sums of 0.
+    for (stack, totals) in stacks.iter().filter(|(_, totals)| **totals != FrameTotals::default()) {
         let addresses = analysis.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
         let sums = by_caller.entry(page_sums::caller(addresses, symbols)).or_default();
         sums.totals += totals;
