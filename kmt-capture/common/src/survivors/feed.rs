@@ -49,15 +49,16 @@ impl Queue {
         at.is_some_and(|at| at > 0 && matches!(self.items.get(at), Some(Item::Loss(_))))
     }
 
-    fn take_record(&mut self, len: u32, record: &mut Vec<u8>) {
-        let end = self.start + len as usize;
-        record.clear();
-        record.extend_from_slice(self.records.get(self.start..end).unwrap_or_default());
-        self.start = end;
-        if self.start >= self.records.len() / 2 && self.start >= 4_096 || self.start == self.records.len() {
-            self.records.drain(..self.start);
-            self.start = 0;
-        }
+    /// True if its next event is known, as far as one at a time could come before it. The last one of its CPU waits for the one
+    /// behind it.
+    fn is_known(&self, time: u64) -> bool {
+        self.items.len() > 1 || self.known_until > time
+    }
+
+    /// Gives the memory of records back that were merged.
+    fn forget_merged(&mut self) {
+        self.records.drain(..self.start);
+        self.start = 0;
     }
 }
 
@@ -66,13 +67,12 @@ impl Queue {
 pub struct Feed {
     survivors: Survivors,
     queues: Vec<Queue>,
-    record: Vec<u8>,
 }
 
 impl Feed {
     /// Without events.
     pub fn new(options: SurvivorOptions) -> Self {
-        Self { survivors: Survivors::new(options), queues: Vec::new(), record: Vec::new() }
+        Self { survivors: Survivors::new(options), queues: Vec::new() }
     }
 
     /// How lives are folded.
@@ -122,17 +122,18 @@ impl Feed {
 
     /// Merges what can be merged.
     pub fn run(&mut self, writer: &mut Writer) -> Result<()> {
-        while let Some(at) = self.next(false) {
-            self.merge(writer, at)?;
+        while let Some((at, until)) = self.next(false) {
+            self.merge(writer, at, until, false)?;
         }
+        self.queues.iter_mut().for_each(Queue::forget_merged);
         let until = self.queues.iter().map(|queue| queue.next_time().unwrap_or(queue.known_until)).min();
         self.survivors.advance(writer, until.unwrap_or(0))
     }
 
     /// Merges everything, and ends the file: nothing comes any more.
     pub fn finish(&mut self, writer: &mut Writer) -> Result<()> {
-        while let Some(at) = self.next(true) {
-            self.merge(writer, at)?;
+        while let Some((at, until)) = self.next(true) {
+            self.merge(writer, at, until, true)?;
         }
         for queue in &mut self.queues {
             if let Some(Item::Loss(loss)) = queue.items.pop_front() {
@@ -142,8 +143,9 @@ impl Feed {
         self.survivors.finish(writer)
     }
 
-    /// Index of the CPU whose next event is the next of all, if that is known.
-    fn next(&self, is_end: bool) -> Option<usize> {
+    /// Index of the CPU whose next event is the next of all, if that is known, and the time before which its events behind it
+    /// are the next ones, too.
+    fn next(&self, is_end: bool) -> Option<(usize, u64)> {
         let mut next: Option<(u64, usize)> = None;
         for (at, queue) in self.queues.iter().enumerate() {
             match queue.next_time() {
@@ -152,16 +154,18 @@ impl Feed {
             }
         }
         let (time, at) = next?;
-        let is_known = |queue: &Queue| match queue.items.len() {
-            // The last one of its CPU waits for the one behind it.
-            0 | 1 => queue.known_until > time,
-            _ => true,
+        let is_known = |queue: &Queue| is_end || queue.is_known(time);
+        let until = |queue: &Queue| {
+            let known = if is_end || queue.items.len() > 1 { u64::MAX } else { queue.known_until };
+            queue.next_time().unwrap_or(u64::MAX).min(known)
         };
-        (is_end || self.queues.iter().all(is_known)).then_some(at)
+        let others = self.queues.iter().enumerate().filter(|(other, _)| *other != at);
+        let until = others.map(|(_, queue)| until(queue)).min().unwrap_or(u64::MAX);
+        self.queues.iter().all(is_known).then_some((at, until))
     }
 
-    /// Merges the next event of a CPU.
-    fn merge(&mut self, writer: &mut Writer, at: usize) -> Result<()> {
+    /// Merges the next event of a CPU, and those behind it until a time or a loss.
+    fn merge(&mut self, writer: &mut Writer, at: usize, until: u64, is_end: bool) -> Result<()> {
         let Some(queue) = self.queues.get_mut(at) else { return Ok(()) };
         let mut is_edge = false;
         if let Some(Item::Loss(loss)) = queue.items.front().copied() {
@@ -169,16 +173,28 @@ impl Feed {
             self.survivors.end_loss(queue.number, loss, std::mem::take(&mut queue.is_in_loss));
             is_edge = true;
         }
-        let Some(Item::Event(time, len)) = queue.items.pop_front() else { return Ok(()) };
-        queue.take_record(len, &mut self.record);
-        let begins_loss = matches!(queue.items.front(), Some(Item::Loss(_)));
-        is_edge |= queue.items.is_empty() || begins_loss;
-        let number = queue.number;
-        is_edge |= self.queues.iter().any(|queue| queue.loses_at(time));
-        self.survivors.event(writer, number, time, &self.record, is_edge)?;
-        if begins_loss {
-            self.queue(number).is_in_loss = true;
-            self.survivors.begin_loss();
+        // Of the others, only the first event can be at the time of one of another CPU.
+        let time = queue.next_time();
+        is_edge |= time.is_some_and(|time| self.queues.iter().any(|queue| queue.loses_at(time)));
+        let Self { survivors, queues, .. } = self;
+        let Some(queue) = queues.get_mut(at) else { return Ok(()) };
+        while let Some(Item::Event(time, len)) = queue.items.pop_front() {
+            let begins_loss = matches!(queue.items.front(), Some(Item::Loss(_)));
+            is_edge |= queue.items.is_empty() || begins_loss || queue.loses_at(time);
+            let start = queue.start;
+            queue.start += len as usize;
+            let record = queue.records.get(start..queue.start).unwrap_or_default();
+            survivors.event(writer, queue.number, time, record, is_edge)?;
+            if begins_loss {
+                queue.is_in_loss = true;
+                survivors.begin_loss();
+                return Ok(());
+            }
+            let is_next = |time: u64| time < until && (is_end || queue.is_known(time));
+            if !matches!(queue.items.front(), Some(Item::Event(time, _)) if is_next(*time)) {
+                return Ok(());
+            }
+            is_edge = false;
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ impl Survivors {
         record: &[u8],
         is_plain: impl Fn(&Node) -> bool,
     ) -> bool {
-        let Some(born) = self.nodes.get(alloc).copied() else { return false };
+        let Some(&born) = self.nodes.get(alloc) else { return false };
         let Some(length) = node.time.checked_sub(born.time) else { return false };
         let is_foldable = length <= self.options.threshold
             && !born.keep

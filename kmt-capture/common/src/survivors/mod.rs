@@ -201,6 +201,10 @@ impl Survivors {
     }
 
     fn cpu(&mut self, number: u32) -> u32 {
+        // CPUs mostly come in the order of their numbers.
+        if self.cpus.get(number as usize).is_some_and(|cpu| cpu.number == number) {
+            return number;
+        }
         if let Some(index) = self.cpus.iter().position(|cpu| cpu.number == number) {
             return index as u32;
         }

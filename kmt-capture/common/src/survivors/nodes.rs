@@ -125,14 +125,15 @@ impl Nodes {
     }
 
     /// Appends an event to the list of its CPU.
-    pub fn push(&mut self, node: Node, record: &[u8]) -> u32 {
+    pub fn push(&mut self, mut node: Node, record: &[u8]) -> u32 {
         let units = record.len().div_ceil(UNIT);
         let at = self.block(units);
         let start = at as usize * UNIT;
         if let Some(place) = self.records.get_mut(start..start + record.len()) {
             place.copy_from_slice(record);
         }
-        self.append(Node { record_at: at, record_len: record.len() as u32, ..node })
+        (node.record_at, node.record_len) = (at, record.len() as u32);
+        self.append(node)
     }
 
     /// Appends a loss to the list of a CPU.
@@ -163,13 +164,13 @@ impl Nodes {
         at as u32
     }
 
-    fn append(&mut self, node: Node) -> u32 {
+    fn append(&mut self, mut node: Node) -> u32 {
         let cpu = node.cpu as usize;
         if self.ends.len() <= cpu {
             self.ends.resize(cpu + 1, (NONE, NONE));
         }
         let last = self.ends.get(cpu).map_or(NONE, |ends| ends.1);
-        let node = Node { prev: last, next: NONE, ..node };
+        (node.prev, node.next) = (last, NONE);
         let index = match self.unused.pop() {
             Some(index) => {
                 if let Some(place) = self.nodes.get_mut(index as usize) {
@@ -198,35 +199,35 @@ impl Nodes {
 
     /// Removes a node from its list.
     pub fn remove(&mut self, index: u32) {
-        let Some(node) = self.get(index).copied() else { return };
-        match self.get_mut(node.prev) {
-            Some(prev) => prev.next = node.next,
+        let Some(node) = self.get_mut(index) else { return };
+        let (prev, next, cpu) = (node.prev, node.next, node.cpu as usize);
+        let (record_at, record_len) = (node.record_at, node.record_len as usize);
+        *node = FREE;
+        match self.get_mut(prev) {
+            Some(prev) => prev.next = next,
             None => {
-                if let Some(ends) = self.ends.get_mut(node.cpu as usize) {
-                    ends.0 = node.next;
+                if let Some(ends) = self.ends.get_mut(cpu) {
+                    ends.0 = next;
                 }
             }
         }
-        match self.get_mut(node.next) {
-            Some(next) => next.prev = node.prev,
+        match self.get_mut(next) {
+            Some(next) => next.prev = prev,
             None => {
-                if let Some(ends) = self.ends.get_mut(node.cpu as usize) {
-                    ends.1 = node.prev;
+                if let Some(ends) = self.ends.get_mut(cpu) {
+                    ends.1 = prev;
                 }
             }
         }
-        let units = (node.record_len as usize).div_ceil(UNIT);
+        let units = record_len.div_ceil(UNIT);
         if units > 0 {
             if self.blocks.len() <= units {
                 self.blocks.resize_with(units + 1, Vec::new);
             }
             if let Some(blocks) = self.blocks.get_mut(units) {
-                blocks.push(node.record_at);
+                blocks.push(record_at);
             }
             self.used -= units * UNIT + size_of::<Node>();
-        }
-        if let Some(place) = self.get_mut(index) {
-            *place = FREE;
         }
         self.unused.push(index);
     }

@@ -24,11 +24,19 @@ pub enum Kind {
     Other,
 }
 
-/// A number in a record.
-#[derive(Debug, Clone, Copy)]
+/// A number in a record; without one its size is 0.
+#[derive(Debug, Clone, Copy, Default)]
 struct Place {
-    offset: usize,
-    size: usize,
+    offset: u16,
+    size: u8,
+}
+
+impl Place {
+    #[inline]
+    fn number(self, record: &[u8], order: ByteOrder) -> u64 {
+        let start = usize::from(self.offset);
+        record.get(start..start + usize::from(self.size)).map_or(0, |bytes| order.uint(bytes))
+    }
 }
 
 /// Offsets of an `rcu_head` are below it (`__is_kvfree_rcu_offset`, include/linux/rcupdate.h).
@@ -39,11 +47,11 @@ const RUNS_MAX: usize = 4;
 
 /// The runs of fields of a class that are not common to all events, without its address. Where there are too many, the last
 /// reaches to the last field.
-fn runs(class: &EventClass, value: Option<Place>) -> [(u16, u16); RUNS_MAX] {
+fn runs(class: &EventClass, value: Place) -> [(u16, u16); RUNS_MAX] {
     let own = class.fields.iter().skip(class.common_count);
     let mut fields: Vec<(usize, usize)> =
         own.map(|field| (field.offset as usize, field.size as usize)).collect();
-    fields.retain(|&(offset, _)| value.is_none_or(|value| value.offset != offset));
+    fields.retain(|&(offset, _)| value.size == 0 || usize::from(value.offset) != offset);
     fields.sort_unstable();
     let mut out = [(0u16, 0u16); RUNS_MAX];
     let mut used = 0usize;
@@ -80,13 +88,13 @@ pub struct Plan {
     /// True if its objects are of caches: an allocation and a free of different interfaces are no plain pair.
     pub of_caches: bool,
     /// Address, or frame.
-    value: Option<Place>,
+    value: Place,
     /// Address of the `rcu_head`, from which `value` may be the offset of the object.
-    head: Option<Place>,
-    order: Option<Place>,
-    pid: Option<Place>,
-    flags: Option<Place>,
-    migratetype: Option<Place>,
+    head: Place,
+    order: Place,
+    pid: Place,
+    flags: Place,
+    migratetype: Place,
     /// Offsets and lengths of the runs of fields that repeat; unused ones are empty.
     fixed: [(u16, u16); RUNS_MAX],
     /// Offsets of the locators of texts, which repeat too; 0: none.
@@ -98,8 +106,9 @@ impl Plan {
     pub fn of(class: &EventClass) -> Self {
         let place = |role: Role| {
             let field = class.fields.get(class.field_with(role)?)?;
-            Some(Place { offset: field.offset as usize, size: (field.size as usize).min(8) })
+            Some(Place { offset: field.offset.try_into().ok()?, size: field.size.min(8) as u8 })
         };
+        let place = |role: Role| place(role).unwrap_or_default();
         let kind = match class.meaning {
             meaning if meaning.is_slab_alloc() => Kind::Alloc,
             meaning if meaning.is_slab_free() => Kind::Free,
@@ -113,16 +122,16 @@ impl Plan {
             Kind::Alloc | Kind::Free => place(Role::PTR),
             Kind::PageAlloc | Kind::PageFree => place(Role::PFN),
             Kind::FreeRcu => place(Role::RCU_OBJECT),
-            _ => None,
+            _ => Place::default(),
         };
         // Events without an address are like any other.
         let has_value =
-            value.is_some() || !matches!(kind, Kind::Alloc | Kind::Free | Kind::PageAlloc | Kind::PageFree);
+            value.size > 0 || !matches!(kind, Kind::Alloc | Kind::Free | Kind::PageAlloc | Kind::PageFree);
         Self {
             kind: if has_value { kind } else { Kind::Other },
             of_caches: matches!(class.meaning, Meaning::CACHE_ALLOC | Meaning::CACHE_FREE),
             value,
-            head: place(Role::RCU_HEAD).filter(|_| kind == Kind::FreeRcu),
+            head: if kind == Kind::FreeRcu { place(Role::RCU_HEAD) } else { Place::default() },
             order: place(Role::ORDER),
             pid: place(Role::PID),
             flags: place(Role::FLAGS),
@@ -135,28 +144,29 @@ impl Plan {
     /// Address, or frame.
     #[inline]
     pub fn value(&self, record: &[u8], order: ByteOrder) -> u64 {
-        let value = number(self.value, record, order);
-        match self.head {
-            Some(head) if value < RCU_OFFSET_END => number(Some(head), record, order).wrapping_sub(value),
-            _ => value,
+        let value = self.value.number(record, order);
+        if self.head.size > 0 && value < RCU_OFFSET_END {
+            return self.head.number(record, order).wrapping_sub(value);
         }
+        value
     }
 
     /// log2 of the number of pages.
+    #[inline]
     pub fn page_order(&self, record: &[u8], order: ByteOrder) -> u8 {
-        number(self.order, record, order).min(31) as u8
+        self.order.number(record, order).min(31) as u8
     }
 
     /// True for a request of movable pages, which are no slab's.
     pub fn is_movable(&self, record: &[u8], order: ByteOrder) -> bool {
-        number(self.migratetype, record, order) == 1
+        self.migratetype.number(record, order) == 1
     }
 
     /// Task and interrupt level.
     #[inline]
     pub fn task(&self, record: &[u8], order: ByteOrder) -> Task {
-        let level = number(self.flags, record, order) & LEVEL_FLAGS;
-        Task { pid: number(self.pid, record, order) as u32, level: level as u8 }
+        let level = self.flags.number(record, order) & LEVEL_FLAGS;
+        Task { pid: self.pid.number(record, order) as u32, level: level as u8 }
     }
 
     /// The parts of a record that repeat: the fields that are not common to all events, without the address. What is between
@@ -171,12 +181,38 @@ impl Plan {
         let part =
             |from: usize, len: usize| record.get(from..(from + len).min(record.len())).unwrap_or_default();
         let fixed = fixed.into_iter().map(move |(from, len)| part(from.into(), len.into()));
-        let texts = texts.into_iter().filter(|&at| at > 0).map(move |at| {
-            let locator = order.uint_at(record, at.into(), 4).unwrap_or(0) as usize;
-            part(locator & 0xffff, locator >> 16)
-        });
+        let texts = texts.into_iter().filter(|&at| at > 0).map(move |at| text(record, at, order));
         fixed.chain(texts)
     }
+
+    /// True only if the parts of two records that repeat are the same. Of records that end early it may be false all the same.
+    #[inline]
+    pub fn repeats(&self, record: &[u8], before: &[u8], order: ByteOrder) -> bool {
+        let is_same = |&(from, len): &(u16, u16)| {
+            let part = usize::from(from)..usize::from(from) + usize::from(len);
+            record.get(part.clone()).is_some_and(|bytes| before.get(part) == Some(bytes))
+        };
+        let has_same_text = |&at: &u16| text(record, at, order) == text(before, at, order);
+        self.fixed.iter().filter(|run| run.1 > 0).all(is_same)
+            && self.texts.iter().filter(|&&at| at > 0).all(has_same_text)
+    }
+
+    /// The id of an event, and the begin of what repeats: events of which it differs do not repeat each other.
+    #[inline]
+    pub fn first_word(&self, record: &[u8], order: ByteOrder) -> u64 {
+        let [(from, len), ..] = self.fixed;
+        let start = usize::from(from);
+        let word = record.get(start..start + usize::from(len.min(8))).map_or(0, |bytes| order.uint(bytes));
+        word ^ order.uint_at(record, 0, 2).unwrap_or(0) << 48
+    }
+}
+
+/// The text of a record whose locator is at `at`.
+#[inline]
+fn text(record: &[u8], at: u16, order: ByteOrder) -> &[u8] {
+    let locator = order.uint_at(record, at.into(), 4).unwrap_or(0) as usize;
+    let (from, len) = (locator & 0xffff, locator >> 16);
+    record.get(from..(from + len).min(record.len())).unwrap_or_default()
 }
 
 /// The plans of the classes that had events, by id.
@@ -221,9 +257,4 @@ pub struct Task {
     pub pid: u32,
     /// Bits of common_flags, see [`LEVEL_FLAGS`].
     pub level: u8,
-}
-
-#[inline]
-fn number(place: Option<Place>, record: &[u8], order: ByteOrder) -> u64 {
-    place.and_then(|place| order.uint_at(record, place.offset, place.size)).unwrap_or(0)
 }

@@ -36,6 +36,8 @@ struct Row {
 
 /// In place of a sample: there is no allocation.
 const NULL: u32 = u32::MAX;
+/// log2 of the samples that are found by the first word of what repeats: the table has 8 KiB.
+const RECENT_LOG2: u32 = 11;
 
 /// The sums of an interval.
 #[derive(Debug)]
@@ -43,6 +45,8 @@ pub struct IntervalSums {
     /// Events that rows are like, with their id first.
     samples: Vec<Vec<u8>>,
     sample_of_hash: PendingTable,
+    /// By the first word of what repeats, the sample that was found last, + 1; 0: none.
+    recent: Vec<u32>,
     rows: Vec<Row>,
     row_of_samples: PendingTable,
     factor: u64,
@@ -56,6 +60,7 @@ impl IntervalSums {
         Self {
             samples: Vec::new(),
             sample_of_hash: PendingTable::default(),
+            recent: vec![0; 1 << RECENT_LOG2],
             rows: Vec::new(),
             row_of_samples: PendingTable::default(),
             factor: RandomState::new().hash_one(0u8) | 1,
@@ -110,11 +115,35 @@ impl IntervalSums {
     }
 
     /// Number of the sample that a record is like.
+    #[inline]
     fn sample(&mut self, record: &[u8], plan: &Plan) -> u32 {
+        let word = plan.first_word(record, self.order);
+        let at = ((word ^ word >> 32).wrapping_mul(self.factor) >> (u64::BITS - RECENT_LOG2)) as usize;
+        let recent = self.recent.get(at).and_then(|number| number.checked_sub(1));
+        if let Some((number, sample)) = recent.and_then(|number| Some((number, self.like(number)?))) {
+            if sample.get(..2) == record.get(..2) && plan.repeats(record, sample, self.order) {
+                return number;
+            }
+        }
+        let number = self.find_sample(record, plan);
+        if let Some(recent) = self.recent.get_mut(at) {
+            *recent = number + 1;
+        }
+        number
+    }
+
+    /// The record of a sample.
+    #[inline]
+    fn like(&self, number: u32) -> Option<&[u8]> {
+        self.samples.get(number as usize).map(Vec::as_slice)
+    }
+
+    /// Number of the sample that a record is like, or of a new one.
+    fn find_sample(&mut self, record: &[u8], plan: &Plan) -> u32 {
         let id = record.get(..2).unwrap_or_default();
         let mut hash = self.hash(id, record, plan);
         while let Some(number) = self.sample_of_hash.get(hash) {
-            let is_same = self.samples.get(number as usize).is_some_and(|sample| {
+            let is_same = self.like(number).is_some_and(|sample| {
                 let parts = plan.repeating(sample, self.order);
                 sample.get(..2) == Some(id) && parts.eq(plan.repeating(record, self.order))
             });
