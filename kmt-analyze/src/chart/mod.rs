@@ -125,6 +125,13 @@ pub struct BaseStacks {
     pub stacks: BTreeMap<String, u64>,
 }
 
+impl ChartKind {
+    /// True if it is drawn of the stacks of events.
+    pub fn is_of_stacks(self) -> bool {
+        matches!(self, Self::Flame | Self::Icicle)
+    }
+}
+
 /// The stacks of another file, by the same weight.
 pub fn before(session: &Session<'_>, options: &ChartOptions) -> Result<BaseStacks> {
     let Stacks { lines, .. } =

@@ -251,12 +251,18 @@ fn draw(mut options: ChartOptions, env: &Env) -> Result<Outcome> {
     built::check_picture(&options.output)?;
     options.target().check()?;
     if let Some(against) = options.against.take() {
-        if !matches!(options.kind, chart::ChartKind::Flame | chart::ChartKind::Icicle) {
+        if !options.kind.is_of_stacks() {
             return Err(Failure::new("--against compares stacks: it is for flame and icicle"));
         }
         options.before = Some(with(env, &[against], |session| chart::before(session, &options))?);
     }
-    let outcome = with(env, &options.files, |session| chart::run(session, &options))?;
+    let outcome = with_sums(env, &options.files, |session| {
+        // The other charts are of reports, which know whether they add sums.
+        if options.kind.is_of_stacks() {
+            folded::check_all_events(&session.path, session.trace)?;
+        }
+        chart::run(session, &options)
+    })?;
     report_written(&options.output, "open it in a browser");
     Ok(outcome)
 }
@@ -335,13 +341,21 @@ fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
         return Err(Failure::new("diff reads each file twice, and standard input can be read once")
             .hint("save it to a file first"));
     }
-    let (mut builds, mut classes) = (Vec::new(), Vec::new());
+    let (mut builds, mut classes, mut has_sums) = (Vec::new(), Vec::new(), false);
     for file in before.iter().chain(&after) {
-        let of = |session: &Session<'_>| Ok((diff::build(session), SizeClasses::of(session.trace)));
-        let (build, names) = with(env, std::slice::from_ref(file), of)?;
+        let of = |session: &Session<'_>| {
+            // Sums have no task: all files are compared with what the recorder allocated.
+            has_sums |= session.trace.header().folded;
+            Ok((diff::build(session), SizeClasses::of(session.trace)))
+        };
+        let (build, names) = with_sums(env, std::slice::from_ref(file), of)?;
         builds.push(build);
         classes.push(names);
     }
+    let [first, second] = [first, second].map(|selection| Selection {
+        without_recorder: selection.without_recorder && !has_sums,
+        ..selection
+    });
     // Files without a build may be of different ones.
     let exact = before == after || builds.iter().all(|b| b.is_some() && *b == builds[0]);
     let naming = diff::Naming { by: args.by, exact, classes: SizeClasses::shared(classes) };
@@ -349,8 +363,9 @@ fn diff(args: DiffArgs, show: Show, env: &Env) -> Result<Outcome> {
     let mut profiles = |files: &[PathBuf], selection: &Selection| -> Result<Vec<diff::RunProfile>> {
         let mut out = Vec::new();
         for file in files {
-            let ended = with(env, std::slice::from_ref(file), |session| {
+            let ended = with_sums(env, std::slice::from_ref(file), |session| {
                 selection.check(session, "diff", Keys::All)?;
+                diff::check_sums(session, selection, naming.by)?;
                 let (profile, faults) = diff::compute(session, selection, naming);
                 out.push(profile);
                 Ok(open::outcome(session, &faults))

@@ -4,7 +4,9 @@ use super::collector::{PassFacts, StateCollector};
 use super::steps::Row;
 use super::sums::{grown, sums};
 use crate::ledger::lives::Life;
-use crate::ledger::{Closed, ClosedFrames, FreedPlain, Interests, PlainLife, Receiver};
+use crate::ledger::{
+    Closed, ClosedFrames, FoldedLives, FoldedPages, FreedPlain, Interests, PlainLife, Receiver,
+};
 
 /// Collects changes in equal time steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,6 +72,16 @@ impl Timeline {
         Self { start: first, step, steps, by_origin, keeps_before: false }
     }
 
+    /// The same with steps of whole intervals of `interval` that begin at its multiples, where lives are sums of intervals.
+    pub fn of_intervals(first: u64, last: u64, steps: usize, by_origin: bool, interval: u64) -> Self {
+        let interval = interval.max(1);
+        let start = first - first % interval;
+        let intervals = last.saturating_sub(start) / interval + 1;
+        let step = interval.saturating_mul(intervals.div_ceil(steps.max(1) as u64));
+        let steps = last.saturating_sub(start) / step.max(1) + 1;
+        Self { start, step: step.max(1), steps: steps as usize, by_origin, keeps_before: false }
+    }
+
     /// The step of a time; earlier times belong to the first step.
     fn step_of(&self, time: u64) -> usize {
         (time.saturating_sub(self.start) / self.step).min(self.steps as u64) as usize
@@ -117,6 +129,28 @@ impl TimelineSums {
         }
     }
 
+    /// Adds what is born and ends in an interval of sums: at its borders live bytes are those of the events. Where steps are not
+    /// of whole intervals, it is shared out by time.
+    fn folded(row: &mut Row<Step>, of: &Timeline, (begin, end): (u64, u64), [count, bytes]: [u64; 2]) {
+        let length = end.saturating_sub(begin).max(1);
+        let until = |sum: u64, time: u64| {
+            let passed = time.clamp(begin, end.max(begin)) - begin;
+            (u128::from(sum) * u128::from(passed) / u128::from(length)) as u64
+        };
+        let last = of.step_of(end.saturating_sub(1).max(begin)).min(of.steps.saturating_sub(1));
+        for number in of.step_of(begin)..=last {
+            let from = of.start.saturating_add(of.step.saturating_mul(number as u64));
+            let to = if number == last && end > begin { end } else { from.saturating_add(of.step) };
+            let from = if number == 0 { begin } else { from };
+            let part = |sum: u64| until(sum, to).saturating_sub(until(sum, from));
+            let Some(step) = row.at(number, of.width()) else { continue };
+            step.allocs = step.allocs.saturating_add(part(count));
+            step.bytes_alloc = step.bytes_alloc.saturating_add(part(bytes));
+            step.frees = step.frees.saturating_add(part(count));
+            step.bytes_freed = step.bytes_freed.saturating_add(part(bytes));
+        }
+    }
+
     /// Adds bytes that wait for a grace period from `time` on.
     fn waits(&mut self, number: u32, bytes: i64, time: u64) {
         let until = self.steps.end(time.saturating_add(self.deferred_max));
@@ -147,6 +181,17 @@ impl Receiver for TimelineSums {
 
     fn implied_free_plain(&mut self, plain: &PlainLife, end: u64) {
         self.life(&plain.life, Some(end), plain.bytes_alloc, (true, false));
+    }
+
+    fn folded(&mut self, lives: &FoldedLives) {
+        let count = lives.sums.count;
+        let sums = [count, count.saturating_mul(lives.bytes_alloc)];
+        Self::folded(grown(&mut self.slab, lives.site), &self.steps, lives.interval, sums);
+    }
+
+    fn folded_pages(&mut self, pages: &FoldedPages) {
+        let frames = pages.sums.count.saturating_mul(1 << pages.kind.order);
+        Self::folded(grown(&mut self.pages, pages.site), &self.steps, pages.interval, [0, frames]);
     }
 
     /// Frames are counted in pages here.

@@ -8,6 +8,7 @@ use clap::builder::TypedValueParser;
 use crate::collect::Collectors;
 use crate::failure::Result;
 use crate::pass::condition::{Condition, Key};
+use crate::trace::folded;
 use crate::trace::session::Session;
 use crate::trace::time_range::TimeRange;
 
@@ -110,10 +111,17 @@ impl Selection {
     }
 
     /// First and last selected time, in the clock's unit. Times that [`Selection::check`] refuses select nothing. Where none
-    /// are given, the time of which a ring buffer has the events of all CPUs; `--time ..` selects the whole file.
+    /// are given, the time of which a ring buffer has the events of all CPUs; `--time ..` selects the whole file. Where lives are
+    /// sums of intervals, whole ones are selected.
     pub fn bounds(&self, session: &Session<'_>) -> (u64, u64) {
         let all = (session.losses.window_begin().unwrap_or(0), u64::MAX);
-        self.window(session).unwrap_or(Some(NOTHING)).unwrap_or(all)
+        match self.window(session).unwrap_or(Some(NOTHING)) {
+            Some(window) if session.trace.header().folded && window != NOTHING => {
+                folded::whole_intervals(session.trace, window, self.at.is_some())
+            }
+            Some(window) => window,
+            None => all,
+        }
     }
 
     /// First and last time of the window, in the clock's unit. Refused as `Clock::units` is.

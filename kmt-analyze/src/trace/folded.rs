@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use kmt_common::shell;
-use kmt_format::read::Trace;
+use kmt_format::read::{FoldInfo, Trace};
 
 use crate::failure::{Failure, Result};
 
 /// Reports that add the sums to the events, for hints.
-pub const REPORTS: &str = "summary, callers, caches, sizes, lifetimes and leaks";
+pub const REPORTS: &str = "summary, callers, caches, sizes, lifetimes, leaks, timeline and diff";
 
 /// Refuses a file of which a command would take a part of the events for all.
 pub fn check_all_events(path: &Path, trace: &Trace<'_>) -> Result<()> {
@@ -25,4 +25,29 @@ pub fn check_all_events(path: &Path, trace: &Trace<'_>) -> Result<()> {
 /// Events of the recording that are in the file or in its sums.
 pub fn all_events(trace: &Trace<'_>) -> u64 {
     trace.folds().iter().fold(trace.event_count(), |sum, (_, info)| sum.saturating_add(info.events))
+}
+
+/// A window that begins and ends with intervals of sums; an instant is the end of its interval. Times that are in no interval
+/// stay as they are.
+pub fn whole_intervals(trace: &Trace<'_>, (first, last): (u64, u64), is_instant: bool) -> (u64, u64) {
+    let of = |time: u64| {
+        let mut infos = trace.folds().iter().map(|(_, info)| info);
+        infos.find(|info| info.t_begin <= time && time < info.t_end)
+    };
+    let end = of(last).map_or(last, |info| info.t_end - 1);
+    let begin = if is_instant { end } else { of(first).map_or(first, |info| info.t_begin) };
+    (begin, end)
+}
+
+/// Events that are in sums of intervals within a window.
+pub fn events_within(trace: &Trace<'_>, (first, last): (u64, u64)) -> u64 {
+    let is_within = |info: &&FoldInfo| info.t_begin >= first && info.t_end.saturating_sub(1) <= last;
+    let infos = trace.folds().iter().map(|(_, info)| info);
+    infos.filter(is_within).fold(0, |sum, info| sum.saturating_add(info.events))
+}
+
+/// Length of an interval of sums, in the clock's unit: the longest one, since memory may end others early. `None`: there are no
+/// sums.
+pub fn interval(trace: &Trace<'_>) -> Option<u64> {
+    trace.folds().iter().map(|(_, info)| info.t_end.saturating_sub(info.t_begin)).max()
 }

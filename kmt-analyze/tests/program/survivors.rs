@@ -96,6 +96,51 @@ fn compare(name: &str, whole: &Path, survivors: &Path) {
     }
 }
 
+/// A part of the time: it is moved to the begin and end of intervals.
+fn compare_windows(name: &str, whole: &Path, survivors: &Path, interval: u64) {
+    let bytes = fs::read(survivors).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
+    let folds: Vec<_> = trace.folds().iter().map(|(_, info)| *info).collect();
+    let [_, first, .., last, _] = folds.as_slice() else { return };
+    let window = |from: u64, to: u64| format!("{}..{}", seconds(from), seconds(to));
+    let within = window(first.t_begin + interval / 3, last.t_end - interval / 3);
+    let at_borders = window(first.t_begin, last.t_end - 1);
+    for (args, left_out) in REPORTS {
+        let document = |file: &Path, window: &str| {
+            let mut document = json(&[args, &["--json", "--time", window]].concat(), file);
+            comparable(&mut document, &[left_out, &["options"]].concat());
+            document
+        };
+        if let Some(at) = difference("", &document(whole, &at_borders), &document(survivors, &within)) {
+            panic!("{name}: {args:?}: {within} is {at_borders}: {at}");
+        }
+    }
+    let text = stdout(&run(&["summary", "--time", &within], survivors));
+    assert!(text.contains("moved to the begin and end of intervals"), "{text}");
+}
+
+fn seconds(time: u64) -> String {
+    format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000)
+}
+
+/// Steps of whole intervals, by kind, call site and cache.
+fn compare_timelines(name: &str, whole: &Path, survivors: &Path, interval: u64) {
+    let all = json(&["timeline", "--json"], whole);
+    let number = |key: &str| all["timeline"][key].as_u64().unwrap();
+    let (start, end) = (number("start"), number("start") + number("step") * number("steps"));
+    let first = start.next_multiple_of(interval);
+    let steps = (end.saturating_sub(first) / interval).min(40);
+    let window = format!("{}..{}", seconds(first), seconds(first + steps * interval - 1));
+    let steps = steps.to_string();
+    for key in ["kind", "call-site", "cache"].into_iter().filter(|_| steps != "0") {
+        let args = ["timeline", "--json", "-l", "0", "--by", key, "--steps", &steps, "--time", &window];
+        let document = |file: &Path| json(&args, file)["timeline"].take();
+        if let Some(at) = difference("", &document(whole), &document(survivors)) {
+            panic!("{name}: {args:?}: {at}");
+        }
+    }
+}
+
 /// Events in the file, and events that were folded.
 fn counts(file: &Path) -> (u64, u64) {
     let bytes = fs::read(file).unwrap();
@@ -125,6 +170,8 @@ fn real_captures_have_the_same_numbers() {
             assert_eq!(written + folded, all, "{name}: every event is in the file or in a sum");
             assert!(folded > 0 || memory < 1 << 20, "{name}: {folded} of {all} are folded");
             compare(&format!("{name}, {threshold} ns"), &whole, &survivors);
+            compare_timelines(name, &whole, &survivors, interval);
+            compare_windows(name, &whole, &survivors, interval);
         }
     }
 }
@@ -220,6 +267,7 @@ fn random_events_have_the_same_numbers() {
         let survivors = folded(&whole, &SurvivorArgs { threshold, interval, memory: 1 << 20 });
         folded_events += counts(&survivors).1;
         compare(&format!("seed {seed}"), &whole, &survivors);
+        compare_timelines(&format!("seed {seed}"), &whole, &survivors, interval);
     }
     assert!(folded_events > 10_000, "{folded_events}");
 }
@@ -237,8 +285,9 @@ fn what_needs_every_event_refuses() {
         &["callers", "--by", "task"],
         &["callers", "--comm", "bash"],
         &["lifetimes", "--where", "lifetime>1ms"],
-        &["timeline"],
-        &["chart", "timeline", "-o", "x.svg"],
+        &["timeline", "--by", "task"],
+        &["chart", "timeline", "--by", "task", "-o", "x.svg"],
+        &["chart", "flame", "-o", "x.svg"],
         &["report", "-o", "x.html"],
         &["slice", "-o", "x.kmt"],
         &["export", "csv", "-o", "x.csv"],

@@ -20,6 +20,7 @@ use crate::reports::common::ReportContext;
 use crate::stream::Api;
 use crate::trace::comms::has_starts;
 use crate::trace::names::{cache_name, task_in_message};
+use crate::trace::folded;
 use crate::trace::session::Session;
 use crate::trace::time_range::events_between;
 
@@ -244,6 +245,8 @@ pub struct Stated {
     live_then: Option<(u64, u64)>,
     /// True if a condition is about lifetimes.
     by_lifetime: bool,
+    /// True if times are moved to those of intervals of sums.
+    is_of_intervals: bool,
     page_size: u64,
     /// Values that would match, where nothing does.
     candidates: Vec<String>,
@@ -268,7 +271,8 @@ impl Stated {
         Some(Self {
             row: SelectionRow {
                 options: selection.options(),
-                events: events_between(session.trace, window, is_on),
+                events: events_between(session.trace, window, is_on)
+                    .saturating_add(folded::events_within(session.trace, window)),
                 cpus: session.losses.cpus.iter().filter(|c| is_on(&c.cpu)).count(),
                 first,
                 last,
@@ -278,9 +282,11 @@ impl Stated {
                 older: OlderRow::of(context),
             },
             page_size: result.page_size.0,
-            events_all: session.trace.event_count(),
+            events_all: folded::all_events(session.trace),
             live_then: selection.at.is_some().then_some((totals.live, live_frames)),
             length: span(last.saturating_sub(first), session.unit()),
+            is_of_intervals: session.trace.header().folded
+                && (selection.has_window() || selection.at.is_some()),
             by_lifetime: selection.conditions().any(|t| t.key == Key::Lifetime),
             candidates: if is_empty { candidates(context) } else { Vec::new() },
         })
@@ -289,15 +295,18 @@ impl Stated {
     /// The selection in words.
     pub fn lines(&self) -> Vec<String> {
         let row = &self.row;
+        let moved = "Times are moved to the begin and end of intervals of sums.";
+        let moved = self.is_of_intervals.then(|| moved.to_owned());
         if let Some((objects, pages)) = self.live_then {
-            return vec![format!(
+            let live = format!(
                 "Selected by {}: {} and {} that were allocated then, from {} events on {}.",
                 row.options.join(" "),
                 counted(objects, "slab object", "slab objects"),
                 counted(pages, "page", "pages"),
                 count(self.events_all),
                 counted(row.cpus as u64, "CPU", "CPUs"),
-            )];
+            );
+            return std::iter::once(live).chain(moved).collect();
         }
         let mut lines = vec![format!(
             "Selected by {}: {} of {} events in {} on {}; {} and {} match.",
@@ -309,6 +318,7 @@ impl Stated {
             counted(row.slab_alloc_events, "slab allocation", "slab allocations"),
             counted(row.page_alloc_events, "page allocation", "page allocations"),
         )];
+        lines.extend(moved);
         lines.extend(row.older.and_then(|older| older.sentence(self.page_size)));
         if self.by_lifetime {
             lines.push("Lifetimes that ended by an implied free are upper bounds.".to_owned());

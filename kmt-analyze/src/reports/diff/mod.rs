@@ -8,7 +8,7 @@ mod rows;
 mod text;
 
 use profile::RunRow;
-pub use profile::{Naming, RunProfile, build, compute};
+pub use profile::{Naming, RunProfile, build, check_sums, compute};
 pub use rows::DiffRows;
 
 use serde_json::{Map, Value};

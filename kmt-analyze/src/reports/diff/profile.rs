@@ -7,11 +7,13 @@ use serde::Serialize;
 use super::DiffKey;
 use crate::collect::timeline::Step;
 use crate::collect::{Collectors, Timeline, steps};
+use crate::failure::{Failure, Result};
 use crate::pass::caches::CacheNames;
 use crate::pass::selection::{Selection, recorder};
 use crate::pass::{self, Needs, Request};
 use crate::render::head::ClockHead;
 use crate::render::words::escaped;
+use crate::reports::common::folded::{needs_events, not_of_sums};
 use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::events_of;
 use crate::reports::diff::difference::{DiffFigure, PARTS};
@@ -19,6 +21,7 @@ use crate::reports::leaks::judge::kernel_names::MAKES_RECLAIMABLE;
 use crate::reports::leaks::judge::slab::Reclaimable;
 use crate::stream::Api;
 use crate::trace::faults::Faults;
+use crate::trace::folded;
 use crate::trace::names::SizeClasses;
 use crate::trace::session::Session;
 
@@ -84,6 +87,18 @@ pub struct Naming {
     pub classes: SizeClasses,
 }
 
+/// Refuses a file with lives that are sums where they cannot be told apart by what is asked for.
+pub fn check_sums(session: &Session<'_>, selection: &Selection, by: DiffKey) -> Result<()> {
+    if !session.trace.header().folded {
+        return Ok(());
+    }
+    let reason = match by {
+        DiffKey::Task => Some(not_of_sums("diff --by task")),
+        _ => needs_events(selection),
+    };
+    reason.map_or(Ok(()), |reason| Err(Failure::new(format!("{}: {reason}", session.path.display()))))
+}
+
 /// Profile of a run.
 pub fn compute(session: &Session<'_>, selection: &Selection, naming: Naming) -> (RunProfile, Faults) {
     let Naming { by, exact, classes } = naming;
@@ -99,7 +114,8 @@ pub fn compute(session: &Session<'_>, selection: &Selection, naming: Naming) -> 
     let result = pass::run(session, &Request::new(selection, &collectors).with(needs));
     let mut out = RunProfile {
         run: RunRow {
-            events: events_of(session, selection),
+            events: events_of(session, selection)
+                .saturating_add(folded::events_within(session.trace, selection.bounds(session))),
             length: last.saturating_sub(first),
             clock: ClockHead::of(session.trace.metadata()),
             seconds: session.clock().seconds(last.saturating_sub(first)),

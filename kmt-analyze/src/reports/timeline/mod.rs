@@ -25,6 +25,7 @@ use crate::reports::common::basis::Input;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::report::Report;
+use crate::trace::folded;
 
 /// Numbers of each kind in all lines: lines × steps. The lines beyond it are part of the others.
 const NUMBERS_MAX: usize = 1_000_000;
@@ -83,6 +84,10 @@ impl Report for TimelineReport {
         })
     }
 
+    fn adds_sums(&self) -> bool {
+        !self.by.is_of_origins()
+    }
+
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
         if self.by != TimelineKey::Account {
             return context.basis().lacks(self.rests_on());
@@ -98,7 +103,11 @@ impl Report for TimelineReport {
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         let (first, last) = context.selection.span(context.session);
-        collectors.add(Timeline::new(first, last, self.steps, self.by.is_of_origins()))
+        let by_origin = self.by.is_of_origins();
+        collectors.add(match folded::interval(context.session.trace) {
+            Some(interval) => Timeline::of_intervals(first, last, self.steps, by_origin, interval),
+            None => Timeline::new(first, last, self.steps, by_origin),
+        })
     }
 
     /// Rows of the lines.

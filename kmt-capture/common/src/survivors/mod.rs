@@ -116,7 +116,7 @@ impl Survivors {
             objects: PendingTable::default(),
             pages: PendingTable::default(),
             written: WrittenSet::new(options.memory / 4),
-            frames: Frames::new(options.memory / 32),
+            frames: Frames::new(options.memory * 3 / 32),
             map: DirectMap::new(options.map, options.page_shift),
             losses: Losses::default(),
             intervals: Intervals::new(&options),

@@ -9,8 +9,9 @@ use kmt_format::kernel::ByteOrder;
 use super::pending::NONE;
 use super::plan::{Kind, Plan, Task};
 
-/// An event that waits.
+/// An event that waits: a cache line.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 pub struct Node {
     /// Number among all events, in merged order.
     pub seq: u64,

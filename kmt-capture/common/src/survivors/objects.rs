@@ -19,12 +19,7 @@ impl Survivors {
             return;
         }
         if let Some(frame) = self.map.frame(address) {
-            // The first object of a page tells that it is a slab's.
-            node.keep |= !self.frames.born.all(frame, 1);
-            if node.keep {
-                self.frames.born.set(frame, 1, true);
-            }
-            self.frames.clean.set(frame, 1, false);
+            node.keep = self.frames.enter_object(frame, node.keep);
         }
         let open = match self.objects.remove(address) {
             Some(before) => {

@@ -19,13 +19,12 @@ impl Survivors {
             node.keep = true;
             return;
         }
-        let is_new = !self.frames.live.any(first, count) && self.are_clean(first, count);
+        let is_new = !self.frames.are_any_live(first, count) && self.are_clean(first, count);
         if !is_new || !self.may_fold_pages {
             self.keep_pages(first, count);
             node.keep = true;
         }
-        self.frames.live.set(first, count, true);
-        self.renew_frames(first, count);
+        self.frames.enter_pages(first, count, true, self.has_objects_on_pages());
     }
 
     /// Enters a free of pages; true if the life of the pages is folded.
@@ -47,26 +46,22 @@ impl Survivors {
             self.keep_pages(first, count);
             node.keep = true;
         }
-        self.frames.live.set(first, count, false);
-        self.renew_frames(first, count);
+        self.frames.enter_pages(first, count, false, self.has_objects_on_pages());
         folded
     }
 
     /// True if no object of a slab can be on frames whose page event would end it.
     fn are_clean(&self, first: u64, count: u64) -> bool {
         match self.map.known() {
-            KnownMap::Base(_) => self.frames.clean.all(first, count),
+            KnownMap::Base(_) => self.frames.are_all_clean(first, count),
             KnownMap::None => true,
             KnownMap::Learning => false,
         }
     }
 
-    /// Frames after a page event: no object of a slab is on them.
-    fn renew_frames(&mut self, first: u64, count: u64) {
-        if matches!(self.map.known(), KnownMap::Base(_)) {
-            self.frames.clean.set(first, count, true);
-            self.frames.born.set(first, count, false);
-        }
+    /// True if slab objects are placed on pages.
+    fn has_objects_on_pages(&self) -> bool {
+        matches!(self.map.known(), KnownMap::Base(_))
     }
 
     /// Decides that waiting allocations with frames of a block are written.

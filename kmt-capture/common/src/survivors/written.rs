@@ -77,7 +77,12 @@ impl WrittenSet {
         if self.full.get(group).is_none_or(|full| *full) {
             return Some(Open::Unknown);
         }
-        let found = self.group(group).iter().find(|&&entry| entry != EMPTY && entry & REST_MASK == rest)?;
+        let entries = self.group(group);
+        // Of most addresses nothing is open, which takes a few comparisons of several entries at once.
+        if !entries.iter().fold(false, |any, &entry| any | (entry & REST_MASK == rest)) {
+            return None;
+        }
+        let found = entries.iter().find(|&&entry| entry != EMPTY && entry & REST_MASK == rest)?;
         Some(match found >> REST_BITS {
             1 => Open::Live,
             2 => Open::LiveTangled,
