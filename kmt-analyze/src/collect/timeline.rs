@@ -87,9 +87,9 @@ impl Timeline {
         (time.saturating_sub(self.start) / self.step).min(self.steps as u64) as usize
     }
 
-    /// The step of a birth.
-    fn birth(&self, time: u64) -> usize {
-        if self.keeps_before && time < self.start { self.steps } else { self.step_of(time) }
+    /// The slot of a birth; `None`: after the last step.
+    fn birth(&self, time: u64) -> Option<usize> {
+        if self.keeps_before && time < self.start { Some(self.steps) } else { self.end(time) }
     }
 
     /// Slots of a row.
@@ -116,8 +116,7 @@ impl TimelineSums {
         let (born, ended) = (self.steps.birth(life.born), end.and_then(|time| self.steps.end(time)));
         let (number, width) = (self.row_of(life), self.steps.width());
         let row = grown(&mut self.slab, number);
-        let born = if born < width { row.at(born, width) } else { None };
-        if let Some(step) = born {
+        if let Some(step) = born.and_then(|born| row.at(born, width)) {
             step.live_change = step.live_change.saturating_add(bytes as i64);
             step.allocs += u64::from(is_born);
             step.bytes_alloc = step.bytes_alloc.saturating_add(if is_born { bytes } else { 0 });
@@ -200,8 +199,7 @@ impl Receiver for TimelineSums {
         let (born, ended) = (self.steps.birth(closed.born), closed.end.and_then(|(t, _)| self.steps.end(t)));
         let width = self.steps.width();
         let row = grown(&mut self.pages, number);
-        let born = if born < width { row.at(born, width) } else { None };
-        if let Some(step) = born {
+        if let Some(step) = born.and_then(|born| row.at(born, width)) {
             step.live_change = step.live_change.saturating_add(closed.frames as i64);
             step.bytes_alloc =
                 step.bytes_alloc.saturating_add(if closed.is_born { closed.frames } else { 0 });

@@ -83,3 +83,23 @@ fn pages_are_in_the_answer_and_the_recorder_is_left_out() {
     let screen = diff(&["--with-recorder"]);
     assert!(screen.starts_with("Live memory of pages fell by 1.56 MiB beyond noise"), "{screen}");
 }
+
+/// What is born behind a window, to complete what began in it, is none of it.
+#[test]
+fn live_pages_of_a_window_are_those_that_pages_has() {
+    let scratch = Scratch::new();
+    let sample =
+        scratch.convert(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1"));
+    let window = "+0.04..+0.19";
+    let pages = json(&["summary", "--json", "--time", window], &sample);
+    let live = at(&pages, "/pages/bytes_live").as_f64().unwrap();
+    for by in ["call-site", "cache"] {
+        let args = ["--json", "--all", "-l", "0", "--with-recorder", "--totals", "--by", by];
+        let times = ["diff", "--time", window, "--against", "+0.2..+0.35"];
+        let document = json(&[&times[..], &args].concat(), &sample);
+        let rows = at(&document, "/diff/rows").as_array().unwrap();
+        let of_pages = rows.iter().filter(|row| *at(row, "/kind") == "pages");
+        let sum: f64 = of_pages.map(|row| at(row, "/bytes_live/before").as_f64().unwrap()).sum();
+        assert_eq!(sum, live, "by {by}");
+    }
+}

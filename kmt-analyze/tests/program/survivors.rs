@@ -1,5 +1,6 @@
 //! Files of survivors and sums against files with every event: the same numbers, wherever a report answers.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -119,6 +120,41 @@ fn compare_windows(name: &str, whole: &Path, survivors: &Path, interval: u64) {
     assert!(text.contains("moved to the begin and end of intervals"), "{text}");
 }
 
+/// Bytes allocated and live of each row of a comparison of the begin of a file with its end.
+fn differences(file: &Path, borders: [u64; 3]) -> BTreeMap<String, Vec<f64>> {
+    let [first, middle, end] = borders;
+    let (a, b) = (seconds(first) + ".." + &seconds(middle - 1), seconds(middle) + ".." + &seconds(end - 1));
+    let file = file.to_str().unwrap();
+    let args = ["diff", "--json", "--all", "-l", "0", "--with-recorder", "--time", &a, "--against", &b];
+    let rows = json(&args, Path::new(file))["diff"]["rows"].take();
+    let figures = |row: &Value| {
+        let figure = |of: &str, side: &str| row[of][side].as_f64().unwrap().round();
+        let all = ["bytes_alloc", "bytes_live"].map(|of| ["before", "after"].map(|side| figure(of, side)));
+        all.concat()
+    };
+    let named = |row: &Value| (format!("{} {}", row["kind"], row["name"]), figures(row));
+    rows.as_array().unwrap().iter().map(named).collect()
+}
+
+#[test]
+fn the_begin_of_a_file_is_compared_with_its_end() {
+    let scratch = Scratch::new();
+    let whole = scratch.convert(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1"));
+    let survivors = folded(&whole, &SurvivorArgs { threshold: 10 * MS, interval: 50 * MS, memory: 8 << 20 });
+    let bytes = fs::read(&survivors).unwrap();
+    let folds: Vec<u64> = Trace::open(&bytes).unwrap().folds().iter().map(|(_, info)| info.t_begin).collect();
+    let borders = [folds[1], folds[4], folds[8]];
+    let (expected, found) = (differences(&whole, borders), differences(&survivors, borders));
+    assert!(expected.len() > 20, "{expected:#?}");
+    for (name, figures) in &expected {
+        assert_eq!(found.get(name), Some(figures), "{name}");
+    }
+    assert_eq!(found.len(), expected.len());
+    let refused = ["diff", "--by", "task", survivors.to_str().unwrap()];
+    let output = run(&refused, &survivors);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("died young"), "{output:?}");
+}
+
 fn seconds(time: u64) -> String {
     format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000)
 }
@@ -163,7 +199,7 @@ fn real_captures_have_the_same_numbers() {
         let bytes = fs::read(&whole).unwrap();
         let all = Trace::open(&bytes).unwrap().event_count();
         for (threshold, interval, memory) in
-            [(MS, 50 * MS, 8 << 20), (100 * MS, 1_000 * MS, 8 << 20), (1_000 * MS, 10_000 * MS, 600 << 10)]
+            [(MS, 5 * MS, 8 << 20), (100 * MS, 1_000 * MS, 8 << 20), (1_000 * MS, 10_000 * MS, 600 << 10)]
         {
             let survivors = folded(&whole, &SurvivorArgs { threshold, interval, memory });
             let (written, folded) = counts(&survivors);

@@ -19,8 +19,8 @@ use crate::render::words::{count, counted, escaped, shown, size, span, time};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
 use crate::trace::comms::has_starts;
-use crate::trace::names::{cache_name, task_in_message};
 use crate::trace::folded;
+use crate::trace::names::{cache_name, task_in_message};
 use crate::trace::session::Session;
 use crate::trace::time_range::events_between;
 
