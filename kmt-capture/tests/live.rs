@@ -937,12 +937,7 @@ fn a_signal_ends_all_repeated_recordings() {
 fn a_recording_in_files_is_the_recording() {
     let Some(bench) = Bench::new("rotate") else { return };
     for mode in [&[][..], &["--raw"]] {
-        // Until the third file begins, however slow the machine is.
-        let load = format!(
-            "until=$(($(date +%s) + 60)); while set -- {}*; [ ! -e \"$1\" ] && [ $(date +%s) -lt $until ]; do {}; sleep 0.1; done",
-            bench.path("out-3.kmt").display(),
-            load(1)
-        );
+        let load = until_begun(&bench.path("out-3.kmt"), &load(1));
         let args = [mode, &["-b", "32M", "--rotate", "1s", "--", "sh", "-c", &load]].concat();
         let output = bench.record(&args);
         recorded(&output);
@@ -991,6 +986,14 @@ fn a_recording_in_files_is_the_recording() {
     }
 }
 
+/// A shell command that repeats another one until a file begins, however slow the machine is, but a minute at most.
+fn until_begun(file: &Path, command: &str) -> String {
+    format!(
+        "until=$(($(date +%s) + 60)); while set -- {}*; [ ! -e \"$1\" ] && [ $(date +%s) -lt $until ]; do {command}; sleep 0.1; done",
+        file.display()
+    )
+}
+
 /// Files `out-N.kmt` in their order.
 fn rotated(bench: &Bench) -> Vec<PathBuf> {
     let names = fs::read_dir(&bench.folder).unwrap().flatten();
@@ -1030,7 +1033,8 @@ fn losses_of_a_recording_in_files_are_counted_once() {
 #[test]
 fn the_newest_files_of_a_recording_are_kept() {
     let Some(bench) = Bench::new("rotate-newest") else { return };
-    let output = bench.record(&["-b", "4M", "--rotate", "1s", "--max-files", "2", "-d", "5s"]);
+    let third = until_begun(&bench.path("out-3.kmt"), "true");
+    let output = bench.record(&["-b", "4M", "--rotate", "1s", "--max-files", "2", "--", "sh", "-c", &third]);
     recorded(&output);
     let files = rotated(&bench);
     assert_eq!(files.len(), 2, "{files:?}");
