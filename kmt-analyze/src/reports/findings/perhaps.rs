@@ -28,10 +28,7 @@ pub fn cache(context: &ReportContext<'_, '_>) -> Option<String> {
 }
 
 /// The cache with most growth, of those that the kernel cannot reclaim.
-fn grown_most<'c>(
-    changes: &'c [CacheChange],
-    is_reclaimable: impl Fn(&str) -> bool,
-) -> Option<&'c CacheChange> {
+fn grown_most(changes: &[CacheChange], is_reclaimable: impl Fn(&str) -> bool) -> Option<&CacheChange> {
     let has_grown = |change: &&CacheChange| {
         let bytes = u64::try_from(change.bytes_change).unwrap_or(0);
         bytes >= BYTES_MIN && change.active_change > 0 && !is_reclaimable(&change.cache)

@@ -1,4 +1,4 @@
-//! Bytes by which the ring buffer of one CPU was too small: what a proposal for `--buffer-size` rests on.
+//! Bytes that the ring buffer of one CPU lacked: the basis of a proposal for `--buffer-size`.
 //!
 //! Events are lost while the buffer is full. A larger one would also have held those lost since it was last empty:
 //!
