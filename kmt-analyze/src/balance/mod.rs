@@ -1,12 +1,10 @@
 //! `balance`: MemTotal split into accounts that do not overlap, at two times, and what is in no account.
 //!
 //! The kernel's texts are in a recording, or were saved in folders: then no trace is needed. Accounts are made in
-//! `trace/accounts`, rows and the screen in `reports/balance`.
+//! `trace/accounts`, rows, pages by use and the screen in `reports/balance`.
 
 mod folder;
 mod page_pool;
-mod page_use;
-mod traced;
 
 use folder::Source;
 
@@ -112,7 +110,7 @@ pub fn of_recording(args: &BalanceArgs, session: &Session<'_>, show: &Show) -> R
         ));
     };
     args.by.iter().try_for_each(|key| key.check(session))?;
-    let (pages, largest, outcome) = traced::pages(session, &rows, &args.by, args.rows());
+    let (pages, largest, outcome) = balance::pages(session, &rows, &args.by, args.rows());
     if pages.is_none() && !args.by.is_empty() {
         return Err(Failure::new(format!("{}: --by needs events of pages", session.path.display()))
             .hint("kmt-capture record stores them unless --preset or --event leaves them out"));

@@ -246,6 +246,29 @@ fn a_screen_has_the_answer_first_and_the_recording_last() {
     assert_eq!(at(&limited, "/accounts").as_array().unwrap().len(), 26);
 }
 
+/// MemFree lacks the pages on per-CPU lists: where its change is another one, both are named.
+#[test]
+fn pages_on_lists_of_cpus_are_named_beside_mem_free() {
+    let scratch = Scratch::new();
+    let [a, b] = folders(&scratch, &[]);
+    let replace = |folder: &Path, name: &str, from: &str, to: &str| {
+        let text = fs::read_to_string(folder.join(name)).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(folder.join(name), text.replace(from, to)).unwrap();
+    };
+    // 1,000,000 kB on the lists of a CPU before, 420,000 after; MemFree rises by 148,480.
+    replace(&a, "zoneinfo", "count: 1000\n", "count: 250000\n");
+    replace(&b, "zoneinfo", "count: 1000\n", "count: 105000\n");
+    replace(&b, "meminfo", "MemFree: 1900000", "MemFree: 2148480");
+    let text = stdout(&balance(&[], &[&a, &b])).replace('\n', " ");
+    let first = "Free memory fell by 422 MiB to 2.45 GiB of 3.81 GiB, with pages on per-CPU lists (MemFree alone grew by 145 MiB to 2.05 GiB): ";
+    assert!(text.starts_with(first), "{text}");
+    // With lists at one time alone, there is MemFree alone.
+    fs::remove_file(a.join("zoneinfo")).unwrap();
+    let text = stdout(&balance(&[], &[&a, &b])).replace('\n', " ");
+    assert!(text.starts_with("Free memory grew by 145 MiB to 2.05 GiB of 3.81 GiB: "), "{text}");
+}
+
 #[test]
 fn what_is_not_reported_is_unknown() {
     let scratch = Scratch::new();

@@ -366,6 +366,32 @@ fn a_screen_names_the_first_holder_and_no_recording_that_is_there_already() {
     assert_eq!(*at(&report, "/recording_buffers"), 32 << 20);
 }
 
+/// The first screen names the holder that `balance` names first, where memory in no account took free memory.
+#[test]
+fn the_first_screen_names_the_holder_of_memory_in_no_account() {
+    // 5,936 kB of the swap cache and of CMA may be in other accounts.
+    let less_free = |name: &str, text: &str| match name {
+        "meminfo" => text.replace("MemFree: 2000000", "MemFree: 1993500"),
+        _ => text.to_owned(),
+    };
+    for has_stacks in [true, false] {
+        let scratch = Scratch::new();
+        let file = recording_with(&scratch, has_stacks, &[], (less_free, None));
+        let report = json(&["balance", "--json"], &file);
+        let first = at(&report, "/pages/holders/0");
+        let whose = match has_stacks {
+            true => format!("at {}", text(first, "/symbol").split('+').next().unwrap()),
+            false => format!("of unknown use by {}", text(first, "/task")),
+        };
+        let screen = stdout(&run(&["--bytes"], &file)).split_whitespace().collect::<Vec<_>>().join(" ");
+        let begin = "memory in no account (drivers, ring buffers, network) took at least ";
+        assert!(
+            screen.contains(begin) && screen.contains(&format!(" of pages {whose}")),
+            "{whose}: {screen}"
+        );
+    }
+}
+
 #[test]
 fn without_stacks_tasks_are_holders_and_the_recording_with_stacks_is_named() {
     let scratch = Scratch::new();

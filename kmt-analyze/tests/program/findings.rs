@@ -505,6 +505,30 @@ fn nothing_is_found_where_nothing_happened() {
     assert!(screen.contains("0 events"), "{screen}");
 }
 
+/// What is wasted now comes first: what is freed wastes nothing any more. Waste of the recorder is named beside that of all others.
+#[test]
+fn waste_of_now_comes_before_that_of_all_allocations() {
+    let scratch = Scratch::new();
+    let mut trace = Crafted::new();
+    trace.release("6.1.0");
+    trace.writer.add_metadata(&[("recorder.pid", b"7")]).unwrap();
+    for number in 0..1_000 {
+        let ptr = BASE + (number << 13);
+        let time = MS + number * 1_000;
+        let what = What::Alloc { kmalloc: true, site: 77, ptr, req: 412, alloc: 512 };
+        trace.event(&Event { time, cpu: 0, pid: if number < 100 { 7 } else { 9 }, what });
+        if number % 10 > 0 {
+            trace.event(&Event { time: time + 1, cpu: 0, pid: 9, what: What::Free { kfree: true, ptr } });
+        }
+    }
+    let file = scratch.0.join("waste.kmt");
+    std::fs::write(&file, trace.writer.finish().unwrap()).unwrap();
+    let found = json(&["findings", "--json"], &file);
+    let sentence = found["findings"][0]["sentence"].as_str().unwrap();
+    let begin = "kmalloc wastes 9.77 KiB of the 50.0 KiB still allocated; over all allocations 87.9 KiB of 450 KiB (20 %) without 9.77 KiB of the recorder, ";
+    assert!(sentence.starts_with(begin), "{sentence}");
+}
+
 /// The recorder's waste is left out, though another interface has the address of its call site.
 #[test]
 fn waste_of_the_recorder_is_left_out_where_its_call_site_has_two_interfaces() {

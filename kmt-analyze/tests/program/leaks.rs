@@ -294,6 +294,51 @@ fn a_cache_that_fills_is_no_leak_where_no_event_names_it() {
     }
 }
 
+/// Timers of two tasks: the call site of the timers is half of one task, that of their files is of many. Tasks that hold recent
+/// files alone do not count.
+#[test]
+fn things_of_two_equal_tasks_are_one_finding() {
+    let scratch = Scratch::new();
+    let mut text = String::new();
+    let mut alloc = |pid: u64, time: u64, event: &str, site: &str, ptr: u64| {
+        writeln!(
+            text,
+            "         python3-{pid}     [000] .....     {}.{:06}: {event}: call_site={site}+0x1/0x20 ptr=ffff8881{ptr:08x} bytes_req=256 bytes_alloc=256 gfp_flags=GFP_KERNEL node=-1 accounted=false",
+            time / 1_000_000,
+            time % 1_000_000
+        )
+        .unwrap();
+    };
+    for step in 0..STEPS {
+        let (time, pid) = (1_000_000 + step * 10_000, 200 + step % 2);
+        alloc(pid, time, "kmalloc", "__do_sys_timerfd_create", step * 256);
+        alloc(pid, time + 10, "kmem_cache_alloc", "alloc_empty_file", 0x0100_0000 + step * 256);
+        // 12 tasks open a file at the end.
+        if step >= STEPS - 12 {
+            let (pid, ptr) = (300 + STEPS - step, 0x0200_0000 + step * 256);
+            alloc(pid, time + 20, "kmem_cache_alloc", "alloc_empty_file", ptr);
+        }
+    }
+    for event in [
+        "kfree: call_site=f+0x1/0x2 ptr=ffff888900000000",
+        "kmem_cache_free: call_site=f+0x1/0x2 ptr=ffff888900001000 name=filp",
+    ] {
+        writeln!(text, "            idle-1       [000] .....     5.900000: {event}").unwrap();
+    }
+    let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+    fs::write(&input, text).unwrap();
+    convert(&input, &output, None).unwrap();
+    let leaks = &json(&["leaks", "--json"], &output)["leaks"];
+    assert_eq!(leaks["families_total"], 1, "{leaks:#}");
+    assert_eq!(leaks["families"][0]["call_sites"], 2);
+    assert_eq!(leaks["families"][0]["makers"]["tasks"], 2, "{leaks:#}");
+    let text = stdout(&run(&["leaks", "--wide"], &output));
+    let first = text.lines().next().unwrap();
+    for task in ["49 % of it by python3-200", "49 % of it by python3-201"] {
+        assert!(first.contains(task), "{task}: {first}");
+    }
+}
+
 /// Growth that began late: the time is in the sentence of `leaks` and in that of the first screen, and in the rate.
 #[test]
 fn the_begin_of_growth_is_named() {

@@ -11,7 +11,7 @@
 //!   `passed_over`, `views`, `baseline`, `allocinfo`, `balance`, `cgroups`, `diff_modules`, `unseen`, `freed_again`
 //! - a boot: `boot`, `before_clock`
 //! - growth and its words: `findings`, `leaks`, `old_survivors`, `generated`; the ledger itself: `model`
-//! - losses, cut recordings, recordings in several files: `lossy`, `ranges`, `ring`, `oom`, `parts`, `early_end`, `whole_time`, `generated::lost_part`, `generated::part_of_time`
+//! - losses, cut recordings, recordings in several files: `lossy`, `ranges`, `ring`, `oom`, `parts`, `early_end`, `whole_time`, `perhaps`, `generated::lost_part`, `generated::part_of_time`
 //! - what is read, and written again: `import`, `edit`, `anonymize`, `attack`, `symbols`, `stored`, `export`, `charts`,
 //!   `page`
 //! - source and code sizes: `source`, `real_kernels`, `debug_information`, `footprint`
@@ -81,6 +81,7 @@ mod page_frames;
 mod page_groups;
 mod parts;
 mod passed_over;
+mod perhaps;
 mod properties;
 mod ranges;
 mod real_kernels;

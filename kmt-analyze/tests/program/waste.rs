@@ -251,8 +251,11 @@ fn each_kind_has_its_numbers_and_its_change() {
     assert_eq!(names(&[]), in_order([0, 1, 4, 2, 3]));
     let screen = stdout(&run(&["waste", "--bytes"], &file));
     let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
-    let begin = "Largest waste by all allocations: 24,536 bytes in ";
-    assert!(screen.starts_with(begin) && screen.contains(" By all allocations: order rounding"), "{screen}");
+    assert!(
+        screen.starts_with("At the end: ") && screen.contains("; by all allocations: order rounding"),
+        "{screen}"
+    );
+    assert!(screen.contains(". Largest waste by all allocations: 24,536 bytes in "), "{screen}");
     let report = waste(&["--sort", "live_waste"], &file);
     let numbers = |row: &Value| {
         ["bytes_wasted_live", "bytes_wasted", "objects", "alloc_events", "bytes_req"]

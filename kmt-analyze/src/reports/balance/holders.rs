@@ -6,6 +6,7 @@ use super::rows::{BalanceRows, PAGES_RECORD, PageGroupRow, PageHolderRow, PageUs
 use crate::render::look::Look;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::reports::grouped::GroupTable;
+use crate::trace::names::function_of;
 
 /// A sentence on the largest holder.
 pub fn answer(pages: &PageUses, look: &Look) -> Option<String> {
@@ -25,6 +26,14 @@ pub fn answer(pages: &PageUses, look: &Look) -> Option<String> {
             bytes(first)
         ),
     })
+}
+
+/// A holder in words: `at board_ring [board]`, or `of unknown use by board-800`.
+pub fn whose(row: &PageHolderRow) -> String {
+    match row.call_site {
+        Some(_) => format!("at {}", function_of(&row.symbol)),
+        None => format!("of unknown use by {}", row.task),
+    }
 }
 
 /// Adds the table of groups of `--by`.

@@ -2,14 +2,16 @@
 //!
 //! The command, which reads recordings and saved texts, is in `crate::balance`.
 
+mod free;
 mod holders;
+mod page_use;
 mod pools;
 mod rows;
 mod text;
+mod traced;
 
+pub use free::FreeMemory;
 pub use pools::PagePoolRow;
-pub use rows::{
-    AccountHolderRow, AccountRow, BalanceRows, COLUMNS, FreeMemory, PageGroupRow, PageHolderRow, PageUseRow,
-    PageUses, compute, of_end, of_recording,
-};
+pub use rows::{BalanceRows, COLUMNS, compute, of_end, of_recording};
 pub use text::{free_sentence, screen};
+pub use traced::{holder_in_no_account, pages};

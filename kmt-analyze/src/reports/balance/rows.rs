@@ -218,79 +218,8 @@ impl BalanceRows {
     }
 }
 
-/// Accounts that are named beside free memory.
-const NAMED: usize = 4;
-
-/// Share of the largest change, as 1/N, below which others say little.
-const SMALL: u64 = 50;
-
 /// Accounts of free memory: pages move between them all the time.
-const FREE_ACCOUNTS: [&str; 2] = [FREE, CPU_LISTS];
-
-/// Free memory, with that in per-CPU lists, and the accounts that took it or gave it.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FreeMemory {
-    /// MemTotal at the end, in bytes.
-    pub total: u64,
-    /// Free bytes at the end, or at the only time: MemFree, and pages in per-CPU lists where zoneinfo has them.
-    pub bytes: i64,
-    /// Their change; `null`: there is one time.
-    pub bytes_change: Option<i64>,
-    /// Accounts that changed most, in both directions, the largest change first; of one time the largest accounts.
-    pub accounts: Vec<AccountAmount>,
-    /// The cache that grew most, its account, and its growth, where they are known.
-    #[serde(skip)]
-    pub cache: Option<(String, &'static str, u64)>,
-    /// Bytes of page cache of the recording's own file.
-    #[serde(skip)]
-    pub own_file: u64,
-}
-
-/// An account beside free memory.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct AccountAmount {
-    /// Account, as in `balance`.
-    pub account: &'static str,
-    /// Name on screens.
-    pub name: &'static str,
-    /// Change in bytes, of a range the end nearest to 0; of one time the bytes.
-    pub bytes: i64,
-    /// True if the change can be larger.
-    pub is_minimum: bool,
-}
-
-impl FreeMemory {
-    /// Free memory of a balance; `None`: it is not reported.
-    pub fn of(rows: &BalanceRows) -> Option<Self> {
-        let parts: Vec<&AccountRow> = FREE_ACCOUNTS.iter().filter_map(|key| rows.account(key)).collect();
-        rows.account(FREE)?;
-        let sum = |of: fn(&AccountRow) -> i64| parts.iter().map(|row| of(row)).fold(0, i64::saturating_add);
-        let (bytes, change) = (sum(|row| row.bytes), sum(AccountRow::change));
-        let amount = |row: &AccountRow| if rows.is_compared { row.change() } else { row.bytes };
-        let size = |row: &AccountRow| amount(row).unsigned_abs();
-        let others = rows.accounts.iter().filter(|row| !FREE_ACCOUNTS.contains(&row.account));
-        let mut most: Vec<&AccountRow> = others.collect();
-        most.sort_by_key(|row| std::cmp::Reverse(size(row)));
-        let least = most.first().map_or(0, |row| size(row) / SMALL);
-        most.retain(|row| size(row) > least);
-        let account = |row: &AccountRow| AccountAmount {
-            account: row.account,
-            name: row.name,
-            bytes: amount(row),
-            is_minimum: rows.is_compared && !row.is_change_exact() && row.bytes_change_min.is_some(),
-        };
-        Some(Self {
-            total: rows.total,
-            bytes,
-            bytes_change: rows.is_compared.then_some(change),
-            accounts: most.into_iter().take(NAMED).map(account).collect(),
-            cache: None,
-            own_file: 0,
-        })
-    }
-}
+pub(super) const FREE_ACCOUNTS: [&str; 2] = [FREE, CPU_LISTS];
 
 /// Rows of one time, or of the changes between two; `caches_max` caches at most.
 pub fn compute(before: Option<&Texts>, after: &Texts, caches_max: usize) -> BalanceRows {

@@ -1,6 +1,7 @@
 //! The screen of `balance`.
 
-use super::rows::{AccountAmount, AccountRow, BalanceRows, FreeMemory, PAGES_RECORD, PageUses};
+use super::free::{AccountAmount, FreeMemory};
+use super::rows::{AccountRow, BalanceRows, PAGES_RECORD, PageUses};
 use super::{holders, pools};
 use crate::render::look::Look;
 use crate::render::screen::{Cell, Column, Screen, Table};
@@ -112,15 +113,31 @@ pub fn free_sentence(free: &FreeMemory, look: &Look) -> String {
     let sentence = match change {
         0 => format!("Free memory did not change: {bytes} of {whole}"),
         _ => {
-            let moved = if change < 0 { "fell" } else { "grew" };
+            let moved = moved(change);
             format!("Free memory {moved} by {} to {bytes} of {whole}", sized(change.saturating_abs(), look))
         }
     };
+    let sentence = format!("{sentence}{}", without_lists(free, look));
     let took = moves(free, look, "took", |bytes| bytes > 0);
     let gave = moves(free, look, "gave back", |bytes| bytes < 0);
     let parts = if change > 0 { [gave, took] } else { [took, gave] };
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { format!("{sentence}.") } else { format!("{sentence}: {}.", parts.join("; ")) }
+}
+
+fn moved(change: i64) -> &'static str {
+    if change < 0 { "fell" } else { "grew" }
+}
+
+/// ` with pages on per-CPU lists (MemFree alone grew by 145 MiB to 1.20 GiB)`; empty: it changed alike.
+fn without_lists(free: &FreeMemory, look: &Look) -> String {
+    let Some(change) = free.other_mem_free_change() else { return String::new() };
+    let end = sized(free.mem_free, look);
+    let alone = match change {
+        0 => format!("did not change: {end}"),
+        _ => format!("{} by {} to {end}", moved(change), sized(change.saturating_abs(), look)),
+    };
+    format!(", with pages on per-CPU lists (MemFree alone {alone})")
 }
 
 /// The accounts that took memory, or those that gave it back, as a clause; `None`: none did.
@@ -155,6 +172,15 @@ fn of_it(free: &FreeMemory, row: &AccountAmount, look: &Look) -> String {
     let is_named = |part: u64| part > 0 && part.saturating_mul(PART) >= bytes;
     let shown = |part: u64| Cell::Bytes(part.min(bytes)).shown(look);
     match (row.account, &free.cache) {
+        (REST, _) => free.holder.as_ref().map_or(String::new(), |holder| {
+            let bytes = holder.bytes_live.unwrap_or(0);
+            let whose = holders::whose(holder);
+            if is_named(bytes) {
+                format!(" ({} of pages {whose})", Cell::Bytes(bytes).shown(look))
+            } else {
+                String::new()
+            }
+        }),
         ("page_cache", _) if is_named(free.own_file) => {
             format!(" ({} of it this recording's own file)", shown(free.own_file))
         }

@@ -59,14 +59,15 @@ pub fn lead(
         }
     };
     let Some(number) = part(all) else { return format!("{who}.") };
+    let least = |uncertain: Option<u64>| uncertain.map(|uncertain| number.saturating_sub(uncertain));
     let (bytes, objects) = (view.bytes(number), counted(number, "object", "objects"));
     let sentence = match key {
         SortKey::Waste | SortKey::Frag => {
             let alloc = all.bytes_alloc.unwrap_or(0);
             format!("{who} wasted {bytes} of {} ({})", view.bytes(alloc), share(number, alloc))
         }
-        SortKey::Live => format!("{bytes} of {who} are still allocated"),
-        SortKey::LiveCount => format!("{objects} of {who} are still allocated"),
+        SortKey::Live => live(&bytes, least(all.bytes_live_uncertain).map(|n| view.bytes(n)), &who, view),
+        SortKey::LiveCount => live(&objects, None, &who, view),
         SortKey::Freed => format!("{bytes} of {who} were freed"),
         SortKey::Count => format!("{who} allocated {objects}"),
         SortKey::Req => format!("{who} requested {bytes}"),
@@ -80,6 +81,21 @@ pub fn lead(
         format!(", {} of it {}", share(part, number), nouns.whose(name))
     });
     format!("{sentence}{most}.")
+}
+
+/// Live memory in words. Where events were lost, it is a range, of the allocations that were recorded.
+fn live(most: &str, least: Option<String>, who: &str, view: &View) -> String {
+    match least.filter(|_| view.is_lossy) {
+        None if view.is_lossy => {
+            format!("At most {most} of the recorded allocations of {who} are still allocated")
+        }
+        None => format!("{most} of {who} are still allocated"),
+        Some(least) => {
+            format!(
+                "At least {least} and at most {most} of the recorded allocations of {who} are still allocated"
+            )
+        }
+    }
 }
 
 /// The first of sorted rows, and those with the same amount: none of them is the largest.

@@ -108,8 +108,15 @@ const LOSS_EFFECT: &str = "Event counts are minimums; live figures are uncertain
 pub fn warnings_behind(context: &ReportContext<'_, '_>, all: &Totals, says_losses: bool) -> Vec<String> {
     // The first fact is about losses.
     let facts = facts(context, all, shown).into_iter().skip(usize::from(says_losses));
-    let effect = (says_losses && context.session.losses.any()).then(|| LOSS_EFFECT.to_owned());
+    let has_effect = says_losses && context.session.losses.any();
+    // One line has all of the effect.
+    let unknown = unknown_frees(all);
+    let effect = has_effect.then(|| match &unknown {
+        Some(unknown) => format!("{LOSS_EFFECT} {unknown}"),
+        None => LOSS_EFFECT.to_owned(),
+    });
     let facts = facts.filter(|fact| fact.is_warning).map(|fact| fact.sentence);
+    let facts = facts.filter(|sentence| !has_effect || Some(sentence) != unknown.as_ref());
     effect.into_iter().chain(facts).collect()
 }
 
@@ -126,16 +133,7 @@ fn facts(context: &ReportContext<'_, '_>, all: &Totals, text: fn(&[u8]) -> Strin
     }
     facts.extend(result.faults.limits.iter().filter_map(exceeded));
     facts.extend(context.basis().missing_line().map(TrustFact::warning));
-    if all.bytes_live_uncertain > 0 {
-        let (objects, were) = (
-            counted(all.live_uncertain, "object", "objects"),
-            if all.live_uncertain == 1 { "it was" } else { "they were" },
-        );
-        let bytes = size(all.bytes_live_uncertain);
-        facts.push(TrustFact::warning(format!(
-            "For {objects} ({bytes}) it is not known whether {were} freed."
-        )));
-    }
+    facts.extend(unknown_frees(all).map(TrustFact::warning));
     facts.extend(coverage_line(context).map(TrustFact::warning));
     facts.push(placement(context));
     let (page_size, assumed) = result.page_size;
@@ -159,6 +157,15 @@ fn facts(context: &ReportContext<'_, '_>, all: &Totals, text: fn(&[u8]) -> Strin
         )));
     }
     facts
+}
+
+/// The sentence on live objects that may be freed.
+fn unknown_frees(all: &Totals) -> Option<String> {
+    let number = Some(all.live_uncertain).filter(|_| all.bytes_live_uncertain > 0)?;
+    let (objects, were) =
+        (counted(number, "object", "objects"), if number == 1 { "it was" } else { "they were" });
+    let bytes = size(all.bytes_live_uncertain);
+    Some(format!("For {objects} ({bytes}) it is not known whether {were} freed."))
 }
 
 /// Facts about the recording, that need no pass.

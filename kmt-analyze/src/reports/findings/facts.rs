@@ -9,6 +9,7 @@ use kmt_format::kernel::ClockUnit;
 
 use super::Sources;
 use super::finding::Finding;
+use super::top_table::live_heading;
 use crate::collect::tasks::Kmalloc;
 use crate::render::words::{count, counted, share};
 use crate::reports::common::{ReportContext, View};
@@ -121,16 +122,25 @@ pub fn waste(sources: &Sources, view: &View) -> Option<Finding> {
         0 => "callers --sort wasted",
         _ => "callers --sort wasted --without-recorder",
     };
+    let now = kmalloc.bytes_wasted_live.zip(kmalloc.bytes_live);
     let finding = Finding::new("waste", WASTE_THRESHOLD, command, view, |view| {
         let by = sources.most_wasting.as_ref().map_or(String::new(), |(function, bytes)| {
             format!(", {} of that by {function}", share(*bytes, wasted))
         });
-        format!(
-            "{} of what kmalloc hands out is wasted ({} of {}){by}.",
-            share(wasted, alloc),
-            view.bytes(wasted),
-            view.bytes(alloc)
-        )
+        let all = format!("{} of {} ({})", view.bytes(wasted), view.bytes(alloc), share(wasted, alloc));
+        let without = match own_wasted {
+            0 => String::new(),
+            own => format!(" without {} of the recorder", view.bytes(own)),
+        };
+        match now {
+            Some((waste, live)) => format!(
+                "kmalloc wastes {} of the {} {}; over all allocations {all}{without}{by}.",
+                view.bytes(waste),
+                view.bytes(live),
+                live_heading(view)
+            ),
+            None => format!("kmalloc wasted {all}{without}, over all allocations{by}."),
+        }
     });
     Some(Finding { bytes: Some(wasted), ..finding }.share(wasted, alloc, "bytes allocated by kmalloc"))
 }

@@ -5,6 +5,7 @@ mod finding;
 mod growing;
 mod growth;
 mod held;
+mod perhaps;
 mod rows;
 mod text;
 mod top;
@@ -22,14 +23,15 @@ use whole_time::WholeTimeGrowth;
 
 use std::collections::HashMap;
 
+use crate::collect::groups::PageGroupSums;
 use crate::collect::page_use::PageFailureSums;
 use crate::collect::tasks::{Kmalloc, TaskSums};
-use crate::collect::{Collectors, Handle, PageFailures, TaskKmalloc, Tasks};
+use crate::collect::{Collectors, Handle, PageFailures, PageGroups, TaskKmalloc, Tasks};
 use crate::pass::Needs;
 use crate::pass::selection::{recorder, recorder_threads};
 use crate::render::look::Look;
 use crate::render::screen::Screen;
-use crate::reports::balance::{self, FreeMemory};
+use crate::reports::balance::{self, BalanceRows, FreeMemory};
 use crate::reports::common::basis::{Input, WholeTime, loss_remedy, lost, not_judged_for, whole_time};
 use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::Keys;
@@ -60,6 +62,8 @@ pub struct FindingsHandles {
     pages: <Pages as Report>::Handles,
     tasks: Handle<Tasks>,
     recorder: Option<(Handle<TaskKmalloc>, Handle<PageFailures>)>,
+    /// Pages by holder, where memory in no account took free memory.
+    page_groups: Option<Handle<PageGroups>>,
 }
 
 /// Rows of the reports that findings come from; `None`: the report refuses to answer for this trace.
@@ -83,6 +87,8 @@ struct Sources {
     held: Option<HeldRow>,
     /// The verdict of `leaks`, where it finds no growth or refuses to judge.
     verdict: Option<String>,
+    /// Leads where lost events forbid a verdict.
+    perhaps: Vec<String>,
     /// The longest time without losses, where there are some and lives are known.
     whole_time: Option<WholeTime>,
     /// Growth in it, where growth is not judged.
@@ -123,6 +129,9 @@ impl Report for Findings {
             tasks: collectors.add(Tasks),
             recorder: recorder(context.session)
                 .map(|pid| (collectors.add(TaskKmalloc(pid)), collectors.add(PageFailures))),
+            page_groups: free_of(context)
+                .is_some_and(|(_, free)| free.names_rest())
+                .then(|| collectors.add(PageGroups)),
         }
     }
 
@@ -138,6 +147,10 @@ impl Report for Findings {
         let is_judged = leaks.as_ref().is_some_and(|rows| rows.judges() || rows.grows());
         let judged_part = whole_time.as_ref().filter(|_| !is_judged);
         let lost_verdict = lost_verdict(&self.leaks, context).filter(|_| leaks.is_none());
+        let lacks_events = lost_verdict.is_some() || leaks.as_ref().is_some_and(LeakRows::lacks_events);
+        // The verdict of `leaks` has its own.
+        let suspect = lost_verdict.as_ref().and_then(|_| self.suspect(context, handles));
+        let perhaps = perhaps::cache(context).filter(|_| lacks_events).into_iter().chain(suspect);
         let sources = Sources {
             parts: rows::parts(context, &summary),
             top: [top::allocated, top::live].map(|top| top(context, analysis.get(handles.tasks), &summary)),
@@ -145,12 +158,17 @@ impl Report for Findings {
                 top(context, (analysis.get(handles.tasks), analysis.get(handles.pages.0)), &summary)
             }),
             page_growth: growth::page_growth(context, &summary),
-            free_memory: free_memory(context, analysis.get(handles.tasks)),
+            free_memory: free_memory(
+                context,
+                analysis.get(handles.tasks),
+                handles.page_groups.map(|groups| analysis.get(groups)),
+            ),
             held: HeldRow::of(context),
             verdict: match &leaks {
                 Some(rows) => leaks::no_growth_sentence(rows, &context.view(Look::default())),
                 None => lost_verdict.clone().or_else(|| not_judged(&self.leaks, context)),
             },
+            perhaps: perhaps.collect(),
             whole_time_growth: judged_part.and_then(|whole| WholeTimeGrowth::of(context, whole)),
             whole_time,
             shown: FindingsShown {
@@ -159,7 +177,7 @@ impl Report for Findings {
                 has_stalls: basis.lacks(Input::Stalls).is_none(),
                 has_events: context.session.trace.event_count() > 0,
                 begins_at_boot: context.session.begins_before_clock(),
-                says_losses: lost_verdict.is_some() || leaks.as_ref().is_some_and(LeakRows::lacks_events),
+                says_losses: lacks_events,
             },
             summary,
             unseen: leaks::unseen(context, &handles.leaks),
@@ -178,13 +196,33 @@ impl Report for Findings {
     }
 }
 
-/// Free memory at the begin and at the end of a recording. Texts that cannot be read are for `balance` to refuse. Page cache of the
-/// recording's own file are pages that the recorder allocated, at most its length.
-fn free_memory(context: &ReportContext<'_, '_>, tasks: &TaskSums) -> Option<FreeMemory> {
+impl Findings {
+    /// The call site that may be a leak, where `leaks` refuses to judge.
+    fn suspect(&self, context: &ReportContext<'_, '_>, handles: &FindingsHandles) -> Option<String> {
+        let heeds = context.selection.check(context.session, Leaks::TITLE, self.leaks.keys()).is_ok();
+        let rows = heeds.then(|| self.leaks.compute(context, &handles.leaks))?;
+        leaks::suspect_sentence(&rows, &context.view(Look::default()))
+    }
+}
+
+/// The balance of a whole recording, and free memory of it. Texts that cannot be read are for `balance` to refuse.
+fn free_of(context: &Context<'_, '_>) -> Option<(BalanceRows, FreeMemory)> {
     if context.selection.is_active() {
         return None;
     }
     let rows = balance::of_recording(context.session, 1).ok().flatten()?;
+    let free = FreeMemory::of(&rows)?;
+    Some((rows, free))
+}
+
+/// Free memory at the begin and at the end of a recording. Page cache of the recording's own file are pages that the recorder
+/// allocated, at most its length.
+fn free_memory(
+    context: &ReportContext<'_, '_>,
+    tasks: &TaskSums,
+    groups: Option<&PageGroupSums>,
+) -> Option<FreeMemory> {
+    let (rows, free) = free_of(context)?;
     let (analysis, recorder) = (context.analysis, recorder_threads(context.session));
     let is_own = |origin: u32| {
         let pid = analysis.interner.origins.get(origin).map(|origin| origin.pid);
@@ -199,7 +237,8 @@ fn free_memory(context: &ReportContext<'_, '_>, tasks: &TaskSums) -> Option<Free
         let account = if reclaimable.has(&cache.cache) { "slab_reclaimable" } else { "slab_unreclaimable" };
         Some((cache.cache.clone(), account, growth))
     });
-    FreeMemory::of(&rows).map(|free| FreeMemory { own_file, cache, ..free })
+    let holder = groups.and_then(|groups| balance::holder_in_no_account(context, groups));
+    Some(FreeMemory { own_file, cache, holder, ..free })
 }
 
 /// Sums of kmalloc by address of the call site.

@@ -60,6 +60,9 @@ pub struct FindingRows {
     pub growth: &'static str,
     /// The verdict on growth, where no finding is of growth; `null`: one is.
     pub verdict: Option<String>,
+    /// Where events were lost and growth is not judged: the cache that grew most by /proc/slabinfo, and the call site of which
+    /// almost no object was freed, a sentence each.
+    pub perhaps: Vec<String>,
     /// The longest time without losses, where there are some and lives are known; `null`: nothing was lost, or it is short.
     pub whole_time: Option<WholeTime>,
     /// Growth in that time, where growth of the whole recording is not judged; `null`: it is, or that time is too short.
@@ -134,6 +137,7 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
             says_losses: sources.shown.says_losses && verdict.is_some(),
             ..sources.shown
         },
+        perhaps: if verdict.is_some() { sources.perhaps } else { Vec::new() },
         verdict,
         whole_time: sources.whole_time,
         whole_time_growth: sources.whole_time_growth,

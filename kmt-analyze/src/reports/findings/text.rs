@@ -9,7 +9,7 @@ use crate::render::words::{count, share};
 use crate::reports::balance::{FreeMemory, free_sentence};
 use crate::reports::common::View;
 use crate::reports::leaks::rate;
-use crate::reports::summary::{SummaryRows, live_bound};
+use crate::reports::summary::{SummaryRows, live_least};
 
 /// Share of the first finding of growth, and of the memory of the process that is named before it, as 1/N, below which
 /// growth is one line.
@@ -31,6 +31,7 @@ pub fn screen(rows: &FindingRows, view: &View) -> Screen {
     screen.leads(whole.map_or_else(Vec::new, |growth| growth.leads(view)));
     screen.leads(leads(&leading, held.as_ref(), view));
     screen.answer.extend(rows.verdict.clone());
+    screen.answer.extend(rows.perhaps.iter().cloned());
     screen.answer.extend(rows.shown.reclaimable.as_ref().map(|growth| growth.sentence(view)));
     screen.answer.extend(rows.free_memory.iter().map(|free| free_memory(free, view)));
     if rows.free_memory.is_none() {
@@ -38,7 +39,6 @@ pub fn screen(rows: &FindingRows, view: &View) -> Screen {
         rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(view)));
     }
     screen.answer(rows.recording.shown(rows.shown.says_losses).to_owned());
-    screen.answer.extend(live_bound(&rows.totals, view));
     screen.table(totals(&rows.totals, view));
     screen.table(top_table::slab(rows.allocated.as_ref(), rows.still_allocated.as_ref(), view));
     let [allocated, live] = [&rows.allocated_pages, &rows.still_allocated_pages].map(Option::as_ref);
@@ -59,10 +59,15 @@ fn sentence(finding: &Finding, view: &View) -> String {
     finding.said(view).to_owned()
 }
 
-/// Free memory by the kernel's accounts, which are exact where events were lost.
+/// Free memory by the kernel's accounts, which do not rest on events. They are not exact: counters are batched by CPU, and read one
+/// after another.
 fn free_memory(free: &FreeMemory, view: &View) -> String {
     let sentence = free_sentence(free, &view.look);
-    if view.is_lossy { format!("{sentence} These counts of /proc are exact.") } else { sentence }
+    if view.is_lossy {
+        format!("{sentence} Lost events do not change these counts of /proc.")
+    } else {
+        sentence
+    }
 }
 
 /// The process that held most memory, and its sentence.
@@ -240,18 +245,13 @@ fn totals(rows: &SummaryRows, view: &View) -> Table {
             Cell::Empty,
         ]);
     }
-    let explanation = match (view.is_lossy, view.is_window) {
-        (true, false) => {
-            "Without a free event: of what was allocated during the recording; free events may be lost."
-        }
-        (false, false) => "Still allocated: of what was allocated during the recording.",
-        (true, true) => {
-            "Without a free event: at the end of the selected time, also what was allocated before it; free events may be lost."
-        }
-        (false, true) => {
-            "Still allocated: at the end of the selected time, also what was allocated before it."
-        }
+    let what = if view.is_lossy { "Without a free event" } else { "Still allocated" };
+    let time = match view.is_window {
+        false => "of what was allocated during the recording",
+        true => "at the end of the selected time, also what was allocated before it",
     };
-    table.explain(live, explanation);
+    let least = live_least(rows, view)
+        .map_or(String::new(), |least| format!("; at least {least} of slab objects are still allocated"));
+    table.explain(live, format!("{what}: {time}{least}."));
     table
 }

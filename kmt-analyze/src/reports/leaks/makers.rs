@@ -102,9 +102,11 @@ pub(super) fn makers(
     let Some(survival) = family.rows.first().map(|row| row.growing.as_ref()) else {
         return MakersRow::default();
     };
+    // Tasks whose objects are all of another part of the window hold none of these.
+    let held = || survival.tasks().map(|(pid, steps)| (pid, steps.sum())).filter(|(_, held)| *held > 0);
     let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
-    for (pid, steps) in survival.tasks() {
-        *by_name.entry(labels.name(pid)).or_default() += steps.sum();
+    for (pid, held) in held() {
+        *by_name.entry(labels.name(pid)).or_default() += held;
     }
     let all: u64 = by_name.values().sum();
     let most = by_name.into_iter().max_by_key(|(_, count)| *count);
@@ -112,14 +114,14 @@ pub(super) fn makers(
     let (parent, threads) = match Maker::of(survival, task_events) {
         Maker::ChildrenOf(parent) => (Some(labels.task(parent)), None),
         Maker::ThreadsOf(process) => {
-            let threads = survival.tasks().filter(|(pid, _)| task_events.process(*pid) == process).count();
+            let threads = held().filter(|(pid, _)| task_events.process(*pid) == process).count();
             (None, Some(ThreadsRow { threads, process: labels.task(process) }))
         }
         _ => (None, None),
     };
-    let exited = survival.tasks().filter(|(pid, _)| task_events.has_exited(*pid)).count();
+    let exited = held().filter(|(pid, _)| task_events.has_exited(*pid)).count();
     MakersRow {
-        tasks: survival.tasks().count(),
+        tasks: held().count(),
         name: most.filter(|(_, count)| is_most(*count)).map(|(name, _)| name),
         parent,
         exited: exits.then_some(exited),

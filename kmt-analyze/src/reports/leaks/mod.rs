@@ -15,7 +15,7 @@ pub use reclaimable::{ReclaimableGrowth, rate};
 pub use row::LeakRow;
 pub use rows::{LeakRows, LeakTables, UnseenRow};
 pub use sentence::{growth_sentence, may_grow_sentence, page_growth_sentence};
-pub use text::{no_growth_sentence, reclaimable_growth};
+pub use text::{no_growth_sentence, reclaimable_growth, suspect_sentence};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::collect::tasks::TaskEvents;
 use crate::render::words::count;
 use crate::reports::common::labels::Labels;
+use crate::reports::leaks::judge::judged::PAGE_CACHE_USE;
 
 /// Smallest share of a growth, as 1/N, from which a maker is named.
 pub const MANY: u64 = 10;
@@ -15,10 +16,20 @@ pub const MANY: u64 = 10;
 /// Share of the growth from which two makers together are named, in percent.
 const TWO_PERCENT_MIN: u64 = 80;
 
-/// True if two makers have nearly all, and the second one enough to be named: two leaks at one call site.
+/// Smallest share of the larger of two makers, as N/10, that counts as an equal one.
+const EQUAL: u64 = 9;
+
+/// Smallest share of a growth, as N/10, from which one of two equal makers is named.
+const EQUAL_MIN: u64 = 3;
+
+/// True if two makers have nearly all, and the second one enough to be named: two leaks at one call site. So are two large equal
+/// ones: the first would be one by chance.
 pub fn are_both(one: u64, two: u64, whole: u64) -> bool {
     let together = one.saturating_add(two).saturating_mul(100);
-    two.saturating_mul(MANY) >= whole && together >= whole.saturating_mul(TWO_PERCENT_MIN)
+    let have_all = two.saturating_mul(MANY) >= whole && together >= whole.saturating_mul(TWO_PERCENT_MIN);
+    let are_equal = two.saturating_mul(10) >= one.saturating_mul(EQUAL)
+        && one.saturating_mul(10) >= whole.saturating_mul(EQUAL_MIN);
+    have_all || are_equal
 }
 
 /// Name of a task, of which there may be several.
@@ -74,6 +85,17 @@ fn beside_short_lived(
     (number > 1 && is_first_one && are_both(more.1, less.1, whole)).then(|| vec![more, less])
 }
 
+/// Programs that record events into files. The recorder of this file is not judged.
+const RECORDERS: [&str; 5] = ["trace-cmd", "perf", "kmt-capture", "bpftrace", "lttng-consumerd"];
+
+/// ` (trace-cmd is a recorder: perhaps the file that it writes)`, where most of a growth are pages of a recorder that may be of a file.
+pub fn of_recorder(page_use: Option<&str>, held: &[(&str, u64)]) -> String {
+    let may_be_file = page_use.is_none_or(|name| name == PAGE_CACHE_USE || name.contains("tmpfs"));
+    let task = held.first().and_then(|(task, _)| task.rsplit_once('-')).filter(|_| may_be_file);
+    let found = task.and_then(|(name, _)| RECORDERS.into_iter().find(|recorder| *recorder == name));
+    found.map_or(String::new(), |name| format!(" ({name} is a recorder: perhaps the file that it writes)"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +116,14 @@ mod tests {
 
     fn of_head(first: i32, growth: u64) -> Vec<(i32, u64)> {
         (first..first + 50).map(|pid| (pid, growth)).collect()
+    }
+
+    #[test]
+    fn two_equal_makers_are_both_named() {
+        assert!(are_both(35, 34, 100) && are_both(50, 50, 100) && are_both(70, 12, 100));
+        assert!(!are_both(35, 20, 100), "the first one has more");
+        assert!(!are_both(20, 20, 100), "two of many");
+        assert!(!are_both(95, 5, 100));
     }
 
     #[test]

@@ -328,7 +328,7 @@ fn page_growth(
 ) -> Option<PageGrowth> {
     let mut growth_of: BTreeMap<i32, u64> = BTreeMap::new();
     for row in rows {
-        for (pid, steps) in row.growing.tasks() {
+        for (pid, steps) in row.growing.tasks().filter(|(_, steps)| steps.sum() > 0) {
             let growth = growth_of.entry(pid).or_default();
             *growth = growth.saturating_add(maker.per_window(row, steps.sum()));
         }

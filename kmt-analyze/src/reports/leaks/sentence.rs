@@ -6,7 +6,7 @@
 use kmt_format::kernel::ClockUnit;
 
 use super::makers::{self, TasksRow};
-use super::named_parts::{MANY, are_both};
+use super::named_parts::{MANY, are_both, of_recorder};
 use super::reclaimable::rate;
 use super::row::{Growth, LeakRow, PageGrowth};
 use super::text_parts::FamilyPart;
@@ -99,10 +99,11 @@ pub fn page_growth_sentence(growth: &PageGrowth, window: u64, view: &View) -> St
     };
     let others = if sum.rows > 1 { format!(" and {others}") } else { String::new() };
     format!(
-        "Pages grew by {}{}{}, {at}{others}.",
+        "Pages grew by {}{}{}, {at}{others}{}.",
         amount(row, (sum.bytes, sum.bytes_per_second), growth.growth, window, view),
         by(&held, growth.growth.per_window, growth.tasks, growth.name.as_deref()),
         in_cgroup(row, &held, growth.growth.per_window),
+        of_recorder(row.page_use, &held)
     )
 }
 
@@ -128,8 +129,8 @@ pub fn may_grow_sentence(row: &LeakRow, window: u64, view: &View) -> String {
     )
 }
 
-/// Rate, by second and by hour, and the time: from the begin of the growth to the end. What is too young to be judged at the end is
-/// reported where that is a quarter of the time or more. Batches have their bytes and number.
+/// Rate, by second and by hour, and the time: from the begin of the growth to the end. Where a quarter of that time or more is too
+/// young to be judged, the bytes and the time of the old objects, of which the rate is. Batches have their bytes and number.
 fn amount(
     row: &LeakRow,
     (bytes, per_second): (u64, u64),
@@ -152,8 +153,15 @@ fn amount(
     };
     let judged = u128::from(bytes) * 1_000_000_000 / u128::from(per_second.max(1));
     let grown = u128::from(window.saturating_sub(since));
-    let is_short = growth.is_of_one_time && per_second > 0 && judged * 4 < grown * 3;
-    format!("{rate}{time}{}", if is_short { " (younger objects are not judged)" } else { "" })
+    if per_second == 0 || judged * 4 >= grown * 3 {
+        return format!("{rate}{time}");
+    }
+    // Of rows with different times the rates are added up, and no one time has all bytes.
+    let old = match (growth.is_of_one_time, u64::try_from(judged)) {
+        (true, Ok(judged)) => format!("{} in {}; ", view.bytes(bytes), view.duration(judged)),
+        _ => String::new(),
+    };
+    format!("{rate}{time} ({old}younger objects are not judged)")
 }
 
 /// Two makers that hold nearly all: two leaks at one call site.
@@ -371,11 +379,22 @@ mod tests {
         let mut growth = PageGrowth { most: row, sum, growth: whole, holders, tasks: 3, name: None };
         assert_eq!(
             page_growth_sentence(&growth, 9_000_000_000, &view()),
-            "Pages grew by 2.00 MiB/s (7.03 GiB an hour) in 9.00 s (younger objects are not judged), 60 % of it by dd-7, as order 0, GFP_KERNEL (Unmovable)."
+            "Pages grew by 2.00 MiB/s (7.03 GiB an hour) in 9.00 s (10.0 MiB in 5.00 s; younger objects are not judged), 60 % of it by dd-7, as order 0, GFP_KERNEL (Unmovable)."
         );
         growth.most.page_use = Some("anonymous memory");
         let said = page_growth_sentence(&growth, 1, &view());
         assert!(said.ends_with("by dd-7, as anonymous memory, order 0."), "{said}");
+        growth.holders = vec![("trace-cmd-88".into(), 6 << 20)];
+        growth.most.page_use = Some("page cache");
+        let said = page_growth_sentence(&growth, 1, &view());
+        assert!(
+            said.ends_with(", order 0 (trace-cmd is a recorder: perhaps the file that it writes)."),
+            "{said}"
+        );
+        growth.most.page_use = Some("page tables");
+        let said = page_growth_sentence(&growth, 1, &view());
+        assert!(!said.contains("recorder"), "{said}");
+        growth.holders = vec![("dd-7".into(), 6 << 20)];
         growth.most.call_site = Some(crate::reports::common::rows::Address(1));
         growth.most.symbol = "leak_pages+0x1/0x2 [m]".into();
         assert!(page_growth_sentence(&growth, 1, &view()).ends_with("at leak_pages [m]."));

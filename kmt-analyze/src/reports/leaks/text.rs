@@ -161,7 +161,7 @@ fn verdict(tables: &LeakTables, view: &View) -> String {
 fn not_judged_reason(tables: &LeakTables, view: &View) -> Option<String> {
     let parts = &tables.text;
     if let Some(lost) = &parts.lost {
-        let suspect = parts.suspect.as_ref().map_or(String::new(), |row| suspect(row, view));
+        let suspect = parts.suspect.as_ref().map_or(String::new(), |row| format!(" {}", suspect(row, view)));
         let verdict = not_judged_for(lost, parts.remedy.as_deref());
         return Some(format!("{verdict}{suspect}"));
     }
@@ -175,15 +175,23 @@ fn not_judged_reason(tables: &LeakTables, view: &View) -> Option<String> {
     })
 }
 
-/// ` No free was seen of 339 objects (84.8 KiB) by sensord-24622 at __do_sys_timerfd_create, allocated at an even pace.`
+/// `Perhaps a leak: no free was seen of 387 of 390 objects (84.8 KiB) by sensord-24622 at __do_sys_timerfd_create, allocated at an
+/// even pace; some free events may be lost.`
 fn suspect(row: &LeakRow, view: &View) -> String {
     let task = row.holders.first().map_or(String::new(), |most| format!(" by {}", most.task));
+    let freed = row.freed.saturating_add(row.freed_unseen);
+    let part = if freed == 0 { String::new() } else { format!("{} of ", count(row.survivors)) };
     format!(
-        " No free was seen of {} ({}){task} at {}, allocated at an even pace.",
-        counted(row.survivors, "object", "objects"),
+        "Perhaps a leak: no free was seen of {part}{} ({}){task} at {}, allocated at an even pace; some free events may be lost.",
+        counted(row.survivors.saturating_add(freed), "object", "objects"),
         view.bytes(row.bytes),
         function_of(&row.symbol)
     )
+}
+
+/// The sentence on a call site that may be a leak; `None`: no event was lost, or none is.
+pub fn suspect_sentence(rows: &LeakRows, view: &View) -> Option<String> {
+    rows.tables()?.text.suspect.as_ref().map(|row| suspect(row, view))
 }
 
 /// The sentence where no family grows.

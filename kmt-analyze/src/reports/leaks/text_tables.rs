@@ -69,7 +69,7 @@ pub fn growing(parts: &TextParts, view: &View) -> Table {
     }
     let table = table.explain(
         "grown",
-        "grown: live bytes of objects older than 3 times the usual lifetime at their call site.",
+        "grown: live bytes of objects older than 3 times the usual lifetime at their call site; growth: these bytes by the time in which they were allocated, not by the whole window.",
     );
     with_evidence(with_old(table, |(_, row)| row), |(_, row)| row, view).into()
 }

@@ -6,7 +6,7 @@
 mod slab;
 mod text;
 
-pub use text::live_bound;
+pub use text::live_least;
 
 use slab::{BothTotals, InterfaceTotals, RawTotals, RecordedEvents, SlabTotals, SummaryShown};
 

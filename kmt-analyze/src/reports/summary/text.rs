@@ -53,7 +53,7 @@ fn by_slabinfo(rows: &SummaryRows) -> Option<u64> {
 }
 
 /// Bounds of live slab bytes in a sentence; `None`: no events were lost.
-pub fn live_bound(rows: &SummaryRows, view: &View) -> Option<String> {
+fn live_bound(rows: &SummaryRows, view: &View) -> Option<String> {
     bound(rows.shown.ranges.as_deref(), by_slabinfo(rows), view)
 }
 
@@ -139,6 +139,12 @@ fn most_live(slab: &BothTotals, is_bounded: bool) -> Option<u64> {
 }
 
 /// Bounds of live slab bytes, where events were lost: those of the removal of more events, else of slabinfo.
+/// Slab bytes that are certainly live, where lost events leave others uncertain; `None`: no events were lost.
+pub fn live_least(rows: &SummaryRows, view: &View) -> Option<String> {
+    let ranges = rows.shown.ranges.as_deref()?;
+    ranges.iter().find(|range| range.title == slab::LIVE).map(|range| view.bytes(range.low))
+}
+
 fn bound(ranges: Option<&[ShownRange]>, by_slabinfo: Option<u64>, view: &View) -> Option<String> {
     let range = ranges?.iter().find(|range| range.title == slab::LIVE)?;
     let low = view.bytes(range.low);

@@ -244,7 +244,7 @@ fn at_times(row: &PlaceRow, bytes: Option<u64>) -> Cell {
     if row.bytes_req.is_none() { Cell::Empty } else { Cell::bytes(bytes) }
 }
 
-/// The place that wastes most, and the sums of the kinds.
+/// The sums of the kinds, what is wasted now first, and the place that wastes most.
 fn answer(rows: &WasteTable, sort: Option<SortKey>, view: &View) -> String {
     let Some(first) = rows.places.first() else {
         return "No wasted memory was found. It needs allocations with their requested sizes, page events or /proc/slabinfo."
@@ -260,32 +260,30 @@ fn answer(rows: &WasteTable, sort: Option<SortKey>, view: &View) -> String {
         Some(_) => (None, ""),
     };
     let most = number.filter(|number| *number > 0).map(|number| {
-        format!("Largest waste {when}: {} in {} ({}). ", bytes(number), function_of(&first.name), first.kind)
+        format!(" Largest waste {when}: {} in {} ({}).", bytes(number), function_of(&first.name), first.kind)
     });
-    format!("{}{}", most.unwrap_or_default(), by_kind(rows, view))
+    format!("{}{}", by_kind(rows, view), most.unwrap_or_default())
 }
 
 /// Waste of all allocations, and that of live objects and slabs.
 const BY_ALL: &str = "by all allocations";
 const AT_END: &str = "at the end";
 
-/// Sums of the kinds, the largest first: of all allocations, and at the end.
+/// Sums of the kinds, the largest first: at the end, and of all allocations, most of which are freed.
 fn by_kind(rows: &WasteTable, view: &View) -> String {
     let sums = |when: &str, of: fn(&Wasted) -> Option<u64>| {
         let known = rows.kinds.iter().filter_map(|row| Some((of(&row.wasted)?, row.kind)));
         let mut known: Vec<(u64, &str)> = known.filter(|(bytes, _)| *bytes > 0).collect();
         // The sort is stable: kinds of equal sums keep their order.
         known.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
-        let largest = known.first()?.0;
+        known.first()?;
         let parts: Vec<String> =
             known.iter().map(|(bytes, kind)| format!("{kind} {}", view.bytes(*bytes))).collect();
-        Some((largest, format!("{when}: {}", parts.join(", "))))
+        Some(format!("{when}: {}", parts.join(", ")))
     };
     let all = sums(BY_ALL, |wasted| wasted.bytes_wasted);
     let live = sums(AT_END, |wasted| wasted.bytes_wasted_live);
-    let mut sums: Vec<(u64, String)> = all.into_iter().chain(live).collect();
-    sums.sort_by_key(|(largest, _)| std::cmp::Reverse(*largest));
-    let texts: Vec<String> = sums.into_iter().map(|(_, text)| text).collect();
+    let texts: Vec<String> = live.into_iter().chain(all).collect();
     if texts.is_empty() {
         return "No waste is known.".to_owned();
     }

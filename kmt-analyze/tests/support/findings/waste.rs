@@ -23,11 +23,11 @@ pub fn check(case: &Case<'_>) {
     case.has_share(found, wasted, alloc);
     let sentence = found["sentence"].as_str().unwrap();
     let (share, who) =
-        sentence.trim_end_matches('.').rsplit_once("), ").unwrap().1.split_once(" of that by ").unwrap();
+        sentence.trim_end_matches('.').rsplit_once(", ").unwrap().1.split_once(" of that by ").unwrap();
     let (alloc_of, req_of) = by_function[who];
     assert!(percent(share, alloc_of - req_of, wasted), "{name}: {alloc_of} - {req_of}: {sentence}");
     let most = by_function.values().map(|(alloc, req)| alloc - req).max().unwrap();
     assert_eq!(alloc_of - req_of, most, "{name}: {sentence}");
-    let sizes = format!("({} bytes of {} bytes)", grouped(wasted), grouped(alloc));
+    let sizes = format!(" {} bytes of {} bytes (", grouped(wasted), grouped(alloc));
     assert!(case.screen.contains(&sizes), "{name}: {sizes}: {}", case.screen);
 }

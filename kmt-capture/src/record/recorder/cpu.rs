@@ -3,6 +3,7 @@
 use kmt_format::kernel::CpuStats;
 use kmt_format::write::{Loss, WriterStats};
 
+use super::shortage::Shortage;
 use crate::record::ring::Ring;
 
 /// Counters that only grow.
@@ -92,6 +93,8 @@ pub(super) struct Cpu {
     pub last_time: u64,
     /// Losses that sub-buffers of this file are marked with.
     pub marked: Loss,
+    /// What the buffer lacked.
+    pub shortage: Shortage,
     /// The kernel's counters of the files before this one of the recording.
     before_file: CpuStats,
 }
@@ -109,6 +112,7 @@ impl Cpu {
             first_time: None,
             last_time: 0,
             marked: Loss::default(),
+            shortage: Shortage::default(),
             before_file: CpuStats::default(),
         }
     }

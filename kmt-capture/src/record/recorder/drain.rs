@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use kmt_common::kmt_file::overwritten;
-use kmt_format::kernel::{ByteOrder, HeaderPage};
-use kmt_format::write::Keep;
+use kmt_format::kernel::{ByteOrder, CpuStats, HeaderPage};
+use kmt_format::write::{Keep, Loss};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Recorder;
@@ -124,7 +124,20 @@ impl Recorder {
         // Where the file may end any time, or events of all CPUs are merged, no CPU may get far ahead of the others.
         let is_near = self.room.is_near(&mut self.file.writer);
         let most = if is_near || self.file.is_folding() { DRAIN_MAX_NEAR_END } else { DRAIN_MAX };
-        Ok((self.drain_some(index, most)?, most))
+        let read = self.drain_some(index, most)?;
+        if read < most {
+            self.see_empty(index);
+        }
+        Ok((read, most))
+    }
+
+    /// Notes that the buffer of a CPU is empty. Its counters are read where a loss has no count, which is rare.
+    fn see_empty(&mut self, index: usize) {
+        let Some(cpu) = self.cpus.get_mut(index) else { return };
+        let stats = || self.setup.dir.read(&format!("per_cpu/cpu{}/stats", cpu.number()));
+        let counted = || CpuStats::parse(&stats()?)?.lost_events();
+        let counted = if cpu.shortage.is_uncounted() { counted() } else { None };
+        cpu.shortage.empty(counted);
     }
 
     /// Reads sub-buffers of one CPU, `most` of them at most; returns how many there were.
@@ -175,8 +188,9 @@ impl Recorder {
             cpu.drained += bytes.len() as u64;
             let is_begun = is_begun(bytes, layout);
             formats.iter_mut().for_each(|formats| formats.see(bytes, layout, &mut file.writer));
-            let (mut last, mut clock) = (time, None);
+            let (mut last, mut clock, mut events) = (time, None, 0);
             let see = |time: u64, record: &[u8]| {
+                events += 1;
                 // The kernel changes the clock before it empties the buffer: a sub-buffer may have times of both.
                 if time.abs_diff(last) > APART_NS && clock.is_none() {
                     clock = settings.as_mut().and_then(Settings::clock_change);
@@ -192,6 +206,8 @@ impl Recorder {
             let found = file.sub_buffer(number, bytes, layout, self.keep, see)?;
             cpu.last_time = cpu.last_time.max(last);
             cpu.marked = cpu.marked.and(found.loss);
+            let loss = if by_design.is_some() { Loss::default() } else { found.loss };
+            cpu.shortage.read(committed(bytes, layout) as u64, events, loss);
             if let Some(damage) = found.damage.filter(|_| file.stats(number).sub_buffers_damaged == 1) {
                 notices.push(format!(
                     "warning: a sub-buffer of CPU {number} cannot be decoded completely: {damage}"
@@ -216,9 +232,14 @@ fn page_time(bytes: &[u8], header: &HeaderPage) -> u64 {
     ByteOrder::NATIVE.uint_at(bytes, header.timestamp_offset, 8).unwrap_or(0)
 }
 
+/// Bytes that the kernel has written to a sub-buffer: the second field of its header, without the marks of losses.
+fn committed(bytes: &[u8], header: &HeaderPage) -> usize {
+    let commit = ByteOrder::NATIVE.uint_at(bytes, header.commit_offset, header.commit_size).unwrap_or(0);
+    (commit & 0x07ff_ffff) as usize
+}
+
 /// True if the kernel has just begun to write to a sub-buffer: a quarter of it is used at most. One that it is done with
 /// has more in it, unless its next event took three quarters of a sub-buffer.
 fn is_begun(bytes: &[u8], header: &HeaderPage) -> bool {
-    let commit = ByteOrder::NATIVE.uint_at(bytes, header.commit_offset, header.commit_size).unwrap_or(0);
-    (commit & 0x07ff_ffff) as usize <= header.data_size / 4
+    committed(bytes, header) <= header.data_size / 4
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use kmt_format::kernel::CpuStats;
 use kmt_format::write::Loss;
 
+use super::cpu::Cpu;
 use super::watch::Window;
 use super::{Recorder, StopReason};
 use crate::failure::Result;
@@ -129,15 +130,12 @@ impl Recorder {
 }
 
 impl Recorder {
-    /// Bytes of each CPU's ring buffer with which nothing had been lost: it holds what was lost besides. `None`: nothing was lost.
+    /// Bytes of each CPU's ring buffer that would have held all, by the CPU that needed most ([`Shortage`]). `None`: nothing was lost.
+    ///
+    /// [`Shortage`]: super::shortage::Shortage
     pub(super) fn buffer_needed(&self) -> Option<u64> {
-        let missing = |(cpu, counters): &(u32, CpuStats)| {
-            let lost = counters.lost_events().filter(|&lost| lost > 0)?;
-            let read = self.file.cpus.get(cpu).filter(|read| read.events > 0)?;
-            Some(lost.saturating_mul(read.bytes.div_ceil(read.events)))
-        };
-        let bytes = self.counters().iter().filter_map(missing).max()?;
-        Some(self.buffer_len.saturating_add(bytes))
+        let lost = |cpu: &Cpu| cpu.lost().saturating_sub(cpu.taken);
+        self.cpus.iter().filter_map(|cpu| cpu.shortage.needed(self.buffer_len, lost(cpu))).max()
     }
 }
 

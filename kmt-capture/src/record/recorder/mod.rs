@@ -12,6 +12,7 @@ mod end;
 mod finished;
 pub(super) mod room;
 mod rotate;
+mod shortage;
 pub(super) mod sink;
 mod turn;
 mod watch;

@@ -27,6 +27,9 @@ use crate::trace::session::Session;
 /// Share of the old objects from which they are of one task, in percent.
 const ONE_TASK_PERCENT: u64 = 90;
 
+/// Share of the old objects, as 1/N, up to which freed ones are almost none.
+const ALMOST_NONE: u64 = 32;
+
 /// Name of the use of pages that hold data of files and devices.
 pub const PAGE_CACHE_USE: &str = "page cache";
 
@@ -60,11 +63,11 @@ pub struct Judged<'r> {
 }
 
 impl<'r> Judged<'r> {
-    /// True for objects that cross a loss, none of which was freed as far as the events show, allocated at an even pace.
+    /// True for objects that cross a loss, almost none of which was freed as far as the events show, allocated at an even pace.
     pub fn is_suspect(&self) -> bool {
         let Evidence { verdict, freed, old, old_births, steps, .. } = self.evidence;
         verdict == Verdict::Uncertain
-            && freed == (0, 0)
+            && freed.0.saturating_add(freed.1).saturating_mul(ALMOST_NONE) <= old
             && old >= SURVIVORS_MIN
             && old.saturating_mul(10) >= old_births.saturating_mul(9)
             && steps.0 * 2 >= steps.1

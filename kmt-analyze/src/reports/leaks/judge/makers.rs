@@ -129,10 +129,10 @@ pub fn in_common(one: &LiveWithMaker<'_>, other: &LiveWithMaker<'_>) -> Option<(
     let many = |made: &LiveWithMaker<'_>| {
         matches!(made.maker, Maker::Many | Maker::ThreadsOf(_) | Maker::ChildrenOf(_))
     };
-    if !many(one) || !many(other) {
-        return None;
+    let (is_of_many, (one, other)) = (many(one) && many(other), (one.survival, other.survival));
+    if !is_of_many {
+        return in_like_numbers(one, other);
     }
-    let (one, other) = (one.survival, other.survival);
     let (mut a, mut b) = (StepCounts::default(), StepCounts::default());
     for (pid, steps) in other.tasks() {
         if let Some(own) = one.task(pid) {
@@ -140,8 +140,30 @@ pub fn in_common(one: &LiveWithMaker<'_>, other: &LiveWithMaker<'_>) -> Option<(
             b.absorb(steps.clone());
         }
     }
-    let is_most = |part: &StepCounts, all: &SurvivorSums| part.sum().saturating_mul(2) >= all.survivors.sum();
     (is_most(&a, one) && is_most(&b, other)).then(|| (a.all(), b.all()))
+}
+
+/// Share of a number, as 1/N, by which like numbers may differ.
+const UNLIKE: u64 = 20;
+
+/// Live objects by step of two call sites, of the tasks that hold about as many at both, if these hold most of both. A thing and its
+/// parts are allocated so: at the call site of a common part other tasks may hold more, or one of two equal tasks is just half.
+fn in_like_numbers(one: &SurvivorSums, other: &SurvivorSums) -> Option<(Numbers, Numbers)> {
+    let (mut a, mut b) = (StepCounts::default(), StepCounts::default());
+    for (pid, steps) in other.tasks().filter(|(pid, _)| *pid != 0) {
+        let Some(own) = one.task(pid) else { continue };
+        let (x, y) = (own.sum(), steps.sum());
+        if x.abs_diff(y).saturating_mul(UNLIKE) <= x.max(y) {
+            a.absorb(own.clone());
+            b.absorb(steps.clone());
+        }
+    }
+    (is_most(&a, one) && is_most(&b, other)).then(|| (a.all(), b.all()))
+}
+
+/// True if a part is at least half of all.
+fn is_most(part: &StepCounts, all: &SurvivorSums) -> bool {
+    part.sum() > 0 && part.sum().saturating_mul(2) >= all.survivors.sum()
 }
 
 /// Longest file of patterns, in bytes.
@@ -290,6 +312,25 @@ mod tests {
         assert!(common(&of_children, &of_children, &unknown), "the same tasks");
         let of_others = survival(&[(20, 0, 5), (21, 1, 5), (22, 2, 5)]);
         assert!(!common(&of_children, &of_others, &unknown));
+    }
+
+    #[test]
+    fn parts_of_a_thing_are_of_the_tasks_that_hold_as_many_of_both() {
+        let common = |one: &SurvivorSums, other: &SurvivorSums| {
+            let unknown = TaskEvents::default();
+            in_common(&LiveWithMaker::of(one, &unknown), &LiveWithMaker::of(other, &unknown)).is_some()
+        };
+        // Of two equal tasks one is just half; with files of others none is.
+        let timers = survival(&[(7, 0, 100), (8, 1, 100)]);
+        let files = survival(&[(7, 0, 102), (8, 1, 99), (9, 2, 10)]);
+        assert!(common(&timers, &files) && common(&files, &timers));
+        let other_numbers = survival(&[(7, 0, 150), (8, 1, 30), (9, 2, 60), (10, 3, 70)]);
+        assert!(!common(&timers, &other_numbers));
+        let of_others = survival(&[(7, 0, 100), (8, 1, 100), (9, 2, 120), (10, 3, 120)]);
+        assert!(!common(&timers, &of_others), "most are of other tasks");
+        let interrupts = survival(&[(0, 0, 100), (9, 1, 99)]);
+        let more = survival(&[(0, 0, 100), (9, 1, 150)]);
+        assert!(!common(&interrupts, &more), "interrupts are no task");
     }
 
     #[test]

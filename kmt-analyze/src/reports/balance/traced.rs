@@ -8,16 +8,18 @@ use super::page_use::{
     ANONYMOUS, IN_NO_ACCOUNT, KERNEL, LARGE_KMALLOC, MODULES, OTHER_KERNEL, SHMEM, UNKNOWN, USER,
     accounts_of, use_of_stack,
 };
+use super::rows::{
+    AccountHolderRow, AccountRow, BalanceRows, PageGroupRow, PageHolderRow, PageUseRow, PageUses,
+};
+use crate::collect::groups::PageGroupSums;
 use crate::collect::{Collectors, PageGroups};
 use crate::failure::Outcome;
+use crate::ledger::PageGroup;
 use crate::ledger::frames::NO_STACK;
 use crate::ledger::totals::FrameTotals;
 use crate::limits::ROWS_MAX;
 use crate::pass::selection::{Selection, recorder_threads};
 use crate::pass::{self, Needs, Request};
-use crate::reports::balance::{
-    AccountHolderRow, AccountRow, BalanceRows, PageGroupRow, PageHolderRow, PageUseRow, PageUses,
-};
 use crate::reports::common::rows::Address;
 use crate::reports::common::{Context, ReportContext};
 use crate::reports::grouped::{GroupKey, GroupPart, Grouping, Values};
@@ -50,18 +52,13 @@ pub fn pages(
     }
     let has_frees = context.basis().page_ends();
     let mut sums = PageTotals::default();
-    let mut namer = Namer::new(&context);
     let values = Values::new(&context);
     let mut groups: Grouping<'_, '_, OfGroup> = Grouping::new(by, &values, &analysis);
-    for (group, totals) in analysis.get(handle).0.iter().filter(|(_, totals)| !totals.has_no_pages()) {
-        let Some(site) = analysis.interner.pages.get(group.site) else { continue };
-        let pid = analysis.interner.origins.get(group.origin).map_or(0, |origin| origin.pid);
-        let named = namer.named(site, group.stack);
-        sums.add(named, pid, totals);
+    sums.add_all(&context, analysis.get(handle), |group, site, name, totals| {
         if !by.is_empty() {
-            groups.of(GroupPart::Pages(group, site)).add(named.name, totals);
+            groups.of(GroupPart::Pages(group, site)).add(name, totals);
         }
-    }
+    });
     let page_size = analysis.page_size.0;
     let most = |of: &OfGroup, ()| Some(of.most(has_frees).into());
     let groups =
@@ -80,6 +77,20 @@ pub fn pages(
     let largest = rows.largest_growth().filter(|_| rows.is_compared && has_frees);
     let largest = largest.and_then(|account| sums.largest_holder(account, &context));
     (Some(uses), largest, ended)
+}
+
+/// The holder of most pages that are in no account and still allocated, as `balance` has it; `None`: none, or frees were not recorded.
+pub fn holder_in_no_account(
+    context: &ReportContext<'_, '_>,
+    groups: &PageGroupSums,
+) -> Option<PageHolderRow> {
+    let basis = context.basis();
+    if !basis.page_allocs || !basis.page_ends() {
+        return None;
+    }
+    let mut sums = PageTotals::default();
+    sums.add_all(context, groups, |_, _, _, _| ());
+    sums.holders(context, true).into_iter().next()
 }
 
 /// Use of pages, and the address of the function that holds them; `None`: unknown.
@@ -193,6 +204,23 @@ struct PageTotals {
 }
 
 impl PageTotals {
+    /// Adds all groups of pages; `each` gets each with its kind and its use.
+    fn add_all(
+        &mut self,
+        context: &ReportContext<'_, '_>,
+        groups: &PageGroupSums,
+        mut each: impl FnMut(&PageGroup, &PageSite, &'static str, &FrameTotals),
+    ) {
+        let (interner, mut namer) = (&context.analysis.interner, Namer::new(context));
+        for (group, totals) in groups.0.iter().filter(|(_, totals)| !totals.has_no_pages()) {
+            let Some(site) = interner.pages.get(group.site) else { continue };
+            let pid = interner.origins.get(group.origin).map_or(0, |origin| origin.pid);
+            let named = namer.named(site, group.stack);
+            self.add(named, pid, totals);
+            each(group, site, named.name, totals);
+        }
+    }
+
     fn add(&mut self, named: Named, pid: i32, totals: &FrameTotals) {
         *self.uses.entry(named.name).or_default() += totals;
         self.has_stacks |= named.has_stack;
