@@ -31,6 +31,7 @@ use crate::record::{self, Condition, RecordArgs, RecordOptions};
 use crate::remote::{self, args::RemoteArgs};
 use crate::survivors::SurvivorOptionArgs;
 use crate::tracefs::guard;
+use crate::watch::{self, WatchArgs};
 use crate::{check, clean, snippet};
 
 /// Record where a Linux kernel's memory goes, live or from saved ring buffers, into .kmt files.
@@ -139,6 +140,20 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         tracefs: Option<PathBuf>,
     },
+    /// Wait until memory of the kernel grows steadily, then record who allocates it
+    ///
+    /// Reads /proc/slabinfo, meminfo, zoneinfo and vmstat every 10 s, and judges caches that cannot be reclaimed, unreclaimable slab, page
+    /// tables, percpu, vmalloc, kernel stacks and memory in no account, over 5, 30 and 240 minutes. Nothing is traced meanwhile.
+    /// Caches that fill, a daily cycle, and growth that the load explains are not growth.
+    ///
+    /// Growth is printed and recorded with stacks, as by record --survivors, for 1 to 30 minutes. It is reported again when it has
+    /// doubled. SIGUSR1 records slab memory at once.
+    #[command(after_help = "Examples:
+  kmt-capture watch -o leak.kmt                         until Ctrl-C: leak-1.kmt, leak-2.kmt
+  kmt-capture watch --dry-run -o leak.kmt               what would be recorded, and why
+  kmt-capture watch --once --exec ./mail -o leak.kmt    the first growth, then ./mail leak-1.kmt
+  kmt-capture watch --state watch.state -o leak.kmt     with reports of an earlier run")]
+    Watch(WatchArgs),
     /// Convert saved ring buffers, or a recording of another tool, to a .kmt file
     ///
     /// INPUT is one of: a directory of ring buffers; a trace.dat of trace-cmd; a perf.data of perf; a trace of
@@ -264,6 +279,7 @@ pub fn run() -> Result<Outcome> {
         Command::Snippet => snippet::snippet(),
         Command::Arm(args) => args.run(),
         Command::Collect(args) => args.run(),
+        Command::Watch(args) => watch::watch(&args),
         Command::Clean { tracefs } => clean::clean(tracefs.as_deref()),
         #[cfg(feature = "convert")]
         Command::Convert(args) => {

@@ -20,6 +20,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
         "Record",
         &[
             ("record", "This machine: for a time, until Ctrl-C, or while a command runs"),
+            ("watch", "Wait until memory grows, then record who allocates it"),
             ("remote", "Another machine, through a shell: ssh, adb, docker exec"),
             ("convert", "Saved ring buffers, trace.dat, perf.data, Perfetto, text"),
         ],

@@ -57,4 +57,5 @@ pub mod survivors;
 mod test_support;
 pub mod tracefs;
 mod uuid;
+mod watch;
 mod zero_times;

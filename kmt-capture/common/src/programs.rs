@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use crate::shell;
 
 /// Commands of kmt-capture.
-pub const OF_CAPTURE: [&str; 8] =
-    ["arm", "check", "clean", "collect", "convert", "record", "remote", "snippet"];
+pub const OF_CAPTURE: [&str; 9] =
+    ["arm", "check", "clean", "collect", "convert", "record", "remote", "snippet", "watch"];
 
 /// Commands of kmt-analyze.
 pub const OF_ANALYZE: [&str; 44] = [

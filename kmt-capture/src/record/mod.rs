@@ -54,6 +54,7 @@ pub(crate) use repeat::repeat;
 pub(crate) use ring::Ring;
 pub use rotate::{RotateAt, RotateOptions};
 pub use run::{measure, record};
+pub(crate) use series::Series;
 pub(crate) use setup::enable_events;
 pub use snapshot::{kernel_config, meminfo};
 pub use symbols::{Symbols, kallsyms_has_addresses};

@@ -11,7 +11,7 @@ const PART: &str = ".part";
 
 /// Files `STEM-N.EXTENSION` in a folder.
 #[derive(Debug, Clone)]
-pub(super) struct Series {
+pub(crate) struct Series {
     /// The name that was given, to which numbers are added.
     output: PathBuf,
     folder: PathBuf,
@@ -21,7 +21,7 @@ pub(super) struct Series {
 
 /// Files that were removed because there were too many.
 #[derive(Debug, Default)]
-pub(super) struct Removed {
+pub(crate) struct Removed {
     pub files: Vec<PathBuf>,
     /// The first failure: some files are left.
     pub failure: Option<Failure>,

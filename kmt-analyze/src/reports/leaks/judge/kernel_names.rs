@@ -1,5 +1,7 @@
 //! Names of the kernel's functions and caches that the rules know, each with the source that was read.
 
+pub use kmt_common::reclaimable::{INODE_BLOBS, ONLY_MARKED, RECLAIMABLE};
+
 /// Functions with objects that the kernel frees by kfree_rcu, which has no event without a probe: kernfs_open_node
 /// (fs/kernfs/file.c, 6.0 to 7.2). Every task that starts may leave one that is free already.
 pub const FREED_BY_RCU: [&str; 2] = ["kernfs_fop_open", "kernfs_get_open_node"];
@@ -23,25 +25,6 @@ pub const METADATA: [&str; 11] = [
 /// Functions whose objects the kernel frees late and many at once: areas of vmalloc wait until lazy_max_pages() of them
 /// have gathered (mm/vmalloc.c, 4.4 to 7.2).
 pub const LAZY: [&str; 2] = ["alloc_vmap_area", "__get_vm_area_node"];
-
-/// Caches whose objects the kernel reclaims (SLAB_RECLAIM_ACCOUNT), for files without /sys/kernel/slab. From fs/ of 4.4
-/// to 7.2; shmem_inode_cache and mqueue_inode_cache are not marked so.
-pub const RECLAIMABLE: [&str; 14] = [
-    "dentry",
-    "inode_cache",
-    "proc_inode_cache",
-    "ext4_inode_cache",
-    "ext4_extent_status",
-    "ext2_inode_cache",
-    "xfs_inode",
-    "btrfs_inode",
-    "v9fs_inode_cache",
-    "nfs_inode_cache",
-    "fuse_inode",
-    "radix_tree_node",
-    "buffer_head",
-    "mb_cache_entry",
-];
 
 /// Functions that allocate objects of these caches and of no other one, for allocations whose cache no event names: before 6.18
 /// only a free names it, and in a short recording nothing of a cache that fills is freed. fs/dcache.c, fs/buffer.c,
@@ -67,13 +50,6 @@ pub const MAKES_RECLAIMABLE: [&str; 18] = [
     "xas_nomem",
     "radix_tree_node_alloc",
 ];
-
-/// Caches that are marked as reclaimable although only the owners of their objects free them, not a shrinker.
-pub const ONLY_MARKED: [&str; 3] = ["sock_inode_cache", "bdev_cache", "rpc_inode_cache"];
-
-/// Caches of what security modules keep for an inode: they pin nothing (security/security.c, 5.1 to 7.2;
-/// security/selinux/hooks.c, security/smack/smack_lsm.c, 4.4 to 5.0).
-pub const INODE_BLOBS: [&str; 3] = ["lsm_inode_cache", "selinux_inode_security", "smack_inode_cache"];
 
 /// Functions whose objects pin an inode or a dentry: open files, mounts, marks (fs/file_table.c, fs/namespace.c,
 /// fs/notify/, 4.4 to 7.2). Their caches do not show it: the kernel merges them with others of like size.

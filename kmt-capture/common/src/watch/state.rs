@@ -1,0 +1,92 @@
+//! State of a watch over restarts, as lines of text: levels of the last 8 days, and growth that was reported in this boot.
+//!
+//! ```text
+//! kmt-watch 1
+//! boot BOOT_ID
+//! time UNIX_SECONDS
+//! level KIND KIB,KIB,...,- NAME
+//! reported KIND BEGIN_KIB GROWN_KIB NAME
+//! ```
+//!
+//! `-` is an unknown level; NAME is empty for kinds without names. Lines that cannot be parsed are counted and skipped.
+
+use std::fmt::Write as _;
+
+use super::history::UNKNOWN;
+use super::sample::Kind;
+use super::watcher::{Reported, Watcher};
+
+/// First line of the file.
+const HEAD: &str = "kmt-watch 1";
+/// Levels of a line that are read.
+const LEVELS_MAX: usize = 64;
+/// Growths that are read.
+const REPORTED_MAX: usize = 512;
+
+impl Watcher {
+    /// The state as text. `boot` identifies the boot, `unix` is the time of day in seconds.
+    pub fn state(&self, boot: &str, unix: u64) -> String {
+        let mut out = format!("{HEAD}\nboot {boot}\ntime {unix}\n");
+        for series in self.history.series().iter().filter(|series| !series.kind.is_load()) {
+            let levels = series.levels();
+            let known = levels.iter().skip_while(|level| **level == UNKNOWN);
+            let known: Vec<String> = known.map(|level| kib(*level)).collect();
+            if !known.is_empty() {
+                let _ = writeln!(out, "level {} {} {}", series.kind.key(), known.join(","), series.name);
+            }
+        }
+        for known in &self.reported {
+            let (key, begin, grown) = (known.kind.key(), known.begin_kib, known.grown_kib);
+            let _ = writeln!(out, "reported {key} {begin} {grown} {}", known.name);
+        }
+        out
+    }
+
+    /// Takes over a state, before the first sample. Returns the number of lines that cannot be parsed.
+    pub fn restore(&mut self, text: &str, boot: &str, unix: u64) -> usize {
+        let mut lines = text.lines();
+        if lines.next() != Some(HEAD) {
+            return 1;
+        }
+        let (mut is_this_boot, mut ago, mut damaged) = (false, 0, 0);
+        for line in lines {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let is_parsed = match word {
+                "boot" => {
+                    is_this_boot = rest == boot;
+                    true
+                }
+                "time" => rest.parse::<u64>().map(|time| ago = unix.saturating_sub(time)).is_ok(),
+                "level" => self.restore_level(rest, ago).is_some(),
+                "reported" => self.restore_reported(rest, is_this_boot).is_some(),
+                _ => false,
+            };
+            damaged += usize::from(!is_parsed);
+        }
+        damaged
+    }
+
+    fn restore_level(&mut self, rest: &str, ago: u64) -> Option<()> {
+        let mut words = rest.splitn(3, ' ');
+        let (kind, levels, name) = (Kind::of_key(words.next()?)?, words.next()?, words.next()?);
+        let level = |text: &str| if text == "-" { Some(UNKNOWN) } else { text.parse::<u32>().ok() };
+        let levels: Option<Vec<u32>> = levels.split(',').take(LEVELS_MAX).map(level).collect();
+        self.history.restore(kind, name, &levels?, ago);
+        Some(())
+    }
+
+    fn restore_reported(&mut self, rest: &str, is_this_boot: bool) -> Option<()> {
+        let mut words = rest.splitn(4, ' ');
+        let kind = Kind::of_key(words.next()?)?;
+        let (begin_kib, grown_kib) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let name = words.next()?.to_owned();
+        if is_this_boot && self.reported.len() < REPORTED_MAX {
+            self.reported.push(Reported { kind, name, begin_kib, grown_kib });
+        }
+        Some(())
+    }
+}
+
+fn kib(level: u32) -> String {
+    if level == UNKNOWN { "-".to_owned() } else { level.to_string() }
+}

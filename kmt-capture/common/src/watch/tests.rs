@@ -1,0 +1,99 @@
+//! The watch over restarts, gaps and repeated growth, on series without noise.
+
+use super::history::SERIES_MAX;
+use super::judge::Verdict;
+use super::sample::{Kind, Sample, Value};
+use super::watcher::{Finding, Watcher};
+
+const BEGIN: u64 = 3600;
+
+/// A sample of one cache.
+fn sample(time: u64, kib: u32) -> Sample<'static> {
+    let value = Value { kind: Kind::Cache, name: "made", kib, object_size: 128 };
+    Sample { time, memory_kib: 8 << 20, values: vec![value] }
+}
+
+/// Takes samples of a cache that grows by 8 KiB/s, from `times`.
+fn grow(watcher: &mut Watcher, times: std::ops::Range<u64>) -> Vec<(u64, Finding)> {
+    let mut found = Vec::new();
+    for time in times.step_by(10) {
+        let kib = 10_000 + 8 * (time - BEGIN) as u32;
+        found.extend(watcher.take(&sample(time, kib), |_| true).into_iter().map(|finding| (time, finding)));
+    }
+    found
+}
+
+#[test]
+fn growth_is_reported_again_when_it_has_doubled() {
+    let found = grow(&mut Watcher::default(), BEGIN..BEGIN + 4 * 3600);
+    let rows: Vec<_> = found.iter().map(|(time, f)| ((time - BEGIN) / 60, f.grown_kib, f.is_again)).collect();
+    assert!(
+        matches!(rows[..], [(30..=31, _, false), (50..=70, _, true), (100..=130, _, true), ..]),
+        "{rows:?}"
+    );
+    let first = &found[0].1;
+    assert!((first.growth.bytes_per_second / 1024.0 - 8.0).abs() < 0.1, "{first:?}");
+    assert_eq!((first.name.as_str(), first.object_size, first.growth.window.minutes), ("made", 128, 30));
+}
+
+#[test]
+fn reports_and_levels_survive_a_restart() {
+    let mut watcher = Watcher::default();
+    assert_eq!(grow(&mut watcher, BEGIN..BEGIN + 2400).len(), 1);
+    let state = watcher.state("boot-a", 1000);
+    let again = |boot: &str| {
+        let mut watcher = Watcher::default();
+        assert_eq!(watcher.restore(&state, boot, 1060), 0, "{state}");
+        grow(&mut watcher, BEGIN + 2460..BEGIN + 2460 + 2000)
+    };
+    // Twice the growth is seen at its time, and first growth of another boot at once.
+    assert!(again("boot-a").iter().all(|(_, finding)| finding.is_again), "{state}");
+    assert!(
+        again("boot-b").iter().take(1).all(|(_, finding)| !finding.is_again) && !again("boot-b").is_empty()
+    );
+}
+
+#[test]
+fn levels_of_a_state_file_are_not_growth() {
+    let state = "kmt-watch 1\nboot a\ntime 1000\nlevel cache 90000,- made\n";
+    let mut watcher = Watcher::default();
+    assert_eq!(watcher.restore(state, "b", 2000), 0);
+    assert_eq!(grow(&mut watcher, BEGIN..BEGIN + 3600), []);
+}
+
+#[test]
+fn a_damaged_state_is_counted() {
+    let damaged = "kmt-watch 1\nlevel cache 1,x made\nlevel none 1 made\nreported cache 1\ntime x\nwhat\nlevel cache 1 made\n";
+    assert_eq!(Watcher::default().restore(damaged, "a", 0), 5);
+    for not_one in ["", "kmt-watch 2\n", "\u{0}"] {
+        assert_eq!(Watcher::default().restore(not_one, "a", 0), 1);
+    }
+}
+
+#[test]
+fn a_gap_begins_again() {
+    let mut watcher = Watcher::default();
+    assert_eq!(grow(&mut watcher, BEGIN..BEGIN + 1500), []);
+    let found = grow(&mut watcher, BEGIN + 1800..BEGIN + 1800 + 2000);
+    assert!(matches!(found[..], [(time, _)] if time >= BEGIN + 1800 + 1800), "{found:?}");
+}
+
+#[test]
+fn the_first_minutes_after_boot_are_not_judged() {
+    let mut watcher = Watcher::default();
+    for time in (0..2400).step_by(10) {
+        assert_eq!(watcher.take(&sample(time, 10_000 + 8 * time as u32), |_| true), []);
+        let judged = watcher.judged().next().unwrap();
+        assert_eq!((judged.verdicts[1].1, judged.name), (Verdict::TooShort, "made"));
+    }
+}
+
+#[test]
+fn the_number_of_series_is_bounded() {
+    let names: Vec<String> = (0..SERIES_MAX + 9).map(|number| format!("cache-{number}")).collect();
+    let values = names.iter().map(|name| Value { kind: Kind::Cache, name, kib: 1, object_size: 8 }).collect();
+    let mut watcher = Watcher::default();
+    let sample = Sample { time: 5, memory_kib: 1 << 20, values };
+    assert_eq!(watcher.take(&sample, |value| value.name != "cache-0"), []);
+    assert_eq!(watcher.counts(), (SERIES_MAX as u64, 8));
+}

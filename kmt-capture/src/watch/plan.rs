@@ -1,0 +1,184 @@
+//! Recording for a growth: events, filters of the kernel, stacks, and the time that a verdict needs.
+//!
+//! Frees have no filter: any of them may end the life of an object, and an allocation without its free would seem a leak.
+
+use std::path::Path;
+
+use kmt_common::watch::{Finding, Kind};
+
+use crate::tracefs::{Event, TraceDir};
+
+/// Objects that a recording should have, of those that grow.
+const OBJECTS: f64 = 200.0;
+/// Shortest and longest recording in seconds.
+const SECONDS: (u64, u64) = (60, 1800);
+
+/// Events that the running kernel has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Available {
+    /// kmem_cache_alloc has the name of the cache.
+    pub cache_names: bool,
+    /// Events of percpu.
+    pub percpu: bool,
+    /// Events of vmalloc.
+    pub vmalloc: bool,
+}
+
+impl Available {
+    /// Those of a tracefs.
+    pub fn of(top: &TraceDir) -> Self {
+        let has = |system: &str, name: &str| top.has(&Event::new(system, name).file("enable"));
+        let format = top.read(&Event::new("kmem", "kmem_cache_alloc").file("format")).unwrap_or_default();
+        Self {
+            cache_names: format.contains(" name;"),
+            percpu: has("percpu", "percpu_alloc_percpu"),
+            vmalloc: has("vmalloc", "alloc_vmap_area"),
+        }
+    }
+}
+
+/// A recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Events, with filters.
+    events: Vec<String>,
+    /// Events whose stacks are recorded, with filters.
+    stacks: Vec<String>,
+    /// Its length.
+    pub seconds: u64,
+}
+
+/// Frees of slab objects, and the pages that end their lives.
+const SLAB_FREES: [&str; 4] =
+    ["kmem:kfree", "kmem:kmem_cache_free", "kmem:mm_page_alloc", "kmem:mm_page_free"];
+
+impl Plan {
+    /// The recording for a growth.
+    pub fn of(finding: &Finding, has: Available) -> Self {
+        let size = f64::from(finding.object_size.max(1));
+        let (allocations, frees, size): (Vec<String>, &[&str], f64) = match finding.kind {
+            Kind::Cache => (of_cache(finding, has), &SLAB_FREES, size),
+            Kind::SlabUnreclaimable => {
+                (vec!["kmem:kmalloc*".to_owned(), "kmem:kmem_cache_alloc*".to_owned()], &SLAB_FREES, 16384.0)
+            }
+            Kind::Percpu if has.percpu => {
+                (vec!["percpu:percpu_alloc_percpu".to_owned()], &["percpu:percpu_free_percpu"], 64.0)
+            }
+            Kind::Vmalloc | Kind::KernelStacks if has.vmalloc => (
+                vec!["vmalloc:alloc_vmap_area".to_owned(), "kmem:mm_page_alloc".to_owned()],
+                &["vmalloc:free_vmap_area_noflush", "kmem:mm_page_free"],
+                16384.0,
+            ),
+            // Pages of page tables have order 0.
+            Kind::PageTables => {
+                (vec!["kmem:mm_page_alloc if order == 0".to_owned()], &["kmem:mm_page_free"], 4096.0)
+            }
+            _ => (vec!["kmem:mm_page_alloc".to_owned()], &["kmem:mm_page_free"], 4096.0),
+        };
+        let events = allocations.iter().cloned().chain(frees.iter().map(|free| (*free).to_owned()));
+        let seconds = seconds(size, finding.growth.bytes_per_second);
+        Self { events: events.collect(), stacks: allocations, seconds }
+    }
+
+    /// The recording that SIGUSR1 asks for: all slab memory.
+    pub fn all() -> Self {
+        let allocations = ["kmem:kmalloc*", "kmem:kmem_cache_alloc*"].map(str::to_owned);
+        let events = allocations.iter().cloned().chain(SLAB_FREES.map(str::to_owned));
+        Self { events: events.collect(), stacks: allocations.to_vec(), seconds: SECONDS.0 }
+    }
+
+    /// Arguments of `kmt-capture`.
+    pub fn arguments(&self, output: &Path, max_size: u64, tracefs: Option<&Path>) -> Vec<std::ffi::OsString> {
+        let mut out: Vec<std::ffi::OsString> =
+            ["record", "--quiet", "--survivors", "-o"].map(Into::into).into();
+        out.push(output.into());
+        out.extend(["-d".into(), format!("{}s", self.seconds).into()]);
+        out.extend(["--max-size".into(), max_size.to_string().into()]);
+        self.events.iter().for_each(|event| out.extend(["-e".into(), event.into()]));
+        self.stacks.iter().for_each(|event| out.extend(["--stack".into(), event.into()]));
+        if let Some(tracefs) = tracefs {
+            out.extend(["--tracefs".into(), tracefs.into()]);
+        }
+        out
+    }
+}
+
+/// Allocations of one cache. kmalloc-96 and its variants (kmalloc-cg-96, kmalloc-rnd-03-96) are found by size.
+fn of_cache(finding: &Finding, has: Available) -> Vec<String> {
+    let (name, size) = (&finding.name, finding.object_size);
+    if name.starts_with("kmalloc-") {
+        return vec![format!("kmem:kmalloc* if bytes_alloc == {size}")];
+    }
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-:.".contains(&byte));
+    let filter = match has.cache_names && is_plain {
+        true => format!("name == \"{name}\""),
+        // Debug metadata is in the size of slabinfo, not in that of the event: without it sizes are equal.
+        false => format!("bytes_alloc == {size}"),
+    };
+    vec![format!("kmem:kmem_cache_alloc* if {filter}")]
+}
+
+/// Time for [`OBJECTS`] objects of a size, at a rate.
+fn seconds(size: f64, bytes_per_second: f64) -> u64 {
+    let needed = OBJECTS * size / bytes_per_second.max(1.0);
+    (needed.ceil() as u64).clamp(SECONDS.0, SECONDS.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use kmt_common::watch::{Sample, Value, Watcher};
+
+    use super::*;
+
+    const ALL: Available = Available { cache_names: true, percpu: true, vmalloc: true };
+
+    /// Growth of a series by 8 KiB/s.
+    fn finding(kind: Kind, name: &'static str) -> Finding {
+        let mut watcher = Watcher::default();
+        let samples = (0..400).map(|step| {
+            let value = Value { kind, name, kib: 10_000 + 80 * step, object_size: 96 };
+            Sample { time: 3600 + 10 * u64::from(step), memory_kib: 1 << 20, values: vec![value] }
+        });
+        let mut found = samples.flat_map(|sample| watcher.take(&sample, |_| true));
+        found.next().unwrap()
+    }
+
+    #[test]
+    fn filters_narrow_allocations_and_no_frees() {
+        let events = |kind, name, has| Plan::of(&finding(kind, name), has).events;
+        let filp = events(Kind::Cache, "filp", ALL);
+        assert_eq!(filp[..2], ["kmem:kmem_cache_alloc* if name == \"filp\"", "kmem:kfree"]);
+        let old = Available { cache_names: false, ..ALL };
+        assert_eq!(events(Kind::Cache, "filp", old)[0], "kmem:kmem_cache_alloc* if bytes_alloc == 96");
+        assert_eq!(events(Kind::Cache, "a\"b", ALL)[0], "kmem:kmem_cache_alloc* if bytes_alloc == 96");
+        assert_eq!(events(Kind::Cache, "kmalloc-cg-96", ALL)[0], "kmem:kmalloc* if bytes_alloc == 96");
+        assert_eq!(events(Kind::PageTables, "", ALL)[0], "kmem:mm_page_alloc if order == 0");
+        assert_eq!(events(Kind::Percpu, "", ALL)[0], "percpu:percpu_alloc_percpu");
+        let bare = Available { percpu: false, vmalloc: false, ..ALL };
+        for kind in [Kind::Percpu, Kind::Vmalloc, Kind::NoAccount] {
+            assert_eq!(events(kind, "", bare), ["kmem:mm_page_alloc", "kmem:mm_page_free"], "{kind:?}");
+        }
+        for kind in [Kind::Cache, Kind::SlabUnreclaimable, Kind::Vmalloc, Kind::KernelStacks] {
+            let frees: Vec<_> =
+                events(kind, "x", ALL).into_iter().filter(|event| event.contains("free")).collect();
+            assert!(!frees.is_empty() && frees.iter().all(|event| !event.contains(" if ")), "{frees:?}");
+        }
+    }
+
+    #[test]
+    fn length_follows_the_rate() {
+        assert_eq!(seconds(64.0, 4096.0), 60);
+        assert_eq!(seconds(4096.0, 4096.0), 200);
+        assert_eq!(seconds(16384.0, 1024.0), 1800);
+    }
+
+    #[test]
+    fn arguments_are_those_of_record() {
+        let line = Plan::all().arguments(Path::new("a-1.kmt"), 4096, Some(Path::new("/t")));
+        let line: Vec<_> = line.iter().filter_map(|word| word.to_str()).collect();
+        let begin =
+            ["record", "--quiet", "--survivors", "-o", "a-1.kmt", "-d", "60s", "--max-size", "4096", "-e"];
+        assert!(line.starts_with(&begin), "{line:?}");
+        assert!(line.ends_with(&["--stack", "kmem:kmem_cache_alloc*", "--tracefs", "/t"]), "{line:?}");
+    }
+}
