@@ -147,7 +147,7 @@ enum Command {
     /// Caches that fill, a daily cycle, and growth that the load explains are not growth.
     ///
     /// Growth is printed and recorded with stacks, as by record --survivors, for 1 to 30 minutes. It is reported again when it has
-    /// doubled. SIGUSR1 records slab memory at once.
+    /// doubled. SIGUSR1 records slab memory as soon as no other recording runs.
     #[command(after_help = "Examples:
   kmt-capture watch -o leak.kmt                         until Ctrl-C: leak-1.kmt, leak-2.kmt
   kmt-capture watch --dry-run -o leak.kmt               what would be recorded, and why

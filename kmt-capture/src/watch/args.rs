@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use kmt_common::quantity;
 
-/// Shortest and longest time between samples: windows of growth have points of 10 s.
-const EVERY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// Shortest and longest time between samples: windows of growth have points of 10 s, and the shortest has blocks of 30 s.
+const EVERY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// Options of `watch`.
 #[derive(Debug, clap::Args)]
@@ -14,7 +14,7 @@ pub struct WatchArgs {
     /// Files to write: FILE-1.kmt, FILE-2.kmt and so on, one for each growth
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Time between samples, from 1s to 60s
+    /// Time between samples, from 1s to 30s
     #[arg(long, value_name = "TIME", value_parser = every, default_value = "10s")]
     pub every: Duration,
     /// Print what would be recorded, and why; SIGUSR1 prints the verdict on each series. Records nothing
@@ -46,7 +46,7 @@ pub struct WatchArgs {
 fn every(text: &str) -> Result<Duration, String> {
     let time = quantity::seconds(text)?;
     if time < EVERY.0 || time > EVERY.1 {
-        return Err(format!("{text:?}: the time between samples is from 1s to 60s"));
+        return Err(format!("{text:?}: the time between samples is from 1s to 30s"));
     }
     Ok(time)
 }

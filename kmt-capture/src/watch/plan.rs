@@ -1,6 +1,7 @@
 //! Recording for a growth: events, filters of the kernel, stacks, and the time that a verdict needs.
 //!
-//! Frees have no filter: any of them may end the life of an object, and an allocation without its free would seem a leak.
+//! Frees are filtered by the name of their cache at most: any other may end the life of an object, and an allocation without
+//! its free would seem a leak.
 
 use std::path::Path;
 
@@ -16,7 +17,7 @@ const SECONDS: (u64, u64) = (60, 1800);
 /// Events that the running kernel has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Available {
-    /// kmem_cache_alloc has the name of the cache.
+    /// kmem_cache_alloc and kmem_cache_free have the name of the cache.
     pub cache_names: bool,
     /// Events of percpu.
     pub percpu: bool,
@@ -28,9 +29,11 @@ impl Available {
     /// Those of a tracefs.
     pub fn of(top: &TraceDir) -> Self {
         let has = |system: &str, name: &str| top.has(&Event::new(system, name).file("enable"));
-        let format = top.read(&Event::new("kmem", "kmem_cache_alloc").file("format")).unwrap_or_default();
+        let has_name = |name: &str| {
+            top.read(&Event::new("kmem", name).file("format")).is_some_and(|text| text.contains(" name;"))
+        };
         Self {
-            cache_names: format.contains(" name;"),
+            cache_names: has_name("kmem_cache_alloc") && has_name("kmem_cache_free"),
             percpu: has("percpu", "percpu_alloc_percpu"),
             vmalloc: has("vmalloc", "alloc_vmap_area"),
         }
@@ -46,18 +49,22 @@ pub struct Plan {
     stacks: Vec<String>,
     /// Its length.
     pub seconds: u64,
+    /// True if a signal asks for it, and no growth.
+    pub is_asked: bool,
 }
 
+const CACHE_FREE: &str = "kmem:kmem_cache_free";
 /// Frees of slab objects, and the pages that end their lives.
-const SLAB_FREES: [&str; 4] =
-    ["kmem:kfree", "kmem:kmem_cache_free", "kmem:mm_page_alloc", "kmem:mm_page_free"];
+const SLAB_FREES: [&str; 4] = ["kmem:kfree", CACHE_FREE, "kmem:mm_page_alloc", "kmem:mm_page_free"];
+/// Pages that the kernel uses itself are not movable (MIGRATE_MOVABLE, include/linux/mmzone.h).
+const KERNEL_PAGES: &str = "kmem:mm_page_alloc if migratetype != 1";
 
 impl Plan {
     /// The recording for a growth.
     pub fn of(finding: &Finding, has: Available) -> Self {
         let size = f64::from(finding.object_size.max(1));
         let (allocations, frees, size): (Vec<String>, &[&str], f64) = match finding.kind {
-            Kind::Cache => (of_cache(finding, has), &SLAB_FREES, size),
+            Kind::Cache => return Self::of_cache(finding, has, size),
             Kind::SlabUnreclaimable => {
                 (vec!["kmem:kmalloc*".to_owned(), "kmem:kmem_cache_alloc*".to_owned()], &SLAB_FREES, 16384.0)
             }
@@ -65,26 +72,51 @@ impl Plan {
                 (vec!["percpu:percpu_alloc_percpu".to_owned()], &["percpu:percpu_free_percpu"], 64.0)
             }
             Kind::Vmalloc | Kind::KernelStacks if has.vmalloc => (
-                vec!["vmalloc:alloc_vmap_area".to_owned(), "kmem:mm_page_alloc".to_owned()],
+                vec!["vmalloc:alloc_vmap_area".to_owned(), KERNEL_PAGES.to_owned()],
                 &["vmalloc:free_vmap_area_noflush", "kmem:mm_page_free"],
                 16384.0,
             ),
             // Pages of page tables have order 0.
             Kind::PageTables => {
-                (vec!["kmem:mm_page_alloc if order == 0".to_owned()], &["kmem:mm_page_free"], 4096.0)
+                (vec![format!("{KERNEL_PAGES} && order == 0")], &["kmem:mm_page_free"], 4096.0)
             }
-            _ => (vec!["kmem:mm_page_alloc".to_owned()], &["kmem:mm_page_free"], 4096.0),
+            _ => (vec![KERNEL_PAGES.to_owned()], &["kmem:mm_page_free"], 4096.0),
         };
-        let events = allocations.iter().cloned().chain(frees.iter().map(|free| (*free).to_owned()));
+        let frees = frees.iter().map(|free| (*free).to_owned()).collect();
+        Self::with(allocations, frees, seconds(size, finding.growth.bytes_per_second))
+    }
+
+    fn with(allocations: Vec<String>, frees: Vec<String>, seconds: u64) -> Self {
+        let events = allocations.iter().cloned().chain(frees).collect();
+        Self { events, stacks: allocations, seconds, is_asked: false }
+    }
+
+    /// Allocations of one cache: by its name where events have it, else by size. Caches of kmalloc have several names
+    /// (kmalloc-96, kmalloc-cg-96, msg_msg-96), events without them, and other caches may be merged with them.
+    fn of_cache(finding: &Finding, has: Available, size: f64) -> Self {
+        let (name, bytes) = (&finding.name, finding.object_size);
         let seconds = seconds(size, finding.growth.bytes_per_second);
-        Self { events: events.collect(), stacks: allocations, seconds }
+        let frees = SLAB_FREES.map(str::to_owned).to_vec();
+        if is_of_kmalloc(name) {
+            let of_size = |event: &str| format!("kmem:{event}* if bytes_alloc == {bytes}");
+            return Self::with(["kmalloc", "kmem_cache_alloc"].map(of_size).to_vec(), frees, seconds);
+        }
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-:.".contains(&byte));
+        if !has.cache_names || !is_plain {
+            let of_size = format!("kmem:kmem_cache_alloc* if bytes_alloc == {bytes}");
+            return Self::with(vec![of_size], frees, seconds);
+        }
+        // An object of a cache may be freed by kfree, whose events have no name.
+        let of_name = |event: &str| format!("kmem:{event} if name == \"{name}\"");
+        let named = |free: String| if free == CACHE_FREE { of_name("kmem_cache_free") } else { free };
+        Self::with(vec![of_name("kmem_cache_alloc*")], frees.into_iter().map(named).collect(), seconds)
     }
 
     /// The recording that SIGUSR1 asks for: all slab memory.
     pub fn all() -> Self {
         let allocations = ["kmem:kmalloc*", "kmem:kmem_cache_alloc*"].map(str::to_owned);
         let events = allocations.iter().cloned().chain(SLAB_FREES.map(str::to_owned));
-        Self { events: events.collect(), stacks: allocations.to_vec(), seconds: SECONDS.0 }
+        Self { events: events.collect(), stacks: allocations.to_vec(), seconds: SECONDS.0, is_asked: true }
     }
 
     /// Arguments of `kmt-capture`.
@@ -103,19 +135,11 @@ impl Plan {
     }
 }
 
-/// Allocations of one cache. kmalloc-96 and its variants (kmalloc-cg-96, kmalloc-rnd-03-96) are found by size.
-fn of_cache(finding: &Finding, has: Available) -> Vec<String> {
-    let (name, size) = (&finding.name, finding.object_size);
-    if name.starts_with("kmalloc-") {
-        return vec![format!("kmem:kmalloc* if bytes_alloc == {size}")];
-    }
-    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-:.".contains(&byte));
-    let filter = match has.cache_names && is_plain {
-        true => format!("name == \"{name}\""),
-        // Debug metadata is in the size of slabinfo, not in that of the event: without it sizes are equal.
-        false => format!("bytes_alloc == {size}"),
-    };
-    vec![format!("kmem:kmem_cache_alloc* if {filter}")]
+/// True for a cache of kmalloc: its name has `kmalloc`, or ends in a size class (`msg_msg-96`, `memdup_user-8k`).
+fn is_of_kmalloc(name: &str) -> bool {
+    let class = name.rsplit_once('-').map_or("", |(_, class)| class);
+    let digits = class.trim_end_matches(['k', 'M']);
+    name.contains("kmalloc-") || !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Time for [`OBJECTS`] objects of a size, at a rate.
@@ -147,20 +171,33 @@ mod tests {
     fn filters_narrow_allocations_and_no_frees() {
         let events = |kind, name, has| Plan::of(&finding(kind, name), has).events;
         let filp = events(Kind::Cache, "filp", ALL);
-        assert_eq!(filp[..2], ["kmem:kmem_cache_alloc* if name == \"filp\"", "kmem:kfree"]);
+        let of_filp = ["kmem:kmem_cache_alloc* if name == \"filp\"", "kmem:kfree"];
+        assert_eq!(filp[..2], of_filp);
+        assert_eq!(filp[2], "kmem:kmem_cache_free if name == \"filp\"");
         let old = Available { cache_names: false, ..ALL };
         assert_eq!(events(Kind::Cache, "filp", old)[0], "kmem:kmem_cache_alloc* if bytes_alloc == 96");
+        assert_eq!(events(Kind::Cache, "filp", old)[2], "kmem:kmem_cache_free");
         assert_eq!(events(Kind::Cache, "a\"b", ALL)[0], "kmem:kmem_cache_alloc* if bytes_alloc == 96");
-        assert_eq!(events(Kind::Cache, "kmalloc-cg-96", ALL)[0], "kmem:kmalloc* if bytes_alloc == 96");
-        assert_eq!(events(Kind::PageTables, "", ALL)[0], "kmem:mm_page_alloc if order == 0");
+        for name in ["kmalloc-cg-96", "dma-kmalloc-96", "msg_msg-96"] {
+            let events = events(Kind::Cache, name, ALL);
+            let both = ["kmem:kmalloc* if bytes_alloc == 96", "kmem:kmem_cache_alloc* if bytes_alloc == 96"];
+            assert_eq!(events[..2], both, "{name}");
+        }
+        let tables = events(Kind::PageTables, "", ALL);
+        assert_eq!(tables[0], "kmem:mm_page_alloc if migratetype != 1 && order == 0");
         assert_eq!(events(Kind::Percpu, "", ALL)[0], "percpu:percpu_alloc_percpu");
         let bare = Available { percpu: false, vmalloc: false, ..ALL };
         for kind in [Kind::Percpu, Kind::Vmalloc, Kind::NoAccount] {
-            assert_eq!(events(kind, "", bare), ["kmem:mm_page_alloc", "kmem:mm_page_free"], "{kind:?}");
+            assert_eq!(events(kind, "", bare), [KERNEL_PAGES, "kmem:mm_page_free"], "{kind:?}");
         }
-        for kind in [Kind::Cache, Kind::SlabUnreclaimable, Kind::Vmalloc, Kind::KernelStacks] {
+        for (kind, has) in [
+            (Kind::Cache, old),
+            (Kind::SlabUnreclaimable, ALL),
+            (Kind::Vmalloc, ALL),
+            (Kind::KernelStacks, ALL),
+        ] {
             let frees: Vec<_> =
-                events(kind, "x", ALL).into_iter().filter(|event| event.contains("free")).collect();
+                events(kind, "x", has).into_iter().filter(|event| event.contains("free")).collect();
             assert!(!frees.is_empty() && frees.iter().all(|event| !event.contains(" if ")), "{frees:?}");
         }
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kmt_common::output::{Output, print};
+use kmt_common::output::{Output, Target, print};
 use kmt_common::shell;
 use kmt_common::text::{count, escaped, size};
 use kmt_common::watch::{Finding, Watcher};
@@ -25,41 +25,76 @@ const STATE_EVERY: Duration = Duration::from_secs(600);
 const STATE_LEN_MAX: u64 = 1 << 20;
 /// Growths that wait for their recording; further ones are reported only.
 const WAITING_MAX: usize = 8;
+/// A recording that failed is tried again after this time, then after twice the time and so on.
+const RETRY: Duration = Duration::from_secs(600);
+const TRIES_MAX: u32 = 6;
 
 /// Watches until a signal ends it, or with `--once` until the first growth was recorded.
 pub fn watch(args: &WatchArgs) -> Result<Outcome> {
     if !args.dry_run {
         tracefs::check_user(args.tracefs.as_deref())?;
     }
-    let top = args.tracefs.as_deref().map(tracefs::TraceDir::at).or_else(tracefs::mounted);
-    let has = top.as_ref().map_or(Available::default(), Available::of);
+    let files = Series::new(&args.output, "watch")?;
+    check(args, &files)?;
     let signals = Signals::new(true)?;
-    let series = Series::new(&args.output, "watch")?;
     let mut watch = Watch {
         args,
-        has,
-        series,
+        files,
         signals,
         watcher: Watcher::default(),
         system: System::default(),
         waiting: VecDeque::new(),
         job: None,
+        tries: 0,
         outcome: Outcome::Done,
         is_done: false,
     };
     watch.restore();
-    watch.run()
+    let outcome = watch.run();
+    watch.end();
+    outcome
+}
+
+/// Fails at once where a recording would fail when memory grows.
+fn check(args: &WatchArgs, files: &Series) -> Result<()> {
+    if args.dry_run {
+        return Ok(());
+    }
+    Target { path: files.next()?, force: false }.check()?;
+    // A name without a folder is looked for in PATH.
+    match args.exec.as_deref().filter(|command| command.components().count() > 1) {
+        Some(command) if !command.is_file() => {
+            Err(Failure::new(format!("--exec: there is no {}", command.display())).usage())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A recording that waits for the one before it, or for another try.
+struct Waiting {
+    plan: Plan,
+    /// Tries that failed.
+    tries: u32,
+    /// Not before this time.
+    from: Instant,
+}
+
+impl Waiting {
+    fn new(plan: Plan) -> Self {
+        Self { plan, tries: 0, from: Instant::now() }
+    }
 }
 
 struct Watch<'a> {
     args: &'a WatchArgs,
-    has: Available,
-    series: Series,
+    files: Series,
     signals: Signals,
     watcher: Watcher,
     system: System,
-    waiting: VecDeque<Plan>,
+    waiting: VecDeque<Waiting>,
     job: Option<Job>,
+    /// Tries of the recording that runs.
+    tries: u32,
     outcome: Outcome,
     /// The first growth was recorded, and no other is to be.
     is_done: bool,
@@ -70,9 +105,12 @@ impl Watch<'_> {
         let (mut next, mut saved, mut is_first) = (Instant::now(), Instant::now(), true);
         while self.signals.asked() == 0 && !self.is_done {
             if next <= Instant::now() {
-                self.sample()?;
-                if std::mem::take(&mut is_first) {
-                    self.begin();
+                let is_read = self.sample();
+                match std::mem::take(&mut is_first) {
+                    true if !is_read => return Err(unreadable()),
+                    true => self.begin(),
+                    false if !is_read => self.warn(&unreadable().to_string()),
+                    false => {}
                 }
                 // After a long stop the samples that were missed are not made up for.
                 next = (next + self.args.every).max(Instant::now());
@@ -82,32 +120,34 @@ impl Watch<'_> {
                 saved = Instant::now();
             }
             if self.signals.is_file_wanted() {
-                self.wanted()?;
+                self.wanted();
             }
             self.jobs();
             self.wait(next);
         }
+        Ok(self.outcome)
+    }
+
+    /// Ends the child, and keeps the state.
+    fn end(&mut self) {
         if let Some(job) = self.job.take() {
             job.end();
         }
         self.save();
-        Ok(self.outcome)
     }
 
-    /// Takes a sample, reports what grows, and plans its recording.
-    fn sample(&mut self) -> Result<()> {
-        let found = self.system.sample(&mut self.watcher).ok_or_else(|| {
-            Failure::new("/proc/meminfo or /proc/uptime cannot be read").hint("mount -t proc proc /proc")
-        })?;
+    /// Takes a sample, reports what grows, and plans its recording. False if the texts cannot be read.
+    fn sample(&mut self) -> bool {
+        let Some(found) = self.system.sample(&mut self.watcher) else { return false };
         let has_found = !found.is_empty();
         for finding in &found {
-            print(format!("{}\n", sentence(finding)).as_bytes())?;
-            let plan = Plan::of(finding, self.has);
+            self.say(&format!("{}\n", sentence(finding)));
+            let plan = Plan::of(finding, self.available());
             if self.args.dry_run {
-                self.show(&plan)?;
+                self.show(&plan);
                 self.is_done |= self.args.once;
             } else if self.waiting.len() < WAITING_MAX {
-                self.waiting.push_back(plan);
+                self.waiting.push_back(Waiting::new(plan));
             } else {
                 kmt_common::tell!("warning: not recorded: {WAITING_MAX} growths wait for their recording");
             }
@@ -115,7 +155,20 @@ impl Watch<'_> {
         if has_found {
             self.save();
         }
-        Ok(())
+        true
+    }
+
+    /// Events of the kernel: tracefs may have been mounted meanwhile.
+    fn available(&self) -> Available {
+        let top = self.args.tracefs.as_deref().map(tracefs::TraceDir::at).or_else(tracefs::mounted);
+        top.as_ref().map_or(Available::default(), Available::of)
+    }
+
+    /// Prints. An output that cannot be written, as on a full disk, ends no watch.
+    fn say(&mut self, text: &str) {
+        if let Err(failure) = print(text.as_bytes()) {
+            self.warn(&failure.to_string());
+        }
     }
 
     fn begin(&mut self) {
@@ -134,11 +187,13 @@ impl Watch<'_> {
         }
     }
 
-    /// SIGUSR1: a recording now; with `--dry-run` the verdicts.
-    fn wanted(&mut self) -> Result<()> {
+    /// SIGUSR1: a recording as soon as no other one runs; with `--dry-run` the verdicts.
+    fn wanted(&mut self) {
         if !self.args.dry_run {
-            self.waiting.push_front(Plan::all());
-            return Ok(());
+            if !self.waiting.iter().any(|waiting| waiting.plan.is_asked) {
+                self.waiting.push_front(Waiting::new(Plan::all()));
+            }
+            return;
         }
         let mut out = String::new();
         for judged in self.watcher.judged() {
@@ -151,18 +206,18 @@ impl Watch<'_> {
             out.extend(verdicts);
             out.push('\n');
         }
-        print(out.as_bytes()).map(drop)
+        self.say(&out);
     }
 
-    fn show(&self, plan: &Plan) -> Result<()> {
-        let file = self.series.next()?;
+    fn show(&mut self, plan: &Plan) {
+        let Ok(file) = self.files.next() else { return };
         let arguments = plan.arguments(&file, self.args.max_size, self.args.tracefs.as_deref());
         let words = arguments.iter().map(|word| shell::word(word.as_encoded_bytes()));
         let line = words.collect::<Vec<_>>().join(" ");
-        print(format!("  would record: kmt-capture {line}\n").as_bytes()).map(drop)
+        self.say(&format!("  would record: kmt-capture {line}\n"));
     }
 
-    /// Looks after the child, and starts the next one.
+    /// Takes the result of a child that has ended, and starts the next one.
     fn jobs(&mut self) {
         if let Some(code) = self.job.as_mut().and_then(Job::ended) {
             if let Some(job) = self.job.take() {
@@ -170,44 +225,72 @@ impl Watch<'_> {
             }
         }
         if self.job.is_none() && !self.is_done {
-            let Some(plan) = self.waiting.pop_front() else { return };
-            match self.start(&plan) {
+            let now = Instant::now();
+            let at = self.waiting.iter().position(|waiting| waiting.from <= now);
+            let Some(next) = at.and_then(|at| self.waiting.remove(at)) else { return };
+            self.tries = next.tries;
+            match self.start(&next.plan) {
                 Ok(job) => self.job = Some(job),
-                Err(failure) => self.warn(&format!("{failure}")),
+                Err(failure) => {
+                    self.warn(&format!("{failure}"));
+                    self.again(next.plan);
+                }
             }
         }
     }
 
+    /// A recording failed: it is tried again later.
+    fn again(&mut self, plan: Plan) {
+        if self.args.once {
+            self.is_done |= !plan.is_asked;
+        } else if self.tries + 1 < TRIES_MAX && self.waiting.len() < WAITING_MAX {
+            let pause = RETRY * (1 << self.tries);
+            kmt_common::tell!("it is tried again in {} min", pause.as_secs() / 60);
+            let (tries, from) = (self.tries + 1, Instant::now() + pause);
+            self.waiting.push_back(Waiting { plan, tries, from });
+        }
+    }
+
     fn start(&self, plan: &Plan) -> Result<Job> {
-        let file = self.series.next()?;
+        let file = self.files.next()?;
         if !self.args.quiet {
             kmt_common::tell!("recording to {} for {} s", file.display(), plan.seconds);
         }
-        Job::record(plan.arguments(&file, self.args.max_size, self.args.tracefs.as_deref()), file)
+        let arguments = plan.arguments(&file, self.args.max_size, self.args.tracefs.as_deref());
+        Job::record(plan.clone(), arguments, file)
     }
 
     fn ended(&mut self, job: &Job, code: i32) {
         let name = job.file.display();
-        // 3: complete, but events were lost.
-        if !(code == 0 || code == 3 && job.is_recorder) {
-            let what = if job.is_recorder { "the recording" } else { "the command" };
-            self.warn(&format!("{what} of {name} failed with {code}"));
-            self.is_done |= self.args.once;
+        let is_done = self.args.once && !job.is_asked;
+        let Some(plan) = &job.plan else {
+            if code != 0 {
+                self.warn(&format!("the command for {name} failed with {code}"));
+            }
+            self.is_done |= is_done;
             return;
+        };
+        // 3: the file is sound, but events were lost, or a full disk ended it.
+        if code != 0 && code != 3 {
+            self.warn(&format!("the recording of {name} failed with {code}"));
+            return self.again(plan.clone());
         }
-        if !job.is_recorder {
-            self.is_done |= self.args.once;
-            return;
+        let (length, wanted) = (job.start.elapsed().as_secs(), plan.seconds);
+        if length + 2 < wanted {
+            kmt_common::tell!("{name}: the recording ended after {length} s of {wanted} s (--max-size)");
         }
-        kmt_common::tell!("{name}: who holds the memory: kmt-analyze leaks {}", shell::path(&job.file));
-        let removed = self.series.remove_oldest(self.args.max_files);
+        kmt_common::tell!("{name}: who allocates it: kmt-analyze leaks {}", shell::path(&job.file));
+        let removed = self.files.remove_oldest(self.args.max_files);
         if let Some(warning) = removed.warning() {
             self.warn(warning.trim_start_matches("warning: "));
         }
-        match self.args.exec.as_deref().map(|command| Job::exec(command, job.file.clone())) {
+        match self.args.exec.as_deref().map(|command| Job::exec(command, job)) {
             Some(Ok(exec)) => self.job = Some(exec),
-            Some(Err(failure)) => self.warn(&format!("{failure}")),
-            None => self.is_done |= self.args.once,
+            Some(Err(failure)) => {
+                self.warn(&format!("{failure}"));
+                self.is_done |= is_done;
+            }
+            None => self.is_done |= is_done,
         }
     }
 
@@ -240,8 +323,9 @@ impl Watch<'_> {
         }
     }
 
+    /// Writes the state; with `--dry-run` nothing was recorded, and the state of a watch that records stays.
     fn save(&mut self) {
-        let Some(path) = self.args.state.as_deref() else { return };
+        let Some(path) = self.args.state.as_deref().filter(|_| !self.args.dry_run) else { return };
         let text = self.watcher.state(&boot_id(), unix());
         if let Err(failure) = written(path, &text) {
             self.warn(&format!("the state is not kept: {failure}"));
@@ -249,10 +333,15 @@ impl Watch<'_> {
     }
 }
 
+/// Writes a file under another name, and renames it. A recording's output leaves signals to the watch.
 fn written(path: &Path, text: &str) -> Result<()> {
-    let mut output = Output::create(path, true)?;
+    let mut output = Output::record(path, true)?;
     output.write(text.as_bytes())?;
     output.finish()
+}
+
+fn unreadable() -> Failure {
+    Failure::new("/proc/meminfo or /proc/uptime cannot be read").hint("mount -t proc proc /proc")
 }
 
 /// A growth as a sentence.
@@ -264,7 +353,7 @@ fn sentence(finding: &Finding) -> String {
     };
     let doubled = if finding.is_again { " (doubled since the last report)" } else { "" };
     format!(
-        "growth: {name} by {:.1} KiB/s ({} a day) for {} min or longer, {} until now{doubled}; window of {} min",
+        "growth: {name} by {:.1} KiB/s ({} a day) for {} min or longer, grown by {}{doubled}; window of {} min",
         per_second / 1024.0,
         size((per_second * 86_400.0) as u64),
         finding.since / 60,

@@ -73,7 +73,8 @@ fn is_watched(value: &Value<'_>, watched: &mut BTreeMap<String, bool>) -> bool {
     if let Some(known) = watched.get(value.name) {
         return *known;
     }
-    let path = Path::new("/sys/kernel/slab").join(value.name.replace('/', "_")).join("reclaim_account");
+    // Names of objects in sysfs have no slash (kobject_set_name_vargs, lib/kobject.c).
+    let path = Path::new("/sys/kernel/slab").join(value.name.replace('/', "!")).join("reclaim_account");
     let mark = fs::read_to_string(path).ok().map(|text| text.trim() != "0");
     let is_watched = !is_reclaimable(value.name, mark);
     if watched.len() < CACHES_MAX {

@@ -283,9 +283,15 @@ impl History {
             return;
         }
         let mut series = Series::new(kind, name, 0);
-        levels.iter().for_each(|level| series.peaks.push(*level));
         let passed = (ago / (SIX_HOURS * STEP)).min(32);
-        (0..passed).for_each(|_| series.peaks.push(UNKNOWN));
+        // The last level is that of the open 6 hours.
+        let (open, closed) = levels.split_last().map_or((UNKNOWN, levels), |(open, closed)| (*open, closed));
+        closed.iter().for_each(|level| series.peaks.push(*level));
+        match passed {
+            0 => series.open_peak = Some(open).filter(|open| *open != UNKNOWN),
+            _ => series.peaks.push(open),
+        }
+        (1..passed).for_each(|_| series.peaks.push(UNKNOWN));
         self.series.push(series);
     }
 }

@@ -107,9 +107,8 @@ impl<'t> Sample<'t> {
         let lines = Lines::of(texts.meminfo);
         let memory_kib = lines.kib("MemTotal").filter(|kib| *kib > 0)?;
         let mut sample = Self { time, memory_kib, values: Vec::new() };
-        let caches = texts.slabinfo.lines().filter_map(cache);
-        sample.values.extend(caches);
-        let are_stacks_slabs = sample.values.iter().any(|value| value.name == "thread_stack");
+        let caches: Vec<Value<'_>> = texts.slabinfo.lines().filter_map(cache).collect();
+        let are_stacks_slabs = caches.iter().any(|value| value.name == "thread_stack");
         let swap = lines.or_zero("SwapTotal").saturating_sub(lines.or_zero("SwapFree"));
         let anonymous = lines.kib("AnonPages").map(|kib| kib + lines.or_zero("Shmem") + swap);
         let tables = lines.kib("PageTables").map(|kib| kib + lines.or_zero("SecPageTables"));
@@ -127,7 +126,9 @@ impl<'t> Sample<'t> {
         let sums = sums
             .into_iter()
             .filter_map(|(kind, kib)| Some(Value { kind, name: "", kib: clamped(kib?), object_size: 0 }));
+        // Sums first: there may be more caches than are watched.
         sample.values.extend(sums);
+        sample.values.extend(caches);
         Some(sample)
     }
 }

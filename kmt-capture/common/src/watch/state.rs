@@ -49,7 +49,13 @@ impl Watcher {
             return 1;
         }
         let (mut is_this_boot, mut ago, mut damaged) = (false, 0, 0);
-        for line in lines {
+        // What was reported comes first: after a reboot, levels that a leak had reached are none to return to.
+        let (reported, others): (Vec<&str>, Vec<&str>) =
+            lines.partition(|line| line.starts_with("reported "));
+        let ends = others.iter().take_while(|line| !line.starts_with("level "));
+        let ends = ends.count();
+        let (head, levels) = others.split_at(ends);
+        for line in head.iter().chain(&reported).chain(levels).copied() {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             let is_parsed = match word {
                 "boot" => {
@@ -57,30 +63,39 @@ impl Watcher {
                     true
                 }
                 "time" => rest.parse::<u64>().map(|time| ago = unix.saturating_sub(time)).is_ok(),
-                "level" => self.restore_level(rest, ago).is_some(),
-                "reported" => self.restore_reported(rest, is_this_boot).is_some(),
+                "level" => self.restore_level(rest, ago, is_this_boot).is_some(),
+                "reported" => self.restore_reported(rest).is_some(),
                 _ => false,
             };
             damaged += usize::from(!is_parsed);
         }
+        if !is_this_boot {
+            self.reported.clear();
+        }
         damaged
     }
 
-    fn restore_level(&mut self, rest: &str, ago: u64) -> Option<()> {
+    fn restore_level(&mut self, rest: &str, ago: u64, is_this_boot: bool) -> Option<()> {
         let mut words = rest.splitn(3, ' ');
         let (kind, levels, name) = (Kind::of_key(words.next()?)?, words.next()?, words.next()?);
         let level = |text: &str| if text == "-" { Some(UNKNOWN) } else { text.parse::<u32>().ok() };
         let levels: Option<Vec<u32>> = levels.split(',').take(LEVELS_MAX).map(level).collect();
-        self.history.restore(kind, name, &levels?, ago);
+        let mut levels = levels?;
+        let leaked = self.reported.iter().find(|known| known.kind == kind && known.name == name);
+        if let Some(leaked) = leaked.filter(|_| !is_this_boot) {
+            let known = levels.iter_mut().filter(|level| **level != UNKNOWN);
+            known.for_each(|level| *level = (*level).min(leaked.begin_kib));
+        }
+        self.history.restore(kind, name, &levels, ago);
         Some(())
     }
 
-    fn restore_reported(&mut self, rest: &str, is_this_boot: bool) -> Option<()> {
+    fn restore_reported(&mut self, rest: &str) -> Option<()> {
         let mut words = rest.splitn(4, ' ');
         let kind = Kind::of_key(words.next()?)?;
         let (begin_kib, grown_kib) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         let name = words.next()?.to_owned();
-        if is_this_boot && self.reported.len() < REPORTED_MAX {
+        if self.reported.len() < REPORTED_MAX {
             self.reported.push(Reported { kind, name, begin_kib, grown_kib });
         }
         Some(())

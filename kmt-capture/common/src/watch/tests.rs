@@ -97,3 +97,17 @@ fn the_number_of_series_is_bounded() {
     assert_eq!(watcher.take(&sample, |value| value.name != "cache-0"), []);
     assert_eq!(watcher.counts(), (SERIES_MAX as u64, 8));
 }
+
+/// Levels that a leak reached before a reboot are none to which memory returns.
+#[test]
+fn a_reboot_ends_a_leak_and_its_levels() {
+    let text = "kmt-watch 1\nboot a\ntime 100\nlevel cache 100,6000000,- filp\nlevel cache 70,80 x\nreported cache 120 5000000 filp\n";
+    let mut watcher = Watcher::default();
+    assert_eq!(watcher.restore(text, "b", 200), 0);
+    let state = watcher.state("b", 200);
+    assert!(state.contains("level cache 100,120,- filp\nlevel cache 70,80 x\n"), "{state}");
+    assert!(!state.contains("reported"), "{state}");
+    let mut same = Watcher::default();
+    assert_eq!(same.restore(text, "a", 200), 0);
+    assert_eq!(same.state("a", 100), text);
+}
