@@ -1702,3 +1702,33 @@ fn what_the_snippet_saves_is_converted() {
     let [(from, to)] = times[..] else { panic!("{times:?}") };
     assert!(from + 1_000 >= last && to >= from && from < last + 1_000_000_000, "{times:?}, {last}");
 }
+
+/// A watch that has written its state and records ends by a signal: with its recorder, its state, and tracefs as it was.
+#[test]
+fn a_watch_ends_in_order_by_a_signal() {
+    let Some(bench) = Bench::new("watch") else { return };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kmt-capture"));
+    command.args(["watch", "--every", "1s", "--state"]).arg(bench.path("state"));
+    let child = command.arg("-o").arg(bench.path("leak.kmt")).stderr(Stdio::piped()).spawn().unwrap();
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    };
+    let start = Instant::now();
+    let wait = |path: &Path| {
+        while !path.exists() && start.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(path.exists(), "{}", path.display());
+    };
+    wait(&bench.path("state"));
+    signal("-USR1");
+    wait(&bench.path("leak-1.kmt.part"));
+    fs::remove_file(bench.path("state")).unwrap();
+    signal("-INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(bench.path("state").exists());
+    readable(&bench.path("leak-1.kmt"));
+    bench.assert_untouched();
+}

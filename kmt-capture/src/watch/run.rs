@@ -108,7 +108,11 @@ impl Watch<'_> {
                 let is_read = self.sample();
                 match std::mem::take(&mut is_first) {
                     true if !is_read => return Err(unreadable()),
-                    true => self.begin(),
+                    true => {
+                        self.begin();
+                        // A state that cannot be kept is reported now, and not after the first growth.
+                        self.save();
+                    }
                     false if !is_read => self.warn(&unreadable().to_string()),
                     false => {}
                 }
