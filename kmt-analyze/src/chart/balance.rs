@@ -7,7 +7,7 @@ use super::svg::Svg;
 use super::timeline::{LEFT, PLOT, RIGHT, Scale, grid, names};
 use crate::html::html_text;
 use crate::reports::timeline::{AccountAt, AccountLine, AccountTimes};
-use crate::trace::accounts::{CPU_LISTS, FREE, REST};
+use crate::trace::accounts::{FREE_ACCOUNTS, REST};
 
 /// Accounts with a band of their own, besides free memory and the rest.
 const BANDS: usize = 7;
@@ -74,7 +74,7 @@ fn bands(lines: &[AccountLine<'_>]) -> Vec<Band> {
         };
         line.at.iter().map(least).collect()
     };
-    let is_free = |line: &&AccountLine<'_>| [FREE, CPU_LISTS].contains(&line.account);
+    let is_free = |line: &&AccountLine<'_>| FREE_ACCOUNTS.contains(&line.account);
     let added = |name: &str, class: &str, of: Vec<Vec<u64>>| {
         let mut sums = vec![0u64; lines.first().map_or(0, |line| line.at.len())];
         for bytes in &of {

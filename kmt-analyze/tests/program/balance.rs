@@ -229,6 +229,10 @@ fn a_screen_has_the_answer_first_and_the_recording_last() {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(text.contains("In no account at the end: at most"), "{text}");
+    // A range that includes 0 has both ends, another one its upper end.
+    for words in ["-400 KiB to +400 KiB", "-5.41 MiB to +5.41 MiB", "~+74.2 MiB"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
     let exact = stdout(&balance(&["--bytes"], &[&a, &b]));
     assert!(exact.contains("-102,400,000"), "{exact}");
     // One folder: no changes.
@@ -244,6 +248,43 @@ fn a_screen_has_the_answer_first_and_the_recording_last() {
     assert_eq!(csv.lines().count(), 1 + 25 + 1, "{csv}");
     let limited: Value = serde_json::from_slice(&balance(&["--json", "-l", "1"], &[&a, &b]).stdout).unwrap();
     assert_eq!(at(&limited, "/accounts").as_array().unwrap().len(), 26);
+}
+
+/// Names in tables have commas and brackets, those in sentences are whole.
+#[test]
+fn accounts_have_names_of_their_own_in_sentences() {
+    for (name, from, to, words) in [
+        (
+            "meminfo",
+            "SecPageTables: 700",
+            "SecPageTables: 90700",
+            "page tables of guests and IOMMUs took 87.9 MiB",
+        ),
+        ("meminfo", "SReclaimable: 45000", "SReclaimable: 95000", "reclaimable slab took 53.7 MiB"),
+        ("meminfo", "SUnreclaim: 30000", "SUnreclaim: 130000", "unreclaimable slab took 97.7 MiB"),
+        ("meminfo", "MemFree", "GPUActive: 100000 kB\nMemFree", "memory of GPU drivers took 97.7 MiB"),
+        (
+            "vmstat",
+            "nr_memmap_pages 10",
+            "nr_memmap_pages 25010",
+            "memory of struct page and page_ext took 97.7 MiB",
+        ),
+        ("vmstat", "nr_zspages 100", "nr_zspages 25100", "compressed memory of zswap and zram took 97.7 MiB"),
+        (
+            "meminfo",
+            "CmaFree: 60000",
+            "CmaFree: 10000",
+            "≤: a part of swap cache, percpu and CMA memory given to drivers may",
+        ),
+    ] {
+        let scratch = Scratch::new();
+        let [a, b] = folders(&scratch, &[("config", "CONFIG_VMAP_STACK=y\n")]);
+        let text = fs::read_to_string(b.join(name)).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(b.join(name), text.replace(from, to)).unwrap();
+        let text = stdout(&balance(&[], &[&a, &b])).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }
 
 /// MemFree lacks the pages on per-CPU lists: where its change is another one, both are named.
@@ -266,7 +307,8 @@ fn pages_on_lists_of_cpus_are_named_beside_mem_free() {
     // With lists at one time alone, there is MemFree alone.
     fs::remove_file(a.join("zoneinfo")).unwrap();
     let text = stdout(&balance(&[], &[&a, &b])).replace('\n', " ");
-    assert!(text.starts_with("Free memory grew by 145 MiB to 2.05 GiB of 3.81 GiB: "), "{text}");
+    let first = "Free memory without pages on per-CPU lists grew by 145 MiB to 2.05 GiB of 3.81 GiB: ";
+    assert!(text.starts_with(first), "{text}");
 }
 
 #[test]
@@ -277,9 +319,22 @@ fn what_is_not_reported_is_unknown() {
     let report = rows(&[&a, &b]);
     check_sums(&report);
     assert_eq!(*at(&report, "/unknown"), serde_json::json!(["cpu_lists", "zsmalloc", "memmap"]));
-    assert!(account(&report, "in_no_account")["bytes_change_min"].is_null());
-    let text = stdout(&balance(&[], &[&a, &b]));
-    assert!(text.replace('\n', " ").contains("free, in per-CPU lists (zoneinfo: count)"), "{text}");
+    // The change of unknown accounts may be in either direction: no end of the change of the rest is known.
+    let rest = account(&report, "in_no_account");
+    assert!(rest["bytes_change_min"].is_null() && rest["bytes_change"].is_null(), "{rest}");
+    let screen = stdout(&balance(&[], &[&a, &b]));
+    let text = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "Free memory without pages on per-CPU lists fell by 97.7 MiB",
+        "memory in no account or not in these texts (free pages on per-CPU lists, compressed memory of zswap and \
+         zram and 1 more) took at least 62.1 MiB",
+        "free pages on per-CPU lists (zoneinfo: count)",
+        "The change of in no account without them is unknown.",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let row = screen.lines().find(|line| line.starts_with("in no account ")).unwrap();
+    assert!(row.contains("unknown") && !row.contains('~'), "{screen}");
     // A kernel of 4.14: no KReclaimable, Percpu, SecPageTables; VmallocUsed is 0.
     let old = "MemTotal: 1000 kB\nMemFree: 500 kB\nBuffers: 1 kB\nCached: 2 kB\nSwapCached: 0 kB\nAnonPages: 3 kB\n\
         Shmem: 1 kB\nSlab: 10 kB\nSReclaimable: 4 kB\nSUnreclaim: 6 kB\nKernelStack: 5 kB\nPageTables: 7 kB\n\

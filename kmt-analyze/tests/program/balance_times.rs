@@ -100,7 +100,7 @@ fn a_screen_has_accounts_and_readings_and_a_table_has_all() {
     let screen = stdout(&run(&["timeline", "--by", "account"], &file));
     let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     for expected in [
-        "Free memory fell by 97.7 MiB between the first and the last of 5 readings.",
+        "Free memory fell by 98.0 MiB between the first and the last of 5 readings.",
         "In no account: at most",
         "page cache of files",
         "chart balance -o balance.svg",
@@ -153,6 +153,23 @@ fn bands_of_the_picture_add_up_to_all_memory() {
     assert_eq!(stdout(&run(&["chart", "timeline", "--by", "account"], &file)), svg);
 }
 
+/// Free memory of both reports includes pages on per-CPU lists.
+#[test]
+fn free_memory_of_timeline_is_that_of_balance() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sample/x86_64-6.1");
+    let scratch = Scratch::new();
+    let file = scratch.convert(&sample);
+    let words = |args: &[&str]| {
+        let screen = stdout(&run(args, &file)).split_whitespace().collect::<Vec<_>>().join(" ");
+        let moved = screen.split([',', ':']).next().unwrap().to_owned();
+        let of = if moved.contains(" between ") { " between " } else { " to " };
+        let alone = screen.split_once("(MemFree alone ").unwrap().1.split_once(')').unwrap().0;
+        (moved.split_once(of).unwrap().0.to_owned(), alone.to_owned())
+    };
+    let of_balance = words(&["balance"]);
+    assert_eq!(words(&["timeline", "--by", "account"]), of_balance);
+}
+
 #[test]
 fn readings_of_a_folder_are_converted_and_broken_ones_are_reported() {
     let scratch = Scratch::new();
@@ -179,6 +196,7 @@ fn readings_of_a_folder_are_converted_and_broken_ones_are_reported() {
     assert!(unknown.contains(&"cpu_lists".into()) && !unknown.contains(&"free".into()), "{unknown:?}");
     let screen = stdout(&run(&["timeline", "--by", "account"], &file));
     assert!(screen.contains("left out") && screen.contains("line 1"), "{screen}");
+    assert!(screen.starts_with("Free memory without pages on per-CPU lists "), "{screen}");
 }
 
 #[test]

@@ -5,8 +5,8 @@
 
 use serde::Serialize;
 
-use super::rows::{AccountRow, BalanceRows, FREE_ACCOUNTS, PageHolderRow};
-use crate::trace::accounts::{FREE, REST};
+use super::rows::{AccountRow, BalanceRows, PageHolderRow};
+use crate::trace::accounts::{CPU_LISTS, FREE, FREE_ACCOUNTS, REST};
 
 /// Accounts that are named beside free memory.
 const NAMED: usize = 4;
@@ -30,6 +30,9 @@ pub struct FreeMemory {
     pub mem_free_change: Option<i64>,
     /// Accounts that changed most, in both directions, the largest change first; of one time the largest accounts.
     pub accounts: Vec<AccountAmount>,
+    /// Accounts that are not reported.
+    #[serde(skip)]
+    pub unknown: Vec<&'static str>,
     /// The cache that grew most, its account, and its growth, where they are known.
     #[serde(skip)]
     pub cache: Option<(String, &'static str, u64)>,
@@ -49,7 +52,7 @@ pub struct AccountAmount {
     pub account: &'static str,
     /// Name on screens.
     pub name: &'static str,
-    /// Change in bytes, of a range the end nearest to 0; of one time the bytes.
+    /// Change in bytes, of a range the end nearest to 0; of one time the bytes. Of `in_no_account` it is that with unknown accounts.
     pub bytes: i64,
     /// True if the change can be larger.
     pub is_minimum: bool,
@@ -65,16 +68,30 @@ const LISTS_NOTABLE: u64 = 1 << 20;
 /// Share of the change, as 1/N, that is large.
 const LISTS_SHARE: u64 = 20;
 
-impl FreeMemory {
+/// Change of free memory: with pages on per-CPU lists, and of MemFree alone.
+#[derive(Debug, Clone, Copy)]
+pub struct FreeChange {
+    /// Change of MemFree and of pages on per-CPU lists.
+    pub bytes: i64,
+    /// MemFree at the end.
+    pub mem_free: i64,
+    pub mem_free_change: i64,
+    /// True if pages on per-CPU lists are known.
+    pub has_lists: bool,
+}
+
+impl FreeChange {
     /// The change of MemFree, where it differs notably from that of free memory: pages moved to per-CPU lists or from them.
-    pub fn other_mem_free_change(&self) -> Option<i64> {
-        let (all, alone) = (self.bytes_change?, self.mem_free_change?);
+    pub fn other_mem_free(&self) -> Option<i64> {
+        let (all, alone) = (self.bytes, self.mem_free_change);
         let by = all.abs_diff(alone);
         let is_other_direction = all.signum() * alone.signum() < 0;
         let is_large_share = by >= LISTS_NOTABLE && by.saturating_mul(LISTS_SHARE) > all.unsigned_abs();
         (is_other_direction || by > LISTS_LARGE || is_large_share).then_some(alone)
     }
+}
 
+impl FreeMemory {
     /// Free memory of a balance; `None`: it is not reported.
     pub fn of(rows: &BalanceRows) -> Option<Self> {
         let parts: Vec<&AccountRow> = FREE_ACCOUNTS.iter().filter_map(|key| rows.account(key)).collect();
@@ -92,7 +109,7 @@ impl FreeMemory {
             account: row.account,
             name: row.name,
             bytes: amount(row),
-            is_minimum: rows.is_compared && !row.is_change_exact() && row.bytes_change_min.is_some(),
+            is_minimum: rows.is_compared && !row.is_change_exact(),
         };
         Some(Self {
             total: rows.total,
@@ -101,9 +118,20 @@ impl FreeMemory {
             mem_free: mem_free.bytes,
             mem_free_change: rows.is_compared.then(|| mem_free.change()),
             accounts: most.into_iter().take(NAMED).map(account).collect(),
+            unknown: rows.unknown.clone(),
             cache: None,
             own_file: 0,
             holder: None,
+        })
+    }
+
+    /// Change of free memory, and what is known of it; `None`: there is one time.
+    pub fn change(&self) -> Option<FreeChange> {
+        Some(FreeChange {
+            bytes: self.bytes_change?,
+            mem_free: self.mem_free,
+            mem_free_change: self.mem_free_change?,
+            has_lists: !self.unknown.contains(&CPU_LISTS),
         })
     }
 
@@ -129,11 +157,12 @@ mod tests {
                 mem_free: 1 << 29,
                 mem_free_change: Some(alone),
                 accounts: Vec::new(),
+                unknown: Vec::new(),
                 cache: None,
                 own_file: 0,
                 holder: None,
             };
-            free.other_mem_free_change()
+            free.change().unwrap().other_mem_free()
         };
         assert_eq!(of(-421 * MIB, 145 * MIB), Some(145 * MIB), "another direction");
         assert_eq!(of(-4_096, 4_096), Some(4_096), "another direction");

@@ -38,11 +38,12 @@ pub fn whose(row: &PageHolderRow) -> String {
 
 /// Adds the table of groups of `--by`.
 pub fn add_groups(screen: &mut Screen, groups: &GroupTable<PageGroupRow>, has_stacks: bool) {
+    let in_none = if has_stacks { "in no account" } else { "in no account or unknown use" };
     let columns = [
         Column::name("use").leaves(1),
         Column::number("allocated").leaves(3),
         Column::number("still allocated"),
-        Column::number("in no account"),
+        Column::number(in_none),
     ];
     let cells = |row: &PageGroupRow| {
         let name = match row.uses_total {

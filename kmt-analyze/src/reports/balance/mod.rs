@@ -7,11 +7,13 @@ mod holders;
 mod page_use;
 mod pools;
 mod rows;
+mod sentence;
 mod text;
 mod traced;
 
-pub use free::FreeMemory;
+pub use free::{FreeChange, FreeMemory};
 pub use pools::PagePoolRow;
 pub use rows::{BalanceRows, COLUMNS, compute, of_end, of_recording};
-pub use text::{free_sentence, screen};
+pub use sentence::{free_moved, free_sentence, without_lists};
+pub use text::screen;
 pub use traced::{holder_in_no_account, pages};

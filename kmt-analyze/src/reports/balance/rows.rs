@@ -8,7 +8,7 @@ use crate::reports::common::labels::Symbol;
 use crate::reports::common::rows::Address;
 use crate::reports::grouped::GroupTable;
 use crate::reports::info::{CacheChange, cache_changes};
-use crate::trace::accounts::{ACCOUNTS, Balance, CPU_LISTS, FREE, REST, Texts, attached, clamped};
+use crate::trace::accounts::{ACCOUNTS, Balance, FREE_ACCOUNTS, REST, Texts, attached, clamped};
 use crate::trace::session::Session;
 
 /// Rows of `balance`.
@@ -24,7 +24,8 @@ pub struct BalanceRows {
     /// Accounts that do not overlap, and `in_no_account` last: MemTotal less all accounts. Accounts that are not reported are left
     /// out, see `unknown`.
     pub accounts: Vec<AccountRow>,
-    /// Accounts that the texts do not report: their memory is in `in_no_account`, the lower end of which is then unknown.
+    /// Accounts that the texts do not report: their memory is in `in_no_account`, the lower end of which is then unknown, and the
+    /// change.
     pub unknown: Vec<&'static str>,
     /// Number of caches that changed; `null`: slabinfo is not there twice, or the page size is unknown.
     pub caches_total: Option<usize>,
@@ -135,7 +136,7 @@ pub struct PageUseRow {
     pub bytes_live: Option<u64>,
     /// Accounts that have such pages.
     pub accounts: &'static [&'static str],
-    /// Change of these accounts; of a range the end nearest to 0. `null`: they also have pages of other uses.
+    /// Change of these accounts; of a range the end nearest to 0. `null`: unknown, or they also have pages of other uses.
     pub bytes_change: Option<i64>,
 }
 
@@ -158,10 +159,14 @@ pub struct AccountRow {
     pub bytes: i64,
     /// The same, at least; `null`: unknown.
     pub bytes_min: Option<i64>,
-    /// Change, at most; `null`: there is one time.
+    /// Change, at most; `null`: there is one time. Of `in_no_account` also `null` if an account is unknown: its change is in that of
+    /// `bytes`, and is not bounded.
     pub bytes_change: Option<i64>,
-    /// The same, at least; `null` also if it is unknown.
+    /// The same, at least.
     pub bytes_change_min: Option<i64>,
+    /// Smallest and largest change of `in_no_account` and unknown accounts together; `None`: there are none of these.
+    #[serde(skip)]
+    pub change_with_unknown: Option<(i64, i64)>,
     /// Share of `bytes` in MemTotal at the end, in percent.
     pub percent: f64,
 }
@@ -186,19 +191,23 @@ impl AccountRow {
         self.bytes == 0 && self.bytes_before.unwrap_or(0) == 0
     }
 
-    /// Change that is certain: the end of a range that is nearest to 0, or 0 inside of it. If the lower end is unknown, the other.
+    /// Smallest and largest change, of the rest with that of unknown accounts; `None`: there is one time.
+    pub fn change_range(&self) -> Option<(i64, i64)> {
+        self.change_with_unknown.or_else(|| self.bytes_change_min.zip(self.bytes_change))
+    }
+
+    /// Change that is certain: the end of a range that is nearest to 0, or 0 inside of it.
     pub fn change(&self) -> i64 {
-        let most = self.bytes_change.unwrap_or(0);
-        match self.bytes_change_min {
-            Some(least @ 1..) => least,
-            Some(_) if most > 0 => 0,
-            _ => most,
+        match self.change_range() {
+            Some((least @ 1.., _)) => least,
+            Some((_, most @ ..0)) => most,
+            _ => 0,
         }
     }
 
     /// True if the change is one number.
     pub fn is_change_exact(&self) -> bool {
-        self.bytes_change_min == self.bytes_change
+        self.change_range().is_none_or(|(least, most)| least == most)
     }
 }
 
@@ -217,9 +226,6 @@ impl BalanceRows {
         taken.max_by_key(|row| row.change()).filter(|row| row.change() > 0)
     }
 }
-
-/// Accounts of free memory: pages move between them all the time.
-pub(super) const FREE_ACCOUNTS: [&str; 2] = [FREE, CPU_LISTS];
 
 /// Rows of one time, or of the changes between two; `caches_max` caches at most.
 pub fn compute(before: Option<&Texts>, after: &Texts, caches_max: usize) -> BalanceRows {
@@ -295,6 +301,7 @@ fn accounts(first: Option<&Balance>, last: &Balance) -> Vec<AccountRow> {
             bytes_min: Some(clamped(amount.least().into())),
             bytes_change: change.map(|change| clamped(change.1)),
             bytes_change_min: change.map(|change| clamped(change.0)),
+            change_with_unknown: None,
             percent: percent(bytes),
         });
     }
@@ -308,8 +315,9 @@ fn accounts(first: Option<&Balance>, last: &Balance) -> Vec<AccountRow> {
         bytes_min_before: before.and_then(|before| before.0),
         bytes: rest.1,
         bytes_min: rest.0,
-        bytes_change: change.map(|change| change.1),
-        bytes_change_min: change.and_then(|change| change.0),
+        bytes_change: change.filter(|_| last.is_whole()).map(|change| change.1),
+        bytes_change_min: change.filter(|_| last.is_whole()).map(|change| change.0),
+        change_with_unknown: change.filter(|_| !last.is_whole()),
         percent: percent(rest.1),
     });
     rows

@@ -1,13 +1,14 @@
 //! The screen of `balance`.
 
-use super::free::{AccountAmount, FreeMemory};
+use super::free::FreeMemory;
 use super::rows::{AccountRow, BalanceRows, PAGES_RECORD, PageUses};
+use super::sentence::{free_sentence, sized};
 use super::{holders, pools};
 use crate::render::look::Look;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{listed, share};
 use crate::reports::info::CacheChange;
-use crate::trace::accounts::{ACCOUNTS, REST};
+use crate::trace::accounts::{ACCOUNTS, REST, name_in_sentences};
 
 /// The answer, accounts, caches, and the recording that shows more.
 pub fn screen(rows: &BalanceRows, look: &Look) -> Screen {
@@ -31,7 +32,8 @@ pub fn screen(rows: &BalanceRows, look: &Look) -> Screen {
         screen.next("pages --by call_site,task", "all pages by call site and task");
     }
     if !is_known && (!has_stacks || rows.record != PAGES_RECORD) {
-        let about = rows.largest_growth().map_or("in no account", |row| row.name);
+        let about = rows.largest_growth().map_or(REST, |row| row.account);
+        let about = name_in_sentences(about);
         screen.lines(format!("Recording that shows who allocates ({about})"), vec![rows.record.to_owned()]);
     }
     notes(&mut screen, rows, look);
@@ -47,11 +49,16 @@ fn add_known(screen: &mut Screen, rows: &BalanceRows, look: &Look) -> bool {
             (true, _) => ", the recorder",
             _ => "",
         };
+        // They may be more than the growth: older pages were freed.
+        let is_part = i64::try_from(holder.bytes_live).is_ok_and(|bytes| bytes <= largest.change());
+        let pages = match is_part {
+            true => format!("pages of {}", Cell::Bytes(holder.bytes_live).shown(look)),
+            false => "most pages".to_owned(),
+        };
         screen.answer(format!(
-            "Of {} ({}), pages of {} that are still allocated are from {}{of}.",
-            largest.name,
+            "Of {} ({}), {pages} that are still allocated are from {}{of}.",
+            name_in_sentences(largest.account),
             Cell::BytesChange(largest.change()).shown(look),
-            Cell::Bytes(holder.bytes_live).shown(look),
             holder.task
         ));
         screen.next("tasks --sort live_pages", "tasks with most pages");
@@ -62,11 +69,6 @@ fn add_known(screen: &mut Screen, rows: &BalanceRows, look: &Look) -> bool {
         screen.next("callers --sort live", "call sites with most slab memory");
     }
     is_slab && rows.has_slab_events
-}
-
-/// Bytes as a cell shows them.
-fn sized(bytes: i64, look: &Look) -> String {
-    u64::try_from(bytes).map_or(Cell::BytesChange(bytes), Cell::Bytes).shown(look)
 }
 
 /// Free memory, what took or gave it, and the rest.
@@ -95,104 +97,6 @@ fn is_notable(rest: &AccountRow, rows: &BalanceRows) -> bool {
     !rows.is_compared || has_grown || is_large(rest.bytes) || is_large(rest.change())
 }
 
-/// Free memory, its change, and the accounts that took it or gave it: `Free memory fell by 8.57 MiB to 300 MiB of 1.00 GiB: page
-/// cache of files took 24.1 MiB; tmpfs gave back 10.0 MiB.`
-pub fn free_sentence(free: &FreeMemory, look: &Look) -> String {
-    let bytes = sized(free.bytes, look);
-    let whole = sized(i64::try_from(free.total).unwrap_or(i64::MAX), look);
-    let Some(change) = free.bytes_change else {
-        let account = |row: &AccountAmount| format!("{} ({})", row.name, sized(row.bytes, look));
-        let named: Vec<String> = free.accounts.iter().map(account).collect();
-        let share = share(free.bytes.unsigned_abs(), free.total);
-        let sentence = format!("{bytes} of {whole} are free ({share}).");
-        return match named.as_slice() {
-            [] => sentence,
-            named => format!("{sentence} Largest accounts: {}.", listed(named)),
-        };
-    };
-    let sentence = match change {
-        0 => format!("Free memory did not change: {bytes} of {whole}"),
-        _ => {
-            let moved = moved(change);
-            format!("Free memory {moved} by {} to {bytes} of {whole}", sized(change.saturating_abs(), look))
-        }
-    };
-    let sentence = format!("{sentence}{}", without_lists(free, look));
-    let took = moves(free, look, "took", |bytes| bytes > 0);
-    let gave = moves(free, look, "gave back", |bytes| bytes < 0);
-    let parts = if change > 0 { [gave, took] } else { [took, gave] };
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if parts.is_empty() { format!("{sentence}.") } else { format!("{sentence}: {}.", parts.join("; ")) }
-}
-
-fn moved(change: i64) -> &'static str {
-    if change < 0 { "fell" } else { "grew" }
-}
-
-/// ` with pages on per-CPU lists (MemFree alone grew by 145 MiB to 1.20 GiB)`; empty: it changed alike.
-fn without_lists(free: &FreeMemory, look: &Look) -> String {
-    let Some(change) = free.other_mem_free_change() else { return String::new() };
-    let end = sized(free.mem_free, look);
-    let alone = match change {
-        0 => format!("did not change: {end}"),
-        _ => format!("{} by {} to {end}", moved(change), sized(change.saturating_abs(), look)),
-    };
-    format!(", with pages on per-CPU lists (MemFree alone {alone})")
-}
-
-/// The accounts that took memory, or those that gave it back, as a clause; `None`: none did.
-fn moves(free: &FreeMemory, look: &Look, verb: &str, is_it: fn(i64) -> bool) -> Option<String> {
-    let amount = |(number, row): (usize, &AccountAmount)| {
-        let verb = if number == 0 { format!(" {verb}") } else { String::new() };
-        let least = if row.is_minimum { "at least " } else { "" };
-        let bytes = sized(row.bytes.saturating_abs(), look);
-        format!("{}{verb} {least}{bytes}{}", in_words(row), of_it(free, row, look))
-    };
-    let rows = free.accounts.iter().filter(|row| is_it(row.bytes)).enumerate();
-    let named: Vec<String> = rows.map(amount).collect();
-    (!named.is_empty()).then(|| named.join(", "))
-}
-
-/// Name of an account within a sentence.
-fn in_words(row: &AccountAmount) -> String {
-    match (row.account, row.name.split_once(", ")) {
-        (REST, _) => "memory in no account (drivers, ring buffers, network)".to_owned(),
-        ("slab_unreclaimable", _) => "unreclaimable slab".to_owned(),
-        (_, Some((noun, kind))) => format!("{kind} {noun}"),
-        (_, None) => row.name.to_owned(),
-    }
-}
-
-/// Share of an account, as 1/N, from which a part of it is named.
-const PART: u64 = 10;
-
-/// The part of an account whose reason is known: the recording's own file, or one cache.
-fn of_it(free: &FreeMemory, row: &AccountAmount, look: &Look) -> String {
-    let Ok(bytes) = u64::try_from(row.bytes) else { return String::new() };
-    let is_named = |part: u64| part > 0 && part.saturating_mul(PART) >= bytes;
-    let shown = |part: u64| Cell::Bytes(part.min(bytes)).shown(look);
-    match (row.account, &free.cache) {
-        (REST, _) => free.holder.as_ref().map_or(String::new(), |holder| {
-            let bytes = holder.bytes_live.unwrap_or(0);
-            let whose = holders::whose(holder);
-            if is_named(bytes) {
-                format!(" ({} of pages {whose})", Cell::Bytes(bytes).shown(look))
-            } else {
-                String::new()
-            }
-        }),
-        ("page_cache", _) if is_named(free.own_file) => {
-            format!(" ({} of it this recording's own file)", shown(free.own_file))
-        }
-        (account, Some((cache, theirs, growth)))
-            if account == *theirs && is_named(*growth) && *growth <= bytes =>
-        {
-            format!(" ({cache} {})", shown(*growth))
-        }
-        _ => String::new(),
-    }
-}
-
 /// An amount, or its upper end.
 fn amount(most: Option<i64>, least: Option<i64>, look: &Look) -> Cell {
     match most {
@@ -204,12 +108,23 @@ fn amount(most: Option<i64>, least: Option<i64>, look: &Look) -> Cell {
     }
 }
 
-fn change(row: &AccountRow) -> Cell {
-    let Some(most) = row.bytes_change else { return Cell::Empty };
+/// A change; of a range the upper end, or both ends if it includes 0.
+fn change(row: &AccountRow, look: &Look) -> Cell {
+    let Some((least, most)) = row.change_range() else { return Cell::Empty };
+    let shown = |bytes: i64| Cell::BytesChange(bytes).shown(look);
+    if row.change_with_unknown.is_some() {
+        return Cell::text("unknown");
+    }
     match row.is_change_exact() {
         true => Cell::BytesChange(most),
+        false if includes_0(row) => Cell::text(format!("{} to {}", shown(least), shown(most))),
         false => Cell::About(Box::new(Cell::BytesChange(most))),
     }
+}
+
+/// True if the direction of a change is not known.
+fn includes_0(row: &AccountRow) -> bool {
+    row.change_range().is_some_and(|(least, most)| least <= 0 && most >= 0)
 }
 
 /// Accounts with memory, and MemTotal below them.
@@ -241,7 +156,9 @@ fn accounts(rows: &BalanceRows, look: &Look) -> Table {
         "accounts",
         shown.len() + 1 + usize::from(rows.recording_buffers.is_some()),
     );
-    if shown.iter().any(|row| row.bytes_change.is_some() && !row.is_change_exact()) {
+    let is_upper_end =
+        |row: &&AccountRow| row.bytes_change.is_some() && !row.is_change_exact() && !includes_0(row);
+    if shown.iter().any(is_upper_end) {
         table.explain(
             "change",
             "~ in change: a range, of which the upper end is shown; --json has both ends.",
@@ -254,7 +171,7 @@ fn accounts(rows: &BalanceRows, look: &Look) -> Table {
         match rows.is_compared {
             true => {
                 let begin = amount(row.bytes_before, row.bytes_min_before, look);
-                table.row(with_fields(vec![name, begin, end, change(row), share], row.fields));
+                table.row(with_fields(vec![name, begin, end, change(row, look), share], row.fields));
             }
             false => table.row(with_fields(vec![name, end, share], row.fields)),
         }
@@ -325,7 +242,8 @@ fn notes(screen: &mut Screen, rows: &BalanceRows, look: &Look) {
     );
     let is_open =
         |row: &&AccountRow| row.account != REST && row.bytes_min != Some(row.bytes) && !row.is_empty();
-    let open: Vec<String> = rows.accounts.iter().filter(is_open).map(|row| row.name.to_owned()).collect();
+    let open: Vec<String> =
+        rows.accounts.iter().filter(is_open).map(|row| name_in_sentences(row.account).to_owned()).collect();
     if !open.is_empty() {
         screen.note(format!(
             "≤: a part of {} may be in another account or outside of MemTotal (docs/balance.md).",
@@ -335,10 +253,12 @@ fn notes(screen: &mut Screen, rows: &BalanceRows, look: &Look) {
     if !rows.unknown.is_empty() {
         let name = |key: &&str| {
             let account = ACCOUNTS.iter().find(|account| account.key == *key);
-            account.map_or(String::new(), |account| format!("{} ({})", account.name, account.fields))
+            account.map_or(String::new(), |account| format!("{} ({})", account.in_sentences, account.fields))
         };
         let names: Vec<String> = rows.unknown.iter().map(name).collect();
-        screen.note(format!("Not in these texts, and so in no account: {}.", listed(&names)));
+        let change =
+            if rows.is_compared { " The change of in no account without them is unknown." } else { "" };
+        screen.note(format!("Not in these texts, and so in no account: {}.{change}", listed(&names)));
     }
     if let Some(pages) = &rows.pages {
         if let Some(bytes) = pages.bytes_freed_older.filter(|bytes| *bytes > 0) {

@@ -302,12 +302,13 @@ impl PageTotals {
         let row = |(&name, totals): (&&'static str, &FrameTotals)| {
             let accounts = accounts_of(name);
             let changes = rows.accounts.iter().filter(|row| accounts.contains(&row.account));
+            let is_known = changes.clone().all(|row| row.change_with_unknown.is_none());
             PageUseRow {
                 r#use: name,
                 bytes_alloc: bytes(totals.frames_alloc),
                 bytes_live: has_frees.then(|| bytes(totals.frames_live)),
                 accounts,
-                bytes_change: (rows.is_compared && !self.is_part(name) && !accounts.is_empty())
+                bytes_change: (rows.is_compared && is_known && !self.is_part(name) && !accounts.is_empty())
                     .then(|| changes.map(|row| row.change()).fold(0, i64::saturating_add)),
             }
         };

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{counted, listed};
+use crate::reports::balance::{FreeChange, free_moved, without_lists};
 use crate::reports::common::{ReportContext, View};
-use crate::trace::accounts::{ACCOUNTS, FREE, REST, Readings, Recording, clamped};
+use crate::trace::accounts::{ACCOUNTS, CPU_LISTS, FREE, FREE_ACCOUNTS, REST, Readings, Recording, clamped};
 
 /// Accounts over time.
 #[derive(Debug, Serialize)]
@@ -167,7 +168,7 @@ pub fn screen(rows: &AccountTimes, steps: usize, view: &View) -> Screen {
     );
     if !rows.unknown.is_empty() {
         let name = |key: &&str| {
-            ACCOUNTS.iter().find(|account| account.key == *key).map(|account| account.name.to_owned())
+            ACCOUNTS.iter().find(|account| account.key == *key).map(|account| account.in_sentences.to_owned())
         };
         let names: Vec<String> = rows.unknown.iter().filter_map(name).collect();
         screen.note(format!("Not in all readings, and so in no account: {}.", listed(&names)));
@@ -193,15 +194,18 @@ fn answer(lines: &[AccountLine<'_>], rows: &AccountTimes, view: &View) -> String
     let shown = |amount: i64| bytes(amount).shown(&view.look);
     let find = |account: &str| lines.iter().find(|line| line.account == account);
     let free = find(FREE).map(|free| {
-        let verb = match free.change() {
-            0 => "did not change".to_owned(),
-            change => {
-                format!("{} by {}", if change < 0 { "fell" } else { "grew" }, shown(change.saturating_abs()))
-            }
+        let parts = FREE_ACCOUNTS.iter().filter_map(|account| find(account));
+        let change = FreeChange {
+            bytes: parts.map(AccountLine::change).fold(0, i64::saturating_add),
+            mem_free: free.last(),
+            mem_free_change: free.change(),
+            has_lists: !rows.unknown.contains(&CPU_LISTS),
         };
         format!(
-            "Free memory {verb} between the first and the last of {}. ",
-            counted(rows.readings as u64, "reading", "readings")
+            "{} between the first and the last of {}{}. ",
+            free_moved(&change, &view.look),
+            counted(rows.readings as u64, "reading", "readings"),
+            without_lists(&change, &view.look)
         )
     });
     let rest = find(REST).map(|rest| {

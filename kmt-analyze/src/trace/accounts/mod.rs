@@ -17,8 +17,10 @@ pub use texts::{SavedText, SavedTexts, TEXT_NAMES, Texts, attached, name_at};
 pub struct Account {
     /// Name in JSON and CSV.
     pub key: &'static str,
-    /// Name on screens.
+    /// Name in tables.
     pub name: &'static str,
+    /// Name in sentences, without a comma.
+    pub in_sentences: &'static str,
     /// Lines of the texts that it is made of.
     pub fields: &'static str,
     /// Its memory; `None`: the texts do not report it.
@@ -34,21 +36,37 @@ pub const FREE: &str = "free";
 /// Key of free memory in lists of the CPUs, which MemFree lacks.
 pub const CPU_LISTS: &str = "cpu_lists";
 
+/// Accounts of free memory: pages move between them all the time.
+pub const FREE_ACCOUNTS: [&str; 2] = [FREE, CPU_LISTS];
+
 const fn account(
     key: &'static str,
     name: &'static str,
     fields: &'static str,
     amount: fn(&Texts) -> Option<Amount>,
 ) -> Account {
-    Account { key, name, fields, amount }
+    Account { key, name, in_sentences: name, fields, amount }
+}
+
+impl Account {
+    /// The account with a name of its own in sentences.
+    const fn in_sentences(self, in_sentences: &'static str) -> Self {
+        Self { in_sentences, ..self }
+    }
+}
+
+/// Name of an account in sentences.
+pub fn name_in_sentences(key: &str) -> &'static str {
+    ACCOUNTS.iter().find(|account| account.key == key).map_or("in no account", |account| account.in_sentences)
 }
 
 /// All accounts, in the order of the screen.
 pub const ACCOUNTS: [Account; 25] = [
-    account(FREE, "free", "MemFree", |t| t.line("MemFree")),
+    account(FREE, "free", "MemFree", |t| t.line("MemFree")).in_sentences("free memory"),
     account(CPU_LISTS, "free, in per-CPU lists", "zoneinfo: count", |t| {
         t.cpu_list_pages().map(Amount::exact)
-    }),
+    })
+    .in_sentences("free pages on per-CPU lists"),
     account("anonymous", "anonymous memory", "AnonPages", |t| t.line("AnonPages")),
     account("page_cache", "page cache of files", "Cached - Shmem", |t| {
         let cached = t.bytes("Cached")?;
@@ -59,11 +77,15 @@ pub const ACCOUNTS: [Account; 25] = [
     account("swap_cache", "swap cache", "SwapCached", |t| {
         Some(Amount::at_most(t.bytes("SwapCached")?, Doubt::Part))
     }),
-    account("slab_reclaimable", "slab, reclaimable", "SReclaimable", |t| t.line("SReclaimable")),
-    account("slab_unreclaimable", "slab, not reclaimable", "SUnreclaim", |t| t.line("SUnreclaim")),
-    account("misc_reclaimable", "other reclaimable", "KReclaimable - SReclaimable", misc_reclaimable),
+    account("slab_reclaimable", "slab, reclaimable", "SReclaimable", |t| t.line("SReclaimable"))
+        .in_sentences("reclaimable slab"),
+    account("slab_unreclaimable", "slab, not reclaimable", "SUnreclaim", |t| t.line("SUnreclaim"))
+        .in_sentences("unreclaimable slab"),
+    account("misc_reclaimable", "other reclaimable", "KReclaimable - SReclaimable", misc_reclaimable)
+        .in_sentences("other reclaimable memory"),
     account("page_tables", "page tables", "PageTables", |t| t.line("PageTables")),
-    account("sec_page_tables", "page tables of guests, IOMMU", "SecPageTables", |t| t.line("SecPageTables")),
+    account("sec_page_tables", "page tables of guests, IOMMU", "SecPageTables", |t| t.line("SecPageTables"))
+        .in_sentences("page tables of guests and IOMMUs"),
     account("kernel_stacks", "kernel stacks", "KernelStack", kernel_stacks),
     account("vmalloc", "vmalloc", "VmallocUsed - KernelStack", vmalloc),
     account("percpu", "percpu", "Percpu", |t| {
@@ -75,20 +97,25 @@ pub const ACCOUNTS: [Account; 25] = [
         let Some(total) = t.bytes("CmaTotal") else { return Some(Amount::exact(0)) };
         let used = total.saturating_sub(t.bytes("CmaFree").unwrap_or(0));
         Some(Amount::at_most(used, Doubt::Part))
-    }),
-    account("zsmalloc", "compressed (zswap, zram)", "nr_zspages, Zswap", compressed),
+    })
+    .in_sentences("CMA memory given to drivers"),
+    account("zsmalloc", "compressed (zswap, zram)", "nr_zspages, Zswap", compressed)
+        .in_sentences("compressed memory of zswap and zram"),
     account("balloon", "balloon of the hypervisor", "Balloon", balloon),
     account("gpu", "GPU drivers", "GPUActive + GPUReclaim", |t| {
         let line = |name| t.bytes(name).unwrap_or(0);
         Some(Amount::exact(line("GPUActive").saturating_add(line("GPUReclaim"))))
-    }),
-    account("memmap", "struct page, page_ext", "vmstat: nr_memmap_pages", memmap),
+    })
+    .in_sentences("memory of GPU drivers"),
+    account("memmap", "struct page, page_ext", "vmstat: nr_memmap_pages", memmap)
+        .in_sentences("memory of struct page and page_ext"),
     account("bounce", "bounce buffers", "Bounce", |t| t.line_or_none("Bounce")),
     account("writeback_tmp", "FUSE writeback", "WritebackTmp", |t| t.line_or_none("WritebackTmp")),
     account("quicklists", "quicklists", "Quicklists", |t| t.line_or_none("Quicklists")),
     account("hardware_corrupted", "poisoned", "HardwareCorrupted", |t| {
         Some(Amount::at_most(t.bytes("HardwareCorrupted").unwrap_or(0), Doubt::Part))
-    }),
+    })
+    .in_sentences("pages with memory errors"),
 ];
 
 /// `NR_KERNEL_MISC_RECLAIMABLE`: it has a line of its own in vmstat alone.
@@ -201,25 +228,25 @@ impl Balance {
         let total = i128::from(self.total);
         let most: i128 = known().map(|amount| i128::from(amount.most)).sum();
         let least: i128 = known().map(|amount| i128::from(amount.least())).sum();
-        let is_whole = self.amounts.iter().all(Option::is_some);
-        (is_whole.then(|| clamped(total - most)), clamped(total - least))
+        (self.is_whole().then(|| clamped(total - most)), clamped(total - least))
     }
 
-    /// Smallest and largest change of the rest. `None`, if an account is not reported: its change is in it.
-    pub fn rest_change(&self, later: &Self) -> (Option<i64>, i64) {
+    /// True if all accounts are reported.
+    pub fn is_whole(&self) -> bool {
+        self.amounts.iter().all(Option::is_some)
+    }
+
+    /// Smallest and largest change of the rest. Accounts that are not reported are in it: the change is that of both together.
+    pub fn rest_change(&self, later: &Self) -> (i64, i64) {
         let total = i128::from(later.total) - i128::from(self.total);
         let (mut least, mut most) = (total, total);
-        let mut is_whole = true;
         for pair in self.amounts.iter().zip(&later.amounts) {
-            let (Some(first), Some(last)) = pair else {
-                is_whole = false;
-                continue;
-            };
+            let (Some(first), Some(last)) = pair else { continue };
             let change = first.change_to(last);
             least -= change.1;
             most -= change.0;
         }
-        (is_whole.then(|| clamped(least)), clamped(most))
+        (clamped(least), clamped(most))
     }
 }
 

@@ -1,0 +1,130 @@
+//! Sentences of free memory: its change, and the accounts that took it or gave it.
+//!
+//! `balance`, the first screen and `timeline --by account` have them. Free memory includes pages on per-CPU lists where the texts
+//! have these.
+
+use super::free::{AccountAmount, FreeChange, FreeMemory};
+use super::holders;
+use crate::render::look::Look;
+use crate::render::screen::Cell;
+use crate::render::words::{listed, share};
+use crate::trace::accounts::{REST, name_in_sentences};
+
+/// Bytes as a cell shows them.
+pub fn sized(bytes: i64, look: &Look) -> String {
+    u64::try_from(bytes).map_or(Cell::BytesChange(bytes), Cell::Bytes).shown(look)
+}
+
+/// Free memory, its change, and the accounts that took it or gave it: `Free memory fell by 8.57 MiB to 300 MiB of 1.00 GiB: page
+/// cache of files took 24.1 MiB; tmpfs gave back 10.0 MiB.`
+pub fn free_sentence(free: &FreeMemory, look: &Look) -> String {
+    let bytes = sized(free.bytes, look);
+    let whole = sized(i64::try_from(free.total).unwrap_or(i64::MAX), look);
+    let Some(change) = free.change() else {
+        let account =
+            |row: &AccountAmount| format!("{} ({})", name_in_sentences(row.account), sized(row.bytes, look));
+        let named: Vec<String> = free.accounts.iter().map(account).collect();
+        let share = share(free.bytes.unsigned_abs(), free.total);
+        let sentence = format!("{bytes} of {whole} are free ({share}).");
+        return match named.as_slice() {
+            [] => sentence,
+            named => format!("{sentence} Largest accounts: {}.", listed(named)),
+        };
+    };
+    let end = if change.bytes == 0 { ":" } else { " to" };
+    let sentence =
+        format!("{}{end} {bytes} of {whole}{}", free_moved(&change, look), without_lists(&change, look));
+    let took = moves(free, look, "took", |bytes| bytes > 0);
+    let gave = moves(free, look, "gave back", |bytes| bytes < 0);
+    let parts = if change.bytes > 0 { [gave, took] } else { [took, gave] };
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { format!("{sentence}.") } else { format!("{sentence}: {}.", parts.join("; ")) }
+}
+
+fn moved(change: i64) -> &'static str {
+    if change < 0 { "fell" } else { "grew" }
+}
+
+/// `Free memory fell by 848 KiB`, and what it lacks.
+pub fn free_moved(change: &FreeChange, look: &Look) -> String {
+    let lists = if change.has_lists { "" } else { " without pages on per-CPU lists" };
+    match change.bytes {
+        0 => format!("Free memory{lists} did not change"),
+        bytes => format!("Free memory{lists} {} by {}", moved(bytes), sized(bytes.saturating_abs(), look)),
+    }
+}
+
+/// `, with pages on per-CPU lists (MemFree alone grew by 145 MiB to 1.20 GiB)`; empty: it changed alike.
+pub fn without_lists(change: &FreeChange, look: &Look) -> String {
+    let Some(alone) = change.other_mem_free() else { return String::new() };
+    let end = sized(change.mem_free, look);
+    let alone = match alone {
+        0 => format!("did not change: {end}"),
+        _ => format!("{} by {} to {end}", moved(alone), sized(alone.saturating_abs(), look)),
+    };
+    format!(", with pages on per-CPU lists (MemFree alone {alone})")
+}
+
+/// The accounts that took memory, or those that gave it back, as a clause; `None`: none did.
+fn moves(free: &FreeMemory, look: &Look, verb: &str, is_it: fn(i64) -> bool) -> Option<String> {
+    let amount = |(number, row): (usize, &AccountAmount)| {
+        let verb = if number == 0 { format!(" {verb}") } else { String::new() };
+        let least = if row.is_minimum { "at least " } else { "" };
+        let bytes = sized(row.bytes.saturating_abs(), look);
+        format!("{}{verb} {least}{bytes}{}", in_words(free, row), of_it(free, row, look))
+    };
+    let rows = free.accounts.iter().filter(|row| is_it(row.bytes)).enumerate();
+    let named: Vec<String> = rows.map(amount).collect();
+    (!named.is_empty()).then(|| named.join(", "))
+}
+
+/// Unknown accounts in the sentence.
+const UNKNOWN_NAMED: usize = 2;
+
+/// Name of an account within a sentence. The rest has unknown accounts in it, which are named.
+fn in_words(free: &FreeMemory, row: &AccountAmount) -> String {
+    if row.account != REST {
+        return name_in_sentences(row.account).to_owned();
+    }
+    if free.unknown.is_empty() {
+        return "memory in no account (drivers, ring buffers, network)".to_owned();
+    }
+    let named = free.unknown.iter().take(UNKNOWN_NAMED);
+    let mut names: Vec<String> = named.map(|key| name_in_sentences(key).to_owned()).collect();
+    match free.unknown.len().saturating_sub(UNKNOWN_NAMED) {
+        0 => {}
+        more => names.push(format!("{more} more")),
+    }
+    format!("memory in no account or not in these texts ({})", listed(&names))
+}
+
+/// Share of an account, as 1/N, from which a part of it is named.
+const PART: u64 = 10;
+
+/// The part of an account whose reason is known: the recording's own file, or one cache.
+fn of_it(free: &FreeMemory, row: &AccountAmount, look: &Look) -> String {
+    let Ok(bytes) = u64::try_from(row.bytes) else { return String::new() };
+    let is_named = |part: u64| part > 0 && part.saturating_mul(PART) >= bytes;
+    let shown = |part: u64| Cell::Bytes(part.min(bytes)).shown(look);
+    match (row.account, &free.cache) {
+        (REST, _) => free.holder.as_ref().map_or(String::new(), |holder| {
+            let holder_bytes = holder.bytes_live.unwrap_or(0);
+            let whose = holders::whose(holder);
+            match is_named(holder_bytes) {
+                // Older pages were freed, or the account has other pages: it is not a part of the change.
+                true if holder_bytes > bytes => format!(" (most pages {whose})"),
+                true => format!(" ({} of pages {whose})", Cell::Bytes(holder_bytes).shown(look)),
+                false => String::new(),
+            }
+        }),
+        ("page_cache", _) if is_named(free.own_file) => {
+            format!(" ({} of it this recording's own file)", shown(free.own_file))
+        }
+        (account, Some((cache, theirs, growth)))
+            if account == *theirs && is_named(*growth) && *growth <= bytes =>
+        {
+            format!(" ({cache} {})", shown(*growth))
+        }
+        _ => String::new(),
+    }
+}
