@@ -195,6 +195,7 @@ impl CallerLives {
     }
 
     /// Adds folded lives, but for their buckets.
+    #[cold]
     fn folded(&mut self, lives: &FoldedLives, bounds: [u64; 2], is_temporary: bool) {
         let (sums, bytes) = (&lives.sums, lives.bytes_alloc.saturating_mul(lives.sums.count));
         self.freed.add_sum(sums.length_sum, sums.length_max);
@@ -218,7 +219,7 @@ impl CallerLives {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn freed(&mut self, lifetime: u64, free: &Free, bytes: u64) {
         self.freed.add(lifetime);
         self.bytes_freed += bytes;
