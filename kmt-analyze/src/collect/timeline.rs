@@ -17,6 +17,8 @@ pub struct Timeline {
     pub step: u64,
     /// Number of steps.
     pub steps: usize,
+    /// Last time that counts; the last step may reach beyond it.
+    pub last: u64,
     /// True: by origin; false: by site.
     pub by_origin: bool,
     /// True if lives born before the first step have a slot after the last step.
@@ -69,7 +71,7 @@ impl Timeline {
     pub fn new(first: u64, last: u64, steps: usize, by_origin: bool) -> Self {
         let steps = steps.max(1);
         let step = (last.saturating_sub(first) / steps as u64 + 1).max(1);
-        Self { start: first, step, steps, by_origin, keeps_before: false }
+        Self { start: first, step, steps, last, by_origin, keeps_before: false }
     }
 
     /// The same with steps of whole intervals of `interval` that begin at its multiples, where lives are sums of intervals.
@@ -79,7 +81,7 @@ impl Timeline {
         let intervals = last.saturating_sub(start) / interval + 1;
         let step = interval.saturating_mul(intervals.div_ceil(steps.max(1) as u64));
         let steps = last.saturating_sub(start) / step.max(1) + 1;
-        Self { start, step: step.max(1), steps: steps as usize, by_origin, keeps_before: false }
+        Self { start, step: step.max(1), steps: steps as usize, last, by_origin, keeps_before: false }
     }
 
     /// The step of a time; earlier times belong to the first step.
@@ -97,9 +99,9 @@ impl Timeline {
         self.steps + usize::from(self.keeps_before)
     }
 
-    /// The step of an end; `None`: after the last step.
+    /// The step of an end; `None`: after the last time that counts. A pass may read on behind it.
     fn end(&self, time: u64) -> Option<usize> {
-        Some(self.step_of(time)).filter(|&step| step < self.steps)
+        Some(self.step_of(time)).filter(|&step| time <= self.last && step < self.steps)
     }
 }
 

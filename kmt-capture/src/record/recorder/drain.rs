@@ -49,12 +49,16 @@ impl Recorder {
         }
         self.room.update(self.file.output.out.len());
         self.keep_room_for_symbols();
+        // The clock is read for buffers that may be found empty: reading it takes as long as a few hundred events.
+        let mut may_be_empty = self.file.is_folding();
         self.has_rest = loop {
             let mut again = false;
-            let now = if self.file.is_folding() { self.trace_now() } else { None };
+            let now = if may_be_empty { self.trace_now() } else { None };
+            may_be_empty = false;
             for index in 0..self.cpus.len() {
                 let (read, most) = self.drain_ring(index)?;
                 again |= read == most;
+                may_be_empty |= read < most && self.file.is_folding();
                 if let (Some(now), Some(cpu)) = (now.filter(|_| read < most), self.cpus.get(index)) {
                     self.file.known_until(cpu.number(), now.saturating_sub(COMMIT_MAX));
                 }
