@@ -69,6 +69,7 @@ pub fn directories(data: &[u8]) {
         symbols: kmt_capture::record::Symbols::Used,
         instance: None,
         boot: [None, Some(Boot::First), Some(Boot::Last)][data.len() % 3],
+        survivors: None,
         limits: kmt_capture::convert::Limits::default(),
     };
     if convert(&options).is_ok() {

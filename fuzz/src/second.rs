@@ -9,6 +9,8 @@ pub mod naive;
 pub mod naive_codecs;
 #[path = "../../kmt-format/tests/suite/support/naive_events.rs"]
 pub mod naive_events;
+#[path = "../../kmt-format/tests/suite/support/naive_folds.rs"]
+pub mod naive_folds;
 #[path = "../../kmt-format/tests/suite/support/naive_lookups.rs"]
 pub mod naive_lookups;
 #[path = "../../kmt-format/tests/suite/support/naive_metadata.rs"]
