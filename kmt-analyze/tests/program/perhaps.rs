@@ -1,4 +1,4 @@
-//! Leads where so many events were lost that growth is not judged: the kernel's counts, and a call site almost without frees.
+//! Leads where growth is not judged because events were lost: the kernel's counts, and a call site almost without frees.
 
 use std::fs;
 use std::path::PathBuf;

@@ -125,7 +125,7 @@ impl FreeMemory {
         })
     }
 
-    /// Change of free memory, and what is known of it; `None`: there is one time.
+    /// Change of free memory; `None`: there is one time.
     pub fn change(&self) -> Option<FreeChange> {
         Some(FreeChange {
             bytes: self.bytes_change?,

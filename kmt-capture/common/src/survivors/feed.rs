@@ -20,7 +20,7 @@ enum Item {
     Loss(Loss),
 }
 
-/// What was read of a CPU and is not merged yet.
+/// Events and losses of a CPU that were read and are not merged yet.
 #[derive(Debug, Default)]
 struct Queue {
     number: u32,

@@ -8,7 +8,7 @@ const WORDS: usize = 1 << (CHUNK_LOG2 - 6);
 /// log2 of the stamps of frames.
 const STAMPS_LOG2: u32 = 16;
 
-/// What is known of 64 frames: a bit for each.
+/// State of 64 frames: a bit for each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Word {
     /// The page is allocated.

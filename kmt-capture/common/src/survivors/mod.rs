@@ -252,7 +252,7 @@ impl Survivors {
         }
     }
 
-    /// An event that is no stack: it is folded, or it waits.
+    /// An event other than a stack: it is folded, or it waits.
     fn other(&mut self, cpu: u32, mut node: Node, plan: &Plan, record: &[u8]) {
         let is_failure = node.kind == Kind::PageAlloc && node.value == self.no_frame();
         let number = self.cpus.get(cpu as usize).map_or(0, |cpu| cpu.number);
