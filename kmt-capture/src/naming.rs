@@ -12,6 +12,8 @@ pub struct NamingEvents {
     long_size: usize,
     /// By id; of several formats with one id the first, as in a file.
     all: Vec<Naming>,
+    /// The lowest id, and the highest; the other way round while there is none.
+    ids: (u16, u16),
 }
 
 /// Fields of an event that names a task.
@@ -48,7 +50,7 @@ impl NamingEvents {
 
     /// Of records of this kind; without events.
     pub fn new(order: ByteOrder, long_size: usize) -> Self {
-        Self { order, long_size, all: Vec::new() }
+        Self { order, long_size, all: Vec::new(), ids: (u16::MAX, 0) }
     }
 
     /// Adds the event of a format, if it names tasks.
@@ -59,6 +61,9 @@ impl NamingEvents {
         let Some(naming) = Naming::of(text, self.long_size) else { return };
         if let Err(at) = self.all.binary_search_by_key(&naming.id, |other| other.id) {
             self.all.insert(at, naming);
+        }
+        if let (Some(first), Some(last)) = (self.all.first(), self.all.last()) {
+            self.ids = (first.id, last.id);
         }
     }
 
@@ -71,11 +76,12 @@ impl NamingEvents {
     /// Reads a record, if it is of a naming event.
     #[inline]
     pub fn read(&self, record: &[u8]) -> Option<Named> {
-        if self.all.is_empty() {
+        let id = self.order.uint_at(record, 0, 2)? as u16;
+        // For every event: the events that name tasks have neighbouring ids, and nearly no other has one of these.
+        if id < self.ids.0 || id > self.ids.1 {
             return None;
         }
-        let id = self.order.uint_at(record, 0, 2).unwrap_or(0);
-        let number = self.all.binary_search_by_key(&id, |naming| naming.id.into()).ok()?;
+        let number = self.all.binary_search_by_key(&id, |naming| naming.id).ok()?;
         self.all.get(number)?.read(self.order, record)
     }
 }

@@ -43,15 +43,20 @@ pub enum Outcome {
 pub fn write_all(file: &mut KmtFile<impl ChunkOutput>) -> Result<Outcome> {
     let modules = running_modules();
     let (mut count, mut zeros) = (0, 0);
-    let is_there = for_each_slice(CHUNK_TEXT_LEN, &modules, |symbols, _| {
-        zeros += usize::from(symbols.all_zero);
-        if symbols.symbols.is_empty() {
-            return Ok(());
-        }
-        count += symbols.symbols.len();
-        file.writer.add_symbols(symbols, &modules)?;
-        file.write()
-    })?;
+    let is_there = for_each_slice(
+        CHUNK_TEXT_LEN,
+        &modules,
+        |_, _| true,
+        |symbols, _| {
+            zeros += usize::from(symbols.all_zero);
+            if symbols.symbols.is_empty() {
+                return Ok(());
+            }
+            count += symbols.symbols.len();
+            file.writer.add_symbols(symbols, &modules)?;
+            file.write()
+        },
+    )?;
     Ok(match (count, zeros) {
         _ if !is_there => Outcome::Missing,
         (0, 0) => Outcome::Missing,

@@ -52,14 +52,49 @@ impl<R: BufRead> KallsymsSlices<R> {
         }
         Ok((!self.text.is_empty()).then_some((&self.text, None)))
     }
+
+    /// Calls `take` with each slice, and the address of the kernel's next symbol after it. Slices of the kernel's own symbols of
+    /// which none `is_wanted`, by their first address and the next slice's, are left out.
+    pub fn for_each(
+        mut self,
+        modules: &[Module],
+        is_wanted: impl Fn(u64, u64) -> bool,
+        mut take: impl FnMut(&KernelSymbols<'_>, Option<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let page_size = rustix::param::page_size() as u64;
+        let failed = |e| Failure::new(format!("reading /proc/kallsyms: {e}"));
+        while let Some((text, beyond)) = self.next().map_err(failed)? {
+            let range = split(text.split(|&b| b == b'\n').next().unwrap_or_default()).zip(beyond);
+            if range.is_some_and(|((from, _), to)| !is_wanted(from, to)) {
+                continue;
+            }
+            let mut symbols = parse_kallsyms(text, modules, page_size);
+            // The first symbol of the next slice only tells where the last one of this slice ends.
+            if let Some(beyond) = beyond {
+                symbols.symbols.retain(|s| s.address < beyond);
+            }
+            take(&symbols, beyond)?;
+        }
+        Ok(())
+    }
 }
 
 /// Address and owner of a line; the kernel's own symbols have an empty owner.
 fn split(line: &[u8]) -> Option<(u64, &[u8])> {
-    let address = line.split(|&b| b == b' ').next()?;
-    let address = u64::from_str_radix(std::str::from_utf8(address).ok()?, 16).ok()?;
-    let owner = line.split(|&b| b == b'\t').nth(1).unwrap_or_default();
-    Some((address, owner))
+    let mut address = 0u64;
+    let mut digits = 0;
+    for byte in line.iter().take_while(|&&byte| byte != b' ') {
+        let digit = char::from(*byte).to_digit(16)?;
+        address = address.checked_mul(16)? | u64::from(digit);
+        digits += 1;
+    }
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    // For every line: nearly all of them end with the name of a symbol of the kernel's own.
+    let owner = match line.last() {
+        Some(b']') => line.split(|&b| b == b'\t').nth(1).unwrap_or_default(),
+        _ => &[],
+    };
+    (digits > 0).then_some((address, owner))
 }
 
 /// /proc/modules as it is now.
@@ -67,25 +102,16 @@ pub fn running_modules() -> Vec<Module> {
     parse_modules(&std::fs::read_to_string("/proc/modules").unwrap_or_default())
 }
 
-/// Calls `take` with each slice of /proc/kallsyms, of about `slice_len` bytes, and the address of the kernel's next symbol
-/// after it. Returns false if there is no such file.
+/// Calls `take` with each slice of /proc/kallsyms: [`KallsymsSlices::for_each`]. Returns false if there is no such file.
 pub fn for_each_slice(
     slice_len: usize,
     modules: &[Module],
-    mut take: impl FnMut(&KernelSymbols<'_>, Option<u64>) -> Result<()>,
+    is_wanted: impl Fn(u64, u64) -> bool,
+    take: impl FnMut(&KernelSymbols<'_>, Option<u64>) -> Result<()>,
 ) -> Result<bool> {
     let Ok(file) = File::open("/proc/kallsyms") else { return Ok(false) };
-    let page_size = rustix::param::page_size() as u64;
-    let mut slices = KallsymsSlices::new(BufReader::with_capacity(slice_len.min(32 << 10), file), slice_len);
-    let failed = |e| Failure::new(format!("reading /proc/kallsyms: {e}"));
-    while let Some((text, beyond)) = slices.next().map_err(failed)? {
-        let mut symbols = parse_kallsyms(text, modules, page_size);
-        // The first symbol of the next slice only tells where the last one of this slice ends.
-        if let Some(beyond) = beyond {
-            symbols.symbols.retain(|s| s.address < beyond);
-        }
-        take(&symbols, beyond)?;
-    }
+    let lines = BufReader::with_capacity(slice_len.min(32 << 10), file);
+    KallsymsSlices::new(lines, slice_len).for_each(modules, is_wanted, take)?;
     Ok(true)
 }
 

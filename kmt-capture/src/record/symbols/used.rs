@@ -1,7 +1,7 @@
 //! Symbols of a running kernel that events need, by passes over /proc/kallsyms: a recorder holds no table.
 //!
 //! A pass runs on a thread of its own: the ring buffers are emptied meanwhile, however busy the recorder is, and the file of a
-//! recorder that is killed has the names of what came a second before.
+//! recorder that is killed has the names of nearly all of its events.
 
 use std::collections::{BTreeMap, HashMap};
 use std::thread::{self, JoinHandle};
@@ -13,8 +13,13 @@ use kmt_format::write::Writer;
 use super::slices::{for_each_slice, running_modules};
 use crate::failure::{Failure, Result};
 
-/// Shortest time between two passes. A pass takes 50 to 100 ms here, and only new functions need one.
-const EVERY: Duration = Duration::from_millis(200);
+/// Time from the first event to the first pass: most functions have had events by then.
+const FIRST: Duration = Duration::from_millis(500);
+/// How much longer each pass is waited for than the one before, since new functions get rare.
+const LONGER: u32 = 4;
+/// Longest time that a pass is waited for, as a multiple of the CPU time of the last one, which is 40 to 100 ms on a fast
+/// machine: passes take at most a hundredth of one CPU.
+const LONGEST: u32 = 100;
 /// Bytes of text that are looked through at once.
 const SLICE_LEN: usize = 32 << 10;
 /// Bytes of a symbol in the file, at most about: address, size, kind, module, and a name of 40 bytes.
@@ -31,8 +36,10 @@ pub struct UsedSymbols {
     has_bounds: bool,
     /// The pass that runs, and the number of its addresses.
     running: Option<(JoinHandle<Result<SymbolPass>>, usize)>,
-    /// When the last pass ended, and the CPU time that it took.
-    last: Option<(Instant, Duration)>,
+    /// When the next pass may begin, once it is wanted.
+    due: Option<Instant>,
+    /// How long a pass is waited for.
+    rest: Duration,
 }
 
 /// Result of a pass, and the modules at that time.
@@ -62,10 +69,11 @@ impl UsedSymbols {
             self.end_pass(writer)?;
         }
         self.collect(writer);
-        // Where a pass is slow, passes take half of the time of one CPU at most.
-        let rests = self.last.is_some_and(|(ended, took)| ended.elapsed() < EVERY.max(took));
-        if self.running.is_none() && !self.wanted.is_empty() && !rests {
-            self.start_pass(writer)?;
+        if !self.wanted.is_empty() {
+            let due = *self.due.get_or_insert_with(|| Instant::now() + FIRST);
+            if self.running.is_none() && Instant::now() >= due {
+                self.start_pass(writer)?;
+            }
         }
         Ok(has_written)
     }
@@ -90,7 +98,7 @@ impl UsedSymbols {
 
     /// Begins again, for the next file: it has no symbols yet.
     pub fn next_file(&mut self) {
-        *self = Self { last: self.last, ..Self::default() };
+        *self = Self::default();
     }
 
     fn start_pass(&mut self, writer: &mut Writer) -> Result<()> {
@@ -116,7 +124,8 @@ impl UsedSymbols {
     fn write(&mut self, pass: SymbolPass, writer: &mut Writer) -> Result<()> {
         let SymbolPass { found, modules, took } = pass;
         self.has_bounds = true;
-        self.last = Some((Instant::now(), took));
+        self.rest = (self.rest * LONGER).max(FIRST).min((took * LONGEST).max(FIRST));
+        self.due = Some(Instant::now() + self.rest);
         if self.written.len() + found.len() > WRITTEN_MAX {
             self.written.clear();
         }
@@ -149,11 +158,17 @@ fn pass(mut wanted: Vec<u64>, wants_bounds: bool) -> Result<SymbolPass> {
     let modules = running_modules();
     wanted.sort_unstable();
     let mut search = Search::new(&wanted, wants_bounds);
-    for_each_slice(SLICE_LEN, &modules, |symbols, beyond| {
+    let is_wanted = |from, to| wants_bounds || has_any(&wanted, from, to);
+    for_each_slice(SLICE_LEN, &modules, is_wanted, |symbols, beyond| {
         search.add_slice(symbols, beyond);
         Ok(())
     })?;
     Ok(SymbolPass { found: search.finish(), modules, took: thread_cpu_time().saturating_sub(start) })
+}
+
+/// True if any of these sorted addresses is one of `from..to`.
+fn has_any(wanted: &[u64], from: u64, to: u64) -> bool {
+    wanted.get(wanted.partition_point(|&address| address < from)).is_some_and(|&address| address < to)
 }
 
 /// CPU time of this thread.
@@ -192,8 +207,10 @@ impl<'a> Search<'a> {
             }
         }
         if self.wants_bounds {
-            let core = symbols.symbols.iter().filter(|s| s.owner == SymbolOwner::Core);
-            let bounds = core.filter(|s| KernelSymbols::BOUNDS.contains(&s.name));
+            // Most names begin otherwise, and need not be compared.
+            let may_bound = |s: &&Symbol<'_>| s.owner == SymbolOwner::Core && s.name.starts_with(b"_");
+            let bounds = symbols.symbols.iter().filter(may_bound);
+            let bounds = bounds.filter(|s| KernelSymbols::BOUNDS.contains(&s.name));
             for bound in bounds {
                 let first = symbols.symbols.partition_point(|s| s.address < bound.address);
                 let first = symbols.symbols.get(first).filter(|&first| first != bound);
@@ -276,5 +293,39 @@ ffffffff81000200 t c\nffffffff81000300 T _etext\nffffffffc0000100 t m2\t[m]\nfff
             search.add_slice(&parse_kallsyms(slice.concat().as_bytes(), &[], 4096), beyond);
         }
         assert_eq!(names(search.finish()), ["_stext", "b", "m1"]);
+    }
+
+    /// Slices without a wanted address are passed over, and nothing that is wanted is in them.
+    #[test]
+    fn a_pass_looks_only_where_something_is_wanted() {
+        use super::super::slices::KallsymsSlices;
+
+        let mut text = String::new();
+        for i in 0..20_000u64 {
+            text.push_str(&format!("{:016x} t function_{i}\n", 0xffff_ffff_8100_0000u64 + i / 3 * 16));
+        }
+        text.push_str("ffffffffc0000100 t m2\t[m]\nffffffffc0000000 t m1\t[m]\n");
+        let first = 0xffff_ffff_8100_0000u64;
+        for wanted in
+            [vec![first + 5, first + 16 * 4_000 + 7, 0xffff_ffff_c000_0044], vec![first + 90_000], vec![]]
+        {
+            let mut whole = Search::new(&wanted, false);
+            whole.add_slice(&parse_kallsyms(text.as_bytes(), &[], 4096), None);
+            let (mut search, mut slices) = (Search::new(&wanted, false), 0);
+            KallsymsSlices::new(text.as_bytes(), 32 << 10)
+                .for_each(
+                    &[],
+                    |from, to| has_any(&wanted, from, to),
+                    |symbols, beyond| {
+                        slices += 1;
+                        search.add_slice(symbols, beyond);
+                        Ok(())
+                    },
+                )
+                .unwrap();
+            assert_eq!(search.finish(), whole.finish(), "{wanted:x?}");
+            // One for each address of the kernel's own symbols, the last of these, and the module's.
+            assert!(slices <= wanted.len() + 2, "{slices} slices for {}", wanted.len());
+        }
     }
 }
