@@ -206,7 +206,7 @@ pub struct TableArgs {
 /// Number of rows.
 #[derive(Clone, clap::Args)]
 pub struct LineArgs {
-    /// Show at most N rows of a table; 0: all [default: 20, all with --json]
+    /// Show at most N rows of a table; 0: all [default: 20, 20,000 with --json]
     #[arg(short, long = "lines", value_name = "N", value_parser = limits::lines)]
     pub lines: Option<usize>,
 }

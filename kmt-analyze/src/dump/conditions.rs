@@ -13,7 +13,7 @@ use crate::pass::filter::{Cgroup, MigrateTypes};
 use crate::render::words::counted;
 use crate::source::SourceTable;
 use crate::trace::cgroups::Cgroups;
-use crate::trace::names::{module_of, names_of_cache, names_of_module, names_of_size};
+use crate::trace::names::{module_of, names_of_cache, names_of_module, names_of_size, names_of_task};
 
 /// Conditions that an event has to meet by itself: an event without the field meets none on it.
 pub(crate) struct Conditions<'o> {
@@ -104,7 +104,7 @@ impl ConditionOf<'_> {
         match condition.key {
             Key::Pid => Some(condition.holds_number(event.pid().into())),
             Key::Cpu => Some(condition.holds_number(event.cpu().into())),
-            Key::Comm => Some(condition.holds_text(self.comm)),
+            Key::Comm => Some(condition.holds_for_any(names_of_task(self.comm))),
             Key::Cgroup => Some(self.cgroup()?.meets(condition)),
             Key::Event => Some(self.is_event(condition)),
             Key::Node => number(Role::NODE),

@@ -232,7 +232,14 @@ fn footprint(rows: &FootprintRows, order: Attribute, lines: usize) -> Screen {
     let within =
         if rows.start_branch.is_empty() { String::new() } else { format!(" of {}", rows.start_branch) };
     let mut named = rows.rows.iter().filter(|row| ![UNKNOWN, UNNAMED].contains(&row.path.as_str()));
-    let largest = named.next().map_or(String::new(), |row| format!(", most of it {}", row.path));
+    // The first row is the largest by the attribute that orders them, which has to be the one that the sentence gives.
+    let given = if rows.has_trace { Attribute::Current } else { Attribute::Static };
+    let whole = total.of(order).filter(|_| order == given);
+    let largest = named.next().zip(whole).and_then(|(row, whole)| Some((row, row.sums.of(order)?, whole)));
+    let largest = largest.map_or(String::new(), |(row, part, whole)| match part > whole / 2 {
+        true => format!(", most of it {}", row.path),
+        false => format!(", the largest part {} ({} %)", row.path, part * 100 / whole.max(1)),
+    });
     let answer = match rows.has_trace {
         true => format!(
             "Code and data{within} take {}, allocations in use {}{largest}.",

@@ -6,6 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
+use kmt_common::text::escaped;
 use kmt_format::read::Metadata;
 
 use super::condition::Condition;
@@ -14,7 +15,7 @@ use crate::pass::condition::Key;
 use crate::stream::{Api, Interner, Item, Origin, PageSite, Site, known_gfp};
 use crate::trace::cgroups::with_parents;
 use crate::trace::comms::{Comms, descendants};
-use crate::trace::names::{Symbolizer, module_of, nameless, names_of_cache, names_of_module, names_of_size};
+use crate::trace::names::{Symbolizer, module_of, nameless, names_of_cache, names_of_module, names_of_size, names_of_task};
 use crate::trace::session::Session;
 
 /// A selection prepared for a trace. It selects allocations, which are followed to their frees.
@@ -175,7 +176,7 @@ impl<'s, 'd> Selector<'s, 'd> {
             && self.terms.iter().all(|condition| match condition.key {
                 Key::Pid => condition.holds_number(origin.pid.into()),
                 Key::Cpu => condition.holds_number(origin.cpu.into()),
-                Key::Comm => condition.holds_text(name),
+                Key::Comm => condition.holds_for_any(names_of_task(name)),
                 Key::Cgroup => cgroup_of(self.session, origin).meets(condition),
                 _ => true,
             })
@@ -235,7 +236,11 @@ impl<'s> Cgroup<'s> {
     pub fn meets(self, condition: &Condition) -> bool {
         match self {
             Self::Asynchronous => condition.holds_for_any([ASYNCHRONOUS]),
-            Self::Path(path) => condition.holds_for_any(with_parents(&String::from_utf8_lossy(path))),
+            Self::Path(path) => {
+                // As it is, and as it is shown.
+                let (raw, shown) = (String::from_utf8_lossy(path), escaped(path));
+                condition.holds_for_any(with_parents(&raw).chain(with_parents(&shown)))
+            }
             Self::Unknown => condition.holds_for_any([""; 0]),
         }
     }

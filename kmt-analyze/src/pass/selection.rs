@@ -9,6 +9,7 @@ use crate::collect::Collectors;
 use crate::failure::Result;
 use crate::pass::condition::{Condition, Key};
 use crate::trace::folded;
+use crate::trace::names::names_of_task;
 use crate::trace::session::Session;
 use crate::trace::time_range::TimeRange;
 
@@ -90,9 +91,9 @@ impl Selection {
         self.pids.is_empty() && self.comms.is_empty()
     }
 
-    /// True if a task of this name is given.
+    /// True if a task of this name is given: as the kernel has it, or as it is shown.
     pub fn is_task(&self, pid: i32, name: &[u8]) -> bool {
-        self.pids.contains(&pid) || self.comms.iter().any(|comm| comm.as_bytes() == name)
+        self.pids.contains(&pid) || self.comms.iter().any(|comm| names_of_task(name).iter().any(|name| comm.as_bytes() == &**name))
     }
 
     /// True if a condition is about names of tasks.

@@ -239,7 +239,7 @@ fn words_of_the_command_line_are_harmless() {
     }
 }
 
-/// A name is compared as the kernel has it, not as it is printed.
+/// A name selects the same in all outputs, as the kernel has it and as it is printed.
 #[test]
 fn names_of_tasks_select_events_and_objects_alike() {
     let scratch = Scratch::new();
@@ -257,5 +257,19 @@ fn names_of_tasks_select_events_and_objects_alike() {
         let (all, selected) = (rows(&["--of", of]), rows(&["--of", of, "--comm", name]));
         assert!(selected > 0 && selected <= all, "{of}: {selected} of {all}");
         assert!(of == "objects" || selected == named, "{of}: {selected}, dump has {named}");
+        let shown = kmt_common::text::escaped(name.as_bytes());
+        assert_ne!(shown, name);
+        assert_eq!(rows(&["--of", of, "--comm", &shown]), selected, "{of}: by the name that is shown");
     }
+    let allocations = |name: &str| {
+        let output = run(&["callers", "--json", "--where", &format!("comm={name}")], &file);
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
+        output.stdout
+    };
+    let same = [name.to_owned(), kmt_common::text::escaped(name.as_bytes())].map(|name| {
+        let mut rows: serde_json::Value = serde_json::from_slice(&allocations(&name)).unwrap();
+        rows.as_object_mut().unwrap().remove("selection");
+        rows
+    });
+    assert!(same[0] == same[1] && same[0]["callers"].as_array().is_some_and(|rows| !rows.is_empty()));
 }

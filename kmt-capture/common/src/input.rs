@@ -37,6 +37,8 @@ const SMALL_BYTES: usize = 96 << 20;
 const MAPPED_KIB: u64 = 48 << 10;
 /// Time between two checks of that.
 const CHECK_PERIOD: Duration = Duration::from_millis(5);
+/// CPU time of the process from one look to the next at least.
+const WORKED: Duration = Duration::from_millis(2);
 
 impl InputBytes {
     /// Maps an open file, or calls `read` where it cannot be mapped. Files of /proc and tracefs have length 0 too.
@@ -58,12 +60,18 @@ impl InputBytes {
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
             let keeper = spawn(scope, || {
+                let mut looked = Duration::ZERO;
                 while !done.load(Ordering::Relaxed) {
-                    if mapped_kib().is_some_and(|kib| kib > MAPPED_KIB) {
+                    // A program that waits maps nothing, and is not to wake for it more than it must.
+                    let worked = process_time().saturating_sub(looked) >= WORKED;
+                    if worked && mapped_kib().is_some_and(|kib| kib > MAPPED_KIB) {
                         // An old kernel may refuse; then the pages stay.
                         if map.release_pages().is_err() {
                             return;
                         }
+                    }
+                    if worked {
+                        looked = process_time();
                     }
                     thread::park_timeout(CHECK_PERIOD);
                 }
@@ -85,6 +93,12 @@ impl Drop for SetOnDrop<'_> {
 }
 
 /// Size of the file pages that this process has mapped.
+/// CPU time of the process.
+fn process_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
 fn mapped_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("RssFile:"))?;

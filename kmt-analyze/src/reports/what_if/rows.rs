@@ -31,7 +31,7 @@ pub struct WhatIfTable {
     pub bytes_alloc_of_model: u64,
     /// Layouts; the first is the kernel's own.
     pub layouts: Vec<LayoutRow>,
-    /// Requests that waste most, the worst first.
+    /// Requests that waste most, the worst first; ten at most.
     pub worst_requests: Vec<WorstRequest>,
     /// Call sites whose objects are held for a large part of the window; `null`: not computed.
     pub long_lived_call_sites: Option<Vec<String>>,

@@ -19,6 +19,7 @@ pub use caches::{
     names_of_cache, names_of_size,
 };
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -61,6 +62,11 @@ pub fn module_of(symbol: &[u8]) -> Option<&[u8]> {
 /// True if a symbol is of the core kernel, false if it is of a module; `None`: an address without a symbol.
 pub fn is_core(symbol: &[u8]) -> Option<bool> {
     module_of(symbol).map(|module| module == CORE)
+}
+
+/// Names of a task in conditions: that of its events, and the shown one.
+pub fn names_of_task(name: &[u8]) -> [Cow<'_, [u8]>; 2] {
+    [Cow::Borrowed(name), Cow::Owned(escaped(name).into_bytes())]
 }
 
 /// Names of a module in conditions: in brackets, and without.
