@@ -15,7 +15,9 @@ use crate::pass::condition::Key;
 use crate::stream::{Api, Interner, Item, Origin, PageSite, Site, known_gfp};
 use crate::trace::cgroups::with_parents;
 use crate::trace::comms::{Comms, descendants};
-use crate::trace::names::{Symbolizer, module_of, nameless, names_of_cache, names_of_module, names_of_size, names_of_task};
+use crate::trace::names::{
+    Symbolizer, module_of, nameless, names_of_cache, names_of_module, names_of_size, names_of_task,
+};
 use crate::trace::session::Session;
 
 /// A selection prepared for a trace. It selects allocations, which are followed to their frees.

@@ -93,7 +93,8 @@ impl Selection {
 
     /// True if a task of this name is given: as the kernel has it, or as it is shown.
     pub fn is_task(&self, pid: i32, name: &[u8]) -> bool {
-        self.pids.contains(&pid) || self.comms.iter().any(|comm| names_of_task(name).iter().any(|name| comm.as_bytes() == &**name))
+        self.pids.contains(&pid)
+            || self.comms.iter().any(|comm| names_of_task(name).iter().any(|name| comm.as_bytes() == &**name))
     }
 
     /// True if a condition is about names of tasks.

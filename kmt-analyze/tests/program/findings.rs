@@ -417,6 +417,47 @@ fn pages_with_the_flags_of_slabs_are_no_cache() {
 }
 
 /// A queue of network buffers has pages of several orders: they are of one growth. Those of another task are of another.
+/// A process that fills its heap does not hide what the kernel leaks, however much more it is.
+#[test]
+fn memory_of_processes_makes_no_leak_of_the_kernel_small() {
+    let scratch = Scratch::new();
+    let mut trace = Crafted::new();
+    for (when, anonymous) in [("before", 64), ("after", 400_000_064)] {
+        let meminfo =
+            format!("MemTotal: 500000000 kB\nSwapTotal: 0 kB\nShmem: 4 kB\nAnonPages: {anonymous} kB\n");
+        trace.writer.add_file(&format!("meminfo.{when}"), meminfo.as_bytes()).unwrap();
+    }
+    trace.gfp = HIGHUSER | MOVABLE | 0x100;
+    for number in 0..400u64 {
+        let at = MS + number * 8 * MS;
+        for page in 0..40 {
+            let what = What::PageAlloc { pfn: (1 + number * 40 + page) << 4, order: 4, movable: true };
+            trace.event(&Event { time: at + page, cpu: 0, pid: 9, what });
+        }
+        let address = BASE + number * 4096;
+        let kmalloc = What::Alloc { kmalloc: true, site: BASE, ptr: address, req: 100, alloc: 128 };
+        trace.event(&Event { time: at + 100, cpu: 0, pid: 11, what: kmalloc });
+    }
+    for what in [What::Free { kfree: true, ptr: BASE - 4096 }, What::PageFree { pfn: 0, order: 0 }] {
+        trace.event(&Event { time: 3_300 * MS, cpu: 0, pid: 9, what });
+    }
+    let file = scratch.0.join("heap.kmt");
+    std::fs::write(&file, trace.writer.finish().unwrap()).unwrap();
+    let document = json(&["findings", "--json"], &file);
+    let of = |kind: &str| {
+        let mut found = document["findings"].as_array().unwrap().iter();
+        found.find(|found| found["finding"] == kind).unwrap_or_else(|| panic!("no {kind} in {document}"))
+    };
+    let (heap, leak) = (of("page_growth"), of("slab_growth"));
+    assert_eq!((&heap["of_user_memory"], &leak["of_user_memory"]), (&true.into(), &false.into()));
+    let rate = |found: &serde_json::Value| found["bytes_per_second"].as_u64().unwrap();
+    assert!(rate(leak) > 0 && rate(leak) * 1000 < rate(heap), "{leak} {heap}");
+    let screen = stdout(&run(&[], &file)).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(screen.contains("Pages grew by"), "{screen}");
+    assert!(screen.contains("Also: slab memory grew by"), "{screen}");
+    assert!(!screen.contains("smaller findings"), "{screen}");
+}
+
 #[test]
 fn pages_of_several_orders_by_one_task_are_one_finding() {
     let scratch = Scratch::new();

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::rows::{AccountRow, BalanceRows, PageHolderRow};
+use super::rows::{AccountHolderRow, AccountRow, BalanceRows, PageHolderRow};
 use crate::trace::accounts::{CPU_LISTS, FREE, FREE_ACCOUNTS, REST};
 
 /// Accounts that are named beside free memory.
@@ -28,6 +28,8 @@ pub struct FreeMemory {
     pub mem_free: i64,
     /// Its change; `null`: there is one time.
     pub mem_free_change: Option<i64>,
+    /// MemAvailable of /proc/meminfo at the end or at the only time; `null`: the kernel does not report it.
+    pub mem_available: Option<u64>,
     /// Accounts that changed most, in both directions, the largest change first; of one time the largest accounts.
     pub accounts: Vec<AccountAmount>,
     /// Accounts that are not reported.
@@ -42,6 +44,9 @@ pub struct FreeMemory {
     /// The holder of most pages that are in no account, if memory in no account is named.
     #[serde(skip)]
     pub holder: Option<PageHolderRow>,
+    /// The holder of most pages of the account that grew most.
+    #[serde(skip)]
+    pub account_holder: Option<AccountHolderRow>,
 }
 
 /// An account beside free memory.
@@ -117,11 +122,13 @@ impl FreeMemory {
             bytes_change: rows.is_compared.then_some(change),
             mem_free: mem_free.bytes,
             mem_free_change: rows.is_compared.then(|| mem_free.change()),
+            mem_available: rows.mem_available,
             accounts: most.into_iter().take(NAMED).map(account).collect(),
             unknown: rows.unknown.clone(),
             cache: None,
             own_file: 0,
             holder: None,
+            account_holder: None,
         })
     }
 
@@ -156,11 +163,13 @@ mod tests {
                 bytes_change: Some(all),
                 mem_free: 1 << 29,
                 mem_free_change: Some(alone),
+                mem_available: None,
                 accounts: Vec::new(),
                 unknown: Vec::new(),
                 cache: None,
                 own_file: 0,
                 holder: None,
+                account_holder: None,
             };
             free.change().unwrap().other_mem_free()
         };

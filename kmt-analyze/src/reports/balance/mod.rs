@@ -16,4 +16,4 @@ pub use pools::PagePoolRow;
 pub use rows::{BalanceRows, COLUMNS, compute, of_end, of_recording};
 pub use sentence::{free_moved, free_sentence, without_lists};
 pub use text::screen;
-pub use traced::{holder_in_no_account, pages};
+pub use traced::{holders_of_growth, pages};

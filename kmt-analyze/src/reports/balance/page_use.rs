@@ -8,6 +8,7 @@ use kmt_common::allocators::is_allocator;
 
 use crate::reports::common::page_sums::is_tracer;
 use crate::reports::leaks::judge::kernel_names;
+use crate::reports::leaks::judge::pages::RECLAIMABLE_USE;
 
 // Uses that have an account, and those that have none.
 pub const SLAB: &str = "slab";
@@ -39,7 +40,8 @@ pub const UNKNOWN: &str = "unknown use";
 pub const MOVABLE: &str = "anonymous or tmpfs";
 
 /// Accounts with pages of a use; a use without a line here has pages that are in no account.
-const ACCOUNTS_OF: [(&str, &[&str]); 15] = [
+const ACCOUNTS_OF: [(&str, &[&str]); 16] = [
+    (RECLAIMABLE_USE, &["slab_reclaimable", "misc_reclaimable"]),
     (PAGE_CACHE, &["page_cache", "buffers"]),
     (MOVABLE, &["anonymous", "shmem", "swap_cache"]),
     (ANONYMOUS, &["anonymous", "swap_cache"]),

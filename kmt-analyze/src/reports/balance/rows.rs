@@ -21,6 +21,8 @@ pub struct BalanceRows {
     pub total_before: Option<u64>,
     /// MemTotal at the end, or at the only time.
     pub total: u64,
+    /// MemAvailable at the end, or at the only time; `null`: the kernel does not report it.
+    pub mem_available: Option<u64>,
     /// Accounts that do not overlap, and `in_no_account` last: MemTotal less all accounts. Accounts that are not reported are left
     /// out, see `unknown`.
     pub accounts: Vec<AccountRow>,
@@ -241,6 +243,7 @@ pub fn compute(before: Option<&Texts>, after: &Texts, caches_max: usize) -> Bala
         is_compared: before.is_some(),
         total_before: first.as_ref().map(|first| first.total),
         total: last.total,
+        mem_available: after.available(),
         accounts: accounts(first.as_ref(), &last),
         unknown: unknown(&last),
         caches_total: caches.as_ref().map(Vec::len),

@@ -32,13 +32,24 @@ pub fn free_sentence(free: &FreeMemory, look: &Look) -> String {
         };
     };
     let end = if change.bytes == 0 { ":" } else { " to" };
-    let sentence =
-        format!("{}{end} {bytes} of {whole}{}", free_moved(&change, look), without_lists(&change, look));
+    let sentence = format!(
+        "{}{end} {bytes} of {whole}{}{}",
+        free_moved(&change, look),
+        without_lists(&change, look),
+        available(free, look)
+    );
     let took = moves(free, look, "took", |bytes| bytes > 0);
     let gave = moves(free, look, "gave back", |bytes| bytes < 0);
     let parts = if change.bytes > 0 { [gave, took] } else { [took, gave] };
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { format!("{sentence}.") } else { format!("{sentence}: {}.", parts.join("; ")) }
+}
+
+/// `, 21.3 GiB are available`: free memory alone looks like a shortage where page cache fills the rest; empty: it is about the same.
+fn available(free: &FreeMemory, look: &Look) -> String {
+    let more = |available: &u64| available / 2 > u64::try_from(free.bytes).unwrap_or(0);
+    let available = free.mem_available.filter(more);
+    available.map_or(String::new(), |bytes| format!(" ({} available)", Cell::Bytes(bytes).shown(look)))
 }
 
 fn moved(change: i64) -> &'static str {
@@ -119,6 +130,14 @@ fn of_it(free: &FreeMemory, row: &AccountAmount, look: &Look) -> String {
         }),
         ("page_cache", _) if is_named(free.own_file) => {
             format!(" ({} of it this recording's own file)", shown(free.own_file))
+        }
+        (account, _) if free.account_holder.as_ref().is_some_and(|holder| holder.account == account) => {
+            free.account_holder.as_ref().map_or(String::new(), |holder| {
+                // Older pages may have been freed: then they are more than the change.
+                let part =
+                    if holder.bytes_live > bytes { "most".to_owned() } else { shown(holder.bytes_live) };
+                format!(" ({part} by {})", holder.task)
+            })
         }
         (account, Some((cache, theirs, growth)))
             if account == *theirs && is_named(*growth) && *growth <= bytes =>

@@ -79,18 +79,22 @@ pub fn pages(
     (Some(uses), largest, ended)
 }
 
-/// The holder of most pages that are in no account and still allocated, as `balance` has it; `None`: none, or frees were not recorded.
-pub fn holder_in_no_account(
+/// Holders of what took free memory, as `balance` has them: of most pages that are in no account and still allocated, and of
+/// the account that grew most. `None`: there is none, or frees were not recorded.
+pub fn holders_of_growth(
     context: &ReportContext<'_, '_>,
     groups: &PageGroupSums,
-) -> Option<PageHolderRow> {
+    rows: &BalanceRows,
+) -> (Option<PageHolderRow>, Option<AccountHolderRow>) {
     let basis = context.basis();
     if !basis.page_allocs || !basis.page_ends() {
-        return None;
+        return (None, None);
     }
     let mut sums = PageTotals::default();
     sums.add_all(context, groups, |_, _, _, _| ());
-    sums.holders(context, true).into_iter().next()
+    let account = rows.largest_growth().filter(|_| rows.is_compared);
+    let of_account = account.and_then(|account| sums.largest_holder(account, context));
+    (sums.holders(context, true).into_iter().next(), of_account)
 }
 
 /// Use of pages, and the address of the function that holds them; `None`: unknown.
@@ -125,8 +129,8 @@ impl<'c, 's, 'd> Namer<'c, 's, 'd> {
     }
 
     fn named(&mut self, site: &PageSite, stack: u32) -> Named {
-        // The kernel's counts are for kinds of which most pages are old: flags alone decide here.
-        let kept = self.kept.use_of(site, u64::MAX);
+        // The kernel's counts are for kinds of which most pages are old.
+        let kept = self.kept.use_by_flags(site);
         let by_flags = use_of(self.context.analysis.interner.gfp(site.gfp_flags), site.order);
         if stack == NO_STACK {
             return Named { name: kept.unwrap_or(by_flags), holder: None, has_stack: false };

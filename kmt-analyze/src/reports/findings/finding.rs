@@ -27,6 +27,8 @@ pub struct Finding {
     pub time: Option<u64>,
     /// Events at stake.
     pub events: Option<u64>,
+    /// True of growth of page cache and of memory of processes, which ends with them.
+    pub of_user_memory: bool,
     /// Of growth: who allocates it, and where; `null`: the finding is not of growth.
     pub growing: Option<Growing>,
     /// Rule that makes it a finding.
@@ -64,6 +66,7 @@ impl Finding {
             bytes_per_second: None,
             time: None,
             events: None,
+            of_user_memory: false,
             growing: None,
             threshold,
             command,

@@ -14,7 +14,7 @@ use crate::ledger::totals::FrameTotals;
 use crate::pass::Analysis;
 use crate::reports::common::stated::OlderRow;
 use crate::reports::common::{ReportContext, View};
-use crate::reports::leaks::judge::pages::use_of;
+use crate::reports::leaks::judge::pages::{is_of_user_space, use_of};
 use crate::reports::leaks::{
     LeakTables, UnseenRow, growth_sentence, may_grow_sentence, page_growth_sentence,
 };
@@ -92,7 +92,8 @@ fn pages<'s>(
         });
         let (bytes, bytes_per_second) = (Some(growth.sum.bytes), Some(growth.sum.bytes_per_second));
         let growing = Growing::of_pages(tables, number);
-        Finding { bytes, bytes_per_second, growing, ..finding }.share(
+        let of_user_memory = growth.most.page_use.is_some_and(is_of_user_space);
+        Finding { bytes, bytes_per_second, growing, of_user_memory, ..finding }.share(
             growth.sum.bytes,
             live,
             "bytes of pages still allocated",
@@ -123,7 +124,7 @@ pub struct PageGrowthRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageUseRow {
-    /// `page cache`, `anonymous or tmpfs`, `page tables`, `kernel`, `other user memory` or `unknown use`.
+    /// `page cache`, `anonymous or tmpfs`, `page tables`, `reclaimable slab`, `kernel`, `other user memory` or `unknown use`.
     #[serde(rename = "use")]
     pub name: &'static str,
     /// Bytes of pages of this use.

@@ -237,8 +237,9 @@ fn free_memory(
         let account = if reclaimable.has(&cache.cache) { "slab_reclaimable" } else { "slab_unreclaimable" };
         Some((cache.cache.clone(), account, growth))
     });
-    let holder = groups.and_then(|groups| balance::holder_in_no_account(context, groups));
-    Some(FreeMemory { own_file, cache, holder, ..free })
+    let (holder, account_holder) =
+        groups.map_or((None, None), |groups| balance::holders_of_growth(context, groups, &rows));
+    Some(FreeMemory { own_file, cache, holder, account_holder, ..free })
 }
 
 /// Sums of kmalloc by address of the call site.

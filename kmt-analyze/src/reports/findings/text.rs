@@ -91,10 +91,17 @@ impl Held<'_> {
 /// Findings, and the process that held most memory before those with less; growth that is small beside the first of them is
 /// one line.
 fn leads(findings: &[&Finding], held: Option<&Held<'_>>, view: &View) -> Vec<Lead> {
-    let first = findings.first().and_then(|finding| finding.bytes_per_second).unwrap_or(0);
+    // Memory of processes ends with them, however much it is: it does not make a leak of the kernel small.
+    let first = |of_user_memory: bool| {
+        let of_kind = findings.iter().filter(|finding| finding.of_user_memory == of_user_memory);
+        of_kind.filter_map(|finding| finding.bytes_per_second).next().unwrap_or(0)
+    };
+    let [first_of_kernel, first_of_users] = [false, true].map(first);
     let is_small = |finding: &Finding| {
         let rate = finding.bytes_per_second;
         let is_exceeded = held.is_some_and(|held| held.exceeds(finding));
+        let first =
+            if finding.of_user_memory { first_of_kernel.max(first_of_users) } else { first_of_kernel };
         rate.is_some_and(|rate| is_exceeded || rate.saturating_mul(SMALL) < first)
     };
     let (small, large): (Vec<&Finding>, Vec<&Finding>) =
@@ -117,7 +124,7 @@ fn leads(findings: &[&Finding], held: Option<&Held<'_>>, view: &View) -> Vec<Lea
     } else if !small.is_empty() {
         let sum = small.iter().filter_map(|finding| finding.bytes_per_second).fold(0, u64::saturating_add);
         let (number, sum) = (count(small.len() as u64), rate(sum, view));
-        add(&format!("{number} findings of growth below 1 % of the first, {sum} together."), "leaks");
+        add(&format!("{number} smaller findings of growth, {sum} together."), "leaks");
     }
     others.iter().for_each(|finding| add(&sentence(finding, view), finding.command));
     leads

@@ -33,7 +33,25 @@ pub fn growth_sentence(family: &FamilyPart, window: u64, view: &View) -> String 
     if let Some(tasks) = &family.tasks {
         return format!("{what} {grew}, with {}.{pages}", of_tasks(tasks, family.holders.first()));
     }
-    format!("{what} {grew}{}, {}.{pages}", by_makers(family), at(family, leader))
+    let all = with_shared(family, view);
+    format!("{what} {grew}{}, {}.{pages}{all}", by_makers(family), at(family, leader))
+}
+
+/// Growth at call sites of other findings, as a share 1/N of a family, from which it is named.
+const SHARED: u64 = 8;
+
+/// The whole growth of the task that has most of a family, where it has some at call sites that other growth leads; empty: it has
+/// none.
+fn with_shared(family: &FamilyPart, view: &View) -> String {
+    let (Some((task, own)), whole) = (family.holders.first(), family.growth.per_window) else {
+        return String::new();
+    };
+    if family.elsewhere.saturating_mul(SHARED) < *own || whole == 0 {
+        return String::new();
+    }
+    let all = u128::from(family.bytes_per_second) * u128::from(own + family.elsewhere) / u128::from(whole);
+    let all = rate(u64::try_from(all).unwrap_or(u64::MAX), view);
+    format!(" With call sites of other findings, {task} has {all}.")
 }
 
 /// Smallest share of a family, as 1/N, for which its leader is named before a call site with more of it.
@@ -245,6 +263,17 @@ mod tests {
             "Slab memory grew by 536 KiB/s (1.84 GiB an hour) in 34.00 s, 99 % of it by python3-21782, at alloc_pipe_info through pipe2()."
         );
         assert_eq!(growth_sentence(&FamilyPart::default(), 1, &view()), "");
+    }
+
+    #[test]
+    fn call_sites_that_two_leaks_share_count_for_both() {
+        let of = |elsewhere| family(|family, _| family.elsewhere = elsewhere);
+        let shared = of(32_000_000);
+        assert!(
+            shared.ends_with(" With call sites of other findings, python3-21782 has 1.54 MiB/s."),
+            "{shared}"
+        );
+        assert_eq!(of(1_000_000), of(0), "little");
     }
 
     #[test]

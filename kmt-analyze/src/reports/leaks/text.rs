@@ -134,8 +134,9 @@ fn verdict(tables: &LeakTables, view: &View) -> String {
         return reason;
     }
     let window = view.duration(tables.window);
-    let shown = least_shown(tables.window, view)
-        .map_or(String::new(), |rate| format!("; growth of {rate} or more would show"));
+    let shown = least_shown(tables.window, view).map_or(String::new(), |rate| {
+        format!("; growth of {rate} or more, by 16 objects or more of a call site, would show")
+    });
     let bytes = parts.unjudged.bytes;
     let live = parts.slab.bytes.saturating_add(parts.pages_live.bytes);
     let nothing = match (bytes >= UNJUDGED_MIN && bytes.saturating_mul(2) >= live, matters(tables)) {
@@ -143,9 +144,13 @@ fn verdict(tables: &LeakTables, view: &View) -> String {
             let (most, remedy) = (unjudged_most(tables), remedy(tables, view));
             let short = if parts.is_cut { "Too short or cut" } else { "Too short" };
             let bytes = view.bytes(bytes);
-            return format!(
-                "{short} to judge {bytes} of what is still allocated{most}{remedy}. Nothing else grew steadily in {window}{shown}."
-            );
+            let judge = format!("{short} to judge {bytes} of what is still allocated{most}{remedy}.");
+            // The question is for a leak of the kernel first.
+            let is_of_pages = parts.unjudged_most.as_ref().is_some_and(|row| row.api.is_none());
+            return match is_of_pages && parts.has_slab && !parts.is_cut {
+                true => format!("Slab memory did not grow steadily in {window}{shown}. {judge}"),
+                false => format!("{judge} Nothing else grew steadily in {window}{shown}."),
+            };
         }
         (false, Some(_)) => "Nothing but what the kernel can reclaim",
         (false, None) => "Nothing",
@@ -240,7 +245,7 @@ fn unjudged_most(tables: &LeakTables) -> String {
     let Some(row) = &parts.unjudged_most else { return String::new() };
     let part = share(row.bytes, parts.unjudged.bytes);
     let task = row.holders.first().filter(|most| most.survivors.saturating_mul(2) >= row.survivors);
-    let task = task.map_or(String::new(), |most| format!(" by {}", most.task));
+    let task = task.map_or(String::new(), |most| format!(" (most by {})", most.task));
     match row.api {
         Some(_) => format!(", {part} of it at {}{task}", function_of(&row.symbol)),
         None => format!(", {part} of it {}{task}", kind(row)),

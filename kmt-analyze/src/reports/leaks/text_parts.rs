@@ -96,6 +96,8 @@ pub struct FamilyPart {
     pub pages: LeakSum,
     /// Tasks that are still allocated, where their number grows.
     pub tasks: Option<TasksRow>,
+    /// Growth in a window of call sites of other families by the task that has most of this one: several leaks may share them.
+    pub elsewhere: u64,
     /// Some of it would be reclaimable if nothing held it.
     pub has_pinned: bool,
 }
@@ -206,6 +208,7 @@ fn family_parts(
             bytes_per_second: family.per_second,
             growth: maker.growth(&family.rows),
             holders: makers_of(maker, family, found, task_events),
+            elsewhere: elsewhere(maker, families, number),
             has_pinned: family.rows.iter().any(|row| !row.evidence.verdict.is_growth()),
         };
     families.iter().zip(found).zip(shares(&sizes, limit)).enumerate().map(family).collect()
@@ -234,6 +237,21 @@ pub(super) fn growth_by_task(maker: &RowMaker<'_, '_, '_>, family: &Family<'_>) 
         }
     }
     growth_of
+}
+
+/// Growth of call sites of other families by the task that has half of a family or more.
+fn elsewhere(maker: &RowMaker<'_, '_, '_>, families: &[Family<'_>], number: usize) -> u64 {
+    let Some(family) = families.get(number) else { return 0 };
+    let most = growth_by_task(maker, family).into_iter().max_by_key(|(_, growth)| *growth);
+    let whole = maker.growth(&family.rows).per_window;
+    let Some((task, _)) = most.filter(|(_, growth)| growth.saturating_mul(2) >= whole) else { return 0 };
+    let others = families.iter().enumerate().filter(|(other, _)| *other != number);
+    let rows = others.flat_map(|(_, family)| &family.rows);
+    let of_task = rows.filter_map(|row| {
+        let (_, steps) = row.growing.tasks().find(|(pid, _)| *pid == task)?;
+        Some(maker.per_window(row, steps.sum()))
+    });
+    of_task.fold(0, u64::saturating_add)
 }
 
 /// The makers of most of a family, two at most, and their parts of the growth. Threads of a process are one maker.

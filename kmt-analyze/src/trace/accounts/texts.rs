@@ -67,6 +67,12 @@ pub struct Texts {
 }
 
 impl Texts {
+    /// MemAvailable, in bytes: what programs can get without swapping, by the kernel's own estimate (`si_mem_available`,
+    /// mm/show_mem.c). It is no account; `None`: not reported.
+    pub fn available(&self) -> Option<u64> {
+        self.bytes("MemAvailable")
+    }
+
     /// Parses the texts of `place`, a folder or a recording. The page size is found in them where it is not known.
     pub fn parse(place: &str, saved: &SavedTexts<'_>, page_size: Option<u64>) -> Result<Self> {
         // Without the rights for a text, a copy of it is empty.

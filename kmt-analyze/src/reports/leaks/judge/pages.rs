@@ -188,7 +188,7 @@ pub struct UnreclaimedPages<'k> {
     interner: &'k Interner,
     /// Pages by which shared memory grew, where no swap can take it; else 0.
     shmem: u64,
-    /// The same of anonymous memory.
+    /// The same of anonymous memory: else its tasks may have freed as much that is older.
     anonymous: u64,
     /// Fewer old pages of anonymous memory than this are ordinary turnover of heaps.
     anonymous_min: u64,
@@ -217,14 +217,19 @@ impl<'k> UnreclaimedPages<'k> {
         Self { interner, shmem: grew("Shmem"), anonymous: grew("AnonPages"), anonymous_min }
     }
 
+    /// Use of pages of a kind, by its flags alone, if they are such pages.
+    pub fn use_by_flags(&self, site: &PageSite) -> Option<&'static str> {
+        kept_use(self.interner.gfp(site.gfp_flags), site.order)
+    }
+
     /// Use of pages of a kind, `old` of which are old, if they are such pages.
     pub fn use_of(&self, site: &PageSite, old: u64) -> Option<&'static str> {
         let flags = self.interner.gfp(site.gfp_flags);
         let are_of = |grown: u64| grown > 0 && grown.saturating_mul(2) >= old;
         let is_enough = old >= self.anonymous_min;
         kept_use(flags, site.order)
-            .or((is_shared(flags) && are_of(self.shmem)).then_some("tmpfs or shared memory"))
-            .or((is_anonymous(flags) && is_enough && are_of(self.anonymous)).then_some("anonymous memory"))
+            .or((is_shared(flags) && are_of(self.shmem)).then_some(SHARED_USE))
+            .or((is_anonymous(flags) && is_enough && are_of(self.anonymous)).then_some(ANONYMOUS_USE))
     }
 }
 
@@ -289,6 +294,19 @@ fn is_percpu(flags: GfpFlags, order: u8) -> bool {
     order == 0 && has && !flags.intersects(others)
 }
 
+/// True for a use of pages that user space fills: it ends with the processes, or the kernel takes it back.
+pub fn is_of_user_space(name: &str) -> bool {
+    [PAGE_CACHE_USE, MOVABLE_USE, ANONYMOUS_USE, SHARED_USE, "other user memory"].contains(&name)
+}
+
+/// Pages of slabs whose objects the kernel can reclaim (SLAB_RECLAIM_ACCOUNT, mm/slub.c, 4.4 to 7.2), and the like.
+pub const RECLAIMABLE_USE: &str = "reclaimable slab";
+
+// Uses of memory that user space fills.
+const MOVABLE_USE: &str = "anonymous or tmpfs";
+const ANONYMOUS_USE: &str = "anonymous memory";
+const SHARED_USE: &str = "tmpfs or shared memory";
+
 /// Use of pages with these flags, if they are known.
 pub fn use_of(flags: GfpFlags, order: u8) -> &'static str {
     type F = GfpFlags;
@@ -306,8 +324,9 @@ pub fn use_of(flags: GfpFlags, order: u8) -> &'static str {
         () if flags.is_empty() => "unknown use",
         () if is_table => "page tables",
         () if is_of_file || is_of_device => PAGE_CACHE_USE,
-        () if flags.contains(F::MOVABLE | F::HARDWALL) => "anonymous or tmpfs",
+        () if flags.contains(F::MOVABLE | F::HARDWALL) => MOVABLE_USE,
         () if flags.contains(F::HARDWALL) => "other user memory",
+        () if flags.contains(F::RECLAIMABLE) => RECLAIMABLE_USE,
         () => "kernel",
     }
 }
@@ -376,6 +395,7 @@ mod tests {
             (9, user | F::NOWARN | F::NORETRY | F::NOMEMALLOC | F::COMP, "anonymous or tmpfs"),
             (0, kernel | F::HARDWALL | F::HIGHMEM, "other user memory"),
             (2, kernel | F::NOWARN | F::NORETRY | F::COMP, "kernel"),
+            (2, kernel | F::NOWARN | F::NORETRY | F::COMP | F::RECLAIMABLE, "reclaimable slab"),
             (0, F::empty(), "unknown use"),
         ] {
             assert_eq!(use_of(flags, order), of, "{order} {flags:?}");
