@@ -432,7 +432,6 @@ fn copied(
     check_binary(&made.target(), env)?;
     shown(env, &input.files, |session| {
         unknown::check_copying(&session.path, session.trace)?;
-        folded::check_all_events(&session.path, session.trace)?;
         run(session)
     })
 }
