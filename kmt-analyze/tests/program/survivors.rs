@@ -326,7 +326,7 @@ fn what_needs_every_event_refuses() {
         &["chart", "flame", "-o", "x.svg"],
         &["report", "-o", "x.html"],
         &["slice", "--cpu", "0", "-o", "x.kmt"],
-        &["export", "csv", "-o", "x.csv"],
+        &["export", "folded", "-o", "x.folded"],
         &["summary", "--compat", "perf-kmem"],
     ] {
         let output = run(command, &survivors);

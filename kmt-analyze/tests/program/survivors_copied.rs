@@ -1,4 +1,4 @@
-//! New files of files with survivors and sums: parts of the time, and anonymous ones.
+//! New files of files with survivors and sums: parts of the time, anonymous ones; and exports of them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -193,5 +193,53 @@ fn anonymous_sums_have_other_addresses_and_names_and_the_same_numbers() {
                 panic!("{name}: {args:?}: {at}");
             }
         }
+    }
+}
+
+fn export(args: &[&str], file: &Path) -> (String, String) {
+    let output = run(&[&["export"], args].concat(), file);
+    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    (stdout(&output), stderr(&output))
+}
+
+#[test]
+fn exports_have_whole_numbers_or_report_what_they_lack() {
+    let scratch = Scratch::new();
+    let whole = scratch.convert(&data("x86_64-6.12"));
+    let survivors = folded(&whole, &ARGS);
+    let sorted = |args: &[&str], file: &Path| {
+        let text = export(args, file).0;
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    // All objects are in these numbers.
+    for args in [
+        &["csv", "--of", "call-sites"][..],
+        &["ndjson", "--of", "caches"],
+        &["folded", "--by", "live"],
+        &["csv", "--of", "callers"],
+    ] {
+        assert_eq!(sorted(args, &survivors), sorted(args, &whole), "{args:?}");
+        assert!(!export(args, &survivors).1.contains("no rows"), "{args:?}");
+    }
+    // Rows of single objects and events are of survivors, and the others are counted.
+    for args in [&["csv", "--of", "events"][..], &["ndjson", "--of", "objects"]] {
+        let (rows, reported) = export(args, &survivors);
+        assert!(rows.lines().count() < export(args, &whole).0.lines().count(), "{args:?}");
+        assert!(reported.contains("died young and are only in sums"), "{args:?}: {reported}");
+    }
+    for args in [
+        &["folded"][..],
+        &["folded", "--by", "count"],
+        &["folded", "--pages"],
+        &["pprof"],
+        &["dhat"],
+        &["csv", "--of", "tasks"],
+        &["csv", "--of", "call-sites", "--comm", "bash"],
+        &["perfetto", "--comm", "bash"],
+    ] {
+        let output = run(&[&["export", "-o", "/dev/null", "--force"], args].concat(), &survivors);
+        assert!(!output.status.success() && stderr(&output).contains("died young"), "{args:?}: {output:?}");
     }
 }
