@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use kmt_capture::convert::{Boot, Options, convert};
+use kmt_capture::survivors::SurvivorArgs;
 use kmt_capture::tracefs::undo_step;
 use kmt_format::Compression;
 use kmt_format::read::Trace;
@@ -59,17 +60,18 @@ pub fn directories(data: &[u8]) {
         changed.push(path);
     }
     let output = tree.with_extension("kmt");
+    let survivors = survivors(data);
     let options = Options {
         input: tree.clone(),
         output: output.clone(),
         force: true,
         compression: Compression::None,
-        verbatim: data.len() % 2 == 1,
+        verbatim: survivors.is_none() && data.len() % 2 == 1,
         quiet: true,
         symbols: kmt_capture::record::Symbols::Used,
         instance: None,
         boot: [None, Some(Boot::First), Some(Boot::Last)][data.len() % 3],
-        survivors: None,
+        survivors,
         limits: kmt_capture::convert::Limits::default(),
     };
     if convert(&options).is_ok() {
@@ -85,6 +87,17 @@ pub fn directories(data: &[u8]) {
             None => fs::remove_file(path).unwrap_or_default(),
         }
     }
+}
+
+/// By the last byte: survivors and sums, with little memory and short intervals.
+fn survivors(data: &[u8]) -> Option<SurvivorArgs> {
+    let last = usize::from(*data.last()?);
+    let thresholds = [None, Some(0), Some(1_000), Some(1_000_000)];
+    Some(SurvivorArgs {
+        threshold: thresholds[last % 4]?,
+        interval: [1, 10_000, 5_000_000, 10_000_000_000][last / 4 % 4],
+        memory: [1, 4 << 10, 64 << 10, 1 << 20][last / 16 % 4],
+    })
 }
 
 fn parts(data: &[u8]) -> Vec<&[u8]> {

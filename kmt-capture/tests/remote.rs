@@ -294,6 +294,7 @@ fn usage_is_checked_before_anything_is_started() {
         (&["remote", "--via", "sh", "--", "rm"], "must come `record`"),
         (&["remote", "--via", "sh", "--", "record", "-o", "x"], "give them before --"),
         (&["remote", "--via", "sh", "--", "record", "--nonsense"], "unexpected argument"),
+        (&["remote", "--via", "sh", "--script", "--", "record", "--survivors"], "cannot record with these"),
         (&["remote", "--via", "/nonexistent/x"], "starting /nonexistent/x"),
     ] {
         let output = Command::new(PROGRAM).args(args).output().unwrap();

@@ -80,6 +80,28 @@ fn a_complete_recording_that_is_damaged_or_cut_is_no_success() {
     }
 }
 
+/// Survivors and sums: what came before a cut is a sound file that keeps its mark.
+#[test]
+fn sums_come_over_the_line() {
+    let desk = Desk::new("sums");
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors");
+    let whole = fs::read(vectors.join("folded-le64.kmt")).unwrap();
+    let folds = |bytes: &[u8]| Trace::open(bytes).unwrap().folds().len();
+    let last = Trace::open(&whole).unwrap().folds().last().unwrap().0.offset as usize;
+    for (name, bytes, code) in [("whole", &whole[..], 0), ("cut", &whole[..last], 3)] {
+        let feed = desk.path("feed");
+        fs::write(&feed, frames(bytes)).unwrap();
+        let case = format!("install; cat {}; frame E 0; echo \"KMT-$N status 0\"", feed.display());
+        let (found, text) = desk.run(&liar(&desk, name, &case), &["--", "record", "--survivors"]);
+        assert_eq!(found, Some(code), "{name}: {text}");
+        let received = fs::read(desk.path("out.kmt")).unwrap();
+        assert_sound(&received, name);
+        assert!(Trace::open(&received).unwrap().header().folded, "{name}");
+        assert_eq!(folds(&received), folds(&whole) - usize::from(code == 3), "{name}");
+        fs::remove_file(desk.path("out.kmt")).unwrap();
+    }
+}
+
 #[test]
 fn a_target_that_never_answers_is_given_up() {
     let desk = Desk::new("mute");

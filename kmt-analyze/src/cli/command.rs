@@ -112,6 +112,9 @@ pub enum Command {
     ///
     /// In the new file, objects allocated before the part and freed in it count as allocated before the trace. Option
     /// --time of the reports follows them from their allocation. Of the files of one recording, it makes one file.
+    ///
+    /// Of a recording with --survivors, the part begins and ends with intervals of sums; sums have no CPU, task or event to
+    /// select by.
     Slice(SliceOptions),
     /// A sound file of what is left of a damaged one
     ///

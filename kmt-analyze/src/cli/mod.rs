@@ -242,7 +242,8 @@ fn export(options: &ExportOptions, env: &Env) -> Result<Outcome> {
         check_binary(&options.target(), env)?;
     }
     export::check(options)?;
-    let outcome = with(env, &options.files, |session| export::run(session, options, &of))?;
+    // Each format decides whether it has an answer for files with sums.
+    let outcome = with_sums(env, &options.files, |session| export::run(session, options, &of))?;
     report_written(&options.output, &export::next(options));
     Ok(outcome)
 }
@@ -254,15 +255,10 @@ fn draw(mut options: ChartOptions, env: &Env) -> Result<Outcome> {
         if !options.kind.is_of_stacks() {
             return Err(Failure::new("--against compares stacks: it is for flame and icicle"));
         }
-        options.before = Some(with(env, &[against], |session| chart::before(session, &options))?);
+        options.before = Some(with_sums(env, &[against], |session| chart::before(session, &options))?);
     }
-    let outcome = with_sums(env, &options.files, |session| {
-        // The other charts are of reports, which know whether they add sums.
-        if options.kind.is_of_stacks() {
-            folded::check_all_events(&session.path, session.trace)?;
-        }
-        chart::run(session, &options)
-    })?;
+    // Profiles and reports decide whether they have an answer for files with sums.
+    let outcome = with_sums(env, &options.files, |session| chart::run(session, &options))?;
     report_written(&options.output, "open it in a browser");
     Ok(outcome)
 }
@@ -432,7 +428,6 @@ fn copied(
     check_binary(&made.target(), env)?;
     shown(env, &input.files, |session| {
         unknown::check_copying(&session.path, session.trace)?;
-        folded::check_all_events(&session.path, session.trace)?;
         run(session)
     })
 }

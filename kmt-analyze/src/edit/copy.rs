@@ -78,6 +78,7 @@ pub fn begin_with_classes<'c>(
         .align_u64(header.align_u64)
         .page_size(header.page_size)
         .trace_uuid(trace_uuid)
+        .folded(header.folded)
         .compression(made.compress.into());
     let mut writer = Writer::new(options).map_err(|e| failed(&e))?;
     for (system, format_text) in classes {

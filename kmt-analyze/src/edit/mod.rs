@@ -5,6 +5,7 @@
 
 mod anonymize;
 mod copy;
+mod folds;
 mod slice;
 mod verify;
 

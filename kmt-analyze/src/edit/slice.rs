@@ -6,11 +6,15 @@ use kmt_format::read::{EarlyEnd, StackJoiner};
 use kmt_format::schema::Meaning;
 
 use super::copy::{self, failed};
+use super::folds::{Folds, Same};
 use super::{InputArgs, OutputArgs};
-use crate::failure::{Outcome, Result};
+use crate::failure::{Failure, Outcome, Result};
 use crate::render::head;
+use crate::render::words::time;
 use crate::trace::ages::EVENTS_AT_ZERO;
 use crate::trace::event_names::{EventArgs, SelectedEvents};
+use crate::trace::faults::Faults;
+use crate::trace::folded;
 use crate::trace::losses::LACKS_OF_INPUT;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -30,7 +34,12 @@ pub struct SliceOptions {
 pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let trace = session.trace;
     let selected = &options.events;
-    let window = selected.window(session)?;
+    check_sums(session, selected)?;
+    let asked = selected.window(session)?;
+    let window = match asked {
+        Some(window) if trace.header().folded => Some(folded::whole_intervals(trace, window, false)),
+        asked => asked,
+    };
     let mut classes = SelectedEvents::of(session, &selected.event)?;
     let mut file = copy::begin(session, &options.made, identity(session, selected))?;
     copy::clock(&mut file.writer, session)?;
@@ -67,6 +76,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
         None => trace.merge(),
     };
     let mut stacks: StackJoiner<bool> = StackJoiner::default();
+    let mut folds = Folds::of(session, window);
     let mut record = Vec::new();
     while let Some(run) = merge.next_run() {
         if !selected.has_cpu(run.cpu) {
@@ -77,6 +87,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
             copy::gap(&mut file, run.cpu, gap)?;
         }
         for event in run.events() {
+            folds.until(event.time(), &mut file, &mut Same)?;
             let keeps = selected.has_pid(event.pid()) && classes.has(trace.schema(), event.class_index());
             let of = stacks.see(&event, keeps);
             let is_stack = event.class().meaning == Meaning::KERNEL_STACK;
@@ -86,13 +97,48 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
             }
         }
     }
-    let faults = merge.damages().into();
+    folds.finish(&mut file, &mut Same)?;
+    let mut faults: Faults = merge.damages().into();
+    faults.damages.append(&mut folds.damages);
     let events = copy::finish(file)?;
-    tell!("{} of {}", count(events, "event"), grouped(trace.event_count()));
-    if events == 0 {
+    tell!("{}", closing(session, events, folds.events, (asked, window)));
+    if events == 0 && folds.events == 0 {
         head::report_no_event(session);
     }
     Ok(outcome(session, &faults))
+}
+
+/// Refuses a part that sums of objects that died young cannot be divided into.
+fn check_sums(session: &Session<'_>, selected: &EventArgs) -> Result<()> {
+    let is_by_time = selected.cpu.is_empty() && selected.pid.is_empty() && selected.event.is_empty();
+    if !session.trace.header().folded || is_by_time {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{} has sums of objects that died young: they have no CPU, task or event to select by",
+        session.path.display()
+    ))
+    .hint("slice --time FROM..TO keeps whole intervals of sums"))
+}
+
+/// Number of events in the new file; with sums also those in the sums, and the window if it was moved.
+fn closing(
+    session: &Session<'_>,
+    events: u64,
+    in_sums: u64,
+    (asked, window): (Option<(u64, u64)>, Option<(u64, u64)>),
+) -> String {
+    let of = |events: u64, all: u64| format!("{} of {}", count(events, "event"), grouped(all));
+    let mut text = of(events, session.trace.event_count());
+    if session.trace.header().folded {
+        let all = folded::all_events(session.trace).saturating_sub(session.trace.event_count());
+        text += &format!("; sums of {}", of(in_sums, all));
+    }
+    if let Some((first, last)) = window.filter(|_| asked != window) {
+        let [first, last] = [first, last].map(|at| time(at, session.unit()));
+        text += &format!("; the window was moved to whole intervals of sums: {first} to {last}");
+    }
+    text
 }
 
 fn describe(options: &EventArgs) -> String {

@@ -3,9 +3,11 @@
 //! The checks read the whole file: framing, checksums, tables, and each event. Their results are rows, printed as a screen or as
 //! JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use kmt_format::read::{Damage, Trace};
+use kmt_format::kernel::FieldKind;
+use kmt_format::read::{Damage, Schema as EventSchema, Trace};
+use kmt_format::schema::{Place, Transform};
 use kmt_format::{Fault, Limits};
 use serde::Serialize;
 
@@ -55,7 +57,7 @@ pub struct VerifyRow {
     pub chunks: BTreeMap<String, u64>,
     /// Number of events that were read.
     pub events: u64,
-    /// Number of events that lack a field.
+    /// Number of events that lack a field which has a value by its definition.
     pub events_unreadable: u64,
     /// Event classes with fields of a later version of the format, at most 16: no damage, but their values are unknown.
     pub unknown_fields: Vec<UnknownRow>,
@@ -153,22 +155,51 @@ struct EventTally {
 
 fn read(trace: &Trace<'_>) -> EventTally {
     let mut all = EventTally::default();
-    // Fields of a later version of the format have no value here, and are no damage.
-    let later = trace.schema().unknown_fields();
+    let without_value = fields_without_value(trace.schema());
     for (chunk, _) in trace.streams().values().flat_map(|s| &s.chunks) {
         match trace.read(chunk) {
             Ok(read) => {
                 for event in read.events(trace.schema()) {
                     all.count += 1;
-                    let unknown = later.get(&event.class_index()).map_or(&[][..], Vec::as_slice);
+                    let class = event.class_index();
                     let mut fields = (0u16..).zip(event.class().fields.iter());
-                    let whole =
-                        fields.all(|(i, _)| event.get(usize::from(i)).is_some() || unknown.contains(&i));
+                    let whole = fields.all(|(i, _)| {
+                        event.get(usize::from(i)).is_some() || without_value.contains(&(class, i))
+                    });
                     all.unreadable += u64::from(!whole);
                 }
             }
             Err(error) => all.damages.push(Damage::new(chunk.offset, chunk.total_len, error)),
         }
+    }
+    for (chunk, _) in trace.folds() {
+        if let Err(error) = trace.read_fold(chunk) {
+            all.damages.push(Damage::new(chunk.offset, chunk.total_len, error));
+        }
+    }
+    all
+}
+
+/// Fields that have no value by their definitions, which is no damage, with the indices of their classes: those of a later
+/// version of the format, and differences from a field that is an array, a difference itself, or without a value. Spec section
+/// "Shapes and slots".
+fn fields_without_value(schema: &EventSchema) -> BTreeSet<(usize, u16)> {
+    let unknown = schema.unknown_fields();
+    let mut all: BTreeSet<_> =
+        unknown.iter().flat_map(|(class, fields)| fields.iter().map(|field| (*class, *field))).collect();
+    for shape in (0..SHAPES).filter_map(|number| schema.shape(number)) {
+        let Some(class) = schema.class(shape.class) else { continue };
+        let is_number = |base: u8| {
+            let base = usize::from(base);
+            let slot =
+                shape.slots.get(base).filter(|slot| !matches!(slot.transform, Transform::BeforeField(_)));
+            slot.is_some_and(|slot| !matches!(slot.place, Place::Opaque { .. }))
+                && class.fields.get(base).is_some_and(|field| field.kind == FieldKind::Scalar)
+        };
+        let fields = (0u16..).zip(shape.slots.iter());
+        let starts_nowhere = fields
+            .filter(|(_, slot)| matches!(slot.transform, Transform::BeforeField(base) if !is_number(base)));
+        all.extend(starts_nowhere.map(|(field, _)| (shape.class, field)));
     }
     all
 }
@@ -186,6 +217,9 @@ fn index(trace: &Trace<'_>, bytes: &[u8], limits: Limits, is_damaged: bool) -> O
         Ok(None) | Err(_) => "cannot be used",
     })
 }
+
+/// Largest number of shapes of a file: descriptors have their numbers in 2 bytes.
+const SHAPES: usize = 1 << 16;
 
 /// Damaged places that are listed.
 const PLACES_SHOWN: usize = 20;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::output::{Export, Target};
 use super::points::{self, Point, Points, frames};
+use super::sums::check_profile;
 use super::tabular::object::{Resolver, lives};
 use super::{ExportOptions, Weight, report_trust};
 use crate::failure::{Failure, Outcome, Result};
@@ -43,6 +44,7 @@ pub fn stacks(
     pages: bool,
 ) -> Result<Stacks> {
     let weight = if weight == Weight::Alloc && selection.at.is_some() { Weight::Live } else { weight };
+    check_profile(session, selection, weight == Weight::Live)?;
     if pages { of_pages(session, selection, weight) } else { of_objects(session, selection, target, weight) }
 }
 

@@ -11,6 +11,7 @@ mod pprof;
 mod proto;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod sums;
 mod tabular;
 
 pub use folded::{Stacks, stacks as folded_stacks};
@@ -191,6 +192,8 @@ pub fn run(session: &Session<'_>, options: &ExportOptions, of: &ExportOf) -> Res
         )
         .hint("select allocations with --where, or give -l to the program that shows the profile"));
     }
+    sums::check(session, options, of)?;
+    sums::report(session, options, of);
     match options.format {
         Format::Csv | Format::Ndjson => tabular::run(session, options, of),
         Format::Folded => folded::run(session, options),

@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OpenFlags, ToSql, params};
 
+use super::sums::without_rows;
 use super::tabular::object::{CALL_SITE, ObjectLives, Resolver, call_sites, lives, next};
 use super::tabular::{ExportCell, RowsLeft, event};
-use super::{ExportOptions, report_trust};
+use super::{ExportOf, ExportOptions, report_trust};
 use crate::failure::{Failure, Outcome, Result};
 use crate::render::head::is_minimum;
 use crate::render::words::escaped;
 use crate::reports::common::basis::Input;
 use crate::stream::known_gfp;
 use crate::trace::faults::Faults;
+use crate::trace::folded::{self, FoldedLifeCount};
 use crate::trace::names::cache_name;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -61,6 +63,8 @@ fn write(session: &Session<'_>, options: &ExportOptions, path: &Path) -> Result<
     let transaction = database.transaction().map_err(failed)?;
     transaction.execute_batch(TABLES).map_err(failed)?;
     about(&transaction, session).map_err(failed)?;
+    let without_rows = without_rows(session, options, &ExportOf::Objects);
+    sums(&transaction, session, without_rows).map_err(failed)?;
     sites(&transaction, &lives, &names).map_err(failed)?;
     tasks(&transaction, session, options.selection.span(session).1).map_err(failed)?;
     let rows_max = options.rows_max();
@@ -84,6 +88,9 @@ fn write(session: &Session<'_>, options: &ExportOptions, path: &Path) -> Result<
         })?);
     }
     transaction.execute_batch(VIEWS).map_err(failed)?;
+    if without_rows.is_some() {
+        transaction.execute_batch("DROP VIEW task_load; DROP VIEW paths;").map_err(failed)?;
+    }
     transaction.commit().map_err(failed)?;
     database.close().map_err(|(_, e)| failed(e))?;
     Ok(faults)
@@ -117,6 +124,24 @@ fn about(database: &Connection, session: &Session<'_>) -> rusqlite::Result<()> {
     let mut cpu = database.prepare("INSERT INTO cpus VALUES (?, ?, ?)")?;
     for c in &session.losses.cpus {
         cpu.execute(params![c.cpu, c.events as i64, c.lost_events() as i64])?;
+    }
+    Ok(())
+}
+
+/// Writes how many objects are only in sums: no row of `objects` is of them, and views of `objects` would be of a part.
+fn sums(
+    database: &Connection,
+    session: &Session<'_>,
+    lives: Option<FoldedLifeCount>,
+) -> rusqlite::Result<()> {
+    let Some(lives) = lives else { return Ok(()) };
+    let events = folded::all_events(session.trace).saturating_sub(session.trace.event_count());
+    for (key, value) in [
+        ("folded_events", events),
+        ("objects_in_sums", lives.count),
+        ("objects_in_sums_is_minimum", u64::from(!lives.is_exact)),
+    ] {
+        database.execute("INSERT INTO trace VALUES (?, ?)", params![key, value.to_string()])?;
     }
     Ok(())
 }

@@ -46,6 +46,34 @@ pub fn events_within(trace: &Trace<'_>, (first, last): (u64, u64)) -> u64 {
     infos.filter(is_within).fold(0, |sum, info| sum.saturating_add(info.events))
 }
 
+/// A number of objects that are only in sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoldedLifeCount {
+    /// The number.
+    pub count: u64,
+    /// False if sums are missing or cannot be read: the number is a minimum.
+    pub is_exact: bool,
+}
+
+/// Objects and pages that are only in sums of intervals within a window.
+pub fn lives_within(trace: &Trace<'_>, (first, last): (u64, u64)) -> FoldedLifeCount {
+    let mut lives = FoldedLifeCount { count: 0, is_exact: trace.folds_missing() == 0 };
+    for (chunk, info) in trace.folds() {
+        if info.t_begin < first || info.t_end.saturating_sub(1) > last {
+            continue;
+        }
+        match trace.read_fold(chunk) {
+            Ok(fold) => {
+                let rows = fold.lives().filter(|row| row.indices().0.is_some());
+                let count = rows.fold(0u64, |sum, row| sum.saturating_add(row.sums().count));
+                lives.count = lives.count.saturating_add(count);
+            }
+            Err(_) => lives.is_exact = false,
+        }
+    }
+    lives
+}
+
 /// Length of an interval of sums, in the clock's unit: the longest one, since memory may end others early. `None`: there are no
 /// sums.
 pub fn interval(trace: &Trace<'_>) -> Option<u64> {

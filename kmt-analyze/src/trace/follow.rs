@@ -78,7 +78,8 @@ pub trait Sink {
 /// Passes events on until the file is finished, the stream ends, SIGINT comes, or the sink needs no more.
 ///
 /// Events of different CPUs arrive in batches. A recorder writes its counters after it has emptied the buffers of all
-/// CPUs: all events before the counters of the previous batch have arrived then, and are in the kernel's order.
+/// CPUs: all events before the counters of the previous batch have arrived then, and are in the kernel's order. Where objects that
+/// die young are sums, an allocation is written when its object has lived longer than the threshold: events arrive that much later.
 pub fn run(path: &Path, sink: impl Sink, env: &Env) -> Result<Outcome> {
     let mut arrivals = Arrivals::open(path, env)?;
     let mut follower = Follower::new(sink, env.limits);
@@ -117,6 +118,8 @@ struct Follower<S> {
     next_event: BTreeMap<u32, u64>,
     /// Times of the counters of the last two batches.
     heartbeats: (Option<u64>, Option<u64>),
+    /// Longest life of an object that is in sums only. Longer-lived ones are written after that time.
+    threshold: Option<u64>,
     lost: u64,
     is_incomplete: bool,
     /// True if the last chunk was a trailer: the file is complete.
@@ -135,6 +138,7 @@ impl<S: Sink> Follower<S> {
             position: BTreeMap::new(),
             next_event: BTreeMap::new(),
             heartbeats: (None, None),
+            threshold: None,
             lost: 0,
             is_incomplete: false,
             has_end: false,
@@ -167,6 +171,9 @@ impl<S: Sink> Follower<S> {
                         self.heartbeats = (self.heartbeats.1, Some(now));
                     }
                 }
+                Arrived::Folded(_, fold) => {
+                    self.threshold = self.threshold.max(Some(fold.info().threshold));
+                }
                 Arrived::Damage(damage) => {
                     self.is_incomplete = true;
                     tell!("warning: {} ({} bytes cannot be used)", damage.error, damage.len);
@@ -180,7 +187,12 @@ impl<S: Sink> Follower<S> {
     /// Passes on complete events; false if the sink needs no more.
     fn pass_on(&mut self) -> Result<bool> {
         let Some(until) = self.heartbeats.0 else { return Ok(true) };
-        self.pass_on_until(until)
+        if !self.reader.header().is_some_and(|header| header.folded) {
+            return self.pass_on_until(until);
+        }
+        // Until the first interval of sums has arrived, it is unknown how long events wait for the end of their objects.
+        let Some(threshold) = self.threshold else { return Ok(true) };
+        self.pass_on_until(until.saturating_sub(threshold))
     }
 
     fn pass_on_until(&mut self, until: u64) -> Result<bool> {

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::files::{Scratch, at, data, json, reports, run, stderr, stdout};
+use kmt_format::Limits;
+use kmt_format::edit::{Rewrite, RewriteOptions};
 use kmt_format::raw::ChunkKind;
 use kmt_format::read::Trace;
 use serde_json::Value;
@@ -92,6 +94,33 @@ fn damaged_files_are_told_and_recovered() {
     assert_eq!(json(&["verify", "--json"], &whole)["verify"]["sound"], true);
     let held = json(&["verify", "--json"], &whole)["verify"]["events"].as_u64();
     assert_eq!(held, json(&["verify", "--json"], &file)["verify"]["events"].as_u64());
+}
+
+/// Every conformance vector, sound or damaged, that recovery accepts.
+#[test]
+fn recovered_vectors_are_sound() {
+    let scratch = Scratch::new();
+    let new = scratch.0.join("recovered.kmt");
+    let vectors = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors")).unwrap();
+    let mut recovered = 0;
+    for vector in vectors.map(|entry| entry.unwrap().path()) {
+        if vector.extension().is_none_or(|extension| extension != "kmt") {
+            continue;
+        }
+        let bytes = fs::read(&vector).unwrap();
+        let Ok(mut rewrite) = Rewrite::new(&bytes, Limits::default(), RewriteOptions::new()) else {
+            continue;
+        };
+        let mut whole = Vec::new();
+        while let Some(bytes) = rewrite.next_bytes().unwrap() {
+            whole.extend(bytes);
+        }
+        fs::write(&new, whole).unwrap();
+        let verified = run(&["verify"], &new);
+        assert!(verified.status.success(), "{}: {}", vector.display(), stdout(&verified));
+        recovered += 1;
+    }
+    assert!(recovered > 1_000, "{recovered}");
 }
 
 #[test]

@@ -4,10 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use kmt_format::Loss;
+use kmt_format::fold::FoldedInterval;
+use kmt_format::kernel::CpuStats;
 use kmt_format::raw::ChunkKind;
 use kmt_format::read::{Event, Trace};
 use kmt_format::schema::Meaning;
-use kmt_format::write::{Writer, WriterOptions};
+use kmt_format::write::{StatsTaken, Writer, WriterOptions};
 use serde_json::Value;
 
 use crate::support::files::{Scratch, run, stdout};
@@ -93,6 +95,47 @@ fn a_stack_behind_a_loss_has_no_event() {
     bytes[(chunk.body_offset() + chunk.body_len - 1) as usize] ^= 1;
     fs::write(&file, bytes).unwrap();
     check(&file);
+}
+
+/// Where objects that die young are sums, the allocation of one CPU waits longer than the free of another that is younger.
+#[test]
+fn events_that_wait_for_the_end_of_their_objects_are_in_order() {
+    let scratch = Scratch::new();
+    let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/x86_64-6.18-stacks");
+    let bytes = fs::read(scratch.convert(&capture)).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
+    let event = recorded(&trace).into_iter().find(|event| !event.is_stack).unwrap();
+    let header = trace.header();
+    let options = WriterOptions::new(header.order, header.long_size).align_u64(header.align_u64);
+    let mut writer = Writer::new(options.trace_uuid([7; 16]).folded(true)).unwrap();
+    for (_, class) in trace.schema().classes() {
+        writer.add_format(&class.system, &class.format_text).unwrap();
+    }
+    let mut interval = FoldedInterval::default();
+    (interval.t_end, interval.threshold) = (1_000, 1_500);
+    writer.add_fold(&interval).unwrap();
+    let mut number = 0;
+    let mut heartbeat = |writer: &mut Writer, now: u64| {
+        let stats = CpuStats::parse(&format!("now ts: {now}\n")).unwrap();
+        [0, 1].iter().for_each(|&cpu| writer.flush(cpu).unwrap());
+        writer.add_stats(StatsTaken::Before, &[(0, stats)]).unwrap();
+        // More than what is read at once.
+        number += 1;
+        writer.add_file(&format!("filler.{number}"), &vec![number; 300_000]).unwrap();
+    };
+    writer.add_event(0, 400, &event.bytes).unwrap();
+    writer.add_event(0, 1_600, &event.bytes).unwrap();
+    heartbeat(&mut writer, 2_000);
+    heartbeat(&mut writer, 3_000);
+    writer.add_event(1, 1_550, &event.bytes).unwrap();
+    heartbeat(&mut writer, 4_000);
+    let file = scratch.0.join("survivors.kmt");
+    fs::write(&file, writer.finish().unwrap()).unwrap();
+    let times = |args: &[&str]| -> Vec<Value> {
+        lines(args, &file).into_iter().map(|mut event| event["ts"].take()).collect()
+    };
+    assert_eq!(times(&[]), [400, 1_550, 1_600]);
+    assert_eq!(times(&["--follow"]), [400, 1_550, 1_600]);
 }
 
 /// The file has an event, and the stack of another event.

@@ -13,7 +13,7 @@
 //! - growth and its words: `findings`, `leaks`, `old_survivors`, `generated`; the ledger itself: `model`
 //! - losses, cut recordings, recordings in several files: `lossy`, `ranges`, `ring`, `oom`, `parts`, `early_end`, `whole_time`, `perhaps`, `generated::lost_part`, `generated::part_of_time`
 //! - what is read, and written again: `import`, `edit`, `anonymize`, `attack`, `symbols`, `stored`, `export`, `charts`,
-//!   `page`
+//!   `page`; files of survivors and sums: `survivors`, `survivors_copied`
 //! - source and code sizes: `source`, `real_kernels`, `debug_information`, `footprint`
 //! - screens, words, hints, guide: `screens`, `first_screen`, `words`, `hints`, `commands`, `documents`
 //! - the process and hostile input: `cli`, `ended`, `file_size`, `standard_error`, `hostile`, `fuzz_seeds`; the library:
@@ -102,6 +102,7 @@ mod stored;
 #[path = "../support/mod.rs"]
 mod support;
 mod survivors;
+mod survivors_copied;
 mod symbols;
 mod task_names;
 mod ticks;

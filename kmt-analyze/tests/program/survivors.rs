@@ -16,7 +16,7 @@ use crate::support::files::{Scratch, data, json, run, stdout};
 use crate::support::model::{Event, What};
 
 /// Reports that add sums, with what is left out of the comparison and why.
-const REPORTS: [(&[&str], &[&str]); 5] = [
+pub const REPORTS: [(&[&str], &[&str]); 5] = [
     // Whether an address had events before an unmatched free is known only where all of them are in the file. Ranges of lost
     // events are found by leaving out more.
     (&["summary"], &["frees_allocated_before", "frees_untraced_birth", "ranges"]),
@@ -26,7 +26,7 @@ const REPORTS: [(&[&str], &[&str]); 5] = [
     (&["lifetimes", "-l", "0"], &[]),
 ];
 
-fn folded(whole: &Path, args: &SurvivorArgs) -> PathBuf {
+pub fn folded(whole: &Path, args: &SurvivorArgs) -> PathBuf {
     let output = whole.with_extension("survivors.kmt");
     let options = Options {
         input: whole.to_owned(),
@@ -46,7 +46,7 @@ fn folded(whole: &Path, args: &SurvivorArgs) -> PathBuf {
 }
 
 /// Leaves out of a document what is about the file, not about memory.
-fn comparable(value: &mut Value, left_out: &[&str]) {
+pub fn comparable(value: &mut Value, left_out: &[&str]) {
     match value {
         Value::Object(map) => {
             for key in left_out.iter().chain(&[
@@ -71,7 +71,7 @@ fn comparable(value: &mut Value, left_out: &[&str]) {
 }
 
 /// The first place where two documents differ.
-fn difference(path: &str, expected: &Value, found: &Value) -> Option<String> {
+pub fn difference(path: &str, expected: &Value, found: &Value) -> Option<String> {
     match (expected, found) {
         (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
             a.iter().find_map(|(key, value)| difference(&format!("{path}.{key}"), value, &b[key]))
@@ -84,7 +84,7 @@ fn difference(path: &str, expected: &Value, found: &Value) -> Option<String> {
     }
 }
 
-fn compare(name: &str, whole: &Path, survivors: &Path) {
+pub fn compare(name: &str, whole: &Path, survivors: &Path) {
     for (args, left_out) in REPORTS {
         let document = |file: &Path| {
             let mut document = json(&[args, &["--json"]].concat(), file);
@@ -155,7 +155,7 @@ fn the_begin_of_a_file_is_compared_with_its_end() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("died young"), "{output:?}");
 }
 
-fn seconds(time: u64) -> String {
+pub fn seconds(time: u64) -> String {
     format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000)
 }
 
@@ -189,7 +189,7 @@ fn counts(file: &Path) -> (u64, u64) {
     (trace.event_count(), folded.sum())
 }
 
-const MS: u64 = 1_000_000;
+pub const MS: u64 = 1_000_000;
 
 #[test]
 fn real_captures_have_the_same_numbers() {
@@ -325,8 +325,8 @@ fn what_needs_every_event_refuses() {
         &["chart", "timeline", "--by", "task", "-o", "x.svg"],
         &["chart", "flame", "-o", "x.svg"],
         &["report", "-o", "x.html"],
-        &["slice", "-o", "x.kmt"],
-        &["export", "csv", "-o", "x.csv"],
+        &["slice", "--cpu", "0", "-o", "x.kmt"],
+        &["export", "folded", "-o", "x.folded"],
         &["summary", "--compat", "perf-kmem"],
     ] {
         let output = run(command, &survivors);

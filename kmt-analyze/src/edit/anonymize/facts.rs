@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use kmt_common::survivors::{LEARNED_KEY, NO_MAP};
 use kmt_format::kernel::{KernelVersion, TraceClock};
 use kmt_format::read::{EarlyEnd, Metadata};
 
@@ -76,6 +77,15 @@ pub fn pairs(metadata: &Metadata<'_>, masks: &Masks) -> (Vec<(String, String)>, 
     (out, dropped)
 }
 
+/// Value of [`LEARNED_KEY`] with the new base of the direct map, and the votes for the old one.
+pub fn direct_map(metadata: &Metadata<'_>, base: Option<u64>) -> String {
+    let Some(base) = base else { return NO_MAP.to_owned() };
+    let learned = metadata.text(LEARNED_KEY).filter(|_| metadata.text("kernel.direct_map").is_none());
+    let votes = learned.and_then(|text| text.split_once(' ')).map(|(_, votes)| votes);
+    let votes = votes.filter(|votes| votes.split(' ').all(is_number) && votes.split(' ').count() == 2);
+    format!("{base:#x} {}", votes.unwrap_or("0 0"))
+}
+
 /// The clock, if it is one of the kernel's.
 pub fn clock(clock: &TraceClock) -> TraceClock {
     let is_allowed = CLOCKS.contains(&clock.name.as_str()) || clock.name == "s390-tod";
@@ -117,6 +127,7 @@ fn pair(key: &str, text: &str, masks: &Masks) -> Option<String> {
         "tracefs/timestamp_mode" => Some(words(text, |word| matches!(word, "delta" | "absolute"))),
         "tracefs/trace_clock" => Some(words(text, |word| CLOCKS.contains(&word) || word == "s390-tod")),
         "tracefs/trace_options" => Some(words(text, is_option)),
+        "record.survivors" => Some(words(text, is_survivor_option)),
         "perf/sampled" => Some(lines(text, |line| sampled(line, None))),
         "perf/sampled_sites" => Some(lines(text, |line| sampled(line, Some(masks)))),
         _ => {
@@ -124,6 +135,12 @@ fn pair(key: &str, text: &str, masks: &Masks) -> Option<String> {
             when(node.is_some_and(is_number) && is_list(text))
         }
     }
+}
+
+/// `threshold_ns=`, `interval_ns=` or `memory=` with a number.
+fn is_survivor_option(word: &str) -> bool {
+    let names = ["threshold_ns", "interval_ns", "memory"];
+    word.split_once('=').is_some_and(|(name, value)| names.contains(&name) && is_number(value))
 }
 
 /// `X.Y.Z` of a release.

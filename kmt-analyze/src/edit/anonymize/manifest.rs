@@ -89,6 +89,8 @@ pub struct ManifestRow {
 pub struct KeptRow {
     /// Number of events.
     pub events: u64,
+    /// Number of events that are in sums of objects that died young, and not in `events`.
+    pub folded_events: u64,
     /// Number of event classes.
     pub event_classes: usize,
     /// Number of CPUs.
@@ -160,6 +162,9 @@ fn kept(row: &KeptRow) -> String {
         counted(row.events, "event", "events"),
         counted(row.function_names as u64, "function name", "function names"),
     );
+    if row.folded_events > 0 {
+        out += &format!("           sums of {}\n", counted(row.folded_events, "event", "events"));
+    }
     if !row.files.is_empty() {
         out += &format!("           counts of {}\n", row.files.join(", "));
     }

@@ -154,6 +154,11 @@ impl Memory {
         self.frames.get(&block).map_or(0, |new| (new << shift) + offset)
     }
 
+    /// New base of the direct map; `None`: the old one is unknown.
+    pub fn map(&self) -> Option<u64> {
+        self.shape.base.map(|_| self.base)
+    }
+
     /// Number of moved blocks.
     pub fn blocks(&self) -> usize {
         // If the direct map is known, both are the same.

@@ -21,8 +21,9 @@ pub use manifest::AnonymizeRows;
 use std::collections::{BTreeSet, HashMap};
 
 use kmt_common::kmt_file::KmtFile;
+use kmt_common::survivors::LEARNED_KEY;
 use kmt_format::kernel::CpuStats;
-use kmt_format::read::EarlyEnd;
+use kmt_format::read::{EarlyEnd, Event};
 use kmt_format::write::Task;
 
 use self::code::{Code, Hiding};
@@ -33,12 +34,14 @@ use self::memory::{Memory, Shape};
 use self::record::Masks;
 use self::survey::Survey;
 use super::copy::{self, failed};
+use super::folds::{Change, Folds};
 use super::{InputArgs, OutputArgs};
 use crate::collect::Collectors;
 use crate::export::output::Export;
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
 use crate::pass::{self, Request};
+use crate::trace::faults::Faults;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 use keys::{CacheTexts, Texts};
@@ -88,22 +91,45 @@ pub fn run(session: &Session<'_>, options: &AnonymizeOptions) -> Result<Outcome>
     let mut file = begin(session, options, &keys, &plans)?;
     about(session, &mut file, &mut masks, &mut manifest)?;
     let mut merge = trace.merge();
+    let mut folds = Folds::of(session, None);
     let mut record = Vec::new();
     while let Some(run) = merge.next_run() {
         if let Some(gap) = run.gap.as_ref().filter(|gap| !gap.is_empty()) {
             copy::gap(&mut file, run.cpu, gap)?;
         }
         for event in run.events() {
+            folds.until(event.time(), &mut file, &mut Masked { masks: &mut masks, plans: &plans })?;
             let Some(Some(plan)) = plans.get(event.class_index()) else { continue };
             masks.record(&event, plan, &mut record);
             manifest.left_out.events_emptied += u64::from(plan.is_hidden());
             copy::event(&mut file, run.cpu, masks.time(event.time()), &record)?;
         }
     }
-    let faults = merge.damages().into();
+    folds.finish(&mut file, &mut Masked { masks: &mut masks, plans: &plans })?;
+    let mut faults: Faults = merge.damages().into();
+    faults.damages.append(&mut folds.damages);
+    manifest.kept.folded_events = folds.events;
     manifest.kept.events = copy::finish(file)?;
     manifest.print(&masks, options.json, &session.env)?;
     Ok(outcome(session, &faults))
+}
+
+/// Changes of samples in sums: those of events.
+struct Masked<'m> {
+    masks: &'m mut Masks,
+    plans: &'m [Option<ClassMask>],
+}
+
+impl Change for Masked<'_> {
+    fn record(&mut self, event: &Event<'_>, record: &mut Vec<u8>) {
+        if let Some(Some(plan)) = self.plans.get(event.class_index()) {
+            self.masks.record(event, plan, record);
+        }
+    }
+
+    fn time(&self, time: u64) -> u64 {
+        self.masks.time(time)
+    }
 }
 
 /// Treatments of the classes, by index.
@@ -224,6 +250,10 @@ fn about(
         file.writer.add_clock(&facts::clock(clock)).map_err(|e| failed(&e))?;
     }
     let (mut pairs, dropped) = facts::pairs(metadata, masks);
+    if session.trace.header().folded {
+        // Not all events are there to learn it from.
+        pairs.push((LEARNED_KEY.to_owned(), facts::direct_map(metadata, masks.memory.map())));
+    }
     if let Some(mut end) = session.trace.early_end() {
         end.complete_until.values_mut().flatten().for_each(|until| *until = masks.time(*until));
         pairs.push((EarlyEnd::KEY.to_owned(), end.to_text()));

@@ -46,6 +46,16 @@ impl Survey {
                 survey.event(&event, plan, shape);
             }
         }
+        for (chunk, info) in trace.folds() {
+            earlier(&mut survey.first_time, info.t_begin);
+            // Damage is reported where the file is written.
+            let Ok(fold) = trace.read_fold(chunk) else { continue };
+            for event in fold.events().events(trace.schema()) {
+                if let Some(Some(plan)) = plans.get(event.class_index()) {
+                    survey.values(&event, plan, shape);
+                }
+            }
+        }
         let metadata = trace.metadata();
         survey.pids.extend(metadata.tasks.iter().flat_map(|t| [t.pid, t.tgid]));
         survey.pids.extend(metadata.text("recorder.pid").and_then(|p| p.parse::<i32>().ok()));
@@ -84,6 +94,11 @@ impl Survey {
     fn event(&mut self, event: &Event<'_>, plan: &ClassMask, shape: &Shape) {
         earlier(&mut self.first_time, event.time());
         self.pids.insert(event.pid());
+        self.values(event, plan, shape);
+    }
+
+    /// Adds the values of the fields of an event.
+    fn values(&mut self, event: &Event<'_>, plan: &ClassMask, shape: &Shape) {
         for (index, treatment) in plan.treatments.iter().enumerate() {
             match treatment {
                 Treatment::Keep | Treatment::Zero | Treatment::Identity => {}
