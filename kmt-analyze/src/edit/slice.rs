@@ -101,7 +101,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let mut faults: Faults = merge.damages().into();
     faults.damages.append(&mut folds.damages);
     let events = copy::finish(file)?;
-    tell!("{}", closing(session, events, folds.events, (asked, window)));
+    tell!("{}", closing(session, events, folds.events, window.filter(|_| asked != window)));
     if events == 0 && folds.events == 0 {
         head::report_no_event(session);
     }
@@ -121,20 +121,15 @@ fn check_sums(session: &Session<'_>, selected: &EventArgs) -> Result<()> {
     .hint("slice --time FROM..TO keeps whole intervals of sums"))
 }
 
-/// Number of events in the new file; with sums also those in the sums, and the window if it was moved.
-fn closing(
-    session: &Session<'_>,
-    events: u64,
-    in_sums: u64,
-    (asked, window): (Option<(u64, u64)>, Option<(u64, u64)>),
-) -> String {
+/// Number of events in the new file; with sums also those in the sums, and the window if it was `moved`.
+fn closing(session: &Session<'_>, events: u64, in_sums: u64, moved: Option<(u64, u64)>) -> String {
     let of = |events: u64, all: u64| format!("{} of {}", count(events, "event"), grouped(all));
     let mut text = of(events, session.trace.event_count());
     if session.trace.header().folded {
         let all = folded::all_events(session.trace).saturating_sub(session.trace.event_count());
         text += &format!("; sums of {}", of(in_sums, all));
     }
-    if let Some((first, last)) = window.filter(|_| asked != window) {
+    if let Some((first, last)) = moved {
         let [first, last] = [first, last].map(|at| time(at, session.unit()));
         text += &format!("; the window was moved to whole intervals of sums: {first} to {last}");
     }
