@@ -1,17 +1,26 @@
-//! Files of survivors against files with every event, in reports of which a part needs each event: `waste`. What is known of the sums is the same; the rest is reported as unknown.
+//! Files of survivors against files with every event, in reports of which a part needs each event: `waste`, `memory`, `pages`,
+//! areas, groups. What is known of the sums is the same; the rest is reported as unknown.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kmt_capture::survivors::SurvivorArgs;
 use serde_json::Value;
 
-use crate::support::files::{Scratch, at, json};
+use crate::support::files::{Scratch, at, json, run, stderr, stdout};
 use crate::survivor_pairs::{Compared, MS, compare, compare_windows, folded};
 
-/// These reports.
-pub const MORE: [Compared; 2] = [
+/// These reports. Call sites of pages need stacks, which sums lack.
+pub const MORE: [Compared; 9] = [
     (&["waste", "-l", "0"], &["places_total"]),
     (&["waste", "-l", "0", "--sort", "mean_waste"], &["places_total"]),
+    (&["pages", "-l", "0"], &["callers"]),
+    (&["pages", "-l", "0", "--by", "order,migratetype,gfp"], &["callers"]),
+    (&["callers", "-l", "0", "--by", "function,size"], &[]),
+    (&["caches", "-l", "0", "--by", "cache,node,gfp"], &[]),
+    (&["sizes", "-l", "0", "--by", "module"], &[]),
+    (&["vmalloc", "-l", "0"], &[]),
+    (&["percpu", "-l", "0"], &[]),
 ];
 
 /// Recordings without and with stacks of pages.
@@ -49,5 +58,47 @@ fn sparse_slabs_are_unknown() {
         let sparse = kinds.iter().find(|row| row["kind"] == "sparse slabs").unwrap();
         assert_eq!(at(sparse, "/bytes_wasted_live"), &Value::Null, "{name}: {sparse}");
         assert!(sparse["unknown"].as_str().unwrap().contains("no addresses"), "{name}: {sparse}");
+    });
+}
+
+/// Kinds of memory of each module, without those that none has.
+fn by_module(file: &Path, kinds: &[&str]) -> BTreeMap<String, Vec<Value>> {
+    let rows = json(&["memory", "--json", "-l", "0"], file)["groups"].take();
+    let row = |row: &Value| {
+        let parts: Vec<Value> = kinds.iter().map(|kind| at(row, &format!("/{kind}")).clone()).collect();
+        (at(row, "/module").to_string(), parts)
+    };
+    let is_any = |part: &Value| part["alloc_events"] != 0 || part["bytes_live"] != 0;
+    let rows = rows.as_array().unwrap().iter().map(row);
+    rows.filter(|(_, parts)| parts.iter().any(|part| !part.is_null() && is_any(part))).collect()
+}
+
+#[test]
+fn memory_of_modules_is_that_of_all_events() {
+    let lacking = std::cell::Cell::new(0);
+    each(|name, whole, survivors, _| {
+        let all = ["slab", "pages", "vmalloc", "percpu"];
+        let lacks_pages = by_module(survivors, &all).values().all(|parts| parts[1].is_null());
+        let kinds: &[&str] = if lacks_pages { &["slab", "vmalloc", "percpu"] } else { &all };
+        assert_eq!(by_module(whole, kinds), by_module(survivors, kinds), "{name}");
+        let text = stdout(&run(&["memory"], survivors));
+        assert_eq!(text.contains("Pages are unknown"), lacks_pages, "{name}: {text}");
+        lacking.set(lacking.get() + usize::from(lacks_pages));
+        let by_task = run(&["memory", "--by", "task"], survivors);
+        let text = format!("{}{}", stdout(&by_task), stderr(&by_task));
+        assert!(text.contains("record without --survivors"), "{name}: {text}");
+    });
+    assert_eq!(lacking.get(), 3, "of the recording with stacks");
+}
+
+#[test]
+fn call_sites_of_pages_are_unknown() {
+    each(|name, _, survivors, _| {
+        let pages = json(&["pages", "--json"], survivors)["pages"].take();
+        assert_eq!(at(&pages, "/callers"), &Value::Array(Vec::new()), "{name}");
+        let text = stdout(&run(&["pages"], survivors)).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("the sums of objects that died young have no stacks"), "{name}: {text}");
+        let by_caller = run(&["pages", "--by", "function"], survivors);
+        assert!(!by_caller.status.success(), "{name}");
     });
 }
