@@ -8,7 +8,7 @@ use kmt_format::read::{FoldInfo, Trace};
 use crate::failure::{Failure, Result};
 
 /// Reports that add the sums to the events, for hints.
-pub const REPORTS: &str = "summary, callers, caches, sizes, lifetimes, leaks, waste, memory, pages, vmalloc, percpu, timeline and diff";
+pub const REPORTS: &str = "summary, callers, caches, sizes, lifetimes, leaks, waste, memory, pages, vmalloc, percpu, balance, timeline and diff";
 
 /// The recording that has each event, for hints.
 pub const REMEDY: &str = "record without --survivors";

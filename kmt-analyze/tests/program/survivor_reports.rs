@@ -1,5 +1,5 @@
 //! Files of survivors against files with every event, in reports of which a part needs each event: `waste`, `memory`, `pages`,
-//! areas, groups. What is known of the sums is the same; the rest is reported as unknown.
+//! areas, `balance`, groups. What is known of the sums is the same; the rest is reported as unknown.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use kmt_capture::survivors::SurvivorArgs;
 use serde_json::Value;
 
 use crate::support::files::{Scratch, at, json, run, stderr, stdout};
-use crate::survivor_pairs::{Compared, MS, compare, compare_windows, folded};
+use crate::survivor_pairs::{Compared, MS, comparable, compare, compare_windows, difference, folded};
 
 /// These reports. Call sites of pages need stacks, which sums lack.
 pub const MORE: [Compared; 9] = [
@@ -101,4 +101,45 @@ fn call_sites_of_pages_are_unknown() {
         let by_caller = run(&["pages", "--by", "function"], survivors);
         assert!(!by_caller.status.success(), "{name}");
     });
+}
+
+/// The balance without keys that need each event: bytes that holders allocated, and those of uses by stack.
+fn balance(file: &Path, has_stacks: bool) -> Value {
+    let mut rows = json(&["balance", "--json", "-l", "0"], file);
+    let pages = &mut rows["pages"];
+    for holder in pages["holders"].as_array_mut().unwrap() {
+        holder
+            .as_object_mut()
+            .unwrap()
+            .retain(|key, _| !["bytes_alloc", "tasks_total"].contains(&key.as_str()));
+    }
+    if has_stacks {
+        let uses = pages["uses"].as_array_mut().unwrap();
+        uses.retain(|row| at(row, "/bytes_live") != 0);
+        uses.iter_mut().for_each(|row| drop(row.as_object_mut().unwrap().remove("bytes_alloc")));
+    }
+    // Holders of equal memory are in the order of what they allocated.
+    comparable(&mut rows, &[]);
+    rows
+}
+
+/// Accounts are those of snapshots; uses and holders those of pages that are still allocated.
+#[test]
+fn the_balance_is_that_of_all_events() {
+    for has_stacks in [false, true] {
+        let scratch = Scratch::new();
+        let made = crate::balance_pages::recording(&scratch, has_stacks, &[]);
+        let compare = |whole: &Path, has_stacks: bool| {
+            let survivors = folded(whole, &SurvivorArgs { threshold: MS, interval: 5 * MS, memory: 8 << 20 });
+            let difference = difference("", &balance(whole, has_stacks), &balance(&survivors, has_stacks));
+            assert_eq!(difference, None, "{has_stacks}");
+            let own = json(&["balance", "--json"], &survivors)["pages"].take();
+            let first = at(&own, "/uses/0/bytes_alloc");
+            assert_eq!(first.is_null(), has_stacks, "{own:#}");
+            let by = run(&["balance", "--by", "order"], &survivors);
+            assert!(stderr(&by).contains("record without --survivors"), "{}", stderr(&by));
+        };
+        compare(&made, has_stacks);
+        compare(&scratch.convert(&recordings()[0]), false);
+    }
 }
