@@ -301,9 +301,9 @@ fn page(options: &PageOptions, env: &Env) -> Result<Outcome> {
         return Err(Failure::new("--open opens a file").hint("add -o FILE.html").usage());
     }
     check_binary(&options.target(), env)?;
-    let outcome = with(env, &options.files, |session| {
+    let outcome = with_sums(env, &options.files, |session| {
         let changes = |file: &PathBuf| {
-            with(env, std::slice::from_ref(file), |before| {
+            with_sums(env, std::slice::from_ref(file), |before| {
                 Ok(html::changes(before, session, &options.selection))
             })
         };

@@ -1,5 +1,5 @@
 //! Files of survivors against files with every event, in reports of which a part needs each event: `waste`, `memory`, `pages`,
-//! areas, `balance`, groups. What is known of the sums is the same; the rest is reported as unknown.
+//! areas, `balance`, groups, the page. What is known of the sums is the same; the rest is reported as unknown.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use kmt_capture::survivors::SurvivorArgs;
 use serde_json::Value;
 
+use crate::page::{page, whole_time};
 use crate::support::files::{Scratch, at, json, run, stderr, stdout};
 use crate::survivor_pairs::{Compared, MS, comparable, compare, compare_windows, difference, folded};
 
@@ -142,4 +143,27 @@ fn the_balance_is_that_of_all_events() {
         compare(&made, has_stacks);
         compare(&scratch.convert(&recordings()[0]), false);
     }
+}
+
+/// The page has call sites, caches, orders and lifetimes of all objects, no table by task, and no part that needs each event.
+#[test]
+fn the_page_has_the_numbers_of_all_events() {
+    each(|name, whole, survivors, _| {
+        let pages = [whole, survivors].map(|file| page(&[], file));
+        let [expected, found] = pages.each_ref().map(|page| whole_time(page));
+        for key in ["sites", "caches", "orders", "lifetimes"] {
+            let of = |all: &BTreeMap<(String, String), [i64; 10]>| {
+                let rows = all.iter().filter(|((table, _), row)| table == key && **row != [0; 10]);
+                rows.map(|((_, name), row)| (name.clone(), *row)).collect::<BTreeMap<_, _>>()
+            };
+            assert_eq!(of(&expected), of(&found), "{name}: {key}");
+        }
+        assert!(found.keys().all(|(table, _)| !table.contains("task")), "{name}");
+        let [_, page] = pages;
+        assert!(page.contains("Objects that died young are sums of intervals of"), "{name}");
+        let part = page.split_once("id=part-peak").unwrap().1.split_once("</section>").unwrap().0;
+        assert!(part.contains("record without --survivors"), "{name}: {part}");
+        let part = page.split_once("id=part-lifetimes").unwrap().1.split_once("</section>").unwrap().0;
+        assert!(!part.contains("No answer"), "{name}: {part}");
+    });
 }
