@@ -22,6 +22,7 @@ use crate::reports::balance::{self, BalanceRows};
 use crate::reports::grouped::GroupKey;
 use crate::reports::output::Show;
 use crate::trace::accounts::{SavedTexts, Texts};
+use crate::trace::folded;
 use crate::trace::session::Session;
 
 /// Caches and holders on the screen without `-l`.
@@ -110,6 +111,9 @@ pub fn of_recording(args: &BalanceArgs, session: &Session<'_>, show: &Show) -> R
         ));
     };
     args.by.iter().try_for_each(|key| key.check(session))?;
+    if !args.by.is_empty() {
+        folded::check_all_events(&session.path, session.trace)?;
+    }
     let (pages, largest, outcome) = balance::pages(session, &rows, &args.by, args.rows());
     if pages.is_none() && !args.by.is_empty() {
         return Err(Failure::new(format!("{}: --by needs events of pages", session.path.display()))

@@ -287,7 +287,7 @@ fn footprint(
 
 fn balance(args: &BalanceArgs, env: &Env, show: &Show) -> Result<Outcome> {
     match balance::is_recording(args, env) {
-        true => with(env, &args.files, |session| balance::of_recording(args, session, show)),
+        true => with_sums(env, &args.files, |session| balance::of_recording(args, session, show)),
         false => balance::run(args, env, show),
     }
 }
@@ -297,9 +297,9 @@ fn page(options: &PageOptions, env: &Env) -> Result<Outcome> {
         return Err(Failure::new("--open opens a file").hint("add -o FILE.html").usage());
     }
     check_binary(&options.target(), env)?;
-    let outcome = with(env, &options.files, |session| {
+    let outcome = with_sums(env, &options.files, |session| {
         let changes = |file: &PathBuf| {
-            with(env, std::slice::from_ref(file), |before| {
+            with_sums(env, std::slice::from_ref(file), |before| {
                 Ok(html::changes(before, session, &options.selection))
             })
         };

@@ -13,8 +13,14 @@ use crate::int_hash::IntHash;
 use crate::ledger::frames::NO_STACK;
 use crate::ledger::lives::Life;
 use crate::ledger::totals::{FrameTotals, Totals};
-use crate::ledger::{AreaKind, Closed, ClosedArea, ClosedFrames, FreedPlain, Interests, PlainLife, Receiver};
+use crate::ledger::{
+    AreaKind, Closed, ClosedArea, ClosedFrames, FoldedLives, FoldedPages, FreedPlain, Interests, PlainLife,
+    Receiver,
+};
 use crate::stream::NameId;
+
+/// Number in place of an origin, of lives that are in the file as sums: their tasks and CPUs are unknown.
+pub const NO_ORIGIN: u32 = u32::MAX;
 
 /// Collects sums by site, cache and origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +39,15 @@ pub struct Group {
     pub site: u32,
     /// Cache, if an event names it.
     pub cache: Option<NameId>,
-    /// Number of the CPU and task that allocated.
+    /// Number of the CPU and task that allocated, or [`NO_ORIGIN`].
     pub origin: u32,
+}
+
+impl Group {
+    #[inline]
+    fn of(life: &Life, cache: Option<NameId>) -> Self {
+        Self { site: life.site, cache, origin: life.origin }
+    }
 }
 
 /// Sums of all groups.
@@ -53,8 +66,7 @@ impl GroupSums {
     }
 
     #[inline]
-    fn of(&mut self, life: &Life, cache: Option<NameId>) -> &mut Totals {
-        let group = Group { site: life.site, cache, origin: life.origin };
+    fn of(&mut self, group: Group) -> &mut Totals {
         let last = grown(&mut self.last, group.site);
         let number = match last {
             Some((same, number)) if *same == group => *number,
@@ -72,16 +84,20 @@ impl GroupSums {
 impl Receiver for GroupSums {
     #[inline]
     fn closed(&mut self, closed: &Closed) {
-        *self.of(&closed.life, closed.cache) += &closed.totals();
+        *self.of(Group::of(&closed.life, closed.cache)) += &closed.totals();
     }
 
     #[inline]
     fn freed_plain(&mut self, FreedPlain { plain, .. }: &FreedPlain) {
-        plain.add_freed(self.of(&plain.life, plain.cache));
+        plain.add_freed(self.of(Group::of(&plain.life, plain.cache)));
     }
 
     fn implied_free_plain(&mut self, plain: &PlainLife, _: u64) {
-        plain.add_implied(self.of(&plain.life, plain.cache));
+        plain.add_implied(self.of(Group::of(&plain.life, plain.cache)));
+    }
+
+    fn folded(&mut self, lives: &FoldedLives) {
+        *self.of(Group { site: lives.site, cache: lives.cache, origin: NO_ORIGIN }) += &lives.totals();
     }
 }
 
@@ -225,5 +241,10 @@ impl Receiver for PageGroupSums {
 
     fn page_failed(&mut self, group: PageGroup) {
         self.0.entry(group).or_default().alloc_failures += 1;
+    }
+
+    fn folded_pages(&mut self, pages: &FoldedPages) {
+        let group = PageGroup { site: pages.site, origin: NO_ORIGIN, stack: NO_STACK };
+        *self.0.entry(group).or_default() += &pages.totals();
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod replay;
 pub(crate) mod sorted;
 pub(crate) mod spool;
 pub(crate) mod stalls;
+mod step_row;
 pub(crate) mod steps;
 pub(crate) mod sums;
 pub(crate) mod tasks;

@@ -12,7 +12,7 @@ use crate::ledger::direct_map::DirectMap;
 use crate::ledger::frames::ORDER_MAX;
 use crate::ledger::lives::{Free, Life, ZERO_SIZE_PTR};
 use crate::ledger::owners::Owners;
-use crate::ledger::{Change, Closed, FreedPlain, Interests, PageEvent, PlainLife, Receiver};
+use crate::ledger::{Change, Closed, FoldedLives, FreedPlain, Interests, PageEvent, PlainLife, Receiver};
 use crate::trace::ages::Ages;
 
 /// Collects the occupancy of slab pages, in time steps.
@@ -281,5 +281,11 @@ impl Receiver for OccupancyState {
 
     fn implied_free_plain(&mut self, plain: &PlainLife, end: u64) {
         self.held(&plain.life, end);
+    }
+
+    /// All of these lives is in the window. Their pages are unknown.
+    fn folded(&mut self, lives: &FoldedLives) {
+        let time = grown(&mut self.sums.object_time, lives.site);
+        *time = time.saturating_add(lives.sums.length_sum.into());
     }
 }

@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 
 use super::collector::{PassFacts, StateCollector};
+pub use super::step_row::Row;
 use super::sums::{Sums, grown, sums};
 use crate::int_hash::IntHash;
 use crate::ledger::lives::End;
-use crate::ledger::{Closed, ClosedFrames, Interests, Receiver};
+use crate::ledger::{Closed, ClosedFrames, FoldedLives, FoldedPages, Interests, Receiver};
 use crate::stream::NameId;
 use crate::trace::ages::Ages;
 
@@ -36,6 +37,18 @@ impl Steps {
     fn of_life(&self, born: u64, end: Option<u64>) -> [Option<usize>; 2] {
         let within = |time: u64| Some(self.step_of(time)).filter(|&step| step < self.steps);
         [within(born), end.and_then(within)]
+    }
+
+    /// A number of lives that are in the file as sums of an interval, shared out by time over the steps of its begin and its end.
+    /// Steps are not shorter than intervals.
+    fn shares(&self, (begin, end): (u64, u64), count: u64) -> [(Option<usize>, u64); 2] {
+        let last = self.steps.saturating_sub(1);
+        let step = self.step_of(begin).min(last);
+        let border = self.start.saturating_add(self.step.saturating_mul(step as u64 + 1));
+        let length = end.saturating_sub(begin).max(1);
+        let within = border.saturating_sub(begin).min(length);
+        let first = (u128::from(count) * u128::from(within) / u128::from(length)) as u64;
+        [(Some(step), first), (Some((step + 1).min(last)), count.saturating_sub(first))]
     }
 }
 
@@ -96,6 +109,14 @@ sums!(Holder: bytes_alloc, bytes_live);
 pub fn log2(length: u64) -> u32 {
     u64::BITS - length.leading_zeros()
 }
+
+/// The same of a bucket of lengths: all lengths of a bucket have one number of digits.
+fn bucket_log2(bucket: u32) -> u32 {
+    if bucket < 1 << BUCKETS_LOG2 { log2(bucket.into()) } else { (bucket >> BUCKETS_LOG2) + BUCKETS_LOG2 }
+}
+
+/// log2 of the buckets of each power of two.
+const BUCKETS_LOG2: u32 = 5;
 
 impl StepSums {
     /// Makes each two steps one, until few enough changes are kept.
@@ -197,97 +218,33 @@ impl Receiver for StepSums {
         }
         self.limit();
     }
-}
 
-/// The steps of one row: only those with changes, or all if there are many.
-#[derive(Debug, Clone)]
-pub struct Row<S> {
-    /// By number, while they are few.
-    few: Vec<(u32, S)>,
-    all: Vec<S>,
-}
-
-impl<S> Default for Row<S> {
-    fn default() -> Self {
-        Self { few: Vec::new(), all: Vec::new() }
-    }
-}
-
-impl<S: Sums + Copy + Default> Row<S> {
-    /// The step with that number, of `width`.
-    #[inline]
-    pub fn at(&mut self, number: usize, width: usize) -> Option<&mut S> {
-        if self.all.is_empty() {
-            return self.at_few(number, width);
-        }
-        self.all.get_mut(number)
-    }
-
-    fn at_few(&mut self, number: usize, width: usize) -> Option<&mut S> {
-        let found = self.few.binary_search_by_key(&number, |&(number, _)| number as usize);
-        if found.is_err() && self.few.len() >= width / 4 {
-            self.all.resize(width, S::default());
-            for (number, step) in std::mem::take(&mut self.few) {
-                if let Some(slot) = self.all.get_mut(number as usize) {
-                    *slot = step;
-                }
-            }
-            return self.all.get_mut(number);
-        }
-        let at = found.unwrap_or_else(|at| {
-            // Many have one step only.
-            if self.few.is_empty() {
-                self.few.reserve_exact(1);
-            }
-            self.few.insert(at, (number as u32, S::default()));
-            at
+    /// These lives have no stack and no task.
+    fn folded(&mut self, lives: &FoldedLives) {
+        let changes = self.steps.shares(lives.interval, lives.sums.count).map(|(step, count)| {
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            (step, Flow { allocs: count, frees: count, ..Flow::default() })
         });
-        self.few.get_mut(at).map(|(_, step)| step)
+        let objects = StepObjects { site: lives.site, cache: lives.cache, stack: None };
+        self.kept += add(self.objects.entry(objects).or_default(), changes, self.steps.steps);
+        self.limit();
     }
 
-    /// Adds another row with as many steps.
-    pub fn add_all(&mut self, other: &Self, width: usize) {
-        for (number, step) in other.iter() {
-            if let Some(own) = self.at(number, width) {
-                own.absorb(*step);
-            }
-        }
+    fn folded_bucket(&mut self, lives: &FoldedLives, bucket: u32, count: u64) {
+        let row = self.lifetimes.entry((bucket_log2(bucket), lives.bytes_alloc)).or_default();
+        self.kept += add(row, self.steps.shares(lives.interval, count), self.steps.steps);
+        self.limit();
     }
 
-    /// Steps that are kept, with changes or not.
-    pub fn kept(&self) -> usize {
-        self.few.len() + self.all.len()
-    }
-
-    /// Makes each two steps one.
-    pub fn halve(&mut self) {
-        for (number, _) in &mut self.few {
-            *number /= 2;
-        }
-        self.few.dedup_by(|(later, change), (earlier, sum)| {
-            let is_same = later == earlier;
-            if is_same {
-                sum.absorb(*change);
-            }
-            is_same
+    fn folded_pages(&mut self, pages: &FoldedPages) {
+        let frames = 1 << pages.kind.order;
+        let changes = self.steps.shares(pages.interval, pages.sums.count).map(|(step, count)| {
+            let allocs = i64::try_from(count).unwrap_or(i64::MAX);
+            let all = allocs.saturating_mul(frames);
+            (step, Flows { allocs, bytes_req: all, bytes_alloc: all, bytes_freed: all, ..Flows::default() })
         });
-        let pair = |pair: &[S]| {
-            let mut sum = S::default();
-            pair.iter().for_each(|step| sum.absorb(*step));
-            sum
-        };
-        self.all = self.all.chunks(2).map(pair).collect();
-    }
-
-    /// True if nothing changed.
-    pub fn is_empty(&self) -> bool {
-        self.few.is_empty() && self.all.is_empty()
-    }
-
-    /// Steps with their numbers, in order; steps without changes may be left out.
-    pub fn iter(&self) -> impl Iterator<Item = (usize, &S)> {
-        let few = self.few.iter().map(|(number, step)| (*number as usize, step));
-        few.chain(self.all.iter().enumerate())
+        self.kept += add(grown(&mut self.page_kinds, pages.site), changes, self.steps.steps);
+        self.limit();
     }
 }
 

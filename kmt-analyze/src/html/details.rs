@@ -68,11 +68,15 @@ pub fn compute(
         *site.sizes.entry((part.site.bytes_req, part.site.bytes_alloc)).or_default() += allocs;
         *site.caches.entry(part.key.shown(analysis.size_classes)).or_default() += allocs;
     }
+    // Sums have no tasks: survivors alone do not show who allocates.
+    let is_folded = context.session.trace.header().folded;
     for ((caller, origin), holder) in &sums.holders {
         let Some(&(api, address)) = analysis.balance.callers.get(*caller as usize) else { continue };
         let pid = analysis.interner.origins.get(*origin).map_or(0, |origin| origin.pid);
         let Some(site) = all.get_mut(&(address, api)) else { continue };
-        *site.allocated_by.entry(pid).or_default() += holder.bytes_alloc;
+        if !is_folded {
+            *site.allocated_by.entry(pid).or_default() += holder.bytes_alloc;
+        }
         *site.held_by.entry(pid).or_default() += holder.bytes_live;
     }
     let numbers: HashMap<(u64, Api), usize> = analysis

@@ -18,6 +18,7 @@ use crate::reports::common::stated::Stated;
 use crate::reports::common::trust::warnings;
 use crate::reports::common::{ReportContext, View};
 use crate::reports::report::Refusable;
+use crate::trace::folded;
 
 /// Script and style, made from `web/src`, and what the policy allows: exactly these.
 const SCRIPT: &str = include_str!("../../web/dist/page.js");
@@ -152,6 +153,12 @@ impl PageDocument<'_, '_, '_> {
         let stated = Stated::of(self.context);
         for line in stated.iter().flat_map(Stated::lines) {
             *out += &format!("<p class=note>{}</p>\n", html_text(&line));
+        }
+        if let Some(interval) = folded::interval(self.context.session.trace) {
+            *out += &format!(
+                "<p class=note>Objects that died young are sums of intervals of {}: they have no task and no stack, and each interval is spread evenly over its time.</p>\n",
+                html_text(&words::span(interval, self.context.session.unit()))
+            );
         }
         for line in warnings(self.context, &sum_of(self.context.analysis, None)) {
             *out += &format!("<p class=warn>{}</p>\n", html_text(&line));

@@ -49,6 +49,7 @@ pub fn compute(
     let has_stacks = sums.objects.keys().any(|objects| objects.stack.is_some());
     let stacks = if has_stacks { self::rows(context, sums, slab, functions) } else { Vec::new() };
     let makers = Makers { context, sums };
+    let is_folded = context.session.trace.header().folded;
     let page = analysis.page_size.0;
     let all = [
         ("sites", "Call sites", 1, makers.call_sites()),
@@ -65,7 +66,9 @@ pub fn compute(
         ("lifetimes", "Lifetimes", 1, makers.lifetimes(slab)),
     ];
     let groups = all.into_iter().map(|(key, title, scale, rows)| RowGroup { key, title, scale, rows });
-    groups.filter(|group| !group.rows.is_empty()).collect()
+    // Sums have no tasks: those of survivors would be a part.
+    let is_left_out = |group: &RowGroup| is_folded && ["tasks", "pagetasks"].contains(&group.key);
+    groups.filter(|group| !group.rows.is_empty() && !is_left_out(group)).collect()
 }
 
 struct Makers<'m, 's, 'd> {

@@ -24,6 +24,7 @@ use crate::pass::{self, Needs, Request};
 use crate::render::look::Look;
 use crate::render::screen::Screen;
 use crate::reports::column_order::ColumnOrder;
+use crate::reports::common::folded::needs_events;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext};
 use crate::reports::diff;
@@ -34,6 +35,7 @@ use crate::reports::registry::named;
 use crate::reports::report::AnyReport;
 use crate::reports::run::{collect, needs};
 use crate::stream::intern::InternTable;
+use crate::trace::folded;
 use crate::trace::names::SizeClasses;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -101,6 +103,10 @@ impl PageOptions {
 pub fn run(session: &Session<'_>, options: &PageOptions, changes: Option<Screen>) -> Result<Outcome> {
     let context = Context { session, selection: &options.selection, limit: ROWS };
     options.selection.check(session, "report", Keys::All)?;
+    let is_folded = session.trace.header().folded;
+    if let Some(reason) = needs_events(&options.selection).filter(|_| is_folded) {
+        return Err(Failure::new(format!("{}: {reason}", session.path.display())));
+    }
     let findings = Findings::default();
     let parts = PARTS.iter().filter_map(|&(name, title)| Some(((named(name)?.with_defaults)()?, title)));
     let parts: Vec<(Box<dyn AnyReport>, &str)> = parts.collect();
@@ -112,7 +118,8 @@ pub fn run(session: &Session<'_>, options: &PageOptions, changes: Option<Screen>
     let mut reports: Vec<&dyn AnyReport> = vec![&findings];
     reports.extend(parts.iter().map(|(report, _)| &**report).filter(|&report| heeds(report)));
     let mut collectors = Collectors::default();
-    let steps: Handle<Steps> = collectors.add(steps(context.selection.span(session)));
+    let steps: Handle<Steps> =
+        collectors.add(steps(context.selection.span(session), folded::interval(session.trace).unwrap_or(1)));
     let lifetimes = collectors.add(Lifetimes::collector(&context));
     let pending = collect(&context, &reports, &mut collectors);
     let request = Request::new(&options.selection, &collectors).with(needs(&reports) | Needs::CACHE_NAMES);
@@ -160,12 +167,12 @@ pub fn open(page: &Path) -> Result<()> {
     Err(failure.hint(format!("the page is written: open {} in a browser", page.display())))
 }
 
-/// Steps of a round length, so that times at their edges are short.
-fn steps((first, last): (u64, u64)) -> Steps {
+/// Steps of a round length, so that times at their edges are short; not below that of an interval of sums.
+fn steps((first, last): (u64, u64), interval: u64) -> Steps {
     let length = last.saturating_sub(first).saturating_add(1);
     let powers = std::iter::successors(Some(1u64), |power| power.checked_mul(10));
     let mut round = powers.flat_map(|power| [power, power.saturating_mul(2), power.saturating_mul(5)]);
-    let step = round.find(|&step| length.div_ceil(step) <= STEPS.1).unwrap_or(u64::MAX);
+    let step = round.find(|&step| step >= interval && length.div_ceil(step) <= STEPS.1).unwrap_or(u64::MAX);
     Steps { start: first, step, steps: length.div_ceil(step).max(1) as usize, kept_max: KEPT_MAX }
 }
 
@@ -176,7 +183,9 @@ pub fn changes(before: &Session<'_>, after: &Session<'_>, selection: &Selection)
     let is_one_build = build.is_some() && build == diff::build(after);
     let naming =
         diff::Naming { by: diff::DiffKey::CallSite, exact: is_one_build, classes: SizeClasses::default() };
-    let selection = Selection { without_recorder: true, ..selection.clone() };
+    // Sums have no task.
+    let has_sums = before.trace.header().folded || after.trace.header().folded;
+    let selection = Selection { without_recorder: !has_sums, ..selection.clone() };
     let profile = |session: &Session<'_>| diff::compute(session, &selection, naming).0;
     let names = [&before.path, &after.path].map(|path| path.display().to_string());
     let look = Look { width: Look::NO_LIMIT, wide: true, ..Look::default() };
@@ -204,7 +213,7 @@ mod tests {
     #[test]
     fn steps_are_round_and_cover_all() {
         for (first, last) in [(0, 0), (5, 1_004), (7, 30_000_000_123), (0, u64::MAX), (1, 2)] {
-            let steps = steps((first, last));
+            let steps = steps((first, last), 1);
             assert!(steps.steps as u64 <= STEPS.1, "{steps:?}");
             assert!(
                 last - first < steps.step.saturating_mul(steps.steps as u64) || last == u64::MAX,
@@ -213,8 +222,9 @@ mod tests {
             assert!(steps.steps as u64 >= STEPS.0 || steps.step == 1, "{steps:?}");
         }
         assert_eq!(
-            steps((7, 30_000_000_123)),
+            steps((7, 30_000_000_123), 1),
             Steps { start: 7, step: 50_000_000, steps: 601, kept_max: KEPT_MAX }
         );
+        assert_eq!(steps((7, 30_000_000_123), 1_500_000_000).step, 2_000_000_000);
     }
 }

@@ -8,6 +8,7 @@ use kmt_format::fold::FoldedSums;
 use super::Ledger;
 use super::receiver::Receiver;
 use super::tables::PageSiteInfo;
+use super::totals::{FrameTotals, Totals};
 use crate::stream::op::{Kind, OpCode};
 use crate::stream::{Api, Interests, NameId, PageSite};
 
@@ -34,6 +35,21 @@ pub struct FoldedLives {
     pub interval: (u64, u64),
 }
 
+impl FoldedLives {
+    /// Sums of these lives alone.
+    pub fn totals(&self) -> Totals {
+        let (count, bytes) = (self.sums.count, self.sums.count.saturating_mul(self.bytes_alloc));
+        Totals {
+            alloc_events: count,
+            bytes_req: count.saturating_mul(self.bytes_req),
+            bytes_alloc: bytes,
+            frees_matched: count,
+            bytes_freed: bytes,
+            ..Totals::default()
+        }
+    }
+}
+
 /// Allocations of pages of one kind.
 #[derive(Debug, Clone, Copy)]
 pub struct FoldedPages {
@@ -45,6 +61,19 @@ pub struct FoldedPages {
     pub sums: FoldedSums,
     /// Begin of the interval, and its end.
     pub interval: (u64, u64),
+}
+
+impl FoldedPages {
+    /// Sums of these pages alone.
+    pub fn totals(&self) -> FrameTotals {
+        let frames = self.sums.count.saturating_mul(1 << self.kind.order);
+        FrameTotals {
+            alloc_events: self.sums.count,
+            frames_alloc: frames,
+            frames_freed: frames,
+            ..FrameTotals::default()
+        }
+    }
 }
 
 impl<R: Receiver> Ledger<'_, R> {

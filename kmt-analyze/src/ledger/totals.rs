@@ -7,7 +7,7 @@ macro_rules! added {
     ($sums:ident: $($field:ident),+) => {
         impl std::ops::AddAssign<&$sums> for $sums {
             fn add_assign(&mut self, other: &$sums) {
-                $(self.$field += other.$field;)+
+                $(self.$field = self.$field.saturating_add(other.$field);)+
             }
         }
     };

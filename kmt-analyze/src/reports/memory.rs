@@ -2,6 +2,7 @@
 //!
 //! Four kinds of sums are joined under one name here; other reports have one kind each. Rows and screen are here.
 
+use kmt_format::schema::Meaning;
 use serde::Serialize;
 
 use crate::collect::groups::{AreaGroup, AreaGroupSums, AreaTotals};
@@ -40,6 +41,10 @@ impl Report for MemoryReport {
     const RESTS_ON: Input = Input::Allocs;
     const KEYS: Keys = Keys::Tasks;
 
+    fn adds_sums(&self) -> bool {
+        !self.by.iter().any(|key| key.is_of_tasks())
+    }
+
     fn needs(&self) -> Needs {
         self.by.iter().map(|key| key.needs()).collect()
     }
@@ -73,7 +78,8 @@ impl Report for MemoryReport {
             groups.of(GroupPart::Slab(group, site)).slab += totals;
         }
         let pages = &analysis.get(pages).0;
-        for (group, totals) in pages.iter().filter(|(_, sum)| !sum.has_no_pages()) {
+        let pages_are_unknown = are_pages_unknown(context);
+        for (group, totals) in pages.iter().filter(|(_, sum)| !pages_are_unknown && !sum.has_no_pages()) {
             let Some(site) = analysis.interner.pages.get(group.site) else { continue };
             groups.of(GroupPart::Pages(group, site)).pages += totals;
         }
@@ -87,7 +93,10 @@ impl Report for MemoryReport {
         let largest = |sums: &MemorySums, ()| Some(sums.largest(is_live, page_size).into());
         MemoryRows {
             table: groups.table(&[()], largest, context.limit, |sums| sums.row(context)),
-            pages_lack_stacks: !pages.is_empty() && pages.keys().all(|group| group.stack == NO_STACK),
+            pages_lack_stacks: !pages_are_unknown
+                && !pages.is_empty()
+                && pages.keys().all(|group| group.stack == NO_STACK),
+            pages_are_unknown,
         }
     }
 
@@ -130,6 +139,10 @@ impl Report for MemoryReport {
         if rows.pages_lack_stacks && table.by.iter().any(|key| key.needs_stacks()) {
             screen.note("Pages have no call sites here: record with --stack kmem:mm_page_alloc.");
         }
+        if rows.pages_are_unknown {
+            screen
+                .note("Pages are unknown: the sums of objects that died young have no stacks. See `pages`.");
+        }
         screen.next("summary", "totals of all memory");
         if table.by.iter().all(|key| key.name != "call_site") {
             let keys: String = table.by.iter().map(|key| format!("{},", key.name)).collect();
@@ -155,6 +168,14 @@ pub struct MemoryRows {
     /// True if pages were allocated, and none of them has a stack.
     #[serde(skip)]
     pub pages_lack_stacks: bool,
+    /// True if pages have stacks, and those that are in sums have none.
+    #[serde(skip)]
+    pub pages_are_unknown: bool,
+}
+
+/// True if pages have stacks, and those that are in sums have none: a group may have more pages than its events show.
+fn are_pages_unknown(context: &ReportContext<'_, '_>) -> bool {
+    context.session.trace.header().folded && context.recorded(Meaning::KERNEL_STACK) == Some(true)
 }
 
 /// Memory of one group. Slab objects are on pages, and pages of vmalloc are pages: kinds are not added up.
@@ -163,7 +184,7 @@ pub struct MemoryRows {
 pub struct MemoryRow {
     /// Slab objects; `null`: not recorded.
     pub slab: Option<KindSums>,
-    /// Pages; `null`: not recorded.
+    /// Pages; `null`: not recorded, or the sums of objects that died young lack their stacks.
     pub pages: Option<KindSums>,
     /// vmalloc areas; `null`: not recorded.
     pub vmalloc: Option<KindSums>,
@@ -223,11 +244,11 @@ impl MemorySums {
             })
         };
         let (slab, pages) = (RecordedSums::slab(basis, None), RecordedSums::pages(basis));
+        let has_pages = pages.allocs && !are_pages_unknown(context);
         let Self { slab: s, pages: p, vmalloc, percpu } = self;
         MemoryRow {
             slab: basis.allocs(None).then(|| sums(slab, s.alloc_events, s.bytes_alloc, s.bytes_live)),
-            pages: pages
-                .allocs
+            pages: has_pages
                 .then(|| sums(pages, p.alloc_events, bytes(p.frames_alloc), bytes(p.frames_live))),
             vmalloc: areas(AreaKind::Vmalloc, vmalloc),
             percpu: areas(AreaKind::Percpu, percpu),

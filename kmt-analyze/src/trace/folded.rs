@@ -8,7 +8,10 @@ use kmt_format::read::{FoldInfo, Trace};
 use crate::failure::{Failure, Result};
 
 /// Reports that add the sums to the events, for hints.
-pub const REPORTS: &str = "summary, callers, caches, sizes, lifetimes, leaks, timeline and diff";
+pub const REPORTS: &str = "summary, callers, caches, sizes, lifetimes, leaks, waste, memory, pages, vmalloc, percpu, balance, timeline and diff";
+
+/// The recording that has each event, for hints.
+pub const REMEDY: &str = "record without --survivors";
 
 /// Refuses a file of which a command would take a part of the events for all.
 pub fn check_all_events(path: &Path, trace: &Trace<'_>) -> Result<()> {
@@ -19,7 +22,10 @@ pub fn check_all_events(path: &Path, trace: &Trace<'_>) -> Result<()> {
         "{} has the events of survivors alone, and sums of objects that died young: this command needs every event",
         path.display()
     ))
-    .hint(format!("{REPORTS} add the sums, such as kmt-analyze callers {}", shell::path(path))))
+    .hint(format!(
+        "{REMEDY}; {REPORTS} add the sums, such as kmt-analyze callers {}",
+        shell::path(path)
+    )))
 }
 
 /// Events of the recording that are in the file or in its sums.

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use kmt_capture::survivors::SurvivorArgs;
 use kmt_format::kernel::{ByteOrder, parse_kallsyms};
 use kmt_format::write::{Writer, WriterOptions};
 use serde_json::{Value, json};
 
 use crate::model::next;
 use crate::support::files::{Scratch, at, json as document, run, stderr, stdout};
+use crate::survivor_pairs::{MS, folded};
 
 const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
     \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
@@ -258,6 +260,13 @@ fn areas_are_those_of_a_loop_over_all_events() {
                 assert!(expected.groups.len() > 6 && expected.frees_unmatched > 5, "{expected:?}");
                 assert_eq!(reported(&report), expected, "seed {seed}: {name} {args:?}");
             }
+        }
+        // Areas are events in a file of survivors, too.
+        let survivors = folded(&file, &SurvivorArgs { threshold: MS, interval: 5 * MS, memory: 8 << 20 });
+        for name in ["vmalloc", "percpu"] {
+            let areas = |file: &Path| document(&[name, "--json", "-l", "0"], file)["areas"].take();
+            assert!(at(&areas(&survivors), "/total/alloc_events").as_u64() > Some(6), "seed {seed}: {name}");
+            assert_eq!(areas(&file), areas(&survivors), "seed {seed}: {name}");
         }
     }
 }

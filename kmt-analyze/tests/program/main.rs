@@ -11,6 +11,7 @@
 //!   `passed_over`, `views`, `baseline`, `allocinfo`, `balance`, `cgroups`, `diff_modules`, `unseen`, `freed_again`
 //! - a boot: `boot`, `before_clock`
 //! - growth and its words: `findings`, `leaks`, `old_survivors`, `generated`; the ledger itself: `model`
+//! - sums in place of events: `survivors`, `survivor_reports`
 //! - losses, cut recordings, recordings in several files: `lossy`, `ranges`, `ring`, `oom`, `parts`, `early_end`, `whole_time`, `perhaps`, `generated::lost_part`, `generated::part_of_time`
 //! - what is read, and written again: `import`, `edit`, `anonymize`, `attack`, `symbols`, `stored`, `export`, `charts`,
 //!   `page`; files of survivors and sums: `survivors`, `survivors_copied`
@@ -19,7 +20,7 @@
 //! - the process and hostile input: `cli`, `ended`, `file_size`, `standard_error`, `hostile`, `fuzz_seeds`; the library:
 //!   `library`
 //!
-//! Made for others: `slab_records` (records of a ring buffer).
+//! Made for others: `slab_records` (records of a ring buffer), `survivor_pairs` (files of survivors, compared).
 
 mod allocinfo;
 mod anonymize;
@@ -101,6 +102,8 @@ mod standard_error;
 mod stored;
 #[path = "../support/mod.rs"]
 mod support;
+mod survivor_pairs;
+mod survivor_reports;
 mod survivors;
 mod survivors_copied;
 mod symbols;

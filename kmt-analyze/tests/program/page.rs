@@ -16,7 +16,7 @@ use crate::support::files::{Scratch, data, json, run, stderr, stdout};
 use crate::support::hostile::Made;
 
 /// The page of a file.
-fn page(args: &[&str], file: &Path) -> String {
+pub fn page(args: &[&str], file: &Path) -> String {
     let output = run(&[&["report", "-o", "-"], args].concat(), file);
     assert!(matches!(output.status.code(), Some(0 | 3)), "{args:?}: {}", stderr(&output));
     stdout(&output)
@@ -120,6 +120,22 @@ fn shown(row: &Row, from: u64, to: u64) -> [i64; 10] {
         within.map(|(_, flows)| flows[column]).sum()
     };
     std::array::from_fn(sum)
+}
+
+/// Numbers of the whole time by table and name; rows of one name are added up.
+pub fn whole_time(page: &str) -> BTreeMap<(String, String), [i64; 10]> {
+    let mut numbers = Numbers::of(page);
+    let about = numbers.about.clone();
+    let mut all: BTreeMap<(String, String), [i64; 10]> = BTreeMap::new();
+    for group in about["groups"].as_array().unwrap() {
+        let rows = numbers.table(group["scale"] != 1);
+        for (name, row) in group["names"].as_array().unwrap().iter().zip(&rows) {
+            let key = (group["key"].as_str().unwrap().to_owned(), name.as_str().unwrap().to_owned());
+            let sum = all.entry(key).or_default();
+            sum.iter_mut().zip(shown(row, 0, u64::MAX)).for_each(|(sum, number)| *sum += number);
+        }
+    }
+    all
 }
 
 /// The same of a report's row.

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use kmt_capture::convert::{Limits, Options, convert};
-use kmt_capture::record::Symbols;
 use kmt_capture::survivors::SurvivorArgs;
 use kmt_format::Loss;
 use kmt_format::read::Trace;
@@ -14,111 +12,10 @@ use serde_json::Value;
 use crate::model::{BASE, Crafted, next, random};
 use crate::support::files::{Scratch, data, json, run, stdout};
 use crate::support::model::{Event, What};
-
-/// Reports that add sums, with what is left out of the comparison and why.
-pub const REPORTS: [(&[&str], &[&str]); 5] = [
-    // Whether an address had events before an unmatched free is known only where all of them are in the file. Ranges of lost
-    // events are found by leaving out more.
-    (&["summary"], &["frees_allocated_before", "frees_untraced_birth", "ranges"]),
-    (&["callers", "-l", "0"], &[]),
-    (&["caches", "-l", "0"], &[]),
-    (&["sizes", "-l", "0"], &[]),
-    (&["lifetimes", "-l", "0"], &[]),
-];
-
-pub fn folded(whole: &Path, args: &SurvivorArgs) -> PathBuf {
-    let output = whole.with_extension("survivors.kmt");
-    let options = Options {
-        input: whole.to_owned(),
-        output: output.clone(),
-        force: true,
-        compression: kmt_format::Compression::None,
-        symbols: Symbols::Used,
-        verbatim: false,
-        quiet: true,
-        instance: None,
-        boot: None,
-        survivors: Some(*args),
-        limits: Limits::default(),
-    };
-    convert(&options).unwrap();
-    output
-}
-
-/// Leaves out of a document what is about the file, not about memory.
-pub fn comparable(value: &mut Value, left_out: &[&str]) {
-    match value {
-        Value::Object(map) => {
-            for key in left_out.iter().chain(&[
-                "events",
-                "per_cpu",
-                "file",
-                "bytes_per_event",
-                "file_bytes",
-                "folded_events",
-            ]) {
-                map.remove(*key);
-            }
-            map.values_mut().for_each(|value| comparable(value, left_out));
-        }
-        Value::Array(all) => {
-            all.iter_mut().for_each(|value| comparable(value, left_out));
-            // Rows with equal keys come in the order of their first events.
-            all.sort_by_cached_key(Value::to_string);
-        }
-        _ => {}
-    }
-}
-
-/// The first place where two documents differ.
-pub fn difference(path: &str, expected: &Value, found: &Value) -> Option<String> {
-    match (expected, found) {
-        (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
-            a.iter().find_map(|(key, value)| difference(&format!("{path}.{key}"), value, &b[key]))
-        }
-        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            (0..).zip(a.iter().zip(b)).find_map(|(at, (a, b))| difference(&format!("{path}[{at}]"), a, b))
-        }
-        (a, b) if a == b => None,
-        (a, b) => Some(format!("{path}: {a} of all events, {b} of survivors")),
-    }
-}
-
-pub fn compare(name: &str, whole: &Path, survivors: &Path) {
-    for (args, left_out) in REPORTS {
-        let document = |file: &Path| {
-            let mut document = json(&[args, &["--json"]].concat(), file);
-            comparable(&mut document, left_out);
-            document
-        };
-        if let Some(at) = difference("", &document(whole), &document(survivors)) {
-            panic!("{name}: {}: {at}", args[0]);
-        }
-    }
-}
-
-/// A part of the time: it is moved to the begin and end of intervals.
-fn compare_windows(name: &str, whole: &Path, survivors: &Path, interval: u64) {
-    let bytes = fs::read(survivors).unwrap();
-    let trace = Trace::open(&bytes).unwrap();
-    let folds: Vec<_> = trace.folds().iter().map(|(_, info)| *info).collect();
-    let [_, first, .., last, _] = folds.as_slice() else { return };
-    let window = |from: u64, to: u64| format!("{}..{}", seconds(from), seconds(to));
-    let within = window(first.t_begin + interval / 3, last.t_end - interval / 3);
-    let at_borders = window(first.t_begin, last.t_end - 1);
-    for (args, left_out) in REPORTS {
-        let document = |file: &Path, window: &str| {
-            let mut document = json(&[args, &["--json", "--time", window]].concat(), file);
-            comparable(&mut document, &[left_out, &["options"]].concat());
-            document
-        };
-        if let Some(at) = difference("", &document(whole, &at_borders), &document(survivors, &within)) {
-            panic!("{name}: {args:?}: {within} is {at_borders}: {at}");
-        }
-    }
-    let text = stdout(&run(&["summary", "--time", &within], survivors));
-    assert!(text.contains("moved to the begin and end of intervals"), "{text}");
-}
+use crate::survivor_pairs::{
+    MS, REPORTS, compare, compare_timelines, compare_windows, counts, folded, seconds,
+};
+use crate::survivor_reports::MORE;
 
 /// Bytes allocated and live of each row of a comparison of the begin of a file with its end.
 fn differences(file: &Path, borders: [u64; 3]) -> BTreeMap<String, Vec<f64>> {
@@ -155,42 +52,6 @@ fn the_begin_of_a_file_is_compared_with_its_end() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("died young"), "{output:?}");
 }
 
-pub fn seconds(time: u64) -> String {
-    format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000)
-}
-
-/// Steps of whole intervals, by kind, call site and cache.
-fn compare_timelines(name: &str, whole: &Path, survivors: &Path, interval: u64) {
-    let all = json(&["timeline", "--json"], whole);
-    let number = |key: &str| all["timeline"][key].as_u64().unwrap();
-    let (start, end) = (number("start"), number("start") + number("step") * number("steps"));
-    let first = start.next_multiple_of(interval);
-    let steps = (end.saturating_sub(first) / interval).min(40);
-    let window = format!("{}..{}", seconds(first), seconds(first + steps * interval - 1));
-    let steps = steps.to_string();
-    for key in ["kind", "call-site", "cache"].into_iter().filter(|_| steps != "0") {
-        let args = ["timeline", "--json", "-l", "0", "--by", key, "--steps", &steps, "--time", &window];
-        let document = |file: &Path| json(&args, file)["timeline"].take();
-        if let Some(at) = difference("", &document(whole), &document(survivors)) {
-            panic!("{name}: {args:?}: {at}");
-        }
-    }
-}
-
-/// Events in the file, and events that were folded.
-fn counts(file: &Path) -> (u64, u64) {
-    let bytes = fs::read(file).unwrap();
-    let trace = Trace::open(&bytes).unwrap();
-    assert!(trace.header().folded && trace.damages().is_empty());
-    let folded = trace.folds().iter().map(|(chunk, _)| {
-        let chunk = trace.read_fold(chunk).unwrap();
-        chunk.cpus().iter().map(|(_, events)| events).sum::<u64>()
-    });
-    (trace.event_count(), folded.sum())
-}
-
-pub const MS: u64 = 1_000_000;
-
 #[test]
 fn real_captures_have_the_same_numbers() {
     let scratch = Scratch::new();
@@ -205,9 +66,9 @@ fn real_captures_have_the_same_numbers() {
             let (written, folded) = counts(&survivors);
             assert_eq!(written + folded, all, "{name}: every event is in the file or in a sum");
             assert!(folded > 0 || memory < 1 << 20, "{name}: {folded} of {all} are folded");
-            compare(&format!("{name}, {threshold} ns"), &whole, &survivors);
+            compare(&format!("{name}, {threshold} ns"), &whole, &survivors, &REPORTS);
             compare_timelines(name, &whole, &survivors, interval);
-            compare_windows(name, &whole, &survivors, interval);
+            compare_windows(name, &whole, &survivors, interval, &REPORTS);
         }
     }
 }
@@ -302,7 +163,11 @@ fn random_events_have_the_same_numbers() {
         let interval = [7 * MS, 100 * MS, 10_000 * MS][seed as usize / 3 % 3];
         let survivors = folded(&whole, &SurvivorArgs { threshold, interval, memory: 1 << 20 });
         folded_events += counts(&survivors).1;
-        compare(&format!("seed {seed}"), &whole, &survivors);
+        compare(&format!("seed {seed}"), &whole, &survivors, &REPORTS);
+        // Each length of a threshold and of an interval is among them, with and without losses.
+        if seed < 30 {
+            compare(&format!("seed {seed}"), &whole, &survivors, &MORE);
+        }
         compare_timelines(&format!("seed {seed}"), &whole, &survivors, interval);
     }
     assert!(folded_events > 10_000, "{folded_events}");
@@ -318,22 +183,29 @@ fn what_needs_every_event_refuses() {
         &["tasks"][..],
         &["peak"],
         &["crosscpu"],
+        &["who", "0x1000"],
+        &["temporary"],
+        &["fragmentation"],
         &["callers", "--by", "task"],
         &["callers", "--comm", "bash"],
         &["lifetimes", "--where", "lifetime>1ms"],
         &["timeline", "--by", "task"],
         &["chart", "timeline", "--by", "task", "-o", "x.svg"],
         &["chart", "flame", "-o", "x.svg"],
-        &["report", "-o", "x.html"],
+        &["report", "--comm", "bash", "-o", "x.html"],
         &["slice", "--cpu", "0", "-o", "x.kmt"],
         &["export", "folded", "-o", "x.folded"],
         &["summary", "--compat", "perf-kmem"],
     ] {
         let output = run(command, &survivors);
         let text = format!("{}{}", stdout(&output), String::from_utf8_lossy(&output.stderr));
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("died young"), "{command:?}: {text}");
+        assert!(text.contains("record without --survivors"), "{command:?}: {text}");
         assert!(!output.status.success(), "{command:?}");
     }
+    let dumped = stdout(&run(&["dump"], &survivors));
+    assert!(dumped.lines().count() as u64 >= counts(&survivors).0, "dump shows the events that are there");
 }
 
 /// A recovered file without one interval: its totals are minimums, and the answer says why.

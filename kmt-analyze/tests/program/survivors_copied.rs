@@ -10,7 +10,7 @@ use kmt_format::schema::Role;
 use serde_json::Value;
 
 use crate::support::files::{Scratch, at, data, json, run, stderr, stdout};
-use crate::survivors::{MS, REPORTS, comparable, compare, difference, folded, seconds};
+use crate::survivor_pairs::{MS, REPORTS, comparable, compare, difference, folded, seconds};
 
 const ARGS: SurvivorArgs = SurvivorArgs { threshold: MS, interval: 50 * MS, memory: 8 << 20 };
 const CAPTURES: [&str; 3] = ["x86_64-6.12", "s390x-6.1", "armhf-6.1"];
@@ -77,7 +77,7 @@ fn a_slice_has_whole_intervals() {
         assert_eq!(kept, expected.collect::<Vec<_>>(), "{name}");
         // The same part of the file with every event.
         let (part, _) = make(&["slice", "--time", &window(first.1, last.2 - 1)], &whole);
-        compare(name, &part, &slice);
+        compare(name, &part, &slice, &REPORTS);
         let counts = |file: &Path| {
             let bytes = fs::read(file).unwrap();
             let trace = Trace::open(&bytes).unwrap();

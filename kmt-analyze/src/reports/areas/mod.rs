@@ -57,6 +57,11 @@ impl<A: Allocator> Report for AreaReport<A> {
         self
     }
 
+    /// Areas are events in each file.
+    fn adds_sums(&self) -> bool {
+        true
+    }
+
     fn needs(&self) -> Needs {
         self.by.iter().map(|key| key.needs()).collect()
     }

@@ -11,7 +11,7 @@ use crate::trace::names::function_of;
 /// A sentence on the largest holder.
 pub fn answer(pages: &PageUses, look: &Look) -> Option<String> {
     let first = pages.holders.first()?;
-    let bytes = |row: &PageHolderRow| Cell::Bytes(row.bytes_live.unwrap_or(row.bytes_alloc)).shown(look);
+    let bytes = |row: &PageHolderRow| Cell::bytes(row.bytes_live.or(row.bytes_alloc)).shown(look);
     let state = if first.bytes_live.is_some() { "still has" } else { "allocated" };
     Some(match pages.has_stacks {
         true => format!(
@@ -78,7 +78,7 @@ pub fn add(screen: &mut Screen, rows: &BalanceRows, pages: &PageUses) {
         .column_if(pages.has_stacks, Column::name("call site"), |row| Cell::from(&row.symbol))
         .column(if pages.has_stacks { Column::name("task").leaves(2) } else { Column::name("task") }, task)
         .column(Column::name("use").leaves(1), |row| Cell::text(row.r#use))
-        .column(Column::number("allocated").leaves(3), |row| Cell::Bytes(row.bytes_alloc))
+        .column(Column::number("allocated").leaves(3), |row| Cell::bytes(row.bytes_alloc))
         .column(Column::number("still allocated"), |row| Cell::bytes(row.bytes_live));
     screen.table(table);
     if !pages.has_stacks {

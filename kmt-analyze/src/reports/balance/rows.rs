@@ -108,8 +108,8 @@ pub struct PageGroupRow {
 pub struct PageHolderRow {
     /// Use of the pages: `network buffers`, `drivers and other modules` ...; `kernel`: kernel memory of any use.
     pub r#use: &'static str,
-    /// Bytes allocated in the trace.
-    pub bytes_alloc: u64,
+    /// Bytes allocated in the trace; `null`: pages that were freed soon are in the file as sums, which have no holder.
+    pub bytes_alloc: Option<u64>,
     /// Bytes of them still allocated at the end; `null`: frees were not recorded.
     pub bytes_live: Option<u64>,
     /// Address of the call site: the innermost function outside of allocators, DMA and buffer functions; `null`: no stack.
@@ -121,7 +121,7 @@ pub struct PageHolderRow {
     pub module: Option<String>,
     /// The task that allocated most of the pages, and its id.
     pub task: String,
-    /// Number of tasks that allocated some.
+    /// Number of tasks that allocated some; without pages that are in the file as sums.
     pub tasks_total: usize,
 }
 
@@ -132,8 +132,9 @@ pub struct PageUseRow {
     /// Use of the pages, by the stack of the allocation or its flags: `page cache`, `slab`, `network buffers` ...; `kernel`: kernel
     /// memory of any use.
     pub r#use: &'static str,
-    /// Bytes allocated in the trace.
-    pub bytes_alloc: u64,
+    /// Bytes allocated in the trace; `null`: uses are by stack, and pages that were freed soon are in the file as sums, which have
+    /// no stack.
+    pub bytes_alloc: Option<u64>,
     /// Bytes of them still allocated at the end; `null`: frees were not recorded.
     pub bytes_live: Option<u64>,
     /// Accounts that have such pages.

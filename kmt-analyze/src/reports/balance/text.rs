@@ -201,7 +201,7 @@ fn uses(pages: &PageUses) -> Table {
     Table::of_rows("Pages allocated in the trace", &pages.uses)
         .of("use", "uses", pages.uses.len())
         .column(Column::name("use"), |row| Cell::text(row.r#use))
-        .column(Column::number("allocated"), |row| Cell::Bytes(row.bytes_alloc))
+        .column(Column::number("allocated"), |row| Cell::bytes(row.bytes_alloc))
         .column(Column::number("still allocated"), |row| Cell::bytes(row.bytes_live))
         .column(Column::number("change of accounts"), |row| {
             row.bytes_change.map_or(Cell::Empty, Cell::BytesChange)

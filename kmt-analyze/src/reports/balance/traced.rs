@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use kmt_format::schema::Meaning;
+
 use super::page_use::{
     ANONYMOUS, IN_NO_ACCOUNT, KERNEL, LARGE_KMALLOC, MODULES, OTHER_KERNEL, SHMEM, UNKNOWN, USER,
     accounts_of, use_of_stack,
@@ -11,7 +13,7 @@ use super::page_use::{
 use super::rows::{
     AccountHolderRow, AccountRow, BalanceRows, PageGroupRow, PageHolderRow, PageUseRow, PageUses,
 };
-use crate::collect::groups::PageGroupSums;
+use crate::collect::groups::{NO_ORIGIN, PageGroupSums};
 use crate::collect::{Collectors, PageGroups};
 use crate::failure::Outcome;
 use crate::ledger::PageGroup;
@@ -69,7 +71,7 @@ pub fn pages(
     let uses = PageUses {
         bytes_freed_older: has_frees.then(|| bytes_of(older)),
         has_stacks: sums.has_stacks,
-        uses: sums.uses(rows, has_frees, page_size),
+        uses: sums.uses(rows, &context, has_frees),
         holders_total: holders.len(),
         holders: holders.into_iter().take(rows_max).collect(),
         groups,
@@ -95,6 +97,11 @@ pub fn holders_of_growth(
     let account = rows.largest_growth().filter(|_| rows.is_compared);
     let of_account = account.and_then(|account| sums.largest_holder(account, context));
     (sums.holders(context, true).into_iter().next(), of_account)
+}
+
+/// True if uses are by stack: then those of pages that are in the file as sums are unknown.
+fn are_by_stack(context: &ReportContext<'_, '_>) -> bool {
+    context.recorded(Meaning::KERNEL_STACK) == Some(true)
 }
 
 /// Use of pages, and the address of the function that holds them; `None`: unknown.
@@ -216,11 +223,21 @@ impl PageTotals {
         mut each: impl FnMut(&PageGroup, &PageSite, &'static str, &FrameTotals),
     ) {
         let (interner, mut namer) = (&context.analysis.interner, Namer::new(context));
+        let are_sums_used = !are_by_stack(context);
         for (group, totals) in groups.0.iter().filter(|(_, totals)| !totals.has_no_pages()) {
+            if group.origin == NO_ORIGIN && !are_sums_used {
+                continue;
+            }
             let Some(site) = interner.pages.get(group.site) else { continue };
-            let pid = interner.origins.get(group.origin).map_or(0, |origin| origin.pid);
             let named = namer.named(site, group.stack);
-            self.add(named, pid, totals);
+            match group.origin {
+                // Sums of freed pages, which have no holder.
+                NO_ORIGIN => *self.uses.entry(named.name).or_default() += totals,
+                origin => {
+                    let pid = interner.origins.get(origin).map_or(0, |origin| origin.pid);
+                    self.add(named, pid, totals);
+                }
+            }
             each(group, site, named.name, totals);
         }
     }
@@ -245,11 +262,12 @@ impl PageTotals {
     /// Holders of pages in no account: call sites, or tasks without any stack; the most memory first.
     fn holders(&self, context: &ReportContext<'_, '_>, has_frees: bool) -> Vec<PageHolderRow> {
         let page_size = context.analysis.page_size.0;
+        let is_folded = context.session.trace.header().folded;
         let row = |name: &'static str, holder: Option<u64>, of: &OfHolder| {
             let most = of.tasks.iter().max_by_key(|(pid, pages)| (**pages, std::cmp::Reverse(**pid)));
             PageHolderRow {
                 r#use: name,
-                bytes_alloc: of.totals.frames_alloc.saturating_mul(page_size),
+                bytes_alloc: (!is_folded).then(|| of.totals.frames_alloc.saturating_mul(page_size)),
                 bytes_live: has_frees.then(|| of.totals.frames_live.saturating_mul(page_size)),
                 call_site: holder.map(Address),
                 symbol: context.labels().of_pages(holder),
@@ -301,7 +319,9 @@ impl PageTotals {
     }
 
     /// Pages by use, the most memory first.
-    fn uses(&self, rows: &BalanceRows, has_frees: bool, page_size: u64) -> Vec<PageUseRow> {
+    fn uses(&self, rows: &BalanceRows, context: &ReportContext<'_, '_>, has_frees: bool) -> Vec<PageUseRow> {
+        let page_size = context.analysis.page_size.0;
+        let are_all_known = !context.session.trace.header().folded || !are_by_stack(context);
         let bytes = |frames: u64| frames.saturating_mul(page_size);
         let row = |(&name, totals): (&&'static str, &FrameTotals)| {
             let accounts = accounts_of(name);
@@ -309,7 +329,7 @@ impl PageTotals {
             let is_known = changes.clone().all(|row| row.change_with_unknown.is_none());
             PageUseRow {
                 r#use: name,
-                bytes_alloc: bytes(totals.frames_alloc),
+                bytes_alloc: are_all_known.then(|| bytes(totals.frames_alloc)),
                 bytes_live: has_frees.then(|| bytes(totals.frames_live)),
                 accounts,
                 bytes_change: (rows.is_compared && is_known && !self.is_part(name) && !accounts.is_empty())

@@ -24,6 +24,9 @@ pub fn refusal(traced: &Traced<'_, '_, '_>) -> Option<String> {
     if let Some(hashed) = traced.context.session.no_addresses() {
         return Some(hashed.to_owned());
     }
+    if traced.context.session.trace.header().folded {
+        return Some("the sums of objects that died young have no addresses".to_owned());
+    }
     let why = "no direct map base (needs page events, and at least 5 pairs of a page allocation and the slab allocation behind it that agree)";
     let is_placed = traced.context.analysis.direct_map.is_some();
     let lacks = || traced.context.basis().lacks(Input::SlabLives);

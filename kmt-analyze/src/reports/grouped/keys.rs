@@ -170,6 +170,11 @@ impl GroupKey {
         matches!(self.source, KeySource::CallSite(_))
     }
 
+    /// True if its values are those of tasks and CPUs.
+    pub fn is_of_tasks(&self) -> bool {
+        matches!(self.source, Task(_))
+    }
+
     /// Refused if its values are places in the source, and the file has none.
     pub fn check(&self, session: &Session<'_>) -> Result<()> {
         let what = format!("--by {}", self.name);

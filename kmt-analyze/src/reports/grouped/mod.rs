@@ -148,9 +148,9 @@ impl<R: Groupable> Report for Grouped<R> {
         self.report.needs() | self.report.options().groups.by.iter().map(|key| key.needs()).collect()
     }
 
-    /// Sums have no task, which each group may be of.
+    /// Sums have no tasks and no CPUs.
     fn adds_sums(&self) -> bool {
-        self.report.adds_sums() && self.report.options().groups.by.is_empty()
+        self.report.adds_sums() && !self.report.options().groups.by.iter().any(|key| key.is_of_tasks())
     }
 
     /// Groups are of slab objects, also where the report itself has pages too.

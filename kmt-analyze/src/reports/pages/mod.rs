@@ -62,6 +62,10 @@ impl Report for Pages {
         self
     }
 
+    fn adds_sums(&self) -> bool {
+        !self.by.iter().any(|key| key.is_of_tasks() || key.needs_stacks())
+    }
+
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
         let has_stacks = context.recorded(Meaning::KERNEL_STACK) == Some(true);
         let key = self.by.iter().find(|key| key.needs_stacks() && !has_stacks);
@@ -93,13 +97,17 @@ impl Report for Pages {
         }
         let recorded = RecordedSums::pages(context.basis());
         let (keys, stacks) = (self.sort.as_slice(), &analysis.get(handles.0).stacks);
+        let is_folded = context.session.trace.header().folded;
+        let order = unless_given(keys);
         let tables = PageTables {
             all: PageSums::of(analysis, recorded),
             by_order_and_migratetype: by_type(analysis, recorded, keys),
             by_gfp_flags: by_flags(analysis, recorded, keys),
-            callers: callers::compute(context, stacks, recorded, unless_given(keys)),
+            // Events of survivors alone would make call sites of young pages look small.
+            callers: if is_folded { Vec::new() } else { callers::compute(context, stacks, recorded, order) },
+            is_folded,
             other_events: other_events(context),
-            groups: handles.1.map(|sums| groups(context, analysis.get(sums), &self.by, unless_given(keys))),
+            groups: handles.1.map(|sums| groups(context, analysis.get(sums), &self.by, order)),
         };
         PageRows { pages: Some(tables) }
     }
@@ -148,8 +156,12 @@ pub struct PageTables {
     pub by_order_and_migratetype: Vec<PageTypeRow>,
     /// By allocation flags.
     pub by_gfp_flags: Vec<PageFlagsRow>,
-    /// By the first function in the stack outside the allocator; empty without stacks.
+    /// By the first function in the stack outside the allocator; empty without stacks, which sums of objects that died young do
+    /// not have.
     pub callers: Vec<PageCallerRow>,
+    /// True if pages that were freed soon are in the file as sums.
+    #[serde(skip)]
+    pub is_folded: bool,
     /// Counts of other events of the page allocator, by name.
     pub other_events: BTreeMap<String, u64>,
     /// Groups of --by.

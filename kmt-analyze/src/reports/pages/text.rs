@@ -78,7 +78,9 @@ fn notes(screen: &mut Screen, tables: &PageTables) {
 
 /// Without stacks.
 fn call_sites_unknown(screen: &mut Screen, tables: &PageTables) {
-    if tables.callers.is_empty() {
+    if tables.is_folded {
+        screen.note("Call sites are unknown: the sums of objects that died young have no stacks.");
+    } else if tables.callers.is_empty() {
         screen.note("Call sites are unknown: record with --stack kmem:mm_page_alloc.");
     }
 }

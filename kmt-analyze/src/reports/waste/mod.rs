@@ -47,6 +47,10 @@ impl Report for WasteReport {
     const RESTS_ON: Input = Input::Allocs;
     const NEEDS: Needs = Needs::CACHE_NAMES;
 
+    fn adds_sums(&self) -> bool {
+        true
+    }
+
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
         collectors.add(occupancy_of(context))
     }
