@@ -272,6 +272,17 @@ fn conditions_on_memory_stop_after_a_time() {
     let trace = Trace::open(&bytes).unwrap();
     assert!(text(&trace, "record.stopped_by").starts_with("Shmem>"), "{}", text(&trace, "record.stopped_by"));
     assert_only_overwritten(&trace);
+    // The state is that of the condition, not that of the end.
+    let seen: u64 = text(&trace, "record.stop_seen").parse().unwrap();
+    let end = trace.streams().values().flat_map(|s| &s.chunks).map(|(_, info)| info.t_last).max().unwrap();
+    assert!(
+        end >= seen + 300_000_000,
+        "the condition was seen {} ms before the last event",
+        (end - seen) / 1_000_000
+    );
+    let meminfo = trace.metadata().attachments.iter().find(|file| file.name == "meminfo.after").unwrap();
+    let (_, read) = meminfo.times.unwrap();
+    assert!(read < seen + 300_000_000, "read {} ms after the condition", (read - seen) / 1_000_000);
 }
 
 #[test]

@@ -32,8 +32,10 @@ pub(super) struct BlackBox {
     pending: Option<(String, Instant)>,
     /// Why the wait ended.
     pub cause: Option<String>,
-    /// The state at the end of the wait.
+    /// The state when the condition was seen, which may be before the buffer is stopped.
     pub state: State,
+    /// When the state was read, by the trace clock; `None`: it was not.
+    seen: Option<Option<u64>>,
     checked: Instant,
     /// Set once the command was started, which would inherit it.
     score: Option<OomScore>,
@@ -70,6 +72,7 @@ impl Recorder {
             pending: None,
             cause: None,
             state: State::default(),
+            seen: None,
             checked: Instant::now(),
             score: None,
         });
@@ -101,10 +104,14 @@ impl Recorder {
             let after = options.black_box.as_ref().map_or(Duration::ZERO, |options| options.after);
             match found {
                 Some(text) if after.is_zero() => cause = Some(text),
-                Some(text) => black_box.pending = Some((text, Instant::now() + after)),
+                Some(text) => {
+                    black_box.pending = Some((text, Instant::now() + after));
+                    self.read_state(options);
+                }
                 None => {}
             }
         }
+        let Some(black_box) = &mut self.black_box else { return stop(StopReason::Asked) };
         // Before a signal that came at the same time: the condition is the reason that the file names.
         if cause.is_some() {
             black_box.cause = cause;
@@ -121,6 +128,17 @@ impl Recorder {
             self.file.output.out.check_name()?;
         }
         Ok(TurnResult::default())
+    }
+
+    /// Reads the state of the machine, unless it was read when the condition was seen.
+    fn read_state(&mut self, options: &RecordOptions) {
+        let Some(mut black_box) = self.black_box.take_if(|black_box| black_box.seen.is_none()) else {
+            return;
+        };
+        black_box.seen = Some(self.trace_now());
+        let group = options.black_box.as_ref().and_then(|options| options.cgroup());
+        black_box.state = State::read(|| self.trace_now(), black_box.log.as_mut(), group);
+        self.black_box = Some(black_box);
     }
 
     /// Notices writes to settings. Where any file of tracefs was written, all settings are read, and a trigger may have stopped
@@ -163,15 +181,14 @@ impl Recorder {
 
     /// After the wait: stops the buffer, reads the state of the machine, then writes what a recording has at its begin.
     pub(super) fn close_wait(&mut self, options: &RecordOptions) -> Result<()> {
-        let Some(mut black_box) = self.black_box.take() else { return Ok(()) };
-        let seen = self.trace_now();
+        let now = self.trace_now();
         let stopped = self.setup.stop();
-        let group = options.black_box.as_ref().and_then(|options| options.cgroup());
-        black_box.state = State::read(|| self.trace_now(), black_box.log.as_mut(), group);
+        self.read_state(options);
+        let Some(black_box) = &self.black_box else { return Ok(()) };
+        let seen = black_box.seen.flatten().or(now);
         let files = black_box.triggers.files();
         let cause = black_box.cause.clone();
-        // Before anything fails: why the wait ended is known then, too.
-        self.black_box = Some(black_box);
+        // Why the wait ended is known before anything fails.
         stopped?;
         let ours = files.iter().map(String::as_str).chain(["tracing_on"]);
         self.settings.iter_mut().for_each(|settings| settings.set_by_us(ours.clone()));
