@@ -18,9 +18,19 @@ const ANALYSIS: &str = "kmt-analyze/benches/record/2026-11-30-x86_64.md";
 
 /// A text of a document, and the text of a record that it rests on.
 const CLAIMS: [(&str, &str, &str, &str); 10] = [
-    ("README.md", "| 19 ns | 343 ns | 242 ns |", ANALYSIS, "trace-cmd mem 242, perf kmem 343, kmt summary 19"),
+    (
+        "README.md",
+        "| 19 ns | 343 ns | 242 ns |",
+        ANALYSIS,
+        "trace-cmd mem 242, perf kmem 343, kmt summary 19",
+    ),
     ("README.md", "perf kmem on a like recording", ANALYSIS, "perf kmem 18 times on a like recording."),
-    ("README.md", "a twelfth of the CPU time of trace-cmd mem", ANALYSIS, "takes 12.8 times as much as summary"),
+    (
+        "README.md",
+        "a twelfth of the CPU time of trace-cmd mem",
+        ANALYSIS,
+        "takes 12.8 times as much as summary",
+    ),
     ("README.md", "3.2 times the CPU time", RECORDING, "takes 3.2 times of splice"),
     ("README.md", "16 bytes an event", RECORDING, "| 119.3 | 16.21 | 0 |"),
     ("README.md", "It needs 8 MiB", RECORDING, "| 119.3 | 16.21 | 0 | 8,004 |"),

@@ -16,12 +16,16 @@ use crate::env::Env;
 use crate::export;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
+use crate::pass::may_have_any;
 use crate::render::out::{Schema, losses, print, print_json};
 use crate::render::screen::page;
-use crate::reports::balance::{self, BalanceRows};
+use crate::reports::balance::{self, AreaEvents, BalanceRows};
 use crate::reports::grouped::GroupKey;
 use crate::reports::output::Show;
 use crate::trace::accounts::{SavedTexts, Texts};
+use crate::trace::faults::Faults;
+use crate::trace::folded;
+use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
 /// Caches and holders on the screen without `-l`.
@@ -89,7 +93,7 @@ pub fn run(args: &BalanceArgs, env: &Env, show: &Show) -> Result<Outcome> {
                 .usage());
         }
     };
-    let rows = balance::compute(before.as_ref(), &after, args.rows());
+    let rows = balance::compute(before, after, args.rows());
     put(args, &rows, env, show, &[])?;
     Ok(Outcome::Done)
 }
@@ -110,7 +114,15 @@ pub fn of_recording(args: &BalanceArgs, session: &Session<'_>, show: &Show) -> R
         ));
     };
     args.by.iter().try_for_each(|key| key.check(session))?;
-    let (pages, largest, outcome) = balance::pages(session, &rows, &args.by, args.rows());
+    rows.has_only_sums = session.trace.header().folded;
+    if rows.has_only_sums && !args.by.is_empty() {
+        // Pages of the sums have no use.
+        folded::check_all_events(&session.path, session.trace)?;
+    }
+    let (pages, largest, ended) = match rows.has_only_sums {
+        true => (None, None, outcome(session, &Faults::default())),
+        false => balance::pages(session, &rows, &args.by, args.rows()),
+    };
     if pages.is_none() && !args.by.is_empty() {
         return Err(Failure::new(format!("{}: --by needs events of pages", session.path.display()))
             .hint("kmt-capture record stores them unless --preset or --event leaves them out"));
@@ -120,10 +132,20 @@ pub fn of_recording(args: &BalanceArgs, session: &Session<'_>, show: &Show) -> R
     let is_of_slab = |name: &str| ["kmalloc", "kmem_cache_alloc"].contains(&name);
     let mut classes = session.trace.schema().classes();
     rows.has_slab_events = classes.any(|(_, class)| class.system == "kmem" && is_of_slab(&class.name));
-    rows.page_pools = session.trace.header().page_size.and_then(|size| page_pool::pools(session, size));
+    if !rows.has_only_sums {
+        // These reports need every event.
+        let has_areas = |system: &str, name: &str| {
+            may_have_any(session.trace, |class| class.system == system && class.name == name)
+        };
+        rows.has_area_events = AreaEvents {
+            vmalloc: has_areas("vmalloc", "alloc_vmap_area"),
+            percpu: has_areas("percpu", "percpu_alloc_percpu"),
+        };
+        rows.page_pools = session.trace.header().page_size.and_then(|size| page_pool::pools(session, size));
+    }
     let trust: Vec<String> = losses(session).into_iter().collect();
     put(args, &rows, &session.env, show, &trust)?;
-    Ok(outcome)
+    Ok(ended)
 }
 
 fn put(args: &BalanceArgs, rows: &BalanceRows, env: &Env, show: &Show, trust: &[String]) -> Result<()> {

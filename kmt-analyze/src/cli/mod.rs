@@ -287,7 +287,8 @@ fn footprint(
 
 fn balance(args: &BalanceArgs, env: &Env, show: &Show) -> Result<Outcome> {
     match balance::is_recording(args, env) {
-        true => with(env, &args.files, |session| balance::of_recording(args, session, show)),
+        // Accounts are not made of events.
+        true => with_sums(env, &args.files, |session| balance::of_recording(args, session, show)),
         false => balance::run(args, env, show),
     }
 }
