@@ -489,7 +489,7 @@ fn upper_ends_of_one_time_are_no_facts() {
     let text = stdout(&balance(&[], &[&a])).split_whitespace().collect::<Vec<_>>().join(" ");
     let (sentence, rest) = text.split_once(" In no account: ").unwrap();
     assert!(!sentence.contains("CMA"), "{text}");
-    assert!(sentence.contains("page cache of files (244 MiB), anonymous memory (244 MiB)"), "{text}");
+    assert!(sentence.contains("anonymous memory (244 MiB), page cache of files (244 MiB)"), "{text}");
     assert!(sentence.contains("in no account (at most ") || !sentence.contains("in no account"), "{text}");
     assert!(rest.starts_with("at most ") && rest.contains("CMA, in use ≤ 1.19 GiB"), "{text}");
     let report = rows(&[&a]);

@@ -540,8 +540,8 @@ fn pools_hold_what_they_took_and_did_not_give_back() {
 fn pages_that_may_be_of_another_account_have_no_holder() {
     // GFP_HIGHUSER_MOVABLE.
     const MOVABLE: u64 = 0x10_0cca;
-    let process = || load(800, &["__alloc_pages"], MOVABLE, [0, 400, 0]);
-    let writer = || load(801, &["__alloc_pages"], MOVABLE, [0, 300, 0]);
+    let process = || load(800, &["__alloc_pages"], MOVABLE, [0, 401, 1]);
+    let writer = || load(801, &["__alloc_pages"], MOVABLE, [0, 301, 1]);
     let made = |edited: Edited, loads: &[Load]| {
         let scratch = Scratch::new();
         let file = recording_of(&scratch, false, &[], (edited, None), loads);
