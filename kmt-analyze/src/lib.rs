@@ -40,6 +40,7 @@ mod files;
 mod footprint;
 mod html;
 mod limits;
+mod slab_copies;
 
 pub use kmt_common::failure;
 

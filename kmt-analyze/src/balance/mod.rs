@@ -16,9 +16,10 @@ use crate::env::Env;
 use crate::export;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
+use crate::pass::may_have_any;
 use crate::render::out::{Schema, losses, print, print_json};
 use crate::render::screen::page;
-use crate::reports::balance::{self, BalanceRows};
+use crate::reports::balance::{self, AreaEvents, BalanceRows};
 use crate::reports::grouped::GroupKey;
 use crate::reports::output::Show;
 use crate::trace::accounts::{SavedTexts, Texts};
@@ -90,7 +91,7 @@ pub fn run(args: &BalanceArgs, env: &Env, show: &Show) -> Result<Outcome> {
                 .usage());
         }
     };
-    let rows = balance::compute(before.as_ref(), &after, args.rows());
+    let rows = balance::compute(before, after, args.rows());
     put(args, &rows, env, show, &[])?;
     Ok(Outcome::Done)
 }
@@ -124,6 +125,13 @@ pub fn of_recording(args: &BalanceArgs, session: &Session<'_>, show: &Show) -> R
     let is_of_slab = |name: &str| ["kmalloc", "kmem_cache_alloc"].contains(&name);
     let mut classes = session.trace.schema().classes();
     rows.has_slab_events = classes.any(|(_, class)| class.system == "kmem" && is_of_slab(&class.name));
+    let has_areas = |system: &str, name: &str| {
+        may_have_any(session.trace, |class| class.system == system && class.name == name)
+    };
+    rows.has_area_events = AreaEvents {
+        vmalloc: has_areas("vmalloc", "alloc_vmap_area"),
+        percpu: has_areas("percpu", "percpu_alloc_percpu"),
+    };
     rows.page_pools = session.trace.header().page_size.and_then(|size| page_pool::pools(session, size));
     let trust: Vec<String> = losses(session).into_iter().collect();
     put(args, &rows, &session.env, show, &trust)?;

@@ -3,11 +3,12 @@
 //! Of an account whose amount is a range, a band has the least: the rest then is the largest possible.
 
 use super::frame::{Frame, HEAD, MARGIN, WIDTH};
-use super::svg::Svg;
+use super::svg::{Anchor, Svg};
 use super::timeline::{LEFT, PLOT, RIGHT, Scale, grid, names};
 use crate::html::html_text;
+use crate::render::words::{counted, listed, size};
 use crate::reports::timeline::{AccountAt, AccountLine, AccountTimes};
-use crate::trace::accounts::{FREE_ACCOUNTS, REST};
+use crate::trace::accounts::{FREE_ACCOUNTS, REST, name_in_sentences};
 
 /// Accounts with a band of their own, besides free memory and the rest.
 const BANDS: usize = 7;
@@ -34,7 +35,8 @@ pub fn draw(times: &AccountTimes, frame: &mut Frame) -> String {
             .filter_map(|band| band.bytes.get(step))
             .fold(0u64, |sum, bytes| sum.saturating_add(*bytes))
     };
-    let most = (0..at.len()).map(sum).max().unwrap_or(0).max(1);
+    let total = times.amounts.iter().map(|at| at.total).max().unwrap_or(0);
+    let most = (0..at.len()).map(sum).max().unwrap_or(0).max(total).max(1);
     let (first, last) = (at.first().copied().unwrap_or(0), at.last().copied().unwrap_or(0));
     let scale = Scale { times: (first as f64, last as f64), bytes: (0.0, most as f64) };
     let mut svg = Svg::default();
@@ -54,7 +56,9 @@ pub fn draw(times: &AccountTimes, frame: &mut Frame) -> String {
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     grid(&mut svg, &scale, (0, most), (first, last), frame);
     marks(&mut svg, &scale, &at);
+    total_line(&mut svg, &scale, &lines);
     names(&mut svg, labels);
+    notes(times, frame);
     frame.trust.push(
         "Of accounts of which a part may be elsewhere, the least is drawn: in no account is at most this (docs/balance.md)."
             .to_owned(),
@@ -62,6 +66,34 @@ pub fn draw(times: &AccountTimes, frame: &mut Frame) -> String {
     let end = frame.foot(&mut svg, HEAD + PLOT + 48.0);
     let about = format!("MemTotal by account, at {} readings of the kernel's counts", times.readings);
     svg.finish(WIDTH, end + MARGIN, title, &about)
+}
+
+/// A line at MemTotal, which changes where memory is added or removed.
+fn total_line(svg: &mut Svg, scale: &Scale, lines: &[AccountLine<'_>]) {
+    let at = lines.first().map_or(&[][..], |line| &line.at);
+    let point = |at: &&AccountAt| format!("{:.1} {:.1}", scale.x(at.time as f64), scale.y(at.total as f64));
+    let path: Vec<String> = at.iter().map(point).collect();
+    let Some(first) = at.first() else { return };
+    svg.add(format_args!("<path d=\"M{}\" class=\"axis\" fill=\"none\"/>\n", path.join("L")));
+    let label = format!("MemTotal ({})", size(first.total));
+    svg.text((LEFT + 4.0, scale.y(first.total as f64) - 4.0), "muted", Anchor::Start, &label);
+}
+
+/// Sentences below the picture: unknown accounts, and readings whose accounts are more than MemTotal.
+fn notes(times: &AccountTimes, frame: &mut Frame) {
+    if !times.unknown.is_empty() {
+        let names: Vec<String> = times.unknown.iter().map(|key| name_in_sentences(key).to_owned()).collect();
+        frame.trust.push(format!("Not in all readings, and so in no account: {}.", listed(&names)));
+    }
+    let negative = times.amounts.iter().filter(|at| at.account == REST && at.bytes < 0);
+    let (number, least) = negative.fold((0u64, 0), |(number, least), at| (number + 1, at.bytes.min(least)));
+    if number > 0 {
+        let readings = counted(number, "reading", "readings");
+        let bytes = size(least.unsigned_abs());
+        frame.trust.push(format!(
+            "In {readings} the accounts are more than MemTotal, by {bytes} at most: counts were read while they changed."
+        ));
+    }
 }
 
 /// Bands from the bottom: the largest accounts, the sum of the others, free memory, the rest.

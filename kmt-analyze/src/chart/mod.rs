@@ -221,6 +221,13 @@ fn accounts(context: &Context<'_, '_>, options: &ChartOptions) -> Result<Outcome
     picture(context, options, (&report, "timeline --by account"), |rows, frame| {
         let accounts = rows.accounts.as_ref();
         let accounts = accounts.ok_or_else(|| lacks(context.session, "accounts", "there are no readings"))?;
+        if accounts.readings < 2 {
+            let failure =
+                lacks(context.session, "picture", "one reading of the kernel's accounts has no changes");
+            return Err(failure.hint(
+                "select more time, or record with --snapshot-every 5s; `timeline --by account` shows one reading",
+            ));
+        }
         Ok(balance::draw(accounts, frame))
     })
 }

@@ -155,7 +155,13 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
             ("who pfn=0x1c49a6 trace.kmt", "of one page"),
         ],
     ),
-    ("slabinfo", &[("slabinfo trace.kmt", "events beside the kernel's counts")]),
+    (
+        "slabinfo",
+        &[
+            ("slabinfo trace.kmt", "events beside the kernel's counts"),
+            ("slabinfo before.txt after.txt", "two copies of /proc/slabinfo: caches that changed"),
+        ],
+    ),
     ("baseline", &[("baseline trace.kmt", "events beside the kernel's own accounts")]),
     (
         "diff",

@@ -34,8 +34,9 @@ pub fn corrected(cli: &Command, args: Vec<OsString>) -> Result<Vec<OsString>, cl
     if args.get(2).is_some_and(is_command) {
         args.swap(1, 2);
         // The first of two files comes first; an address comes before its file.
-        let has_two =
-            args.get(1).is_some_and(|word| ["diff", "allocinfo", "balance"].iter().any(|two| word == two));
+        let has_two = args
+            .get(1)
+            .is_some_and(|word| ["diff", "allocinfo", "balance", "slabinfo"].iter().any(|two| word == two));
         if !has_two {
             let file = args.remove(2);
             args.push(file);

@@ -15,6 +15,8 @@ use crate::reports::output::{Output, Show};
 use crate::reports::registry::{Entry, REPORTS, named};
 use crate::reports::report::Report;
 use crate::reports::run::one;
+use crate::reports::slabinfo::SlabInfo;
+use crate::slab_copies;
 use crate::trace::parts;
 use crate::trace::session::Session;
 
@@ -73,6 +75,15 @@ pub fn run(entry: &Entry, matches: &ArgMatches, show: Show, env: &Env) -> Result
     let report = (entry.parse)(matches, &selection).map_err(wrong)?;
     let TableArgs { csv, table } = TableArgs::from_arg_matches(matches).map_err(wrong)?;
     let output = Output { limit, json: target.json, show };
+    if entry.name == SlabInfo::NAME && slab_copies::are_copies(&target.files, env) {
+        let is_sorted = matches.try_get_many::<String>(SORT).is_ok_and(|keys| keys.is_some());
+        if selection.is_active() || is_sorted || table.is_some_and(|table| table != "caches") {
+            return Err(Failure::new("copies of /proc/slabinfo have no events to select and one table")
+                .hint("omit all options but --lines, --json and --csv")
+                .usage());
+        }
+        return slab_copies::run(&target.files, csv, &output, env);
+    }
     // The keys of a report of its own are of another type.
     let order = match matches.try_get_many::<String>(SORT) {
         Ok(_) => ColumnOrder::from_arg_matches(matches).map_err(wrong)?,

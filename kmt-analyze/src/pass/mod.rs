@@ -19,7 +19,7 @@ use std::thread;
 use kmt_common::survivors::{LEARNED_KEY, NO_MAP};
 use kmt_format::kernel::{KernelVersion, TraceClock};
 use kmt_format::read::Trace;
-use kmt_format::schema::Meaning;
+use kmt_format::schema::{EventClass, Meaning};
 
 use crate::collect::{Collected, Collector, Collectors, Handle, PassFacts};
 use crate::ledger::batch::Batched;
@@ -273,7 +273,12 @@ fn has_pages(trace: &Trace<'_>) -> bool {
 
 /// True if there may be events of that meaning, by the heads of chunks. A live recording has classes without events.
 pub(crate) fn may_have(trace: &Trace<'_>, meaning: Meaning) -> bool {
-    let classes = trace.schema().classes().filter(|(_, c)| c.meaning == meaning);
+    may_have_any(trace, |class| class.meaning == meaning)
+}
+
+/// True if there may be events of classes that a function selects, by the same.
+pub(crate) fn may_have_any(trace: &Trace<'_>, is_it: impl Fn(&EventClass) -> bool) -> bool {
+    let classes = trace.schema().classes().filter(|(_, class)| is_it(class));
     let bits = classes.fold(0u64, |bits, (index, _)| bits | 1 << (index % 64));
     trace.streams().values().flat_map(|stream| &stream.chunks).any(|(_, info)| info.classes & bits != 0)
 }

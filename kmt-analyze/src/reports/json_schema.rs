@@ -22,6 +22,7 @@ use crate::allocinfo::AllocinfoRows;
 use crate::edit::{AnonymizeRows, VerifyRows};
 use crate::footprint::{ComparedRows, FootprintRows};
 use crate::render::out;
+use crate::slab_copies::SlabCopiesRows;
 
 /// Definition of the keys that reports of a trace share.
 const EVERY_REPORT: &str = "every-report";
@@ -85,7 +86,7 @@ fn refers(name: &str) -> Value {
 }
 
 /// Documents that are not in the registry.
-fn others() -> [Described; 12] {
+fn others() -> [Described; 13] {
     [
         Described::of::<InfoRows>("info", "What the file holds, its losses, its integrity"),
         Described::of::<ChangeRows>(
@@ -96,6 +97,10 @@ fn others() -> [Described; 12] {
         Described::of::<AllocinfoRows>(
             "allocinfo",
             "Copies of /proc/allocinfo: memory by call site, and changes between two copies",
+        ),
+        Described::of::<SlabCopiesRows>(
+            "slabinfo-copies",
+            "Two copies of /proc/slabinfo (`slabinfo BEFORE AFTER`): caches that changed",
         ),
         Described::of::<BalanceRows>(
             "balance",

@@ -9,6 +9,7 @@ use kmt_format::kernel::{ByteOrder, parse_kallsyms};
 use kmt_format::write::{Writer, WriterOptions};
 use serde_json::{Value, json};
 
+use crate::balance::BEFORE;
 use crate::model::next;
 use crate::support::files::{Scratch, at, json as document, run, stderr, stdout};
 use crate::survivor_pairs::{MS, folded};
@@ -450,6 +451,35 @@ fn all_kinds_of_memory_are_beside_each_other() {
                 assert_eq!(amounts(all.iter(), key, Some(kind)), own, "{kind} by {key}");
                 assert!(!own.is_empty(), "{kind} by {key}");
             }
+        }
+    }
+}
+
+/// A file with the events of the areas that grew names the report that shows them, not another recording.
+#[test]
+fn balance_names_the_report_of_areas_that_grew() {
+    let grown: [(&str, &str, &str, Option<&str>); 4] = [
+        ("VmallocUsed: 48000", "VmallocUsed: 98000", "", Some("vmalloc --sort live")),
+        ("Percpu: 3000", "Percpu: 53000", "", Some("percpu --sort live")),
+        ("KernelStack: 8000", "KernelStack: 38000", "VmallocUsed: 78000", Some("vmalloc --sort live")),
+        ("PageTables: 6000", "PageTables: 56000", "", None),
+    ];
+    for (from, to, areas, report) in grown {
+        let scratch = Scratch::new();
+        let mut formats = Formats::new();
+        random(7).iter().for_each(|event| formats.add(event));
+        formats.writer.add_file("config", b"CONFIG_VMAP_STACK=y\n").unwrap();
+        for (name, text) in BEFORE {
+            let after = text.replace(from, to).replace("MemFree: 2000000", "MemFree: 1950000");
+            let after = if areas.is_empty() { after } else { after.replace("VmallocUsed: 48000", areas) };
+            formats.writer.add_file(&format!("{name}.before"), text.as_bytes()).unwrap();
+            formats.writer.add_file(&format!("{name}.after"), after.as_bytes()).unwrap();
+        }
+        let file = formats.write(&scratch, "grown.kmt");
+        let screen = stdout(&run(&["balance"], &file));
+        assert_eq!(screen.contains("-o who.kmt"), report.is_none(), "{to}: {screen}");
+        for named in ["vmalloc --sort live", "percpu --sort live"] {
+            assert_eq!(screen.contains(named), report == Some(named), "{to} {named}: {screen}");
         }
     }
 }

@@ -274,7 +274,7 @@ fn accounts_have_names_of_their_own_in_sentences() {
             "meminfo",
             "CmaFree: 60000",
             "CmaFree: 10000",
-            "≤: a part of swap cache, percpu and CMA memory given to drivers may",
+            "≤: a part of swap cache, percpu and CMA memory in use may",
         ),
     ] {
         let scratch = Scratch::new();
@@ -424,4 +424,93 @@ fn every_account_is_in_the_published_table() {
             format!("| `{}` | {} |", row["account"].as_str().unwrap(), row["fields"].as_str().unwrap());
         assert!(table.contains(&head), "{head}");
     }
+}
+
+/// Pages larger than stacks: these are objects of a cache, in no area of vmalloc.
+#[test]
+fn stacks_that_are_slabs_are_in_no_area() {
+    const STACKS: &str = "thread_stack 100 128 8192 4 8 : tunables 0 0 0 : slabdata 32 32 0\n";
+    let scratch = Scratch::new();
+    let [a, b] = folders(&scratch, &[]);
+    for folders in [&[&a][..], &[&a, &b]] {
+        // One text of both times is enough.
+        for folder in folders {
+            let text = fs::read_to_string(folder.join("slabinfo")).unwrap();
+            fs::write(folder.join("slabinfo"), text.replace("same ", &format!("{STACKS}same "))).unwrap();
+        }
+        let report = rows(&[&a, &b]);
+        check_sums(&report);
+        let kb = |numbers: [i64; 6]| numbers.map(|kb| Some(kb * 1024));
+        let vmalloc = figures(&report, "vmalloc");
+        assert_eq!(vmalloc, kb([48_000, 48_000, 48_160, 48_160, 160, 160]), "{folders:?}");
+        assert_eq!(figures(&report, "kernel_stacks"), kb([0; 6]), "{folders:?}");
+    }
+}
+
+/// What does not change is known of both times if the texts of one have it; a proof counts more than its absence.
+#[test]
+fn texts_of_one_time_complete_those_of_the_other() {
+    let areas = ("vmallocinfo", "0xa-0xb 20480 dup_task_struct+0x1/0x2 pages=4 vmalloc\n");
+    let yes = ("config", "CONFIG_VMAP_STACK=y\n");
+    let no = ("config", "# CONFIG_VMAP_STACK is not set\n");
+    for (begin, end, stacks) in [
+        (Some(areas), None, 8_000),
+        (None, Some(areas), 8_000),
+        (Some(yes), None, 8_000),
+        (None, Some(yes), 8_000),
+        (Some(yes), Some(no), 8_000),
+        (Some(no), Some(areas), 8_000),
+        (Some(no), None, 0),
+        (None, Some(no), 0),
+    ] {
+        let scratch = Scratch::new();
+        let [a, b] = folders(&scratch, &[]);
+        for (folder, more) in [(&a, begin), (&b, end)] {
+            more.iter().for_each(|(name, text)| fs::write(folder.join(name), text).unwrap());
+        }
+        let report = rows(&[&a, &b]);
+        check_sums(&report);
+        let change = if stacks == 0 { 160 } else { 0 };
+        let first = 48_000 - stacks;
+        let expected = [first, first, first + change, first + change, change, change];
+        assert_eq!(figures(&report, "vmalloc"), expected.map(|kb| Some(kb * 1024)), "{begin:?} {end:?}");
+    }
+}
+
+/// Most of CMA in use are movable pages, which other accounts have: it is no large account.
+#[test]
+fn upper_ends_of_one_time_are_no_facts() {
+    let scratch = Scratch::new();
+    let [a, _] = folders(&scratch, &[]);
+    let meminfo = fs::read_to_string(a.join("meminfo")).unwrap();
+    let full = meminfo.replace("CmaTotal: 65536 kB\nCmaFree: 60000", "CmaTotal: 1262144 kB\nCmaFree: 10000");
+    assert_ne!(full, meminfo);
+    fs::write(a.join("meminfo"), full).unwrap();
+    let text = stdout(&balance(&[], &[&a])).split_whitespace().collect::<Vec<_>>().join(" ");
+    let (sentence, rest) = text.split_once(" In no account: ").unwrap();
+    assert!(!sentence.contains("CMA"), "{text}");
+    assert!(sentence.contains("anonymous memory (244 MiB), page cache of files (244 MiB)"), "{text}");
+    assert!(sentence.contains("in no account (at most ") || !sentence.contains("in no account"), "{text}");
+    assert!(rest.starts_with("at most ") && rest.contains("CMA, in use ≤ 1.19 GiB"), "{text}");
+    let report = rows(&[&a]);
+    check_sums(&report);
+}
+
+/// Counts that were read while they changed may add up to more than there is.
+#[test]
+fn accounts_beyond_all_memory_are_reported() {
+    let scratch = Scratch::new();
+    let [a, b] = folders(&scratch, &[("config", "CONFIG_VMAP_STACK=y\n")]);
+    let meminfo = fs::read_to_string(b.join("meminfo")).unwrap();
+    fs::write(b.join("meminfo"), meminfo.replace("AnonPages: 250000", "AnonPages: 2250000")).unwrap();
+    let report = rows(&[&a, &b]);
+    let rest = account(&report, "in_no_account")["bytes"].as_i64().unwrap();
+    assert!(rest < 0, "{report}");
+    let text = stdout(&balance(&[], &[&a, &b])).split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = format!(
+        "Accounts at the end add up to at least {:.0} MiB more than MemTotal (",
+        -rest as f64 / 1048576.0
+    );
+    assert!(text.contains(&words), "{words}: {text}");
+    assert!(!text.contains("In no account at the end"), "{text}");
 }

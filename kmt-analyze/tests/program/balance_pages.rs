@@ -104,7 +104,18 @@ fn recording_with(
     scratch: &Scratch,
     has_stacks: bool,
     readings: &[(&str, (u64, u64), String)],
+    edited: (Edited, Option<&str>),
+) -> PathBuf {
+    recording_of(scratch, has_stacks, readings, edited, &LOADS)
+}
+
+/// The same of other loads.
+fn recording_of(
+    scratch: &Scratch,
+    has_stacks: bool,
+    readings: &[(&str, (u64, u64), String)],
     (after, recorder): (Edited, Option<&str>),
+    loads: &[Load],
 ) -> PathBuf {
     let options = WriterOptions::new(ByteOrder::Little, 8).page_size(4096).trace_uuid([5; 16]);
     let mut writer = Writer::new(options).unwrap();
@@ -135,7 +146,7 @@ fn recording_with(
         words.iter().for_each(|word| record.extend(word.to_le_bytes()));
         writer.add_event(pid & 1, time, &record).unwrap();
     };
-    for load in &LOADS {
+    for load in loads {
         for number in 0..load.allocs {
             event(&mut writer, alloc, load.pid, &[pfn, load.order, load.gfp_flags, 0]);
             if has_stacks {
@@ -520,4 +531,47 @@ fn pools_hold_what_they_took_and_did_not_give_back() {
     assert!(screen.contains("Pages of page pools") && screen.contains("pool 2"), "{screen}");
     let without = recording(&scratch, true, &[]);
     assert!(at(&json(&["balance", "--json"], &without), "/page_pools").is_null());
+}
+
+/// Without stacks, pages of anonymous memory and of tmpfs look alike: the growth of one is not the other's pages.
+#[test]
+fn pages_that_may_be_of_another_account_have_no_holder() {
+    // GFP_HIGHUSER_MOVABLE.
+    const MOVABLE: u64 = 0x10_0cca;
+    let process = || load(800, &["__alloc_pages"], MOVABLE, [0, 401, 1]);
+    let writer = || load(801, &["__alloc_pages"], MOVABLE, [0, 301, 1]);
+    let made = |edited: Edited, loads: &[Load]| {
+        let scratch = Scratch::new();
+        let file = recording_of(&scratch, false, &[], (edited, None), loads);
+        json(&["balance", "--json"], &file)["largest_holder"].take()
+    };
+    let alone: Edited = |name, text| match name {
+        "meminfo" => text
+            .replace("Shmem: 50000 kB", "Shmem: 51200 kB")
+            .replace("Cached: 300000 kB", "Cached: 301200 kB")
+            .replace("MemFree: 2000000", "MemFree: 1998800"),
+        _ => text.to_owned(),
+    };
+    let both: Edited = |name, text| match name {
+        "meminfo" => text
+            .replace("Shmem: 50000 kB", "Shmem: 51200 kB")
+            .replace("Cached: 300000 kB", "Cached: 301200 kB")
+            .replace("AnonPages: 250000", "AnonPages: 250800")
+            .replace("MemFree: 2000000", "MemFree: 1998000"),
+        _ => text.to_owned(),
+    };
+    let anonymous: Edited = |name, text| match name {
+        "meminfo" => text
+            .replace("AnonPages: 250000", "AnonPages: 251200")
+            .replace("MemFree: 2000000", "MemFree: 1998800"),
+        _ => text.to_owned(),
+    };
+    // tmpfs alone grew, by 1,200 KiB, which task 801 wrote.
+    let found = made(alone, &[writer()]);
+    assert!(found["account"] == "shmem" && found["task"] == "task-801-801", "{found}");
+    // 1,600 KiB of a process are more than that: they took the place of older anonymous memory.
+    assert!(made(alone, &[process(), writer()]).is_null());
+    assert!(made(both, &[writer()]).is_null());
+    let found = made(anonymous, &[process(), writer()]);
+    assert!(found["account"] == "anonymous" && found["task"] == "task-800-800", "{found}");
 }

@@ -211,3 +211,40 @@ fn a_recording_without_meminfo_is_refused_with_the_remedy() {
         assert!(words.contains("no /proc/meminfo") && words.contains("--snapshot-every 5s"), "{text}");
     }
 }
+
+/// One reading has no changes.
+#[test]
+fn one_reading_is_an_amount_and_no_picture() {
+    let scratch = Scratch::new();
+    let file = file(&scratch);
+    let window = ["--time", "+0.00001..+0.00003"];
+    let screen = stdout(&run(&[&["timeline", "--by", "account"], &window[..]].concat(), &file));
+    let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = "One reading of the kernel's accounts; --snapshot-every 5s of kmt-capture record makes more. 1.90 GiB are free. In no account: at most ";
+    assert!(words.starts_with(first), "{screen}");
+    for absent in ["between the first", "over time", "change", "chart balance", "Readings"] {
+        assert!(!screen.contains(absent), "{absent}: {screen}");
+    }
+    let refused = run(&[&["chart", "balance"], &window[..]].concat(), &file);
+    let message = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{message}");
+    assert!(message.contains("one reading") && message.contains("--snapshot-every"), "{message}");
+}
+
+#[test]
+fn the_picture_has_all_memory_unknown_accounts_and_a_negative_rest() {
+    let scratch = Scratch::new();
+    let svg = stdout(&run(&["chart", "balance"], &file(&scratch)));
+    assert!(svg.contains(">MemTotal (3.81 GiB)<"), "{svg}");
+    assert!(!svg.contains("Not in all readings") && !svg.contains("more than MemTotal"), "{svg}");
+    // A reading of meminfo alone, whose anonymous memory is 4 GB.
+    let large = meminfo([2_000_000, 300_000, 3_000]).replace("AnonPages: 250000", "AnonPages: 4000000");
+    let file = recording(&scratch, true, &[("meminfo", (1_020_000, 1_025_000), large)]);
+    let svg = stdout(&run(&["chart", "balance"], &file));
+    for words in [
+        "Not in all readings, and so in no account: free pages on per-CPU lists,",
+        "In 1 reading the accounts are more than MemTotal, by ",
+    ] {
+        assert!(svg.contains(words), "{words}: {svg}");
+    }
+}

@@ -414,7 +414,11 @@ fn other_files_are_named() {
         ("trace.txt", event.as_bytes(), &["a text with events", "trace.kmt`"]),
         ("trace.kmt", event.as_bytes(), &["a text with events", "trace.converted.kmt`"]),
         ("x.gz", b"\x1f\x8b\x08\0", &["a compressed file", "x.kmt`"]),
-        ("slab", b"slabinfo - version: 2.1\n", &["a copy of /proc/slabinfo", "slabinfo.before"]),
+        (
+            "slab",
+            b"slabinfo - version: 2.1\n",
+            &["a copy of /proc/slabinfo", "slabinfo BEFORE AFTER", "slabinfo.before"],
+        ),
         ("vmcore", b"KDUMP   \x06\0\0\0", &["vmcore", "trace dump -t"]),
         ("log", kernel_log.as_bytes(), &["a kernel log without events"]),
     ] {

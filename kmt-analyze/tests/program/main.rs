@@ -92,6 +92,7 @@ mod reports;
 mod ring;
 mod screens;
 mod selections;
+mod slab_copies;
 mod slab_records;
 mod sorting;
 #[cfg(feature = "dwarf")]

@@ -41,7 +41,7 @@ const COPY: &str = "save the text itself, and convert that file";
 const KINDS: [Foreign; 31] = [
     kind(
         "a copy of /proc/slabinfo",
-        "it has counts of objects and no events; beside a recording, called slabinfo.before or slabinfo.after, `kmt-analyze slabinfo` compares it; `kmt-capture record` records the events",
+        "it has counts of objects and no events; `kmt-analyze slabinfo BEFORE AFTER` shows the changes between two copies; beside a recording, called slabinfo.before or slabinfo.after, `kmt-analyze slabinfo` compares it; `kmt-capture record` records the events",
         &[Line("slabinfo - version"), Text("<active_objs> <num_objs>")],
     ),
     kind("output of slabtop", RECORD, &[Text("Active / Total Objects (% used)")]),

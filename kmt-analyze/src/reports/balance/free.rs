@@ -30,7 +30,8 @@ pub struct FreeMemory {
     pub mem_free_change: Option<i64>,
     /// MemAvailable of /proc/meminfo at the end or at the only time; `null`: the kernel does not report it.
     pub mem_available: Option<u64>,
-    /// Accounts that changed most, in both directions, the largest change first; of one time the largest accounts.
+    /// Accounts that changed most, in both directions, the largest change first; of one time the largest accounts, by
+    /// the bytes that are certainly theirs.
     pub accounts: Vec<AccountAmount>,
     /// Accounts that are not reported.
     #[serde(skip)]
@@ -61,6 +62,8 @@ pub struct AccountAmount {
     pub bytes: i64,
     /// True if the change can be larger.
     pub is_minimum: bool,
+    /// True if there is one time, and its bytes can be fewer.
+    pub is_maximum: bool,
 }
 
 /// Difference in bytes from which the change of MemFree is named beside that of free memory.
@@ -104,7 +107,13 @@ impl FreeMemory {
         let sum = |of: fn(&AccountRow) -> i64| parts.iter().map(|row| of(row)).fold(0, i64::saturating_add);
         let (bytes, change) = (sum(|row| row.bytes), sum(AccountRow::change));
         let amount = |row: &AccountRow| if rows.is_compared { row.change() } else { row.bytes };
-        let size = |row: &AccountRow| amount(row).unsigned_abs();
+        // Most of CMA in use, say, are pages that other accounts have: its upper end makes it no large account. The rest has no
+        // lower end if an account is unknown.
+        let certain = |row: &AccountRow| row.bytes_min.unwrap_or(row.bytes);
+        let size = |row: &AccountRow| match rows.is_compared {
+            true => row.change().unsigned_abs(),
+            false => u64::try_from(certain(row)).unwrap_or(0),
+        };
         let others = rows.accounts.iter().filter(|row| !FREE_ACCOUNTS.contains(&row.account));
         let mut most: Vec<&AccountRow> = others.collect();
         most.sort_by_key(|row| std::cmp::Reverse(size(row)));
@@ -115,6 +124,7 @@ impl FreeMemory {
             name: row.name,
             bytes: amount(row),
             is_minimum: rows.is_compared && !row.is_change_exact(),
+            is_maximum: !rows.is_compared && row.bytes_min != Some(row.bytes),
         };
         Some(Self {
             total: rows.total,

@@ -33,9 +33,11 @@ pub struct BalanceRows {
     pub caches_total: Option<usize>,
     /// Caches of /proc/slabinfo that changed, the largest change of bytes first.
     pub caches: Option<Vec<CacheChange>>,
-    /// Pages that the trace saw allocated, by use; `null`: no trace, or without events of pages.
+    /// Pages that the trace saw allocated, by use; `null`: no trace, without events of pages, or a file with survivors, which has
+    /// sums in place of events.
     pub pages: Option<PageUses>,
-    /// Page pools of the network, the most memory still held first; `null`: page_pool:page_pool_state_hold was not recorded.
+    /// Page pools of the network, the most memory still held first; `null`: page_pool:page_pool_state_hold was not recorded,
+    /// or a file with survivors.
     pub page_pools: Option<Vec<PagePoolRow>>,
     /// Memory of the ring buffers of the recording, in bytes, which is in `in_no_account` at both times: they were allocated before
     /// the begin and are freed after the end. `null`: no recording, or not stored.
@@ -46,11 +48,21 @@ pub struct BalanceRows {
     /// True if the trace has events of slab memory: the allocations of an account of slab memory are in this file.
     #[serde(skip)]
     pub has_slab_events: bool,
+    /// Events of vmalloc and percpu areas in the trace: the allocations of these accounts are in this file.
+    #[serde(skip)]
+    pub has_area_events: AreaEvents,
     /// True if a recording has the texts of its end alone.
     #[serde(skip)]
     pub has_only_end: bool,
     /// A command whose recording shows who allocates the memory that changed most.
     pub record: &'static str,
+}
+
+/// Allocators whose events a recording has.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AreaEvents {
+    pub vmalloc: bool,
+    pub percpu: bool,
 }
 
 /// The task with most pages of an account.
@@ -231,17 +243,17 @@ impl BalanceRows {
 }
 
 /// Rows of one time, or of the changes between two; `caches_max` caches at most.
-pub fn compute(before: Option<&Texts>, after: &Texts, caches_max: usize) -> BalanceRows {
-    let (first, last) = match before {
+pub fn compute(before: Option<Texts>, after: Texts, caches_max: usize) -> BalanceRows {
+    let (first, last, caches, after) = match before {
         Some(before) => {
-            let [first, last] = Balance::of_two(before, after);
-            (Some(first), last)
+            let (before, after) = Texts::of_two(before, after);
+            let [first, last] = Balance::of_two(&before, &after);
+            (Some(first), last, changed_caches(&before, &after), after)
         }
-        None => (None, Balance::of(after)),
+        None => (None, Balance::of(&after), None, after),
     };
-    let caches = before.and_then(|before| changed_caches(before, after));
     let mut rows = BalanceRows {
-        is_compared: before.is_some(),
+        is_compared: first.is_some(),
         total_before: first.as_ref().map(|first| first.total),
         total: last.total,
         mem_available: after.available(),
@@ -254,6 +266,7 @@ pub fn compute(before: Option<&Texts>, after: &Texts, caches_max: usize) -> Bala
         recording_buffers: None,
         largest_holder: None,
         has_slab_events: false,
+        has_area_events: AreaEvents::default(),
         has_only_end: false,
         record: "",
     };
@@ -270,7 +283,7 @@ pub fn of_recording(session: &Session<'_>, caches_max: usize) -> Result<Option<B
         return Ok(None);
     }
     let [before, after] = [before, after].map(|saved| Texts::parse(&name, &saved, page_size));
-    let mut rows = compute(Some(&before?), &after?, caches_max);
+    let mut rows = compute(Some(before?), after?, caches_max);
     let kib: Option<u64> = metadata.text("record.buffers_kb").and_then(|number| number.parse().ok());
     rows.recording_buffers = kib.and_then(|kib| kib.checked_mul(1 << 10));
     Ok(Some(rows))
@@ -284,7 +297,7 @@ pub fn of_end(session: &Session<'_>, caches_max: usize) -> Result<Option<Balance
         return Ok(None);
     }
     let after = Texts::parse(&name, &after, session.trace.header().page_size)?;
-    Ok(Some(BalanceRows { has_only_end: true, ..compute(None, &after, caches_max) }))
+    Ok(Some(BalanceRows { has_only_end: true, ..compute(None, after, caches_max) }))
 }
 
 fn accounts(first: Option<&Balance>, last: &Balance) -> Vec<AccountRow> {
@@ -334,19 +347,21 @@ fn unknown(balance: &Balance) -> Vec<&'static str> {
 }
 
 fn changed_caches(before: &Texts, after: &Texts) -> Option<Vec<CacheChange>> {
-    let page_size = after.page_size().or(before.page_size())?;
+    let page_size = after.page_size()?;
     Some(cache_changes(before.caches()?, after.caches()?, page_size))
 }
 
 /// The recording that has the call sites of pages.
 pub const PAGES_RECORD: &str = "kmt-capture record -p pages -d 60s -o who.kmt";
 
+/// The recording that has the call sites of slab memory.
+pub const SLAB_RECORD: &str =
+    "kmt-capture record -p slab --stack kmem:kmalloc --stack kmem:kmem_cache_alloc -d 60s -o who.kmt";
+
 /// The recording that shows who allocates memory of an account.
 fn record_command(account: &str) -> &'static str {
     match account {
-        "slab_reclaimable" | "slab_unreclaimable" => {
-            "kmt-capture record -p slab --stack kmem:kmalloc --stack kmem:kmem_cache_alloc -d 60s -o who.kmt"
-        }
+        "slab_reclaimable" | "slab_unreclaimable" => SLAB_RECORD,
         "vmalloc" | "kernel_stacks" | "percpu" => "kmt-capture record -p all -d 60s -o who.kmt",
         _ => PAGES_RECORD,
     }

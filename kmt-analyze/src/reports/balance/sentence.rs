@@ -21,8 +21,10 @@ pub fn free_sentence(free: &FreeMemory, look: &Look) -> String {
     let bytes = sized(free.bytes, look);
     let whole = sized(i64::try_from(free.total).unwrap_or(i64::MAX), look);
     let Some(change) = free.change() else {
-        let account =
-            |row: &AccountAmount| format!("{} ({})", name_in_sentences(row.account), sized(row.bytes, look));
+        let account = |row: &AccountAmount| {
+            let most = if row.is_maximum { "at most " } else { "" };
+            format!("{} ({most}{})", name_in_sentences(row.account), sized(row.bytes, look))
+        };
         let named: Vec<String> = free.accounts.iter().map(account).collect();
         let share = share(free.bytes.unsigned_abs(), free.total);
         let sentence = format!("{bytes} of {whole} are free ({share}).");

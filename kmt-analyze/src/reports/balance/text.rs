@@ -64,11 +64,21 @@ fn add_known(screen: &mut Screen, rows: &BalanceRows, look: &Look) -> bool {
         screen.next("tasks --sort live_pages", "tasks with most pages");
         return true;
     }
-    let is_slab = ["slab_reclaimable", "slab_unreclaimable"].contains(&largest.account);
-    if is_slab && rows.has_slab_events {
-        screen.next("callers --sort live", "call sites with most slab memory");
-    }
-    is_slab && rows.has_slab_events
+    let known = match largest.account {
+        "slab_reclaimable" | "slab_unreclaimable" if rows.has_slab_events => {
+            ("callers --sort live", "call sites with most slab memory")
+        }
+        // Stacks are areas of vmalloc, or pages without events of areas.
+        "vmalloc" | "kernel_stacks" if rows.has_area_events.vmalloc => {
+            ("vmalloc --sort live", "call sites with most vmalloc memory")
+        }
+        "percpu" if rows.has_area_events.percpu => {
+            ("percpu --sort live", "call sites with most percpu memory")
+        }
+        _ => return false,
+    };
+    screen.next(known.0, known.1);
+    true
 }
 
 /// Free memory, what took or gave it, and the rest.
@@ -76,15 +86,27 @@ fn answer(rows: &BalanceRows, look: &Look) -> Vec<String> {
     let free = FreeMemory::of(rows);
     let mut answer: Vec<String> = free.iter().map(|free| free_sentence(free, look)).collect();
     if let Some(rest) = rows.account(REST).filter(|rest| is_notable(rest, rows)) {
-        let most = if rest.bytes_min == Some(rest.bytes) { "" } else { "at most " };
-        let time = if rows.is_compared { " at the end" } else { "" };
-        answer.push(format!(
-            "In no account{time}: {most}{} ({} of MemTotal).",
-            sized(rest.bytes, look),
-            share(rest.bytes.unsigned_abs(), rows.total)
-        ));
+        answer.push(rest_sentence(rest, rows, look));
     }
     vec![answer.join(" ")]
+}
+
+/// Memory in no account at the end, or what the accounts have beyond MemTotal.
+fn rest_sentence(rest: &AccountRow, rows: &BalanceRows, look: &Look) -> String {
+    let time = if rows.is_compared { " at the end" } else { "" };
+    let size = sized(rest.bytes.saturating_abs(), look);
+    let share = share(rest.bytes.unsigned_abs(), rows.total);
+    let is_exact = rest.bytes_min == Some(rest.bytes);
+    match (rest.bytes < 0, is_exact) {
+        (true, _) => {
+            let least = if is_exact { "" } else { "at least " };
+            format!(
+                "Accounts{time} add up to {least}{size} more than MemTotal ({share} of it): the kernel's counts were read while they changed."
+            )
+        }
+        (false, true) => format!("In no account{time}: {size} ({share} of MemTotal)."),
+        (false, false) => format!("In no account{time}: at most {size} ({share} of MemTotal)."),
+    }
 }
 
 /// Share of MemTotal, as 1/N, below which memory in no account is as usual.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use kmt_format::schema::Meaning;
 
 use super::page_use::{
-    ANONYMOUS, IN_NO_ACCOUNT, KERNEL, LARGE_KMALLOC, MODULES, OTHER_KERNEL, SHMEM, UNKNOWN, USER,
+    ANONYMOUS, IN_NO_ACCOUNT, KERNEL, LARGE_KMALLOC, MODULES, MOVABLE, OTHER_KERNEL, SHMEM, UNKNOWN, USER,
     accounts_of, use_of_stack,
 };
 use super::rows::{
@@ -77,7 +77,7 @@ pub fn pages(
         groups,
     };
     let largest = rows.largest_growth().filter(|_| rows.is_compared && has_frees);
-    let largest = largest.and_then(|account| sums.largest_holder(account, &context));
+    let largest = largest.and_then(|account| sums.largest_holder(account, rows, &context));
     (Some(uses), largest, ended)
 }
 
@@ -95,7 +95,7 @@ pub fn holders_of_growth(
     let mut sums = PageTotals::default();
     sums.add_all(context, groups, |_, _, _, _| ());
     let account = rows.largest_growth().filter(|_| rows.is_compared);
-    let of_account = account.and_then(|account| sums.largest_holder(account, context));
+    let of_account = account.and_then(|account| sums.largest_holder(account, rows, context));
     (sums.holders(context, true).into_iter().next(), of_account)
 }
 
@@ -294,10 +294,15 @@ impl PageTotals {
     fn largest_holder(
         &self,
         account: &AccountRow,
+        rows: &BalanceRows,
         context: &ReportContext<'_, '_>,
     ) -> Option<AccountHolderRow> {
         // The allocator of a page of slabs has not all objects on it, and `kernel` is any use.
         if [REST, "slab_reclaimable", "slab_unreclaimable"].contains(&account.account) {
+            return None;
+        }
+        let has_movable = self.uses.contains_key(MOVABLE);
+        if has_movable && accounts_of(MOVABLE).contains(&account.account) && !grew_alone(account, rows) {
             return None;
         }
         let is_of_it = |name: &str| name != KERNEL && accounts_of(name).contains(&account.account);
@@ -310,6 +315,10 @@ impl PageTotals {
             tasks.into_iter().max_by_key(|(pid, frames)| (*frames, std::cmp::Reverse(*pid)))?;
         let bytes_live = frames.saturating_mul(context.analysis.page_size.0);
         let growth = u64::try_from(account.change()).unwrap_or(0);
+        // Pages of processes that take the place of older ones are in no growth: more than tmpfs grew by are not its own.
+        if has_movable && account.account == "shmem" && bytes_live > growth.saturating_add(growth / ALONE) {
+            return None;
+        }
         (bytes_live.saturating_mul(4) >= growth).then(|| AccountHolderRow {
             account: account.account,
             task: context.labels().task(pid),
@@ -350,4 +359,17 @@ impl PageTotals {
             name => IN_NO_ACCOUNT.contains(&name),
         }
     }
+}
+
+/// Growth of another account, as 1/N, from which pages by flags alone may be its pages.
+const ALONE: u64 = 8;
+
+/// True if, of anonymous memory and tmpfs, that account grew and the other hardly: without stacks their pages look alike.
+fn grew_alone(account: &AccountRow, rows: &BalanceRows) -> bool {
+    let mut others = ["anonymous", "shmem"].into_iter().filter(|key| *key != account.account);
+    let growth = account.change();
+    // A range is taken as the largest possible.
+    let most = |row: &AccountRow| row.change_range().map_or(0, |(_, most)| most);
+    others
+        .all(|key| rows.account(key).is_none_or(|row| most(row).saturating_mul(ALONE as i64) < growth.max(1)))
 }

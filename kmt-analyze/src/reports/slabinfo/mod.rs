@@ -33,6 +33,12 @@ impl Report for SlabInfo {
     const NEEDS: Needs = Needs::CACHE_NAMES;
     const RESTS_ON: Input = Input::SlabLives;
 
+    fn details() -> String {
+        "Two copies of /proc/slabinfo in place of FILE: caches that changed from the first to the second, without a trace. \
+         Options are --lines, --json and --csv."
+            .to_owned()
+    }
+
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
         let has_none = || {
             "the file has no /proc/slabinfo; kmt-capture record reads it, and convert takes slabinfo.after and \

@@ -148,6 +148,10 @@ impl AccountTimes {
     }
 }
 
+/// One reading has no changes, and is no picture.
+pub const ONE_READING: &str =
+    "One reading of the kernel's accounts; --snapshot-every 5s of kmt-capture record makes more.";
+
 /// Characters of a sparkline at most.
 const SPARKS_MAX: usize = 20;
 /// Columns of accounts beside free memory and the rest.
@@ -161,8 +165,10 @@ pub fn screen(rows: &AccountTimes, steps: usize, view: &View) -> Screen {
         .filter(|line| line.account == REST || line.movement() > 0 || line.last() != 0)
         .collect();
     let mut screen = Screen::new(answer(&lines, rows, view));
-    screen.table(accounts(&lines));
-    screen.table(times(&lines, rows, steps, view));
+    screen.table(accounts(&lines, rows.readings > 1));
+    if rows.readings > 1 {
+        screen.table(times(&lines, rows, steps, view));
+    }
     screen.note(
         "Amounts are the largest possible: a part of some accounts may be in another one or outside of MemTotal (docs/balance.md).",
     );
@@ -177,11 +183,13 @@ pub fn screen(rows: &AccountTimes, steps: usize, view: &View) -> Screen {
         let number = counted(rows.readings_unread as u64, "reading is", "readings are");
         screen.note(format!("{number} left out: {fault}."));
     }
-    if rows.readings <= 2 {
+    if rows.readings == 2 {
         screen.note("The recording has readings of its begin and its end: --snapshot-every 5s of kmt-capture record adds more.");
     }
     screen.next("balance", "begin and end, and who allocates");
-    screen.next("chart balance -o balance.svg", "the same as a picture");
+    if rows.readings > 1 {
+        screen.next("chart balance -o balance.svg", "the same as a picture");
+    }
     screen
 }
 
@@ -193,6 +201,13 @@ fn bytes(bytes: i64) -> Cell {
 fn answer(lines: &[AccountLine<'_>], rows: &AccountTimes, view: &View) -> String {
     let shown = |amount: i64| bytes(amount).shown(&view.look);
     let find = |account: &str| lines.iter().find(|line| line.account == account);
+    if rows.readings == 1 {
+        let sum = FREE_ACCOUNTS.iter().filter_map(|account| find(account)).map(AccountLine::last);
+        let free = shown(sum.fold(0, i64::saturating_add));
+        let rest = find(REST)
+            .map_or(String::new(), |rest| format!(" In no account: at most {}.", shown(rest.last())));
+        return format!("{ONE_READING} {free} are free.{rest}");
+    }
     let free = find(FREE).map(|free| {
         let parts = FREE_ACCOUNTS.iter().filter_map(|account| find(account));
         let change = FreeChange {
@@ -221,7 +236,15 @@ fn answer(lines: &[AccountLine<'_>], rows: &AccountTimes, view: &View) -> String
     free.unwrap_or_default() + &rest.unwrap_or_default()
 }
 
-fn accounts(lines: &[AccountLine<'_>]) -> Table {
+/// Accounts at the first reading and the last; of one reading their amounts.
+fn accounts(lines: &[AccountLine<'_>], is_compared: bool) -> Table {
+    if !is_compared {
+        return Table::of_rows("", lines)
+            .of("account", "accounts", lines.len())
+            .column(Column::name("account"), |line| Cell::text(line.name))
+            .column(Column::number("bytes"), |line| bytes(line.last()))
+            .into();
+    }
     Table::of_rows("", lines)
         .of("account", "accounts", lines.len())
         .column(Column::name("account"), |line| Cell::text(line.name))

@@ -93,12 +93,12 @@ pub const ACCOUNTS: [Account; 25] = [
         Some(Amount::at_most(t.bytes("Percpu")?, Doubt::Constant))
     }),
     account("hugetlb", "hugetlb", "Hugetlb", hugetlb),
-    account("cma", "CMA, given to drivers", "CmaTotal - CmaFree", |t| {
+    account("cma", "CMA, in use", "CmaTotal - CmaFree", |t| {
         let Some(total) = t.bytes("CmaTotal") else { return Some(Amount::exact(0)) };
         let used = total.saturating_sub(t.bytes("CmaFree").unwrap_or(0));
         Some(Amount::at_most(used, Doubt::Part))
     })
-    .in_sentences("CMA memory given to drivers"),
+    .in_sentences("CMA memory in use"),
     account("zsmalloc", "compressed (zswap, zram)", "nr_zspages, Zswap", compressed)
         .in_sentences("compressed memory of zswap and zram"),
     account("balloon", "balloon of the hypervisor", "Balloon", balloon),

@@ -52,7 +52,13 @@ impl Readings {
             let saved = attached(recording.metadata, when);
             saved.contains_key("meminfo").then(|| parsed(&saved))
         });
-        let [begin, end] = [begin, end].map(|texts| all.taken(texts?));
+        let (begin, end) = match [begin, end].map(|texts| all.taken(texts?)) {
+            [Some(begin), Some(end)] => {
+                let (begin, end) = Texts::of_two(begin, end);
+                (Some(begin), Some(end))
+            }
+            [begin, end] => (begin, end),
+        };
         let mut readings = Vec::new();
         for ((until, _), saved) in meanwhile(recording.metadata) {
             let Some(mut texts) = all.taken(parsed(&saved)) else { continue };
@@ -180,6 +186,15 @@ mod tests {
         let window = found(all(), Some((20, 60)));
         assert_eq!(window.readings.iter().map(|reading| reading.time).collect::<Vec<_>>(), [32, 52]);
         assert!(found(Vec::new(), None).readings.is_empty());
+        // Areas of the end are of the begin, too.
+        let mut areas = all();
+        areas.retain(|attachment| attachment.name != "config");
+        let stacks = b"0xa-0xb 20480 dup_task_struct+0x1/0x2 pages=4 vmalloc\n".to_vec();
+        areas.push(attachment("vmallocinfo.after", None, stacks));
+        for reading in &found(areas, None).readings {
+            let vmalloc = amount(reading, "vmalloc").unwrap();
+            assert_eq!((vmalloc.most, vmalloc.doubtful), (5 << 10, 0), "{}", reading.time);
+        }
         let late = [all(), vec![attachment("meminfo", Some((95, 97)), meminfo(350, 25))]].concat();
         let times = found(late, None).readings.into_iter().map(|reading| reading.time);
         assert_eq!(times.collect::<Vec<_>>(), [10, 32, 52, 97, 97], "behind the last event");

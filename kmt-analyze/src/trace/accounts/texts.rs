@@ -137,6 +137,10 @@ impl Texts {
         /// Callers of areas of stacks (kernel/fork.c, 4.9 to 7.2); some are inlined in others.
         const MAKERS: [&str; 5] =
             ["alloc_thread_stack_node", "dup_task_struct", "copy_process", "_do_fork", "kernel_clone"];
+        // Only kernels with pages larger than stacks have that cache (kernel/fork.c), and stacks are in no areas then.
+        if self.are_stacks_slabs {
+            return Some(false);
+        }
         if let Some(config) = config {
             let text = String::from_utf8_lossy(&config.bytes);
             return Some(text.lines().any(|line| line.trim_end() == "CONFIG_VMAP_STACK=y"));
@@ -218,8 +222,20 @@ impl Texts {
     /// Takes what does not change from texts of another time: some readings are of few texts.
     pub fn complete(&mut self, other: &Self) {
         self.page_size = self.page_size.or(other.page_size);
-        self.has_vmap_stacks = other.has_vmap_stacks.or(self.has_vmap_stacks);
         self.are_stacks_slabs |= other.are_stacks_slabs;
+        // Areas of stacks prove them; without any, they are unlikely.
+        self.has_vmap_stacks = match (self.has_vmap_stacks, other.has_vmap_stacks) {
+            _ if self.are_stacks_slabs => Some(false),
+            (Some(own), Some(others)) => Some(own || others),
+            (own, others) => own.or(others),
+        };
+    }
+
+    /// Texts of two times, each completed from the other.
+    pub fn of_two(mut first: Self, mut last: Self) -> (Self, Self) {
+        first.complete(&last);
+        last.complete(&first);
+        (first, last)
     }
 }
 
