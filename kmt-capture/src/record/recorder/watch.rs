@@ -181,6 +181,9 @@ impl Recorder {
 
     /// After the wait: stops the buffer, reads the state of the machine, then writes what a recording has at its begin.
     pub(super) fn close_wait(&mut self, options: &RecordOptions) -> Result<()> {
+        if self.black_box.is_none() {
+            return Ok(());
+        }
         let now = self.trace_now();
         let stopped = self.setup.stop();
         self.read_state(options);
