@@ -44,8 +44,8 @@ class Check:
             "who": ["who", "0xffff888000010060"], "info-diff": ["info", "--diff"], "diff": ["diff", self.file],
             "trace-cmd-mem": ["summary", "--compat", "trace-cmd-mem"],
             "anonymize": ["anonymize", "-o", os.path.join(self.folder, "anonymous.kmt")],
-            # They need a copy of /proc/allocinfo, /proc/meminfo of begin and end, or a build.
-            "allocinfo": None, "balance": None, "footprint": None, "footprint-diff": None,
+            # They need copies of /proc/allocinfo or /proc/slabinfo, /proc/meminfo of begin and end, or a build.
+            "allocinfo": None, "slabinfo-copies": None, "balance": None, "footprint": None, "footprint-diff": None,
         }
         for reference in schema["oneOf"]:
             name = reference["$ref"].rpartition("/")[2]
