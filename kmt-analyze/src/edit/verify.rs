@@ -180,7 +180,7 @@ fn read(trace: &Trace<'_>) -> EventTally {
     all
 }
 
-/// Fields that have no value by their definitions, which is no damage, with the indices of their classes: those of a later
+/// Fields that have no value by their definitions, and so are not damaged, with the indices of their classes: those of a later
 /// version of the format, and differences from a field that is an array, a difference itself, or without a value. Spec section
 /// "Shapes and slots".
 fn fields_without_value(schema: &EventSchema) -> BTreeSet<(usize, u16)> {

@@ -477,7 +477,7 @@ fn texts_of_one_time_complete_those_of_the_other() {
     }
 }
 
-/// Most of CMA in use are movable pages, which other accounts have: it is no large account.
+/// Most of CMA in use are movable pages, which other accounts have: its lower end is small.
 #[test]
 fn upper_ends_of_one_time_are_no_facts() {
     let scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! Pairs of a file with every event and the file of survivors made of it, and comparisons of what reports show of both.
+//! Pairs of a file with every event and the file of survivors made of it, and comparisons of the reports of both.
 //!
 //! The tests are in `survivors` and `survivor_reports`.
 

@@ -1,5 +1,5 @@
 //! Files of survivors against files with every event, in reports of which a part needs each event: `waste`, `memory`, `pages`,
-//! areas, `balance`, groups, the page. What is known of the sums is the same; the rest is reported as unknown.
+//! areas, `balance`, groups, the page. Numbers that sums have are the same; the others are reported as unknown.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

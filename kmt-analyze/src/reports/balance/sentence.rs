@@ -37,8 +37,8 @@ pub fn free_sentence(free: &FreeMemory, look: &Look) -> String {
     let sentence = format!(
         "{}{end} {bytes} of {whole}{}{}",
         free_moved(&change, look),
-        without_lists(&change, look),
-        available(free, look)
+        available(free, look),
+        without_lists(&change, look)
     );
     let took = moves(free, look, "took", |bytes| bytes > 0);
     let gave = moves(free, look, "gave back", |bytes| bytes < 0);
@@ -47,7 +47,7 @@ pub fn free_sentence(free: &FreeMemory, look: &Look) -> String {
     if parts.is_empty() { format!("{sentence}.") } else { format!("{sentence}: {}.", parts.join("; ")) }
 }
 
-/// `, 21.3 GiB are available`: free memory alone looks like a shortage where page cache fills the rest; empty: it is about the same.
+/// ` (21.3 GiB available)`: free memory alone looks like a shortage where page cache fills the rest; empty: it is about the same.
 fn available(free: &FreeMemory, look: &Look) -> String {
     let more = |available: &u64| available / 2 > u64::try_from(free.bytes).unwrap_or(0);
     let available = free.mem_available.filter(more);

@@ -14,6 +14,7 @@ use crate::reports::common::View;
 use crate::reports::common::ages::unknown_age_note;
 use crate::reports::common::basis::not_judged_for;
 use crate::reports::common::lead::MaybeRefused;
+use crate::reports::leaks::judge::evidence::SURVIVORS_MIN;
 use crate::trace::names::function_of;
 
 /// Families whose stacks are shown.
@@ -135,7 +136,7 @@ fn verdict(tables: &LeakTables, view: &View) -> String {
     }
     let window = view.duration(tables.window);
     let shown = least_shown(tables.window, view).map_or(String::new(), |rate| {
-        format!("; growth of {rate} or more, by 16 objects or more of a call site, would show")
+        format!("; growth of {rate} or more, by {SURVIVORS_MIN} objects or more of a call site, would show")
     });
     let bytes = parts.unjudged.bytes;
     let live = parts.slab.bytes.saturating_add(parts.pages_live.bytes);

@@ -148,7 +148,7 @@ impl AccountTimes {
     }
 }
 
-/// One reading has no changes, and is no picture.
+/// One reading has no changes.
 pub const ONE_READING: &str =
     "One reading of the kernel's accounts; --snapshot-every 5s of kmt-capture record makes more.";
 

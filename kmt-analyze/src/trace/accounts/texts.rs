@@ -68,7 +68,7 @@ pub struct Texts {
 
 impl Texts {
     /// MemAvailable, in bytes: what programs can get without swapping, by the kernel's own estimate (`si_mem_available`,
-    /// mm/show_mem.c). It is no account; `None`: not reported.
+    /// mm/show_mem.c). It overlaps the accounts; `None`: not reported.
     pub fn available(&self) -> Option<u64> {
         self.bytes("MemAvailable")
     }

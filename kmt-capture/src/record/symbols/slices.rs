@@ -102,7 +102,7 @@ pub fn running_modules() -> Vec<Module> {
     parse_modules(&std::fs::read_to_string("/proc/modules").unwrap_or_default())
 }
 
-/// Calls `take` with each slice of /proc/kallsyms: [`KallsymsSlices::for_each`]. Returns false if there is no such file.
+/// Calls `take` with each slice of /proc/kallsyms: [`KallsymsSlices::for_each`]. Returns false if the file does not exist.
 pub fn for_each_slice(
     slice_len: usize,
     modules: &[Module],
