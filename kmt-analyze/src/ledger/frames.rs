@@ -47,6 +47,8 @@ pub struct Frames {
     allocations: Arena<Allocation>,
     totals: Vec<FrameTotals>,
     counts: FrameCounts,
+    /// Frames without a live owner that each origin freed.
+    older_freed: Vec<u64>,
     /// Last allocation of each origin, which may get a stack.
     waiting: HashMap<u32, Waiting, IntHash>,
 }
@@ -67,6 +69,8 @@ pub struct FrameBalance {
     pub sites: Vec<FrameTotals>,
     /// Counts of events.
     pub counts: FrameCounts,
+    /// Frames by number of the origin that freed them, of those in `counts.free_only_frames`.
+    pub older_freed: Vec<u64>,
 }
 
 impl Frames {
@@ -114,6 +118,21 @@ impl Frames {
             totals.alloc_events = totals.alloc_events.saturating_add(count);
             totals.frames_alloc = totals.frames_alloc.saturating_add(frames);
             totals.frames_freed = totals.frames_freed.saturating_add(frames);
+        }
+    }
+
+    /// Counts freed frames that had no live owner.
+    fn add_older_freed(&mut self, origin: u32, frames: u64) {
+        if frames == 0 {
+            return;
+        }
+        self.counts.free_only_frames += frames;
+        let number = origin as usize;
+        if self.older_freed.len() <= number {
+            self.older_freed.resize((number + 1).next_power_of_two(), 0);
+        }
+        if let Some(sum) = self.older_freed.get_mut(number) {
+            *sum += frames;
         }
     }
 
@@ -230,11 +249,11 @@ impl<R: Receiver> Ledger<'_, R> {
         let in_window = self.in_window(op.time);
         if matched == 0 {
             self.frames.counts.free_only_events += u64::from(counted);
-            self.frames.counts.free_only_frames += if counted { 1 << order } else { 0 };
+            self.frames.add_older_freed(op.origin, if counted { 1 << order } else { 0 });
         } else if in_window && is_selected {
             self.frames.counts.frees_matched += 1;
             self.frames.counts.frees_partial += u64::from(whole == Some(false));
-            self.frames.counts.free_only_frames += if counted { (1 << order) - matched } else { 0 };
+            self.frames.add_older_freed(op.origin, if counted { (1 << order) - matched } else { 0 });
         }
     }
 
@@ -316,6 +335,8 @@ impl<R: Receiver> Ledger<'_, R> {
                 self.add_frames(allocation, sums, left, None);
             }
         }
-        FrameBalance { sites: std::mem::take(&mut self.frames.totals), counts: self.frames.counts }
+        let (sites, older_freed) =
+            (std::mem::take(&mut self.frames.totals), std::mem::take(&mut self.frames.older_freed));
+        FrameBalance { sites, counts: self.frames.counts, older_freed }
     }
 }

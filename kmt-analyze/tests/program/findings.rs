@@ -400,6 +400,29 @@ fn growth_of_anonymous_memory_is_judged_by_the_size_of_the_machine() {
     }
 }
 
+/// Of anonymous memory the kernel counts the sum: what ends meanwhile hides what grows. The frees of older pages tell by task.
+#[test]
+fn a_process_that_ends_does_not_hide_one_that_grows() {
+    let scratch = Scratch::new();
+    for (freed_by, is_found) in [(Some(11), true), (Some(9), false), (None, false)] {
+        let mut trace = Crafted::new();
+        for when in ["before", "after"] {
+            let meminfo = "MemTotal: 4000000 kB\nSwapTotal: 0 kB\nShmem: 4 kB\nAnonPages: 6400 kB\n";
+            trace.writer.add_file(&format!("meminfo.{when}"), meminfo.as_bytes()).unwrap();
+        }
+        for number in 0..if freed_by.is_some() { 100 } else { 0 } {
+            let what = What::PageFree { pfn: 10_000 + number, order: 0 };
+            trace.event(&Event { time: MS, cpu: 0, pid: freed_by.unwrap_or(0), what });
+        }
+        let file = pages_of(&scratch, trace, HIGHUSER | MOVABLE | 0x100, 0, true);
+        let found = kinds(&file);
+        assert_eq!(found.contains(&"page_growth".to_owned()), is_found, "{freed_by:?}: {found:?}");
+        let leaks = json(&["leaks", "--json"], &file);
+        let verdict = if is_found { "grows" } else { "user_memory" };
+        assert_eq!(leaks["leaks"]["pages"][0]["verdict"], verdict, "{leaks:#}");
+    }
+}
+
 /// Pages of slabs, where nothing tells where their memory is. Without events of objects the pages alone show growth.
 #[test]
 fn pages_with_the_flags_of_slabs_are_no_cache() {

@@ -24,7 +24,7 @@ use crate::reports::leaks::judge::verdict::Verdict;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeakRow {
     /// `grows`, `grows_in_batches`, `reclaimable` (in a family: pinned), `with_reclaimable` (one for each object of a
-    /// reclaimable cache), `with_tasks` (allocated when tasks started that still run), `with_slabs` (slab pages, and
+    /// reclaimable cache), `user_memory` (of processes, tmpfs or files, no growth), `with_tasks` (allocated when tasks started that still run), `with_slabs` (slab pages, and
     /// metadata of slabs and objects), `warming`, `burst`, `lazy` (freed all at once after a delay, by design),
     /// `frees_unseen` (frees have no event), `window_too_short`, `uncertain` (most cross a loss), `young`, `few`.
     #[cfg_attr(test, schemars(with = "String"))]

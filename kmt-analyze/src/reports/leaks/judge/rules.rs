@@ -30,7 +30,9 @@ pub struct Facts<'f> {
     pub is_slab_page: bool,
     /// Pages of tasks that started and still run, or their page tables.
     pub is_of_tasks: bool,
-    /// The kernel reclaims or moves it when memory is short: a marked cache, memory of processes, page cache.
+    /// Pages of processes, tmpfs or files that swap can take, or that are no growth by the kernel's own counts.
+    pub is_user_memory: bool,
+    /// The kernel reclaims or moves it when memory is short: a marked cache, page cache.
     pub is_reclaimable: bool,
 }
 
@@ -39,7 +41,7 @@ pub struct Facts<'f> {
 struct Rule(Verdict, fn(&Evidence, &Facts<'_>) -> bool, &'static str);
 
 /// The rules, those without evidence first, then what explains growth, then growth.
-const RULES: [Rule; 18] = [
+const RULES: [Rule; 19] = [
     Rule(Verdict::Few, |e, _| e.survivors < SURVIVORS_MIN, "fewer than 16 are live"),
     Rule(
         Verdict::Uncertain,
@@ -101,6 +103,11 @@ const RULES: [Rule; 18] = [
         Verdict::WithTasks,
         |_, f| f.is_of_tasks,
         "pages, or page tables, of tasks that started and still run",
+    ),
+    Rule(
+        Verdict::UserMemory,
+        |_, f| f.is_user_memory,
+        "pages of processes, tmpfs or files that are no growth by the kernel's own counts, or that swap can take",
     ),
     Rule(Verdict::Reclaimable, |_, f| f.is_reclaimable, "the kernel takes it back when memory is short"),
     Rule(

@@ -21,6 +21,8 @@ pub enum Verdict {
     Reclaimable,
     /// One object for each object of a reclaimable cache.
     WithReclaimable,
+    /// Pages of processes, tmpfs or files: swap can take them, or as many were freed.
+    UserMemory,
     /// Objects of tasks that started in the window and still run.
     WithTasks,
     /// Metadata of the allocator or of kmemleak: for each slab, or for each object.
@@ -48,11 +50,12 @@ pub enum Verdict {
 
 impl Verdict {
     /// All of them, in the order of the help.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Grows,
         Self::Batches,
         Self::Reclaimable,
         Self::WithReclaimable,
+        Self::UserMemory,
         Self::WithTasks,
         Self::WithSlabs,
         Self::Warming,
@@ -77,6 +80,7 @@ impl Verdict {
             Self::Batches => "growing in batches",
             Self::Reclaimable => "fills a cache (reclaimable)",
             Self::WithReclaimable => "with reclaimable objects",
+            Self::UserMemory => "user memory",
             Self::WithTasks => "of running tasks",
             Self::WithSlabs => "slab metadata",
             Self::Warming => "warming up",
@@ -97,6 +101,7 @@ impl Verdict {
             Self::Batches => "the same, in batches of like size",
             Self::Reclaimable => "a cache that the kernel shrinks when memory is short",
             Self::WithReclaimable => "one object for each object of a reclaimable cache",
+            Self::UserMemory => "of processes, tmpfs or files: swap can take it, or as much was freed",
             Self::WithTasks => "objects of tasks that started in the window and still run",
             Self::WithSlabs => "memory that the allocator needs for each slab or object",
             Self::Warming => "many early, hardly any later: a cache or a pool that filled",
