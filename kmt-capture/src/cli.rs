@@ -29,6 +29,7 @@ use crate::record::Symbols;
 use crate::record::{self, Condition, RecordArgs, RecordOptions};
 #[cfg(feature = "convert")]
 use crate::remote::{self, args::RemoteArgs};
+#[cfg(feature = "convert")]
 use crate::survivors::SurvivorOptionArgs;
 use crate::tracefs::guard;
 use crate::watch::{self, WatchArgs};
