@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use kmt_format::read::Trace;
 use support::alone::{Alone, TRACING};
+use support::cgroup::Cgroup;
 
 /// One ring at a time, in a folder of its own.
 struct Bench {
@@ -288,24 +289,16 @@ fn conditions_on_memory_stop_after_a_time() {
 #[test]
 fn a_kill_for_lack_of_memory_stops_the_ring() {
     let Some(bench) = Bench::new("oom") else { return };
-    let v1 = Path::new("/sys/fs/cgroup/memory");
-    let (root, limit) =
-        if v1.is_dir() { (v1, "memory.limit_in_bytes") } else { (Path::new("/sys/fs/cgroup"), "memory.max") };
-    let group = root.join(format!("kmt-oom-{}", std::process::id()));
-    if fs::create_dir(&group).is_err() || fs::write(group.join(limit), "30000000").is_err() {
-        let _ = fs::remove_dir(&group);
+    let Some(group) = Cgroup::new(30_000_000) else {
         support::skip::skip(support::skip::Lack::Machine, "no cgroup with a limit of memory can be made");
         return;
-    }
+    };
     let mut child = bench.start(&["--stop-when", "oom", "--stop-when", "slab>900G"]);
     load();
-    // One line without an end, which tail keeps as a whole.
-    let script = format!("echo $$ > {}/cgroup.procs; exec tail -n 1 < /dev/zero", group.display());
-    let killed = Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).status().unwrap();
+    let killed = group.kill_one();
     let code = bench.ends(&mut child);
-    let removed = until(|| fs::remove_dir(&group).is_ok());
     assert_eq!(code, Some(0), "{}", bench.messages());
-    assert!(removed && !killed.success());
+    assert!(killed);
     let bytes = fs::read(bench.path("out.kmt")).unwrap();
     let trace = Trace::open(&bytes).unwrap();
     assert_eq!(text(&trace, "record.stopped_by"), "oom");

@@ -3,13 +3,14 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::memory::{WORKER, files, options, paced, record_as};
 use crate::support::alone::Alone;
+use crate::support::cgroup::Cgroup;
 use crate::support::files::Scratch;
 use crate::support::findings::check;
 use kmt_capture::record::Options;
@@ -60,40 +61,14 @@ fn epolls() {
     }
 }
 
+/// Writes much more than fits, from a process in the group.
+fn fill(group: &Cgroup, file: &Path) {
+    group.run(&format!("dd if=/dev/zero of={0} bs=1M count=150; rm {0}", file.display()));
+}
+
 fn run(command: &str) {
     let quiet = Command::new("sh").args(["-c", command]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     quiet.unwrap();
-}
-
-/// A memory cgroup of 24 MiB, of version 1 or 2.
-struct Cgroup(PathBuf);
-
-impl Cgroup {
-    fn new() -> Option<Self> {
-        let root = Path::new("/sys/fs/cgroup");
-        let _ = fs::write(root.join("cgroup.subtree_control"), "+memory");
-        for (parent, limit) in [(root.join("memory"), "memory.limit_in_bytes"), (root.into(), "memory.max")] {
-            let group = Self(parent.join(format!("kmt-test-{}", std::process::id())));
-            let limit = group.0.join(limit);
-            // A folder beside the groups of version 1 is none.
-            if fs::create_dir(&group.0).is_ok() && limit.exists() && fs::write(limit, "25165824").is_ok() {
-                return Some(group);
-            }
-        }
-        None
-    }
-
-    /// Writes much more than fits, from a process in the group.
-    fn fill(&self, file: &Path) {
-        let (procs, file) = (self.0.join("cgroup.procs"), file.display());
-        run(&format!("echo $$ > {}; dd if=/dev/zero of={file} bs=1M count=150; rm {file}", procs.display()));
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
-    }
 }
 
 /// Records a load, checks its findings, and returns them.
@@ -164,12 +139,12 @@ fn other_loads_have_true_findings() {
     let dir = scratch.0.join("made");
     no_leak(findings(&scratch, "made-files", plain(), || until_over(|| files(&dir, 50, None))));
     no_leak(findings(&scratch, "forks", plain(), || until_over(|| run("true; true"))));
-    let Some(group) = Cgroup::new() else {
+    let Some(group) = Cgroup::new(24 << 20) else {
         return println!("no memory cgroup can be made: no load that waits");
     };
     let reclaim = Options { events: specs(&["kmem:*", "vmscan:*", "compaction:*"]), ..plain() };
     // On a disk: a file in memory would not fit.
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("written");
-    let waits = findings(&scratch, "waits", reclaim, || until_over(|| group.fill(&file)));
+    let waits = findings(&scratch, "waits", reclaim, || until_over(|| fill(&group, &file)));
     assert!(waits.iter().any(|sentence| sentence.contains(" for memory")), "{waits:#?}");
 }

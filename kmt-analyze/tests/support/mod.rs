@@ -6,6 +6,8 @@
 pub mod agreement;
 #[path = "../../../kmt-capture/tests/support/alone.rs"]
 pub mod alone;
+#[path = "../../../kmt-capture/tests/support/cgroup.rs"]
+pub mod cgroup;
 pub mod drop;
 pub mod files;
 pub mod findings;

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod alone;
+pub mod cgroup;
 pub mod folder;
 #[path = "../../../kmt-format/tests/suite/support/skip.rs"]
 pub mod skip;
