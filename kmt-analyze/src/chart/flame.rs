@@ -1,4 +1,8 @@
 //! A flame graph: each frame as wide as what was allocated by what it called.
+//!
+//! Stacks and their weights come from `export folded`. With a second file, colours show the change of each frame and
+//! its title the weight before. Frames narrower than a fraction of a unit are left out, so that a picture of any trace
+//! stays small. A script in the file marks frames by a search text.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,8 @@
 //! Live memory over time: a line each, and hatching where events are missing.
+//!
+//! Lines are the rows of the report `timeline`; the scale is that of the highest step. Lines differ by dashes as well
+//! as by colour. Names stand at the ends of their lines, moved apart where they would overlap. `chart/balance` uses the
+//! same axes for its bands.
 
 use super::frame::{self, Frame, HEAD, MARGIN, WIDTH};
 use super::svg::{Anchor, Svg, cut};

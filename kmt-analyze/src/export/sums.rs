@@ -1,5 +1,8 @@
 //! Exports of files with survivors as events and the other objects as sums: those with whole numbers, those with rows of survivors
 //! alone, which report how many objects have none, and those that refuse.
+//!
+//! `check` refuses exports whose numbers would be of survivors alone; `report` counts the objects without rows on
+//! standard error. `sqlite` writes the same number into the database.
 
 use kmt_common::shell;
 use kmt_common::tell;

@@ -1,4 +1,8 @@
 //! The frame of every report: heading, selection, trust, schema, and where it is printed.
+//!
+//! A report gives its rows or its screen; keys that every report has stand around them in JSON, and the sentences on
+//! trust below them as text. A report that cannot answer has a document with the reason. `run` and the commands that
+//! are no reports print through `emit`.
 
 use serde::Serialize;
 

@@ -1,4 +1,7 @@
 //! Options of what is printed: rows, JSON or text, and display.
+//!
+//! The command line makes an `Output` for a report. Without `-l` the number of rows depends on the form: as many as fit
+//! a screen, or up to a limit in JSON. `-l 0` is all rows.
 
 use crate::limits::ROWS_MAX;
 use crate::render::look::Look;

@@ -1,4 +1,8 @@
 //! A report: from the results of a pass to rows of numbers, and from these to text.
+//!
+//! `Report` is the trait that each report implements, with its rows as a type. `AnyReport` and `Pending` are the same
+//! without that type, for the command line, `all`, the page and exports, which hold reports of several types. `run`
+//! runs them in a pass; the registry has all of them.
 
 use std::fmt;
 

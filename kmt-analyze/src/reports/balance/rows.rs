@@ -1,4 +1,8 @@
 //! Rows of `balance`: accounts at one time or at two, and the caches that changed most.
+//!
+//! Input are the texts of /proc that a recording has or a user saved (`trace::accounts`). `compute` makes one row an
+//! account, with bounds where memory may be in two accounts, and the row of the memory in no account. `text` makes the
+//! screen, `traced` adds the parts that need events.
 
 use serde::Serialize;
 

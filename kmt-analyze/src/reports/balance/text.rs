@@ -1,4 +1,8 @@
 //! The screen of `balance`.
+//!
+//! Rows come from `rows` (accounts), `free` (free memory) and `traced` (pages of the events); `sentence` has the words
+//! of amounts and changes. A range is shown by its upper end, or by both ends where it includes 0. Memory in no account
+//! is in the answer only if it is large for the machine.
 
 use super::free::FreeMemory;
 use super::rows::{AccountRow, BalanceRows, PAGES_RECORD, PageUses};

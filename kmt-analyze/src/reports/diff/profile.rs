@@ -1,4 +1,8 @@
 //! Allocated and live bytes of a run, by names that another run has too.
+//!
+//! A run is one recording, or one window of it. A pass with the timeline collector gives allocated and live bytes by
+//! call site and cache; names are by function, so that another build or boot has the same ones. `rows` compares the
+//! profiles of both sides.
 
 use std::collections::BTreeMap;
 
