@@ -78,7 +78,7 @@ impl Timeline {
         Self { start: first, step, steps, last, by_origin, keeps_before: false }
     }
 
-    /// The same with steps of whole intervals of `interval` that begin at its multiples, where lives are sums of intervals.
+    /// A timeline with steps of whole intervals of `interval` that begin at its multiples, where lives are sums of intervals.
     pub fn of_intervals(first: u64, last: u64, steps: usize, by_origin: bool, interval: u64) -> Self {
         let interval = interval.max(1);
         let start = first - first % interval;

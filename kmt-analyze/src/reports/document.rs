@@ -47,7 +47,7 @@ pub struct ReportDocument<R> {
 
 /// Output of a report: a document, or screens with their headings.
 pub enum Printed<'r> {
-    /// Its own keys.
+    /// Keys of the report itself.
     Document(Box<dyn erased_serde::Serialize + 'r>),
     /// Screens; a heading is empty if there is one screen.
     Screens(Vec<(&'static str, Screen)>),

@@ -34,7 +34,7 @@ impl Output {
         self.rows_of(ROWS_SHOWN)
     }
 
-    /// The same of a report whose screen has this many rows without `-l`.
+    /// At most this many rows of each table of a report whose screen has `shown` rows without `-l`.
     pub fn rows_of(&self, shown: usize) -> usize {
         match self.limit {
             Some(limit) => limit,

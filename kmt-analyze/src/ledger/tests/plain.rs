@@ -93,7 +93,7 @@ fn check_collector<C: Collector<Output: Debug + PartialEq>>(ops: &[Op], collecto
     check_as(ops, collector, known, |output| output);
 }
 
-/// The same with another form of the results.
+/// Checks that both paths have equal sums, and equal results of a collector in another form.
 fn check_as<C: Collector, T: Debug + PartialEq>(
     ops: &[Op],
     collector: &C,
