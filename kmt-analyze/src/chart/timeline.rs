@@ -5,8 +5,7 @@
 //! same axes for its bands.
 
 use super::frame::{self, Frame, HEAD, MARGIN, WIDTH};
-use super::svg::{Anchor, Svg, cut};
-use crate::html::html_text;
+use super::svg::{Anchor, Svg, cut, html_text};
 use crate::reports::timeline::{LineRow, TimelineRow};
 
 pub(super) const LEFT: f64 = 84.0;
