@@ -10,8 +10,8 @@ use kmt_common::text::count;
 
 use super::{ExportOf, ExportOptions, Format, Weight};
 use crate::failure::{Failure, Result};
+use crate::pass::folded::needs_events;
 use crate::pass::selection::Selection;
-use crate::reports::common::folded::needs_events;
 use crate::trace::folded::{self, FoldedLifeCount};
 use crate::trace::session::Session;
 

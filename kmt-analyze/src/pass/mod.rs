@@ -11,7 +11,7 @@ pub(crate) mod coverage;
 mod crew;
 pub(crate) mod figures;
 pub(crate) mod filter;
-mod folded;
+pub(crate) mod folded;
 pub(crate) mod operations;
 pub(crate) mod progress;
 pub(crate) mod ranges;

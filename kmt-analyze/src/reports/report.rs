@@ -17,10 +17,10 @@ use super::output::ROWS_SHOWN;
 use crate::collect::Collectors;
 use crate::failure::Result;
 use crate::pass::Needs;
+use crate::pass::folded;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
-use crate::reports::common::folded;
 
 /// A report: computes rows from a trace, and prints them. Its fields are its options on the command line.
 ///

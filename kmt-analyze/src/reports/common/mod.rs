@@ -9,7 +9,6 @@ pub mod basis;
 pub mod cells;
 pub mod context;
 pub mod date;
-pub mod folded;
 pub mod labels;
 pub mod lead;
 pub mod lost_before;
