@@ -4,7 +4,8 @@
 //!
 //! - a rule of every report, export or command: `honest`, `registry`, `lines`, `joint`, `repeated`, `reports`,
 //!   `properties`, `later`
-//! - one thing in all outputs: `cache_names`, `task_names`, `escaping`, `stacks`, `damaged`, `duplicates`, `followed`
+//! - one thing in all outputs: `cache_names`, `task_names`, `escaping`, `stacks`, `damaged`, `duplicates`, `followed`,
+//!   `selected_alike` (one selection in reports, exports, page and dump)
 //! - what is selected, grouped, sorted: `selections`, `groups`, `life_groups`, `page_groups`, `page_combinations`,
 //!   `sorting`, `ticks`
 //! - the figures of one report, against loops over the dump: `areas`, `stalls`, `latency_*`, `waste`, `page_frames`,
@@ -91,6 +92,7 @@ mod repeated;
 mod reports;
 mod ring;
 mod screens;
+mod selected_alike;
 mod selections;
 mod slab_copies;
 mod slab_records;
