@@ -9,7 +9,7 @@
 //! - what is selected, grouped, sorted: `selections`, `groups`, `life_groups`, `page_groups`, `page_combinations`,
 //!   `sorting`, `ticks`
 //! - the figures of one report, against loops over the dump: `areas`, `stalls`, `latency_*`, `waste`, `page_frames`,
-//!   `passed_over`, `views`, `baseline`, `allocinfo`, `balance`, `cgroups`, `diff_modules`, `unseen`, `freed_again`
+//!   `passed_over`, `views`, `baseline`, `allocinfo`, `balance`, `balance_*`, `cgroups`, `diff_modules`, `unseen`, `freed_again`
 //! - a boot: `boot`, `before_clock`
 //! - growth and its words: `findings`, `leaks`, `old_survivors`, `generated`; the ledger itself: `model`
 //! - sums in place of events: `survivors`, `survivor_reports`
@@ -28,8 +28,11 @@ mod anonymize;
 mod areas;
 mod attack;
 mod balance;
+mod balance_growth;
 mod balance_pages;
+mod balance_pools;
 mod balance_times;
+mod balance_words;
 mod baseline;
 mod before_clock;
 mod boot;
