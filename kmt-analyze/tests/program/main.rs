@@ -11,7 +11,7 @@
 //! - the figures of one report, against loops over the dump: `areas`, `stalls`, `latency_*`, `waste`, `page_frames`,
 //!   `passed_over`, `views`, `baseline`, `allocinfo`, `balance`, `balance_*`, `cgroups`, `diff_modules`, `unseen`, `freed_again`
 //! - a boot: `boot`, `before_clock`
-//! - growth and its words: `findings`, `leaks`, `old_survivors`, `generated`; the ledger itself: `model`
+//! - growth and its words: `findings`, `findings_*`, `leaks`, `old_survivors`, `generated`; the ledger itself: `model`
 //! - sums in place of events: `survivors`, `survivor_reports`
 //! - losses, cut recordings, recordings in several files: `lossy`, `ranges`, `ring`, `oom`, `parts`, `early_end`, `whole_time`, `perhaps`, `generated::lost_part`, `generated::part_of_time`
 //! - what is read, and written again: `import`, `edit`, `anonymize`, `attack`, `symbols`, `stored`, `export`, `charts`,
@@ -55,6 +55,8 @@ mod escaping;
 mod export;
 mod file_size;
 mod findings;
+mod findings_failures;
+mod findings_waste;
 mod first_screen;
 mod followed;
 #[cfg(feature = "dwarf")]
