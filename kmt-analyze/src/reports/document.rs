@@ -2,7 +2,7 @@
 //!
 //! A report gives its rows or its screen; keys that every report has stand around them in JSON, and the sentences on
 //! trust below them as text. A report that cannot answer has a document with the reason. `run` and the commands that
-//! are no reports print through `emit`.
+//! are not reports print through `emit`.
 
 use serde::Serialize;
 
