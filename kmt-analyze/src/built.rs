@@ -1,5 +1,8 @@
 //! Outputs that need a feature of the build: refused before a file is read, with the command that installs a program that has
 //! them. Packages and tarballs of a release have all of them.
+//!
+//! `sqlite`, `parquet` and `png` are features because their libraries are large. The check names the feature and the
+//! command to install it. Exports, charts and `footprint` call it before they read their input.
 
 use std::path::Path;
 

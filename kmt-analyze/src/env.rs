@@ -1,5 +1,8 @@
 //! The world of a command: standard output, files, limits, progress. The program takes those of its process; `in_process`
 //! has files and output in memory.
+//!
+//! A command has one `Env` and hands it to all it calls; there are no globals. Tests and the fuzz targets run commands
+//! in memory with it. Messages go to standard error by `tell!`, which is not part of it.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;

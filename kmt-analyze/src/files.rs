@@ -1,4 +1,7 @@
 //! Files of a command: those of its process or, for tests, files and output in memory.
+//!
+//! A command opens its inputs by `trace::open`, which looks here first. Tests give files by name, and read the output,
+//! without a file system; the program has none in memory.
 
 use std::io::{self, Write};
 use std::path::Path;

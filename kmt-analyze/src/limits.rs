@@ -1,4 +1,8 @@
 //! Limits on what a file may claim, and the option that changes them.
+//!
+//! kmt-format has limits for what its reader allocates; those of this program are rows of tables, texts of a pass, and
+//! print fmts. `--limit NAME=SIZE` changes one of them. `env` has the limits of a run, and messages name the limit that
+//! was exceeded.
 
 use kmt_common::quantity;
 use kmt_format::Limits;

@@ -1,4 +1,7 @@
 //! The program; see the library.
+//!
+//! It sets the allocator, which ends the program with a message where memory runs out, calls `cli::run`, and makes an
+//! exit code of the result.
 
 use std::process::ExitCode;
 

@@ -48,9 +48,9 @@ pub struct SlabCopiesRows {
     pub page_size: u64,
     /// Bytes of the slabs of all caches in the first copy.
     pub bytes_before: u64,
-    /// The same in the second copy.
+    /// Bytes of the slabs of all caches in the second copy.
     pub bytes_after: u64,
-    /// Difference.
+    /// Bytes in the second copy less those in the first.
     pub bytes_change: i64,
     /// Caches whose slabs grew, in bytes.
     pub grown: usize,

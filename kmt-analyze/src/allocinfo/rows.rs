@@ -1,4 +1,7 @@
 //! Memory by call site, function, file, directory or module, of one copy or of two.
+//!
+//! Input are lines of /proc/allocinfo, as `trace::allocinfo` parses them. Lines are added up by the key of `--by`; sums
+//! that do not fit are refused rather than cut. The screen, JSON and CSV of `allocinfo` show these rows.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,4 +1,7 @@
 //! Saved /proc texts: in a folder, or one of them in a file.
+//!
+//! `balance` accepts copies of /proc/meminfo, zoneinfo, slabinfo and others that a user made with `cat`. Names of files
+//! tell the texts; `trace::accounts` parses them. Size and kind of a file are checked before it is read.
 
 use std::borrow::Cow;
 use std::fs::{self, File};

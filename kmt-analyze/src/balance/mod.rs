@@ -19,7 +19,7 @@ use crate::limits;
 use crate::pass::may_have_any;
 use crate::render::out::{Schema, losses, print, print_json};
 use crate::render::screen::page;
-use crate::reports::balance::{self, AreaEvents, BalanceRows};
+use crate::reports::balance::{self, BalanceRows};
 use crate::reports::grouped::GroupKey;
 use crate::reports::output::Show;
 use crate::trace::accounts::{SavedTexts, Texts};
@@ -124,14 +124,12 @@ pub fn of_recording(args: &BalanceArgs, session: &Session<'_>, show: &Show) -> R
     rows.largest_holder = largest;
     let is_of_slab = |name: &str| ["kmalloc", "kmem_cache_alloc"].contains(&name);
     let mut classes = session.trace.schema().classes();
-    rows.has_slab_events = classes.any(|(_, class)| class.system == "kmem" && is_of_slab(&class.name));
+    rows.shown.has_slab_events = classes.any(|(_, class)| class.system == "kmem" && is_of_slab(&class.name));
     let has_areas = |system: &str, name: &str| {
         may_have_any(session.trace, |class| class.system == system && class.name == name)
     };
-    rows.has_area_events = AreaEvents {
-        vmalloc: has_areas("vmalloc", "alloc_vmap_area"),
-        percpu: has_areas("percpu", "percpu_alloc_percpu"),
-    };
+    rows.shown.has_vmalloc_events = has_areas("vmalloc", "alloc_vmap_area");
+    rows.shown.has_percpu_events = has_areas("percpu", "percpu_alloc_percpu");
     rows.page_pools = session.trace.header().page_size.and_then(|size| page_pool::pools(session, size));
     let trust: Vec<String> = losses(session).into_iter().collect();
     put(args, &rows, &session.env, show, &trust)?;

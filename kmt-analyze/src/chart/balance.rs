@@ -3,9 +3,8 @@
 //! Of an account whose amount is a range, a band has the least: the rest then is the largest possible.
 
 use super::frame::{Frame, HEAD, MARGIN, WIDTH};
-use super::svg::{Anchor, Svg};
+use super::svg::{Anchor, Svg, html_text};
 use super::timeline::{LEFT, PLOT, RIGHT, Scale, grid, names};
-use crate::html::html_text;
 use crate::render::words::{counted, listed, size};
 use crate::reports::timeline::{AccountAt, AccountLine, AccountTimes};
 use crate::trace::accounts::{FREE_ACCOUNTS, REST, name_in_sentences};

@@ -3,8 +3,7 @@
 //! Rows come from the reports `fragmentation` and `sizes`.
 
 use super::frame::{self, Frame, HEAD, MARGIN, WIDTH};
-use super::svg::{Anchor, Svg, cut};
-use crate::html::html_text;
+use super::svg::{Anchor, Svg, cut, html_text};
 use crate::render::words::{count, counted, size};
 use crate::reports::fragmentation::{Occupied, OccupiedCache};
 use crate::reports::sizes::{SizeRow, SizeRows};
@@ -15,7 +14,7 @@ const FILLING_ROW: f64 = 22.0;
 const FILLING_BAR: f64 = 15.0;
 /// Caches that are drawn.
 const CACHES: usize = 30;
-/// Characters of a name.
+/// Columns of a name.
 const NAME: usize = 28;
 
 /// The picture of the slabs that the trace allocated and that are left.

@@ -1,12 +1,15 @@
 //! A flame graph: each frame as wide as what was allocated by what it called.
+//!
+//! Stacks and their weights come from `export folded`. With a second file, colours show the change of each frame and
+//! its title the weight before. Frames narrower than a fraction of a unit are left out, so that a picture of any trace
+//! stays small. A script in the file marks frames by a search text.
 
 use std::collections::BTreeMap;
 
 use super::frame::{Frame, HEAD, MARGIN, WIDTH};
-use super::svg::{Anchor, Svg, cut};
+use super::svg::{Anchor, Svg, cut, html_text};
 use super::{BaseStacks, ChartKind, ChartOptions};
 use crate::export::Weight;
-use crate::html::html_text;
 use crate::render::words::{count, counted, percent, size};
 
 const ROW: f64 = 17.0;
@@ -15,7 +18,7 @@ const WIDTH_MIN: f64 = 0.4;
 /// Frames that are drawn, and how deep; a stack of the kernel has some 60.
 const FRAMES_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 200;
-/// Width of a character.
+/// Width of a column of text.
 const CHAR: f64 = 6.2;
 /// Colours of frames.
 const COLOURS: u32 = 5;
@@ -151,13 +154,13 @@ impl Picture {
             class = format!("d{}", change(node));
             before = format!(" data-before=\"{}\"", node.before);
         }
-        let chars = ((width - 4.0) / CHAR).max(0.0) as usize;
-        let text = if chars >= 3 {
+        let columns = ((width - 4.0) / CHAR).max(0.0) as usize;
+        let text = if columns >= 3 {
             format!(
                 "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                 x + 3.0,
                 y + 12.0,
-                html_text(&cut(name, chars))
+                html_text(&cut(name, columns))
             )
         } else {
             String::new()

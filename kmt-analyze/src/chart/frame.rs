@@ -5,6 +5,7 @@
 use kmt_format::kernel::ClockUnit;
 
 use super::svg::{Anchor, Svg, cut};
+use crate::render::screen::width_of;
 use crate::render::words::size;
 
 /// Width of all charts.
@@ -13,8 +14,8 @@ pub const WIDTH: f64 = 960.0;
 pub const MARGIN: f64 = 16.0;
 /// Height of the title and the line below it.
 pub const HEAD: f64 = 56.0;
-/// Characters of a line of text.
-const LINE_CHARS: usize = 140;
+/// Columns of a line of text: a wide letter takes two.
+const LINE_COLUMNS: usize = 140;
 
 /// Source and trust of a chart.
 pub struct Frame {
@@ -56,7 +57,7 @@ impl Frame {
             "" => format!("kmt-analyze {}", self.command),
             file => format!("{file}{release}   ·   kmt-analyze {} FILE", self.command),
         };
-        svg.text((MARGIN, 42.0), "muted", Anchor::Start, &cut(&source, LINE_CHARS));
+        svg.text((MARGIN, 42.0), "muted", Anchor::Start, &cut(&source, LINE_COLUMNS));
     }
 
     /// Writes warnings from `y` on; returns where they end.
@@ -75,15 +76,15 @@ impl Frame {
 pub fn wrapped(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
-        let is_full = lines.last().is_some_and(|line| {
-            !line.is_empty() && line.chars().count() + word.chars().count() >= LINE_CHARS
-        });
+        let is_full = lines
+            .last()
+            .is_some_and(|line| !line.is_empty() && width_of(line) + width_of(word) >= LINE_COLUMNS);
         if is_full {
             lines.push(String::new());
         }
         if let Some(line) = lines.last_mut() {
             line.push_str(if line.is_empty() { "" } else { " " });
-            line.push_str(&cut(word, LINE_CHARS));
+            line.push_str(&cut(word, LINE_COLUMNS));
         }
     }
     lines
@@ -134,6 +135,14 @@ mod tests {
 
     fn texts(ticks: Ticks) -> Vec<String> {
         ticks.into_iter().map(|(_, text)| text).collect()
+    }
+
+    #[test]
+    fn lines_have_at_most_their_columns() {
+        let sentence = "The task 日本語の名前 has most of them. ".repeat(20);
+        let lines = wrapped(&sentence);
+        assert!(lines.len() > 4 && lines.iter().all(|line| width_of(line) <= LINE_COLUMNS), "{lines:?}");
+        assert_eq!(wrapped(&"日".repeat(80)), [format!("{}…", "日".repeat(69))]);
     }
 
     #[test]

@@ -6,8 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::frame::{Frame, HEAD, MARGIN, WIDTH, wrapped};
-use super::svg::{Anchor, Svg};
-use crate::html::html_text;
+use super::svg::{Anchor, Svg, html_text};
 use crate::render::words::{count, counted, duration, size};
 use crate::reports::fragmentation::{BlockRow, Pageblocks};
 use crate::reports::latency::LatencyRows;

@@ -1,4 +1,8 @@
 //! `chart`: pictures of typed reports, as SVG or PNG. They compute no number of their own.
+//!
+//! The options name a picture; the rows come from a report, or the stacks from `export folded`, in one pass. Each kind
+//! has a file of its own that draws an `Svg`; `frame` adds title, source and trust, as the screen of the report has
+//! them. The files go through `Export`, so that they are created by the rules for all outputs.
 
 mod balance;
 mod bars;

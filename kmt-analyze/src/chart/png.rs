@@ -1,4 +1,7 @@
 //! Pictures as PNG: for documents and messages that take no SVG. Links and tooltips are lost.
+//!
+//! The SVG of a chart is drawn by resvg with the fonts of this system, in the light colours. A picture without text
+//! would mislead, so that it is refused where no font is installed. The feature `png` of the build has this file.
 
 use std::sync::Arc;
 

@@ -6,18 +6,18 @@
 use std::f64::consts::{FRAC_PI_2, TAU};
 
 use super::frame::{Frame, HEAD, MARGIN, WIDTH};
-use super::svg::{Anchor, Svg, cut};
+use super::svg::{Anchor, Svg, cut, html_text};
 use super::tree::{Part, SourceNode, SourcePicture, legend};
-use crate::html::html_text;
+use crate::render::screen::width_of;
 
 const CENTRE: (f64, f64) = (330.0, HEAD + 318.0);
 const OUTSIDE: f64 = 306.0;
 const INSIDE: f64 = 62.0;
-/// Width of a character of a label, and height of a line.
+/// Width of a column of a label, and height of a line.
 const CHAR: f64 = 6.2;
 const RING_LINE: f64 = 12.5;
-/// Characters of a label, at least.
-const CHARS_MIN: usize = 3;
+/// Columns of a label, at least.
+const COLUMNS_MIN: usize = 3;
 
 /// A ring: its level, and where it begins and ends, in turns.
 #[derive(Clone, Copy)]
@@ -108,7 +108,7 @@ fn label(arc: Arc, ring: f64, name: &str) -> Option<String> {
     let (inner, outer) = radii(arc, ring);
     let (middle, turn) = ((inner + outer) / 2.0, (arc.from + arc.to) / 2.0);
     let along = (arc.to - arc.from) * TAU * middle - 8.0;
-    let width = name.chars().count() as f64 * CHAR;
+    let width = width_of(name) as f64 * CHAR;
     let bulge = middle * (1.0 - (width / 2.0 / middle).min(FRAC_PI_2).cos());
     let degrees = turn * 360.0;
     let (text, rotation) = if width <= along && bulge * 2.0 + RING_LINE <= ring {
@@ -116,9 +116,9 @@ fn label(arc: Arc, ring: f64, name: &str) -> Option<String> {
         let flip = if (0.25..0.75).contains(&turn) { 180.0 } else { 0.0 };
         (name.to_owned(), degrees + flip)
     } else if (arc.to - arc.from) * TAU * inner >= RING_LINE {
-        let chars = ((ring - 6.0) / CHAR) as usize;
+        let columns = ((ring - 6.0) / CHAR) as usize;
         let flip = if turn > 0.5 { 90.0 } else { -90.0 };
-        (Some(cut(name, chars)).filter(|_| chars >= CHARS_MIN)?, degrees + flip)
+        (Some(cut(name, columns)).filter(|_| columns >= COLUMNS_MIN)?, degrees + flip)
     } else {
         return None;
     };
@@ -174,14 +174,14 @@ fn map_parts(
         let colour = colour.unwrap_or(number);
         let path =
             format!("M{:.1} {:.1}h{:.1}v{:.1}h-{:.1}Z", own.x, own.y, own.width, own.height, own.width);
-        let chars = ((own.width - 6.0) / CHAR).max(0.0) as usize;
-        let has_label = chars >= 3 && own.height >= MAP_LINE;
+        let columns = ((own.width - 6.0) / CHAR).max(0.0) as usize;
+        let has_label = columns >= 3 && own.height >= MAP_LINE;
         let label = has_label.then(|| {
             format!(
                 "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                 own.x + 3.0,
                 own.y + 11.5,
-                html_text(&cut(&part.name, chars))
+                html_text(&cut(&part.name, columns))
             )
         });
         picture.part(svg, &Part { node: part, colour, level, path, label });
@@ -259,6 +259,16 @@ mod tests {
         assert!(across.contains('…'), "{across}");
         assert!(label(arc(0.0, 0.01), 60.0, "fs").is_none());
         assert!(label(arc(0.0, 0.03), 20.0, "a_function").is_none());
+    }
+
+    /// A label of letters of two columns is as long as twice as many narrow ones.
+    #[test]
+    fn wide_labels_fit_into_their_arcs() {
+        let arc = Arc { level: 2, from: 0.0, to: 0.1 };
+        assert!(label(arc, 60.0, "abcdefgh").unwrap().contains("abcdefgh"));
+        let wide = label(arc, 60.0, "日本語の名前の木").unwrap();
+        assert_eq!(wide, label(arc, 60.0, "abcdefghijklmnop").unwrap().replace("abcdefg…", "日本語…"));
+        assert!(wide.contains("日本語…"), "{wide}");
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 use std::fmt::Write;
 
+use crate::render::screen::split_at;
+
 /// Look of all charts, in colours that the colour-blind can tell apart (Okabe and Ito 2008).
 const STYLE: &str = "svg{font:12px system-ui,'Segoe UI',sans-serif;background:#fff;color-scheme:light dark}\
 text{fill:#1a1a1a}.muted{fill:#555}.title{font-size:16px;font-weight:600}.warn{fill:#8a2c00}\
@@ -84,11 +86,11 @@ impl Svg {
     }
 }
 
-/// The text, cut to `chars_max` characters; a cut text ends with `…`.
-pub fn cut(text: &str, chars_max: usize) -> String {
-    match text.char_indices().nth(chars_max) {
-        None => text.to_owned(),
-        Some(_) => text.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect(),
+/// The text, cut to `columns_max` columns of a terminal, of which a wide letter takes two; a cut text ends with `…`.
+pub fn cut(text: &str, columns_max: usize) -> String {
+    match split_at(text, columns_max) {
+        (whole, "") => whole.to_owned(),
+        _ => format!("{}…", split_at(text, columns_max.saturating_sub(1)).0),
     }
 }
 
@@ -120,6 +122,12 @@ mod tests {
     #[test]
     fn long_texts_are_cut() {
         assert_eq!((cut("abcdef", 6).as_str(), cut("abcdefg", 6).as_str()), ("abcdef", "abcde…"));
+    }
+
+    #[test]
+    fn wide_letters_are_cut_by_columns() {
+        assert_eq!((cut("日本語", 6).as_str(), cut("日本語の名前", 6).as_str()), ("日本語", "日本…"));
+        assert_eq!((cut("e\u{301}a", 2).as_str(), cut("日本", 1).as_str()), ("e\u{301}a", "…"));
     }
 
     #[test]

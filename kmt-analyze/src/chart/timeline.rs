@@ -1,8 +1,11 @@
 //! Live memory over time: a line each, and hatching where events are missing.
+//!
+//! Lines are the rows of the report `timeline`; the scale is that of the highest step. Lines differ by dashes as well
+//! as by colour. Names stand at the ends of their lines, moved apart where they would overlap. `chart/balance` uses the
+//! same axes for its bands.
 
 use super::frame::{self, Frame, HEAD, MARGIN, WIDTH};
-use super::svg::{Anchor, Svg, cut};
-use crate::html::html_text;
+use super::svg::{Anchor, Svg, cut, html_text};
 use crate::reports::timeline::{LineRow, TimelineRow};
 
 pub(super) const LEFT: f64 = 84.0;

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 
 use kmt_format::kernel::KernelVersion;
 
-use super::svg::{Anchor, Svg, cut};
+use super::svg::{Anchor, Svg, cut, html_text};
 use crate::export::Weight;
-use crate::html::html_text;
 use crate::render::words::{count, percent, size};
 use crate::reports::grouped::GroupRows;
 
@@ -124,7 +123,7 @@ const INNER: usize = 4;
 /// Where amounts and shares of the legend end.
 const AMOUNT: f64 = 886.0;
 const SHARE: f64 = 944.0;
-/// Characters of a name in the legend.
+/// Columns of a name in the legend.
 const NAME: usize = 22;
 
 /// Texts of a picture.

@@ -1,5 +1,9 @@
 //! Words of other tools on a command line (perf kmem, trace-cmd, slabtop), and of options that other commands have, in the words
 //! of this program.
+//!
+//! Used after the parser has refused the words of a command line: `mistakes` tries the replaced line, and shows it as a
+//! hint if the parser accepts it. The lists are pairs of the other word and the word of this program. Nothing is run
+//! instead of the given command.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,4 +1,8 @@
 //! The command line.
+//!
+//! Commands that are not reports are dispatched here; those of the reports come from the registry (`report`). A command
+//! line that the parser refuses goes to `mistakes`, which looks for the intended one. Each command gets an `Env` and
+//! opens its files with `trace::open`; the result is an `Outcome`, of which `main` makes the exit code.
 
 mod command;
 mod foreign_words;

@@ -1,4 +1,7 @@
 //! An option that a command lacks and another report has (`--by`, `--sort`, `--csv`): that report, as a command line.
+//!
+//! Used by `mistakes` after the parser has refused a line. The lists have the reports with a table of the same subject;
+//! the first line that the parser accepts is the hint. Nothing is run instead of the given command.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,8 @@
 //! Commands of the reports, generated from the registry.
+//!
+//! An entry of the registry gives the options of a report; those that all reports have, such as `--json`, `--csv` and
+//! `--sort`, are added here. `run` makes the report of the parsed line and prints it, or writes its table. Forms
+//! without a trace, as of two copies of slabinfo, are chosen here too.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,7 @@
 //! Lives and frees that are wrong or look wrong: mixed API, frees without a life, late free events.
+//!
+//! The ledger decides the causes (rules R6, R7, R9 and R10); this collector counts them by site and, for frees, by
+//! their call site. `reports/anomalies` makes rows of the counts, with what each kind can mean.
 
 use std::collections::BTreeMap;
 

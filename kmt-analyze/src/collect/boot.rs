@@ -41,7 +41,7 @@ pub struct BootMemorySums {
     slab: Vec<i64>,
     /// Those of them that are uncertain.
     uncertain: Vec<i64>,
-    /// The same in pages.
+    /// Pages before the first time, before each next one, and behind the last.
     pages: Vec<i64>,
     /// Slab objects allocated before user space began, in bytes.
     pub before: Fates,

@@ -1,4 +1,7 @@
 //! Sums of [`super::occupancy`]: slab pages, call sites that pin them, allocations and frees of pages.
+//!
+//! `occupancy` follows page and object events and adds to these sums; `reports/fragmentation` makes rows of them. Bytes
+//! that several survivors pin together are shared among them equally, so that the parts add up.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,8 @@
 //! Sums by number, in the order of the numbers: a short list, or a tree once it is long. Most have one number, of which a
 //! tree alone takes half a kilobyte.
+//!
+//! Collectors keep such sums for each call site or cache, by CPU, task or cache. Order makes the results equal in every
+//! run, which a hash map does not. Up to 32 numbers are a sorted vector.
 
 use std::collections::BTreeMap;
 

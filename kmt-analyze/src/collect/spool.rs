@@ -1,5 +1,9 @@
 //! Lives in an unnamed file: exports read them back when all names are known, so memory does not grow with their
 //! number.
+//!
+//! An export of objects needs one row a life with the final name of its cache, and a cache may be named by a free at
+//! the end of the trace. The collector writes 72 bytes a life in the order of the ends; the exports of
+//! `export/tabular/object` read them after the pass.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};

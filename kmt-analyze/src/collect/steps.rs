@@ -110,7 +110,7 @@ pub fn log2(length: u64) -> u32 {
     u64::BITS - length.leading_zeros()
 }
 
-/// The same of a bucket of lengths: all lengths of a bucket have one number of digits.
+/// Binary digits of the lengths of a bucket: all of them have one number of digits.
 fn bucket_log2(bucket: u32) -> u32 {
     if bucket < 1 << BUCKETS_LOG2 { log2(bucket.into()) } else { (bucket >> BUCKETS_LOG2) + BUCKETS_LOG2 }
 }

@@ -1,4 +1,8 @@
 //! Collectors with events made by hand.
+//!
+//! Events are given to a state directly, without a trace and a ledger. Here are cases that recordings rarely have:
+//! stalls that never end, shrinkers that share a function, fallbacks in the middle of a block, survivors that pin slab
+//! pages.
 
 use super::fallbacks::Fallback;
 use super::occupancy::{CacheEvidence, OccupancyState};

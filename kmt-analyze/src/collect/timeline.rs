@@ -1,4 +1,8 @@
 //! Live bytes and rates over time, by site or by origin; reports choose the key.
+//!
+//! Each life changes live bytes in the step of its birth and in that of its end, and counts as allocation and free; the
+//! key of a row is its site or its origin. Lives that a file has only as sums are added by the intervals of the sums.
+//! `reports/timeline`, charts and the Perfetto export make lines of it, `diff` its profiles.
 
 use super::collector::{PassFacts, StateCollector};
 use super::steps::Row;
@@ -74,7 +78,7 @@ impl Timeline {
         Self { start: first, step, steps, last, by_origin, keeps_before: false }
     }
 
-    /// The same with steps of whole intervals of `interval` that begin at its multiples, where lives are sums of intervals.
+    /// A timeline with steps of whole intervals of `interval` that begin at its multiples, where lives are sums of intervals.
     pub fn of_intervals(first: u64, last: u64, steps: usize, by_origin: bool, interval: u64) -> Self {
         let interval = interval.max(1);
         let start = first - first % interval;

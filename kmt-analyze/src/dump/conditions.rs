@@ -1,4 +1,8 @@
 //! `dump --where`: events whose own fields meet conditions.
+//!
+//! Reports apply conditions to objects; here the event alone decides: a free has no size, so that it does not meet
+//! `size>4096`. A condition on the lifetime is refused. Names of caches, tasks and functions are compared in the forms
+//! that the reports accept (`trace::names`).
 
 use kmt_common::tell;
 use kmt_format::kernel::FieldKind;

@@ -1,4 +1,8 @@
 //! `dump --follow`: prints events as they arrive.
+//!
+//! `trace/follow` reads chunks as they arrive and gives events in order; lines, conditions and stacks are those of
+//! `dump`. A loss between an event and its stack separates them. It ends with the recording, or when the output is
+//! closed.
 
 use kmt_format::read::{Event, StackJoiner};
 

@@ -1,4 +1,8 @@
 //! `dump`: prints events as the kernel's `trace` file does, or as JSON lines.
+//!
+//! Events are read in the kernel's order from the chunks, without the ledger; `conditions` selects them by their own
+//! fields, and `live` prints those of a file that grows. `render/kernel_line` has the begin of a line, kmt-format's
+//! printer its text. `reports/latency` uses the same `Printer` for the events of a stall.
 
 mod conditions;
 pub mod live;

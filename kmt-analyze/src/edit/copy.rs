@@ -1,4 +1,8 @@
 //! A new file from parts of another one.
+//!
+//! `slice`, `anonymize` and `folds` write through these functions: classes, clock, symbols, names of tasks, counters,
+//! source lines and events of the old file go to a `KmtFile`. Positions of losses are kept, as a copy must not look
+//! more complete than its source.
 
 use std::collections::BTreeSet;
 

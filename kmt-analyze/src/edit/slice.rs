@@ -1,4 +1,8 @@
 //! `slice`: part of a trace, by time, CPU, task and event.
+//!
+//! The part is written with `copy` to a new file, with the metadata of the old one and the positions of its losses.
+//! Stacks stay with their events (`StackJoiner`). Sums of lives that died young are kept for a window of whole
+//! intervals, and refused for other selections, which cannot divide them.
 
 use kmt_common::tell;
 use kmt_common::text::{count, grouped};

@@ -1,4 +1,8 @@
 //! DHAT's JSON, version 2 (valgrind, dh_view.js; also read by the Firefox Profiler).
+//!
+//! Points are stacks with a cache as their outermost frame, from `points`. Peaks need all births and ends in the order
+//! of time, 24 bytes each. Objects of unknown age are reported on standard error, because DHAT shows a lifetime for
+//! every block.
 
 use std::collections::HashMap;
 

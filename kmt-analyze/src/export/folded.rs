@@ -1,4 +1,8 @@
 //! Folded stacks: `outermost;...;innermost NUMBER`.
+//!
+//! Stacks are those of the points of `points`, with the cache, or the order and migrate type, as the innermost frame.
+//! Functions have no offsets, so that calls from one function are one frame. Flame graphs of `chart` are drawn of the
+//! same stacks.
 
 use std::collections::BTreeMap;
 

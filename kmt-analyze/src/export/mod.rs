@@ -1,4 +1,8 @@
 //! `export`: writes the trace in formats of other tools.
+//!
+//! A format has a file of its own; what they share is here: options, the early check of the output, and the report of
+//! trust on standard error, since a file of another tool has no place for it. `tabular` has the tables of csv, ndjson,
+//! parquet and sqlite, `points` the sums by stack of the profiles. Totals are those of `summary`.
 
 mod dhat;
 mod folded;

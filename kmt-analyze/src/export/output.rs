@@ -1,4 +1,8 @@
 //! Output of exports: buffered; ends when the reader is gone.
+//!
+//! Exports, pictures, the page and new traces write through it. Files are created by the rules of `kmt_common::output`:
+//! 0600, never over a file unasked, and with their name only when they are complete. Writing ends without an error when
+//! a pipe is closed.
 
 use std::io::{self, Write};
 

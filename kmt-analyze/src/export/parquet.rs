@@ -1,5 +1,9 @@
 //! A Parquet data set, laid out so that the captures of a fleet are one data set:
 //! TABLE/target=…/build=…/boot=…/FILE.parquet.
+//!
+//! Tables and columns are those of `tabular`; rows of objects come from the spool of a pass, those of events from the
+//! file. Each table is one file in row groups, and files get their names when all of them are complete. Engines that
+//! read folders as columns (Hive style) find target, build and boot as columns.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

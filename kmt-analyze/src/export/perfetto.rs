@@ -1,4 +1,8 @@
 //! Perfetto: counters of live bytes, slices of stalls, and events.
+//!
+//! Counters are rows of the report `timeline`, slices are intervals of the collector `Stalls`, and events are rows of
+//! `tabular/event`, written as ftrace events of Perfetto (`proto`). Times are those of the trace clock. Perfetto's
+//! trace processor and its viewer read the file.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,8 @@
 //! pprof: allocated, live and wasted objects and bytes.
+//!
+//! Samples are the points of `points`: a stack with sums of its objects, or of pages. Addresses keep their functions
+//! and source lines, also inlined ones, where the file or debug information has them. The field numbers come from
+//! pprof's profile.proto (`proto`); the file is compressed with gzip, as pprof expects it.
 
 use std::io::Write as _;
 

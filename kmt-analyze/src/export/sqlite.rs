@@ -1,4 +1,8 @@
 //! An SQLite database; docs/export.md describes its tables.
+//!
+//! Tables are in tables.sql, views and indices in views.sql. Rows of objects come from the spool of a pass and have the
+//! names of call sites, caches and tasks as keys to other tables; rows of events come from the file. SQLite writes to
+//! the temporary path of the output, which gets its name when the database is complete.
 
 use std::fs;
 use std::path::{Path, PathBuf};

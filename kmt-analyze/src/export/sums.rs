@@ -1,5 +1,8 @@
 //! Exports of files with survivors as events and the other objects as sums: those with whole numbers, those with rows of survivors
 //! alone, which report how many objects have none, and those that refuse.
+//!
+//! `check` refuses exports whose numbers would be of survivors alone; `report` counts the objects without rows on
+//! standard error. `sqlite` writes the same number into the database.
 
 use kmt_common::shell;
 use kmt_common::tell;
@@ -7,8 +10,8 @@ use kmt_common::text::count;
 
 use super::{ExportOf, ExportOptions, Format, Weight};
 use crate::failure::{Failure, Result};
+use crate::pass::folded::needs_events;
 use crate::pass::selection::Selection;
-use crate::reports::common::folded::needs_events;
 use crate::trace::folded::{self, FoldedLifeCount};
 use crate::trace::session::Session;
 

@@ -1,4 +1,7 @@
 //! Two builds, symbol by symbol, by the rules of the kernel's scripts/bloat-o-meter.
+//!
+//! Symbols are read from ELF files; static names lose the numbers that compilers add, and texts that differ in every
+//! build are left out. The result are the rows of `footprint --against`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,8 @@
 //! A linked kernel: its symbols by source file, and the bytes of each section between them.
+//!
+//! Input is a vmlinux or a module with debug information. A symbol belongs to the source file of its first address, or
+//! of its variable; bytes between symbols are a part of their own, so that the parts add up to the loaded sections.
+//! `footprint` adds them up by directory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -1,4 +1,8 @@
 //! Static and dynamic memory by directory.
+//!
+//! Sizes of code and data come from object files or a linked kernel (`build`, `linked`), dynamic memory from a trace by
+//! the source files of its call sites. Both are joined by source file, then added up by directory. The screen, CSV and
+//! pictures of `footprint` show these rows.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,7 @@
 //! Sizes of code and data, by their kind.
+//!
+//! Code, read-only data, written data and zeroed data are distinguished by flags and names of sections. `build` and
+//! `linked` add the sizes up by object or source file, `rows` by directory.
 
 use object::{Object, ObjectSection, SectionFlags};
 use serde::Serialize;

@@ -1,4 +1,8 @@
 //! Facts on one call site, over the whole recording: sizes, caches, where its objects are freed, who allocates them.
+//!
+//! Sums come from the collectors of lifetimes and steps and from the ledger, by call site; only the 300 call sites with
+//! most bytes have facts, which keeps the page small. `document` packs them with the numbers; the script shows them for
+//! a chosen row.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,4 +1,8 @@
 //! The page as a document: a fixed frame, the reports' screens, and the numbers for the script.
+//!
+//! The screens come from the reports of one pass, the numbers from `groups` and `details`, packed by `encode` within
+//! limits of size. The policy in the page allows exactly the script and style that are compiled in, so that no text of
+//! a trace can run. If the numbers are too many, there are fewer steps.
 
 use std::collections::BTreeMap;
 

@@ -9,8 +9,6 @@ mod encode;
 mod groups;
 mod screen;
 
-pub use super::chart::svg::html_text;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -19,12 +17,12 @@ use kmt_common::shell;
 use crate::collect::{Collectors, Handle, Steps};
 use crate::export::Target;
 use crate::failure::{Failure, Outcome, Result};
+use crate::pass::folded::needs_events;
 use crate::pass::selection::Selection;
 use crate::pass::{self, Needs, Request};
 use crate::render::look::Look;
 use crate::render::screen::Screen;
 use crate::reports::column_order::ColumnOrder;
-use crate::reports::common::folded::needs_events;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext};
 use crate::reports::diff;

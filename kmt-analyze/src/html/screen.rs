@@ -1,4 +1,7 @@
 //! A report's screen as HTML: what the terminal shows, as sentences and tables.
+//!
+//! Reports have one screen for the terminal and the page. Texts are escaped with `html_text`, and long ones are cut as
+//! on a terminal. `document` puts the results into the page.
 
 use kmt_common::text::{LINE_MAX, TEXT_MAX, cut};
 

@@ -1,4 +1,7 @@
 //! Storage for items by number, with reuse of numbers.
+//!
+//! The table of addresses refers to decisions, and `frames` to allocations, by a number of four bytes. Numbers of
+//! removed items are used again, so that memory follows the items that exist at one time.
 
 /// Stores items by number and reuses the numbers of removed items, so that it grows with the number of items present at
 /// once.

@@ -1,4 +1,8 @@
 //! Sums of lives when their end is known, and of events without a life.
+//!
+//! A life is added up when its end is decided, here alone: to the sums of its site if the window and the selection
+//! count it, and to the receivers. At the end of the trace, `finish` adds up the lives that are still allocated and the
+//! decisions that wait for a next event. The result is a `Balance`.
 
 use std::collections::HashMap;
 

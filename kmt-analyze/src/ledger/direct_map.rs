@@ -1,4 +1,8 @@
 //! Base of the kernel's direct map, found by votes from the trace (rule R8 of the ledger).
+//!
+//! The votes are those of `kmt_common::direct_map`, which the recorder uses too; an `Election` takes them from
+//! operations. A pass uses a recorded base where the file has one, else that of a sample. The ledger and the collectors
+//! find the page frame of an object with it.
 
 use kmt_common::direct_map::{ElectedBase, Votes};
 

@@ -1,4 +1,8 @@
 //! Events of the ledger, for collectors that need more than sums by site.
+//!
+//! The ledger makes one of these structures where a life, a free, a page event or an area is decided; `receiver` lists
+//! the methods that take them, and `batch` carries them to other threads. Collectors use them for lifetimes, owners,
+//! timelines and peaks. Numbers of sites and origins are those of `stream::intern`.
 
 use super::SiteInfo;
 use super::lives::{End, Free, FreeOp, Life};

@@ -55,7 +55,7 @@ impl FoldedLives {
 pub struct FoldedPages {
     /// Number of the kind.
     pub site: u32,
-    /// Its properties.
+    /// Properties of the allocations.
     pub kind: PageSite,
     /// Counts and lengths.
     pub sums: FoldedSums,

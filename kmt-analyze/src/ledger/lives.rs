@@ -1,4 +1,8 @@
 //! Lives at addresses: their events, and decisions that wait for the next event.
+//!
+//! A `Life` is the state of an address in the table: 16 bytes that an allocation's operation already has in this
+//! layout. A `PendingLife` is a decision that only the next event on the address can take (rules R4, R6, R7, R13).
+//! `slab` and `plain` change these states, `close` adds up ended lives, and receivers get the causes.
 
 use crate::stream::op::OpCode;
 use crate::stream::{Api, Op};

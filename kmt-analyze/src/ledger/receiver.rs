@@ -1,4 +1,8 @@
 //! Interface of the receivers of ledger events, and the list of the events, from which it is made.
+//!
+//! The macro `for_each_event` has the list: methods of the trait, the enum of batches and the tests are made of it, so
+//! that a new event is added in one place. The ledger is generic over its receiver; collectors implement the methods
+//! that they declare as interests.
 
 use super::events::{
     AreaKind, Change, Closed, ClosedArea, ClosedFrames, FreedPlain, PageEvent, PageGroup, PlainLife,

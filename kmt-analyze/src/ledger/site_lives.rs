@@ -1,4 +1,8 @@
 //! Counts of lives by site.
+//!
+//! Most sites have one cache, and all objects of a site have one size, so that a few counts are enough for each life;
+//! bytes are computed at the end. The plain path adds to it for almost every free. `close` makes the totals of it for
+//! the `Balance`.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,8 @@
 //! Allocations, frees and page events of slab objects, by the rules.
+//!
+//! An operation comes here from `plain` where the address has a live object or a pending decision, or where something
+//! is filtered out. Rules R1 to R11 and R13 decide if it begins or ends a life, and the ends go to `close`. `page_gone`
+//! ends objects on the frames of a page event (R7).
 
 use super::Ledger;
 use super::lives::{

@@ -1,4 +1,7 @@
 //! Stacks of slab objects: each follows the event of its allocation.
+//!
+//! A stack is an event of its own behind the allocation, on the same CPU, task and level. The stack waits here by
+//! address until the life is added up, when `close` takes it. Only passes that need stacks of slab objects have it.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,8 @@
 //! The ledger's tables of items that operations name, with the selection.
+//!
+//! The interner numbers sites, origins and caches and marks selected ones; each batch of operations brings the new
+//! items. The ledger keeps copies of the few facts that it needs, by number, so that it shares nothing with the threads
+//! that decode.
 
 use crate::stream::intern::InternTable;
 use crate::stream::{Api, FreeSite, NameId, NewItems, Origin, PageSite};

@@ -1,4 +1,8 @@
 //! Each rule on crafted events, and random events against a slow model.
+//!
+//! `bench` makes a ledger and enters events; each test names its rule, as in the list of rules. Both paths of the
+//! ledger, the plain one and the general one, run every case. The model is a map from addresses to objects and shares
+//! no code with the ledger.
 
 mod again;
 mod batches;

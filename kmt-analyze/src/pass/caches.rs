@@ -1,4 +1,8 @@
 //! Sums by cache: by name if an event names it, by size class for kmalloc.
+//!
+//! Sums of the ledger are by site and, where a free named it, by cache. Here they become sums by cache, with one name
+//! for a cache (`trace::names`). Sites whose events do not name a cache have that of most of their frees. Reports,
+//! exports, conditions and the page use it.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,8 @@
 //! `--where`: one condition of a selection.
+//!
+//! A condition is a key, a comparison and values, parsed from `KEY OP VALUE`. `pass/filter` applies it to items when
+//! they are numbered, `dump` to single events, and `account` and `peak` to their own objects. Values with units are
+//! converted to the units of the trace here, so that all of them select the same.
 
 use std::fmt;
 

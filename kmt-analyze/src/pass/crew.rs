@@ -1,4 +1,8 @@
 //! The collectors of a pass, on threads of their own where there are cores for them: the ledger continues meanwhile.
+//!
+//! The pass gives batches of ledger events; the states of light and heavy collectors are spread over at most four
+//! threads. On two cores the heavy ones stay with the ledger, on one core all of them. Each state sees all batches in
+//! their order, so that results do not depend on the number of threads.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};

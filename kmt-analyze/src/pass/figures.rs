@@ -1,4 +1,8 @@
 //! Named totals of a summary, as numbers that can be compared between passes.
+//!
+//! Each total has a class of effects: whether losses lower it, raise it, or both, and the highest value it can have.
+//! `pass/ranges` computes the figures of the trace and of thinned traces, and `estimate` makes ranges of them. Their
+//! names are the keys of `summary` in JSON.
 
 use crate::ledger::Balance;
 use crate::ledger::totals::{EventCounts, FrameTotals, Totals};

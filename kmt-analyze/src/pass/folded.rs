@@ -1,10 +1,17 @@
-//! Lives that are in the file as sums, into the ledger: behind all events, whose order they do not take part in.
+//! Files with survivors as events and the other objects as sums: the sums of a pass, and the refusals of reports.
+//!
+//! Lives that are sums enter the ledger behind all events, whose order they do not take part in. Reports that add the sums can
+//! do so for some selections only, as sums have no task, CPU or frame; the others refuse the file. `trace/folded` has the facts
+//! that need no pass.
 
 use kmt_format::read::{Damage, Trace};
 
 use crate::ledger::{Ledger, Receiver};
+use crate::pass::condition::Key;
+use crate::pass::selection::Selection;
 use crate::stream::decode::Decoder;
 use crate::stream::op::OpCode;
+use crate::trace::folded::{REMEDY, REPORTS};
 
 /// Enters the folded lives of a trace; returns the damage that it found.
 pub fn enter<R: Receiver>(
@@ -40,4 +47,22 @@ pub fn enter<R: Receiver>(
         }
     }
     damages
+}
+
+/// Why a report that adds sums cannot answer for a selection; `None`: it can.
+pub fn needs_events(selection: &Selection) -> Option<String> {
+    let by_task = !selection.is_of_any_task() || !selection.cpus.is_empty() || selection.without_recorder;
+    let keys = [Key::Pid, Key::Comm, Key::Cgroup, Key::Cpu, Key::Lifetime, Key::Pfn];
+    (by_task || keys.iter().any(|key| selection.has_term_on(*key))).then(|| {
+        format!(
+            "the sums of objects that died young have no task, CPU, frame or single lifetime to select by: {REMEDY}"
+        )
+    })
+}
+
+/// Why a report that does not add sums has no answer.
+pub fn not_of_sums(title: &str) -> String {
+    format!(
+        "{title}: this file has the events of survivors alone, and sums of objects that died young: {REMEDY}. {REPORTS} add the sums"
+    )
 }

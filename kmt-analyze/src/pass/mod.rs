@@ -1,4 +1,9 @@
 //! One pass over the merged events, feeding the ledger and the collectors.
+//!
+//! A `Request` has the selection, the collectors and further needs; `run` gives them to the decoder, the ledger and the
+//! collectors, and returns an `Analysis`: sums, results of the collectors, losses and damage. Some facts are found
+//! before from samples of the trace: the base of the direct map, and the caches of call sites whose allocations do not
+//! name one.
 
 pub(crate) mod caches;
 pub(crate) mod condition;
@@ -6,7 +11,7 @@ pub(crate) mod coverage;
 mod crew;
 pub(crate) mod figures;
 pub(crate) mod filter;
-mod folded;
+pub(crate) mod folded;
 pub(crate) mod operations;
 pub(crate) mod progress;
 pub(crate) mod ranges;

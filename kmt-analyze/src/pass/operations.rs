@@ -1,4 +1,7 @@
 //! Decoded operations of a selection: what a pass reads, and what reports read that have rules of their own.
+//!
+//! The selector and decoder of a pass are prepared here. `operations` gives the decoded operations without the ledger
+//! to `reports/account` and `reports/compat`, which account by the rules of other tools.
 
 use std::collections::HashMap;
 

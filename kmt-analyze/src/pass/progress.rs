@@ -1,4 +1,7 @@
 //! Prints the progress of a pass, on a terminal and if it takes long.
+//!
+//! A pass reports the time that it has reached, as a share of the selected time, on standard error. Nothing is printed
+//! if standard error is not a terminal or the pass is short. `dump` and exports of events use the same lines.
 
 use std::cell::Cell;
 use std::io::IsTerminal;

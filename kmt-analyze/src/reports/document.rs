@@ -1,4 +1,8 @@
 //! The frame of every report: heading, selection, trust, schema, and where it is printed.
+//!
+//! A report gives its rows or its screen; keys that every report has stand around them in JSON, and the sentences on
+//! trust below them as text. A report that cannot answer has a document with the reason. `run` and the commands that
+//! are not reports print through `emit`.
 
 use serde::Serialize;
 
@@ -43,7 +47,7 @@ pub struct ReportDocument<R> {
 
 /// Output of a report: a document, or screens with their headings.
 pub enum Printed<'r> {
-    /// Its own keys.
+    /// Keys of the report itself.
     Document(Box<dyn erased_serde::Serialize + 'r>),
     /// Screens; a heading is empty if there is one screen.
     Screens(Vec<(&'static str, Screen)>),

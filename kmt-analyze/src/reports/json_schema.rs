@@ -53,7 +53,7 @@ impl Described {
         Self { name, about, version: 1, is_of_trace, schema: SchemaGenerator::subschema_for::<R> }
     }
 
-    /// Its definition, in the file.
+    /// Definition of the document, in the file.
     fn definition(&self, generator: &mut SchemaGenerator) -> Value {
         let own = (self.schema)(generator);
         let parts = match self.is_of_trace {

@@ -93,10 +93,12 @@ impl Report for MemoryReport {
         let largest = |sums: &MemorySums, ()| Some(sums.largest(is_live, page_size).into());
         MemoryRows {
             table: groups.table(&[()], largest, context.limit, |sums| sums.row(context)),
-            pages_lack_stacks: !pages_are_unknown
-                && !pages.is_empty()
-                && pages.keys().all(|group| group.stack == NO_STACK),
-            pages_are_unknown,
+            shown: MemoryShown {
+                pages_lack_stacks: !pages_are_unknown
+                    && !pages.is_empty()
+                    && pages.keys().all(|group| group.stack == NO_STACK),
+                pages_are_unknown,
+            },
         }
     }
 
@@ -136,10 +138,10 @@ impl Report for MemoryReport {
         screen.note(
             "Slab objects are on pages, and so is memory of vmalloc and percpu areas: do not add up the columns.",
         );
-        if rows.pages_lack_stacks && table.by.iter().any(|key| key.needs_stacks()) {
+        if rows.shown.pages_lack_stacks && table.by.iter().any(|key| key.needs_stacks()) {
             screen.note("Pages have no call sites here: record with --stack kmem:mm_page_alloc.");
         }
-        if rows.pages_are_unknown {
+        if rows.shown.pages_are_unknown {
             screen
                 .note("Pages are unknown: the sums of objects that died young have no stacks. See `pages`.");
         }
@@ -165,12 +167,18 @@ pub struct MemoryRows {
     /// The groups.
     #[serde(flatten)]
     pub table: GroupTable<MemoryRow>,
+    /// Facts that only the screen has.
+    #[serde(skip)]
+    shown: MemoryShown,
+}
+
+/// Facts that only the screen has.
+#[derive(Debug)]
+struct MemoryShown {
     /// True if pages were allocated, and none of them has a stack.
-    #[serde(skip)]
-    pub pages_lack_stacks: bool,
+    pages_lack_stacks: bool,
     /// True if pages have stacks, and those that are in sums have none.
-    #[serde(skip)]
-    pub pages_are_unknown: bool,
+    pages_are_unknown: bool,
 }
 
 /// True if pages have stacks, and those that are in sums have none: a group may have more pages than its events show.

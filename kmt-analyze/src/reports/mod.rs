@@ -1,4 +1,8 @@
 //! Reports: one folder each, and one line each in the registry.
+//!
+//! A report has its options, its rows and its screen in a file or folder of its own; `report` has the trait, `registry`
+//! the list, `run` the pass for several of them. `common` has what reports share. The `pub use` lines below are the
+//! face for programs that run a report by its type.
 
 pub(crate) mod account;
 pub(crate) mod anomalies;

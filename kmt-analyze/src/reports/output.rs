@@ -1,4 +1,7 @@
 //! Options of what is printed: rows, JSON or text, and display.
+//!
+//! The command line makes an `Output` for a report. Without `-l` the number of rows depends on the form: as many as fit
+//! a screen, or up to a limit in JSON. `-l 0` is all rows.
 
 use crate::limits::ROWS_MAX;
 use crate::render::look::Look;
@@ -31,7 +34,7 @@ impl Output {
         self.rows_of(ROWS_SHOWN)
     }
 
-    /// The same of a report whose screen has this many rows without `-l`.
+    /// At most this many rows of each table of a report whose screen has `shown` rows without `-l`.
     pub fn rows_of(&self, shown: usize) -> usize {
         match self.limit {
             Some(limit) => limit,

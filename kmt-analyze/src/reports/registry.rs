@@ -1,4 +1,8 @@
 //! All reports, one line each.
+//!
+//! An entry makes a report of its command line, and has the question that groups it in the help. The command line,
+//! help, completions, `all`, the page, exports and the JSON schema walk this list, so that a report is added in one
+//! place. Their order is that of `all`.
 
 use clap::{ArgMatches, Command};
 

@@ -1,4 +1,8 @@
 //! A report: from the results of a pass to rows of numbers, and from these to text.
+//!
+//! `Report` is the trait that each report implements, with its rows as a type. `AnyReport` and `Pending` are the same
+//! without that type, for the command line, `all`, the page and exports, which hold reports of several types. `run`
+//! runs them in a pass; the registry has all of them.
 
 use std::fmt;
 
@@ -13,10 +17,10 @@ use super::output::ROWS_SHOWN;
 use crate::collect::Collectors;
 use crate::failure::Result;
 use crate::pass::Needs;
+use crate::pass::folded;
 use crate::pass::selection::Selection;
 use crate::render::screen::Screen;
 use crate::reports::common::ReportContext;
-use crate::reports::common::folded;
 
 /// A report: computes rows from a trace, and prints them. Its fields are its options on the command line.
 ///

@@ -1,4 +1,8 @@
 //! Part of the kernel that a function is in, by its name: for traces without debug information.
+//!
+//! The names are in subsystems.txt, which `.ci/subsystems` makes from debug packages of distributions. A function is
+//! found by its whole name, else by its longest begin that ends with `_`; names that occur in several parts have none.
+//! `source/table` uses it for addresses without lines, and marks these directories as inferred.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

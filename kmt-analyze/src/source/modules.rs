@@ -1,4 +1,8 @@
 //! Modules of a kernel: their files, and their directories in the source.
+//!
+//! A path below the folder of modules shows the directory in the source, whether it is a build folder or /lib/modules.
+//! `dwarf/find` opens the files, `table` takes the directories for addresses without lines. Packed files cannot be
+//! read.
 
 use std::collections::BTreeMap;
 use std::path::Path;

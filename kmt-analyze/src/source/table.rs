@@ -1,4 +1,8 @@
 //! Functions and source lines of addresses.
+//!
+//! Lines come from the file (recorded) or from debug information that the command line gives (`dwarf`). The rules on
+//! wrappers choose the function to show among inlined ones. Without lines the directory is that of the module, or is
+//! inferred from names. Reports, exports and charts ask it by address.
 
 use std::borrow::Cow;
 

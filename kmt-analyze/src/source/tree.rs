@@ -1,5 +1,8 @@
 //! Files below a directory that the command line gives: found by their names, and opened only if they are regular files
 //! below it.
+//!
+//! Directories may be of other users and may change while they are read: links are not followed, and numbers of files
+//! and levels have limits. `modules` and `dwarf/find` use it for modules and debug information.
 
 use std::io::Read;
 

@@ -1,4 +1,7 @@
 //! Functions that allocate for their callers.
+//!
+//! The rules are in wrappers.txt; an option can add a file with others. Of the functions at an address, `table` shows
+//! the innermost one that no rule names, so that memory is reported at the function that asked for it.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,9 @@
 //! Decodes records of chunks to operations.
+//!
+//! A `Decoder` reads the records of an open chunk and writes one `Op` for each event that the ledger needs. Codes of
+//! sites are cached by descriptor, so that most records cost a few instructions; an event is decoded in full only where
+//! its code is not known yet (`resolve`). `merge` takes the operations of all CPUs from it, and `intern` numbers the
+//! items.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,5 +1,8 @@
 //! Allocation flags by their names in the traced kernel: bits differ between kernels, and the text of a value has a composite
 //! name in place of some flags.
+//!
+//! `decode` keeps the flags of each combination that it prints, and marks those that rules depend on, such as `HIGHMEM`
+//! and `ACCOUNT`. Names are compared with and without underscores, since Linux 4.4 prints them without.
 
 bitflags::bitflags! {
     /// Flags of an allocation that rules depend on (include/linux/gfp_types.h); names without `__GFP_`.

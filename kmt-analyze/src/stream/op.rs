@@ -1,4 +1,8 @@
 //! One operation: the part of an event that the ledger needs.
+//!
+//! An operation has its code (kind and number of its site), time, address or frame, and the number of its origin. Its
+//! layout is that of a life of the ledger, so that an allocation is copied into the table as it is. `decode` makes
+//! operations, `merge` orders them, the ledger consumes them.
 
 /// An operation. Its last 16 bytes have the layout of a life of the ledger, which is moved in one piece.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

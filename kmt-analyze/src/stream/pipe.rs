@@ -1,4 +1,8 @@
 //! Pipeline: decoding and merging on one core, the ledger on another.
+//!
+//! One thread decodes and merges, the caller's thread enters the operations; between them are parcels with the items
+//! that they number first. On one core both run in turn. A pass calls it; the order of operations does not depend on
+//! the number of cores.
 
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;

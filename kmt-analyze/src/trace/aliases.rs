@@ -1,4 +1,7 @@
 //! Aliases of caches that SLUB has merged.
+//!
+//! Events name the cache that was created first, and other caches share it. Links are in the snapshot of
+//! /sys/kernel/slab. `reports/caches`, `--by accounted` and the verdicts of `leaks` ask for the other names.
 
 use std::collections::BTreeMap;
 

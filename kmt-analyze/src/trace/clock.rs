@@ -1,4 +1,8 @@
 //! The trace's clock: its unit, and how long a tick is.
+//!
+//! The unit comes from the file; the length of a tick of a cycle counter from pairs of trace time and time of day, if
+//! two distances between pairs agree. Conditions, windows and reports convert times with it. A time with a unit is
+//! refused where the length of a tick is unknown.
 
 use kmt_common::quantity::Span;
 use kmt_format::kernel::ClockUnit;

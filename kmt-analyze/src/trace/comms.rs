@@ -46,7 +46,7 @@ const SOURCES: [(&str, &str, &str, &str, Option<&str>); 5] = [
 struct FoundName {
     /// Task, time, name.
     rows: Vec<(i32, u64, Vec<u8>)>,
-    /// The same of exits, whose names are those of the time before.
+    /// Task, time and name of exits; the names are those of the time before.
     exits: Vec<(i32, u64, Vec<u8>)>,
     last: HashMap<i32, Vec<u8>, IntHash>,
     /// Previous names of tasks whose first event is a rename.

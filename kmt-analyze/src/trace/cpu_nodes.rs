@@ -1,4 +1,7 @@
 //! NUMA node of each CPU, and the number of CPUs, from the lists of CPUs that the kernel prints: `0-3,8`.
+//!
+//! The lists are in the metadata of a file. `reports/crosscpu` tells frees on another node by them, and passes and
+//! `reports/areas` take the number of possible CPUs from here.
 
 use kmt_format::read::Metadata;
 

@@ -1,4 +1,8 @@
 //! Files with survivors as events and the other objects as sums: what can be computed of them.
+//!
+//! A recording of survivors keeps each object that lives long as events, and the others as sums by interval. Numbers of
+//! events and objects that are in sums come from the headers of the chunks. Commands that need each event refuse this
+//! file, with a hint; windows are rounded to whole intervals.
 
 use std::path::Path;
 

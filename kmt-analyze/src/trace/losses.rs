@@ -1,4 +1,8 @@
 //! Lost events: their numbers, CPUs and positions.
+//!
+//! Input are the headers of event chunks, the kernel's counters of each CPU, and the metadata of a converted text; no
+//! event is read. A session has one `Losses`. `loss_times` and `loss_spans` answer questions about a time or a life,
+//! `pass/ranges` estimates totals, and heads of screens and documents report the numbers.
 
 use kmt_format::Loss;
 use kmt_format::kernel::CpuStats;

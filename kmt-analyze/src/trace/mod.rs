@@ -1,4 +1,8 @@
 //! The file apart from its events: opening, losses, names of tasks, the kernel, snapshots, times.
+//!
+//! Most of it comes from headers, metadata and snapshots of a file. `open` makes a `session`, which has the rest;
+//! `names` decides names of symbols, caches and tasks for all outputs. Passes, reports and exports depend on it, and it
+//! depends on none of them.
 
 pub mod accounts;
 pub mod ages;

@@ -1,4 +1,8 @@
 //! Names of functions for a trace that has none, from a System.map.
+//!
+//! A file that was made on a machine without /proc/kallsyms has addresses alone. The option `--system-map` gives the
+//! names; only symbols that the addresses need are added, to a copy in memory. A map of another kernel, or of one at
+//! other addresses, is refused.
 
 use std::path::Path;
 

@@ -1,4 +1,8 @@
 //! An opened trace with its losses, and metadata on times, nodes and texts.
+//!
+//! A session is made once for a file by `open` and given to passes, reports, exports and edits. Facts that need no
+//! event are computed when it is made; names of tasks and source lines when they are first needed. It has the
+//! environment of the command, with its limits.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

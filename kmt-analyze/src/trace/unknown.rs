@@ -1,4 +1,8 @@
 //! Fields of a later version of the format, which this program cannot read. Spec section "Unknown values".
+//!
+//! A later version of the format may give a field a role that is unknown to this program. Where an event needs this
+//! field, accounting and copying are refused with the names of classes and fields; other events are reported and left
+//! out. `cli` calls the checks before a command reads events.
 
 use std::path::Path;
 

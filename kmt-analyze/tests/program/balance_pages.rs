@@ -30,11 +30,11 @@ const FUNCTIONS: [&str; 14] = [
 ];
 
 /// GFP_KERNEL, and GFP_HIGHUSER_MOVABLE | __GFP_WRITE: a page of a file (6.1).
-const KERNEL: u64 = 0xcc0;
+pub const KERNEL: u64 = 0xcc0;
 const FILE: u64 = 0x10_1cca;
 
 /// Pages that a task allocates and partly frees.
-struct Load {
+pub struct Load {
     pid: u32,
     /// Functions of the stack, the innermost first.
     stack: &'static [&'static str],
@@ -44,7 +44,7 @@ struct Load {
     frees: u64,
 }
 
-const fn load(
+pub const fn load(
     pid: u32,
     stack: &'static [&'static str],
     gfp_flags: u64,
@@ -97,10 +97,10 @@ pub fn recording(scratch: &Scratch, has_stacks: bool, readings: &[(&str, (u64, u
 }
 
 /// Makes the text of the end of a file, by its name, from that of the begin.
-type Edited = fn(&str, &str) -> String;
+pub type Edited = fn(&str, &str) -> String;
 
 /// The same with other texts of the end, and a recorder.
-fn recording_with(
+pub fn recording_with(
     scratch: &Scratch,
     has_stacks: bool,
     readings: &[(&str, (u64, u64), String)],
@@ -110,7 +110,7 @@ fn recording_with(
 }
 
 /// The same of other loads.
-fn recording_of(
+pub fn recording_of(
     scratch: &Scratch,
     has_stacks: bool,
     readings: &[(&str, (u64, u64), String)],
@@ -183,7 +183,7 @@ fn found(rows: &Value, key: impl Fn(&Value) -> String) -> Vec<(String, [u64; 2])
     rows.as_array().unwrap().iter().map(row).collect()
 }
 
-fn text(row: &Value, key: &str) -> String {
+pub fn text(row: &Value, key: &str) -> String {
     at(row, key).as_str().unwrap().to_owned()
 }
 
@@ -199,51 +199,6 @@ fn use_of(load: &Load) -> &'static str {
         ["filemap_alloc_folio"] => "page cache",
         _ => "other kernel memory",
     }
-}
-
-/// Of 300 KiB more page cache, 100 KiB are pages that task-803 allocated and that are still there.
-#[test]
-fn the_task_with_most_of_the_largest_growth_is_named() {
-    let grown = |name: &str, text: &str| match name {
-        "meminfo" => text
-            .replace("Cached: 300000 kB", "Cached: 300300 kB")
-            .replace("MemFree: 2000000", "MemFree: 1999700"),
-        _ => text.to_owned(),
-    };
-    for (recorder, words) in [
-        (
-            None,
-            "Of page cache of files (+300 KiB), pages of 100 KiB that are still allocated are from task-803-803.",
-        ),
-        (Some("803"), "from task-803-803, the recorder: the file of this recording."),
-    ] {
-        let scratch = Scratch::new();
-        let file = recording_with(&scratch, true, &[], (grown, recorder));
-        let report = json(&["balance", "--json"], &file);
-        assert_eq!(*at(&report, "/largest_holder/account"), "page_cache");
-        assert_eq!(*at(&report, "/largest_holder/bytes_live"), 100 << 10);
-        assert_eq!(*at(&report, "/largest_holder/is_recorder"), recorder.is_some());
-        let screen = stdout(&run(&["balance"], &file)).replace('\n', " ");
-        assert!(screen.contains(words), "{words}: {screen}");
-        assert!(screen.contains("tasks --sort live_pages") && !screen.contains("-o who.kmt"), "{screen}");
-    }
-}
-
-/// Of 300 KiB more page cache and 250 KiB less of older page cache, 100 KiB are not a part of 50 KiB.
-#[test]
-fn a_part_that_is_larger_than_its_account_has_no_amount() {
-    let grown = |name: &str, text: &str| match name {
-        "meminfo" => text
-            .replace("Cached: 300000 kB", "Cached: 300050 kB")
-            .replace("MemFree: 2000000", "MemFree: 1999950"),
-        _ => text.to_owned(),
-    };
-    let scratch = Scratch::new();
-    let file = recording_with(&scratch, true, &[], (grown, None));
-    let screen = stdout(&run(&["balance"], &file)).replace('\n', " ");
-    let words =
-        "Of page cache of files (+50.0 KiB), most pages that are still allocated are from task-803-803.";
-    assert!(screen.contains(words), "{screen}");
 }
 
 /// Names of the kernel's texts.
@@ -394,40 +349,6 @@ fn a_screen_names_the_first_holder_and_no_recording_that_is_there_already() {
     assert_eq!(*at(&report, "/recording_buffers"), 32 << 20);
 }
 
-/// The first screen names the holder that `balance` names first, where memory in no account took free memory.
-#[test]
-fn the_first_screen_names_the_holder_of_memory_in_no_account() {
-    // 5,936 kB of the swap cache and of CMA may be in other accounts.
-    let less_free = |name: &str, text: &str| match name {
-        "meminfo" => text.replace("MemFree: 2000000", "MemFree: 1992000"),
-        _ => text.to_owned(),
-    };
-    // At least 564 KiB in no account: less than the holder has.
-    let little_less = |name: &str, text: &str| match name {
-        "meminfo" => text.replace("MemFree: 2000000", "MemFree: 1993500"),
-        _ => text.to_owned(),
-    };
-    for (has_stacks, less_free, is_part) in [
-        (true, less_free as Edited, true),
-        (false, less_free as Edited, true),
-        (true, little_less as Edited, false),
-        (false, little_less as Edited, false),
-    ] {
-        let scratch = Scratch::new();
-        let file = recording_with(&scratch, has_stacks, &[], (less_free, None));
-        let report = json(&["balance", "--json"], &file);
-        let first = at(&report, "/pages/holders/0");
-        let whose = match has_stacks {
-            true => format!("at {}", text(first, "/symbol").split('+').next().unwrap()),
-            false => format!("of unknown use by {}", text(first, "/task")),
-        };
-        let screen = stdout(&run(&["--bytes"], &file)).split_whitespace().collect::<Vec<_>>().join(" ");
-        let begin = "memory in no account (drivers, ring buffers, network) took at least ";
-        let words = format!("{} {whose}", if is_part { " of pages" } else { " (most pages" });
-        assert!(screen.contains(begin) && screen.contains(&words), "{words}: {screen}");
-    }
-}
-
 #[test]
 fn without_stacks_tasks_are_holders_and_the_recording_with_stacks_is_named() {
     let scratch = Scratch::new();
@@ -454,124 +375,4 @@ fn without_stacks_tasks_are_holders_and_the_recording_with_stacks_is_named() {
     ] {
         assert!(words.contains(expected), "{expected}: {screen}");
     }
-}
-
-/// Fields of page_pool_state_hold and page_pool_state_release (include/trace/events/page_pool.h, 6.18).
-fn pool_format(id: u16, name: &str, count: &str) -> String {
-    format!(
-        "name: {name}\nID: {id}\nformat:\n\
-        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
-        \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
-        \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
-        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
-        \tfield:const struct page_pool * pool;\toffset:8;\tsize:8;\tsigned:0;\n\
-        \tfield:const void * netmem;\toffset:16;\tsize:8;\tsigned:0;\n\
-        \tfield:u32 {count};\toffset:24;\tsize:4;\tsigned:0;\n\
-        \tfield:unsigned long pfn;\toffset:32;\tsize:8;\tsigned:0;\n\nprint fmt: \"\"\n"
-    )
-}
-
-#[test]
-fn pools_hold_what_they_took_and_did_not_give_back() {
-    let scratch = Scratch::new();
-    let options = WriterOptions::new(ByteOrder::Little, 8).page_size(4096).trace_uuid([6; 16]);
-    let mut writer = Writer::new(options).unwrap();
-    let path = data("x86_64-6.1").join("tracefs/events/kmem/mm_page_alloc/format");
-    let alloc = writer.add_format("kmem", &fs::read_to_string(path).unwrap()).unwrap();
-    let hold = writer.add_format("page_pool", &pool_format(901, "page_pool_state_hold", "hold")).unwrap();
-    let release =
-        writer.add_format("page_pool", &pool_format(902, "page_pool_state_release", "release")).unwrap();
-    writer.add_clock(&TraceClock::named("mono")).unwrap();
-    writer.add_tasks(&[820, 821].map(|pid| Task::new(pid, format!("task-{pid}")))).unwrap();
-    for (name, text) in BEFORE {
-        writer.add_file(&format!("{name}.before"), text.as_bytes()).unwrap();
-        writer.add_file(&format!("{name}.after"), after(name, text).as_bytes()).unwrap();
-    }
-    const FIRST: u64 = 0xffff_8880_0123_0000;
-    const SECOND: u64 = 0xffff_8880_0456_0000;
-    const THIRD: u64 = 0xffff_8880_0789_0000;
-    let mut time = 1_000_000;
-    let mut event = |id: u16, cpu: u32, pid: u32, words: &[u64]| {
-        time += 1_000;
-        let mut record = [&id.to_le_bytes()[..], &[0, 0], &pid.to_le_bytes()].concat();
-        words.iter().for_each(|word| record.extend(word.to_le_bytes()));
-        writer.add_event(cpu, time, &record).unwrap();
-    };
-    let pool = |address: u64, pfn: u64| [address, 0xffff_ea00_0000_0000 + pfn, 1, pfn];
-    // Pages of order 2 for the second pool; the allocation of another CPU is of another page.
-    for pfn in [0x100, 0x200, 0x300] {
-        event(alloc, 0, 820, &[pfn, 2, KERNEL, 0]);
-        event(alloc, 1, 821, &[pfn + 0x50, 5, KERNEL, 0]);
-        event(hold, 0, 820, &pool(SECOND, pfn));
-    }
-    (0x1000..0x1010).for_each(|pfn| event(hold, 1, 821, &pool(FIRST, pfn)));
-    (0x1000..0x100c).for_each(|pfn| event(release, 0, 820, &pool(FIRST, pfn)));
-    // Older than the trace, and given back; then taken again, and once more without a release.
-    event(release, 0, 820, &pool(FIRST, 0x2000));
-    event(hold, 0, 820, &pool(FIRST, 0x2000));
-    event(hold, 0, 820, &pool(FIRST, 0x2000));
-    event(release, 1, 821, &pool(SECOND, 0x100));
-    event(release, 1, 821, &pool(THIRD, 0x3000));
-    let file = scratch.0.join("pools.kmt");
-    fs::write(&file, writer.finish().unwrap()).unwrap();
-    let report = json(&["balance", "--json"], &file);
-    let row = |pool: u64, task: Option<&str>, pages: u64, [holds, releases, older]: [u64; 3]| {
-        serde_json::json!({
-            "pool": pool, "task": task, "bytes_held": 4096 * pages, "holds": holds, "releases": releases,
-            "releases_older": older,
-        })
-    };
-    let expected = [
-        row(1, Some("task-820-820"), 8, [3, 1, 0]),
-        row(2, Some("task-821-821"), 5, [18, 13, 1]),
-        row(3, None, 0, [0, 1, 1]),
-    ];
-    assert_eq!(*at(&report, "/page_pools"), Value::from(expected.to_vec()));
-    let screen = stdout(&run(&["balance"], &file));
-    assert!(screen.contains("Pages of page pools") && screen.contains("pool 2"), "{screen}");
-    let without = recording(&scratch, true, &[]);
-    assert!(at(&json(&["balance", "--json"], &without), "/page_pools").is_null());
-}
-
-/// Without stacks, pages of anonymous memory and of tmpfs look alike: the growth of one is not the other's pages.
-#[test]
-fn pages_that_may_be_of_another_account_have_no_holder() {
-    // GFP_HIGHUSER_MOVABLE.
-    const MOVABLE: u64 = 0x10_0cca;
-    let process = || load(800, &["__alloc_pages"], MOVABLE, [0, 401, 1]);
-    let writer = || load(801, &["__alloc_pages"], MOVABLE, [0, 301, 1]);
-    let made = |edited: Edited, loads: &[Load]| {
-        let scratch = Scratch::new();
-        let file = recording_of(&scratch, false, &[], (edited, None), loads);
-        json(&["balance", "--json"], &file)["largest_holder"].take()
-    };
-    let alone: Edited = |name, text| match name {
-        "meminfo" => text
-            .replace("Shmem: 50000 kB", "Shmem: 51200 kB")
-            .replace("Cached: 300000 kB", "Cached: 301200 kB")
-            .replace("MemFree: 2000000", "MemFree: 1998800"),
-        _ => text.to_owned(),
-    };
-    let both: Edited = |name, text| match name {
-        "meminfo" => text
-            .replace("Shmem: 50000 kB", "Shmem: 51200 kB")
-            .replace("Cached: 300000 kB", "Cached: 301200 kB")
-            .replace("AnonPages: 250000", "AnonPages: 250800")
-            .replace("MemFree: 2000000", "MemFree: 1998000"),
-        _ => text.to_owned(),
-    };
-    let anonymous: Edited = |name, text| match name {
-        "meminfo" => text
-            .replace("AnonPages: 250000", "AnonPages: 251200")
-            .replace("MemFree: 2000000", "MemFree: 1998800"),
-        _ => text.to_owned(),
-    };
-    // tmpfs alone grew, by 1,200 KiB, which task 801 wrote.
-    let found = made(alone, &[writer()]);
-    assert!(found["account"] == "shmem" && found["task"] == "task-801-801", "{found}");
-    // 1,600 KiB of a process are more than that: they took the place of older anonymous memory.
-    assert!(made(alone, &[process(), writer()]).is_null());
-    assert!(made(both, &[writer()]).is_null());
-    let found = made(anonymous, &[process(), writer()]);
-    assert!(found["account"] == "anonymous" && found["task"] == "task-800-800", "{found}");
 }

@@ -40,29 +40,8 @@ fn findings_are_those_of_the_events() {
     }
 }
 
-#[test]
-fn waste_of_a_function_is_that_of_all_its_call_sites() {
-    let scratch = Scratch::new();
-    let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
-    let mut text = String::new();
-    for number in 0..600 {
-        let (site, req) =
-            [("split+0x10/0x90", 200), ("split+0x20/0x90", 200), ("single+0x4/0x20", 160)][number % 3];
-        writeln!(
-            text,
-            "task-77 [000] ..... 1.{number:06}: kmalloc: call_site={site} ptr=ffff8881{:08x} bytes_req={req} bytes_alloc=512 gfp_flags=GFP_KERNEL node=-1 accounted=false",
-            number * 512
-        )
-        .unwrap();
-    }
-    std::fs::write(&input, text).unwrap();
-    convert(&input, &output, None).unwrap();
-    let sentences = check(&output);
-    assert!(sentences[0].ends_with(", 64 % of that by split."), "{sentences:?}");
-}
-
 /// A line of the kernel's text, a number of milliseconds after the start.
-fn line(text: &mut String, ms: usize, event: &str) {
+pub fn line(text: &mut String, ms: usize, event: &str) {
     writeln!(text, "task-77 [000] ..... {}.{:06}: {event}", 1 + ms / 1_000, ms % 1_000 * 1_000).unwrap();
 }
 
@@ -99,43 +78,14 @@ fn what_is_freed_by_rcu_is_no_growth() {
     }
 }
 
-#[test]
-fn what_the_recorder_wastes_is_no_finding() {
-    let scratch = Scratch::new();
-    // Task 9 wastes 212,000 bytes, task 11 wastes 21,200 or 106,000.
-    for (recorder, others, bytes) in [("9", 100, None), ("11", 100, Some(212_000)), ("9", 500, Some(106_000))]
-    {
-        let mut trace = Crafted::new();
-        trace.release("6.1.0");
-        trace.writer.add_metadata(&[("recorder.pid", recorder.as_bytes())]).unwrap();
-        for number in 1..=1_000 + others {
-            let ptr = BASE + (number << 13);
-            let what = What::Alloc { kmalloc: true, site: 77, ptr, req: 300, alloc: 512 };
-            let pid = if number <= 1_000 { 9 } else { 11 };
-            trace.event(&Event { time: MS + number, cpu: 0, pid, what });
-        }
-        let file = scratch.0.join("recorder.kmt");
-        std::fs::write(&file, trace.writer.finish().unwrap()).unwrap();
-        let found = kinds(&file);
-        assert_eq!(found.contains(&"waste".to_owned()), bytes.is_some(), "{recorder}: {found:?}");
-        let document = json(&["findings", "--json"], &file);
-        let of = |bytes: u64| document["findings"][0]["bytes"] == bytes;
-        assert!(bytes.is_none_or(of), "{recorder}: {bytes:?}: {document:#}");
-        // The command shows the bytes of the sentence.
-        if let Some(bytes) = bytes {
-            let command = document["findings"][0]["command"].as_str().unwrap().to_owned();
-            let args: Vec<&str> = command.split(' ').chain(["--json"]).collect();
-            let callers = json(&args, &file)["callers"].as_array().unwrap().clone();
-            let sum: u64 = callers.iter().map(|row| row["bytes_wasted"].as_u64().unwrap()).sum();
-            assert_eq!(sum, bytes, "{command}");
-        }
-    }
-}
-
-const MS: u64 = 1_000_000;
+pub const MS: u64 = 1_000_000;
 
 /// A trace of these events by the task 9, as a file.
-fn crafted(scratch: &Scratch, mut trace: Crafted, events: impl IntoIterator<Item = (u64, What)>) -> PathBuf {
+pub fn crafted(
+    scratch: &Scratch,
+    mut trace: Crafted,
+    events: impl IntoIterator<Item = (u64, What)>,
+) -> PathBuf {
     trace.release("6.1.0");
     for (time, what) in events {
         trace.event(&Event { time, cpu: 0, pid: 9, what });
@@ -149,7 +99,7 @@ fn alloc(number: u64, alloc: u64) -> What {
     What::Alloc { kmalloc: true, site: 77, ptr: BASE + (number << 13), req: alloc, alloc }
 }
 
-fn kinds(file: &Path) -> Vec<String> {
+pub fn kinds(file: &Path) -> Vec<String> {
     check(file);
     let document = json(&["findings", "--json"], file);
     let findings = document["findings"].as_array().unwrap().iter();
@@ -219,99 +169,6 @@ fn page_growth_is_found_where_it_cannot_be_reclaimed() {
         let last = (3_300 * MS, What::PageFree { pfn: 7, order: 0 });
         let found = kinds(&crafted(&scratch, Crafted::new(), pages.chain([last])));
         assert_eq!(found.contains(&"page_growth".to_owned()), is_found, "{movable} {count}: {found:?}");
-    }
-}
-
-#[test]
-fn failures_are_found_where_they_are_many_or_unexpected() {
-    let scratch = Scratch::new();
-    for (failed, all, is_found) in [(10, 10_000, true), (9, 100, false), (10, 10_001, false)] {
-        let event = |number| {
-            let ptr = if number < failed { 0 } else { BASE + (number << 13) };
-            (MS + number, What::Alloc { kmalloc: true, site: 77, ptr, req: 64, alloc: 64 })
-        };
-        let found = kinds(&crafted(&scratch, Crafted::new(), (0..all).map(event)));
-        assert_eq!(found.contains(&"slab_failures".to_owned()), is_found, "{failed} of {all}: {found:?}");
-    }
-    const NOWARN: u64 = 0x2000;
-    for (gfp, failed, all, is_found) in
-        [(0, 1, 1_000, true), (NOWARN, 1, 1_000, false), (NOWARN, 10, 1_000, true), (0, 0, 1_000, false)]
-    {
-        let mut trace = Crafted::new();
-        trace.gfp |= gfp;
-        let page = |number| {
-            let pfn = if number < failed { u64::MAX } else { number };
-            (MS + number, What::PageAlloc { pfn, order: 0, movable: true })
-        };
-        let found = kinds(&crafted(&scratch, trace, (0..all).map(page)));
-        assert_eq!(found.contains(&"page_failures".to_owned()), is_found, "{gfp:#x} {failed}: {found:?}");
-    }
-}
-
-#[test]
-fn failures_are_expected_by_the_bits_of_the_kernel_s_flags() {
-    let scratch = Scratch::new();
-    for (capture, gfp, is_found) in [
-        // GFP_NOWAIT has __GFP_NOWARN from 6.8 on, and its text replaces both flags.
-        ("tests/data/x86_64-6.18-stacks", 0x44_28c0, false),
-        ("tests/data/x86_64-6.18-stacks", 0x44_08c0, true),
-        ("../docs/sample/x86_64-6.1", 0x44_28c0, false),
-        ("../docs/sample/x86_64-6.1", 0x44_08c0, true),
-    ] {
-        let mut trace = Crafted::with_formats(capture);
-        trace.gfp = gfp;
-        let page = |number: u64| {
-            let pfn = if number == 0 { u64::MAX } else { 8 * number };
-            (MS + number, What::PageAlloc { pfn, order: 3, movable: false })
-        };
-        let found = kinds(&crafted(&scratch, trace, (0..1_000).map(page)));
-        assert_eq!(found.contains(&"page_failures".to_owned()), is_found, "{capture} {gfp:#x}: {found:?}");
-    }
-}
-
-/// Text has no bits, and its GFP_NOWAIT may stand for __GFP_NOWARN: from 6.8 on it does.
-#[test]
-fn failures_in_text_are_expected_where_their_flags_may_say_so() {
-    let scratch = Scratch::new();
-    let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
-    for (gfp, is_found) in [("GFP_NOWAIT|__GFP_COMP", false), ("GFP_ATOMIC", true), ("GFP_KERNEL", true)] {
-        let mut text = String::new();
-        for number in 0..1_000 {
-            let page = if number == 0 {
-                "page=(null) pfn=0x0".to_owned()
-            } else {
-                format!("page=ffffea0000000040 pfn={number:#x}")
-            };
-            line(&mut text, number, &format!("mm_page_alloc: {page} order=0 migratetype=0 gfp_flags={gfp}"));
-        }
-        std::fs::write(&input, text).unwrap();
-        convert(&input, &output, None).unwrap();
-        let document = json(&["findings", "--json"], &output);
-        let found = document["findings"].as_array().unwrap();
-        assert_eq!(
-            found.iter().any(|found| found["finding"] == "page_failures"),
-            is_found,
-            "{gfp}: {found:#?}"
-        );
-    }
-}
-
-#[test]
-fn failures_of_the_recorder_are_left_out() {
-    let scratch = Scratch::new();
-    for (recorder, events) in [("9", None), ("11", Some(5))] {
-        let mut trace = Crafted::new();
-        trace.writer.add_metadata(&[("recorder.pid", recorder.as_bytes())]).unwrap();
-        let page = |number| {
-            let pfn = if number < 5 { u64::MAX } else { number };
-            (MS + number, What::PageAlloc { pfn, order: 0, movable: true })
-        };
-        let file = crafted(&scratch, trace, (0..1_000).map(page));
-        kinds(&file);
-        let document = json(&["findings", "--json"], &file);
-        let mut found = document["findings"].as_array().unwrap().iter();
-        let found = found.find(|found| found["finding"] == "page_failures");
-        assert_eq!(found.map(|found| found["events"].as_u64().unwrap()), events, "{document:#}");
     }
 }
 
@@ -567,54 +424,4 @@ fn nothing_is_found_where_nothing_happened() {
     assert_eq!(document["findings"].as_array().unwrap().len(), 0);
     let screen = stdout(&run(&[], &vectors.join("empty-le64.kmt")));
     assert!(screen.contains("0 events"), "{screen}");
-}
-
-/// What is wasted now comes first: what is freed wastes nothing any more. Waste of the recorder is named beside that of all others.
-#[test]
-fn waste_of_now_comes_before_that_of_all_allocations() {
-    let scratch = Scratch::new();
-    let mut trace = Crafted::new();
-    trace.release("6.1.0");
-    trace.writer.add_metadata(&[("recorder.pid", b"7")]).unwrap();
-    for number in 0..1_000 {
-        let ptr = BASE + (number << 13);
-        let time = MS + number * 1_000;
-        let what = What::Alloc { kmalloc: true, site: 77, ptr, req: 412, alloc: 512 };
-        trace.event(&Event { time, cpu: 0, pid: if number < 100 { 7 } else { 9 }, what });
-        if number % 10 > 0 {
-            trace.event(&Event { time: time + 1, cpu: 0, pid: 9, what: What::Free { kfree: true, ptr } });
-        }
-    }
-    let file = scratch.0.join("waste.kmt");
-    std::fs::write(&file, trace.writer.finish().unwrap()).unwrap();
-    let found = json(&["findings", "--json"], &file);
-    let sentence = found["findings"][0]["sentence"].as_str().unwrap();
-    let begin = "kmalloc wastes 9.77 KiB of the 50.0 KiB still allocated; over all allocations 87.9 KiB of 450 KiB (20 %) without 9.77 KiB of the recorder, ";
-    assert!(sentence.starts_with(begin), "{sentence}");
-}
-
-/// The recorder's waste is left out, though another interface has the address of its call site.
-#[test]
-fn waste_of_the_recorder_is_left_out_where_its_call_site_has_two_interfaces() {
-    let scratch = Scratch::new();
-    let file = scratch.0.join("two.kmt");
-    let mut crafted = Crafted::new();
-    crafted.writer.add_metadata(&[("recorder.pid", b"7")]).unwrap();
-    let mut time = 1_000_000;
-    let mut alloc = |kmalloc, site, ptr, bytes: (u64, u64)| {
-        time += 1_000;
-        let (req, alloc) = bytes;
-        let what = What::Alloc { kmalloc, site, ptr, req, alloc };
-        crafted.event(&Event { time, cpu: 0, pid: 7, what });
-    };
-    for number in 0..100 {
-        alloc(true, 5, BASE + (number << 12), (100, 4_096));
-    }
-    alloc(false, 5, BASE + (200 << 12), (64, 64));
-    alloc(true, 6, BASE + (201 << 12), (64, 64));
-    std::fs::write(&file, crafted.writer.finish().unwrap()).unwrap();
-    let found = json(&["findings", "--json"], &file);
-    assert!(found["findings"].as_array().unwrap().iter().all(|f| f["finding"] != "waste"), "{found:#}");
-    let callers = json(&["callers", "--json"], &file);
-    assert_eq!(callers["callers"].as_array().unwrap().len(), 3, "both interfaces, and another call site");
 }

@@ -4,13 +4,14 @@
 //!
 //! - a rule of every report, export or command: `honest`, `registry`, `lines`, `joint`, `repeated`, `reports`,
 //!   `properties`, `later`
-//! - one thing in all outputs: `cache_names`, `task_names`, `escaping`, `stacks`, `damaged`, `duplicates`, `followed`
+//! - one thing in all outputs: `cache_names`, `task_names`, `escaping`, `stacks`, `damaged`, `duplicates`, `followed`,
+//!   `selected_alike` (one selection in reports, exports, page and dump)
 //! - what is selected, grouped, sorted: `selections`, `groups`, `life_groups`, `page_groups`, `page_combinations`,
 //!   `sorting`, `ticks`
 //! - the figures of one report, against loops over the dump: `areas`, `stalls`, `latency_*`, `waste`, `page_frames`,
-//!   `passed_over`, `views`, `baseline`, `allocinfo`, `balance`, `cgroups`, `diff_modules`, `unseen`, `freed_again`
+//!   `passed_over`, `views`, `baseline`, `allocinfo`, `balance`, `balance_*`, `cgroups`, `diff_modules`, `unseen`, `freed_again`
 //! - a boot: `boot`, `before_clock`
-//! - growth and its words: `findings`, `leaks`, `old_survivors`, `generated`; the ledger itself: `model`
+//! - growth and its words: `findings`, `findings_*`, `leaks`, `old_survivors`, `generated`; the ledger itself: `model`
 //! - sums in place of events: `survivors`, `survivor_reports`
 //! - losses, cut recordings, recordings in several files: `lossy`, `ranges`, `ring`, `oom`, `parts`, `early_end`, `whole_time`, `perhaps`, `generated::lost_part`, `generated::part_of_time`
 //! - what is read, and written again: `import`, `edit`, `anonymize`, `attack`, `symbols`, `stored`, `export`, `charts`,
@@ -27,8 +28,11 @@ mod anonymize;
 mod areas;
 mod attack;
 mod balance;
+mod balance_growth;
 mod balance_pages;
+mod balance_pools;
 mod balance_times;
+mod balance_words;
 mod baseline;
 mod before_clock;
 mod boot;
@@ -51,6 +55,8 @@ mod escaping;
 mod export;
 mod file_size;
 mod findings;
+mod findings_failures;
+mod findings_waste;
 mod first_screen;
 mod followed;
 #[cfg(feature = "dwarf")]
@@ -91,6 +97,7 @@ mod repeated;
 mod reports;
 mod ring;
 mod screens;
+mod selected_alike;
 mod selections;
 mod slab_copies;
 mod slab_records;

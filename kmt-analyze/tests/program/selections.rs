@@ -7,19 +7,26 @@ use crate::model::next;
 use crate::page_groups::{PAGE_KEYS, check_pages};
 use crate::support::files::{Scratch, data, json};
 
-struct Random(u64);
+/// Random choices: the same in every run.
+pub struct Random(u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below a limit.
+    pub fn below(&mut self, limit: u64) -> u64 {
         next(&mut self.0) % limit
     }
 
-    fn of<'t>(&mut self, all: &[&'t str]) -> &'t str {
+    /// One of some texts.
+    pub fn of<'t>(&mut self, all: &[&'t str]) -> &'t str {
         all[self.below(all.len() as u64) as usize]
     }
 
     /// A condition of any key, on values that the captures have.
-    fn condition(&mut self) -> String {
+    pub fn condition(&mut self) -> String {
         match self.below(9) {
             0 => format!("size{}{}", self.of(&["<", ">", "<=", ">="]), 8 << self.below(9)),
             1 => format!("bytes_req{}{}", self.of(&["<", ">"]), 1 + self.below(4_000)),
@@ -62,7 +69,7 @@ fn sums_of_random_selections_are_those_of_summary() {
     let scratch = Scratch::new();
     let files =
         ["x86_64-6.1", "x86_64-6.12", "s390x-6.1", "armhf-6.1"].map(|name| scratch.convert(&data(name)));
-    let mut random = Random(45);
+    let mut random = Random::new(45);
     let mut allocs = 0;
     for number in 0..40 {
         let file: &Path = &files[number % files.len()];
@@ -79,7 +86,7 @@ fn sums_of_random_selections_are_those_of_summary() {
 fn sums_of_random_selections_of_pages_are_all_pages() {
     let scratch = Scratch::new();
     let files = ["x86_64-6.12", "s390x-6.1", "armhf-6.1"].map(|name| scratch.convert(&data(name)));
-    let mut random = Random(46);
+    let mut random = Random::new(46);
     for number in 0..20 {
         let selection = random.selection(|random| match random.below(3) {
             0 => format!("order{}{}", random.of(&["<", ">", "="]), random.below(4)),

@@ -22,7 +22,7 @@ pub const INPUTS: &str = "convert accepts a directory laid out like tracefs, a t
 
 /// An input in memory.
 pub struct Opened {
-    /// Its bytes, decompressed.
+    /// Bytes of the input, decompressed.
     pub bytes: InputBytes,
     /// True if a compressed file ends before its content does: `bytes` has the content until there.
     pub is_cut: bool,

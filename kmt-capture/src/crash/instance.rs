@@ -12,7 +12,7 @@ use crate::tracefs::TraceDir;
 pub struct Persistent {
     /// Name of the instance.
     pub name: String,
-    /// Its directory.
+    /// Directory of the instance.
     pub dir: TraceDir,
     /// A copy of the last boot's events, if the kernel has made one (7.0 and later, `trace_instance=backup=NAME`): it can be read
     /// and removed only.

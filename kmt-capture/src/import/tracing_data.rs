@@ -48,7 +48,7 @@ pub struct TracingData {
 
 /// A file of lines, and how many bytes a line of it has at least on average.
 pub(super) struct Lines {
-    /// Its name, which is that of its bound too.
+    /// Name of the file, and of its bound.
     pub name: &'static str,
     /// Size of the number before it that tells its length.
     pub size: usize,

@@ -14,9 +14,9 @@ const PT_INTERP: u64 = 3;
 
 /// A program, read.
 pub struct Binary {
-    /// Its file.
+    /// File of the program.
     pub path: PathBuf,
-    /// Its bytes.
+    /// Bytes of the file.
     pub bytes: Vec<u8>,
     /// Their checksum: computed before the target waits for the next command.
     pub sum: u32,

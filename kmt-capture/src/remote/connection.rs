@@ -35,7 +35,7 @@ pub enum Came {
 
 /// A shell on the target.
 pub struct Connection {
-    /// Its command, for messages.
+    /// Command that gives the shell, for messages.
     pub name: String,
     child: Child,
     stdin: Option<ChildStdin>,

@@ -39,7 +39,7 @@ impl RootBy {
 
 /// A shell that answers.
 pub struct Shell {
-    /// Its line.
+    /// Connection to the shell.
     pub line: Connection,
     /// Random word that marks the lines of our script.
     nonce: String,

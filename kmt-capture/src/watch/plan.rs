@@ -47,7 +47,7 @@ pub struct Plan {
     events: Vec<String>,
     /// Events whose stacks are recorded, with filters.
     stacks: Vec<String>,
-    /// Its length.
+    /// Length of the recording.
     pub seconds: u64,
     /// True if a signal asks for it, and no growth.
     pub is_asked: bool,

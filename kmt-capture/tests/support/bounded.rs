@@ -11,7 +11,7 @@ pub fn bounded(input: &Path, output: &Path, options: &[&str]) -> Output {
     bounded_by(2 << 20, input, output, options)
 }
 
-/// The same with that many KiB of addresses.
+/// Runs a conversion with that many KiB of addresses.
 pub fn bounded_by(kib: u64, input: &Path, output: &Path, options: &[&str]) -> Output {
     const SECONDS: Duration = Duration::from_secs(60);
     let mut command = Command::new("sh");

@@ -16,7 +16,7 @@ pub struct FakeTarget {
 const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
     \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
 
-/// Its programs; AT is its folder.
+/// Programs of the target; AT is its folder.
 const PROGRAMS: [(&str, &str); 4] = [
     ("uname", "[ \"$1\" = -m ] && { echo mips; exit; }\nexec /bin/uname \"$@\"\n"),
     (

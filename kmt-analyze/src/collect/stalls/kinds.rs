@@ -1,4 +1,7 @@
 //! Kinds of stalls, and the figures of each task and wait.
+//!
+//! `events` makes intervals of these kinds from side events, `stalls/mod` adds them up, and `reports/latency` shows
+//! them. Columns of a task are those of the kernel's trace-vmscan-postprocess.pl, so that the numbers can be compared.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,9 @@
 //! Stalls of tasks that wait for memory: reclaim, compaction, kswapd, shrinkers, traced functions; and the allocations
 //! that waited.
+//!
+//! Side events give begins and ends (`events`), `kinds` the kinds and their figures. Intervals at least as long as a
+//! threshold are kept, the longest 100,000 of them; the others are only added up. `reports/latency`, its live form and
+//! the Perfetto export use the sums.
 
 mod events;
 mod kinds;

@@ -1,5 +1,9 @@
 //! New addresses of text: the kernel's image and each module move to new places, which do not depend on the old ones.
 //! Hidden functions are shuffled, and so are the call sites in each of them.
+//!
+//! Input are the text addresses that occur in the trace (`survey`) and its symbols; the output are new addresses for
+//! records and a symbol table for the new file. Hidden functions lose their names, and their call sites their
+//! distances; the selection of them is `Hiding`. The order and gaps depend on the secret key alone.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

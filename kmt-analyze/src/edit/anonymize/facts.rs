@@ -1,4 +1,8 @@
 //! Allow-list of metadata keys, with the form that each value must have.
+//!
+//! Each key of the allow-list has a form: a number, a word of a list, or words of the kernel. A value with any other
+//! text is removed and counted for the manifest, because metadata may have host names, paths and command lines. Times,
+//! addresses and task ids in values are replaced by `Masks`.
 
 use std::fmt::Write as _;
 

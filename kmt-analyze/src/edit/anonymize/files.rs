@@ -1,5 +1,9 @@
 //! Attached files that stay: counters of the memory management, and only lines in which each word is a word of the
 //! kernel.
+//!
+//! Allow-lists of words are in `allowed`; a line with any other word is left out. Names of caches and aliases are
+//! replaced in slabinfo and in the attributes of /sys/kernel/slab, and are sorted, because the order shows when they
+//! were created. Other attached files are removed.
 
 use kmt_format::read::Attachment;
 

@@ -1,4 +1,8 @@
 //! Records of events with new values.
+//!
+//! `fields` has the treatment of each field, by its role and type; `Masks` has the replacements that the first pass
+//! made (`survey`). A field without an allowed meaning is zero, and of an unknown class only the common fields stay.
+//! Offsets stay those of the class, so that its description needs no change.
 
 use std::collections::HashMap;
 

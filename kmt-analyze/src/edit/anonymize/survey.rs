@@ -1,4 +1,8 @@
 //! First pass over all events: the addresses, frames, tasks and times to be replaced.
+//!
+//! Output are the sets of addresses and tasks, and the first time, from which `code`, `memory` and `keys` make the
+//! replacements. They must be known before the first record is written, since new addresses keep the relations between
+//! old ones: functions, pages, slabs. The second pass writes the records (`record`).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,8 @@
 //! Tables of reports as CSV and NDJSON.
+//!
+//! The document of a report is searched for arrays of objects: each is a table, and values outside of them are the
+//! table `totals`. Columns of tables without rows are in `columns`, so that a reader finds the same columns in every
+//! file. CSV has one table, NDJSON may have all, with the name of the table in each row.
 
 use std::collections::HashMap;
 

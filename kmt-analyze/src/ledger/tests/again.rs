@@ -1,4 +1,8 @@
 //! R10: frees without a life, told apart by the last event of their address.
+//!
+//! Cases are a free, a page event or a pending decision before the free in question, on both paths. A random test
+//! compares the causes with a model that has the state of each address by name, in place of the packed slots of the
+//! table.
 
 use super::*;
 use crate::ledger::lives::Free;

@@ -1,4 +1,8 @@
 //! Batches deliver all events of a ledger, in order, on random operations.
+//!
+//! A receiver that gets the events directly writes a log; the same operations with batches must give the same log for
+//! every selection of event kinds. Proptest makes the operations, on few addresses and frames, so that most rules
+//! apply. Another test checks that events of all kinds occur.
 
 use std::collections::BTreeSet;
 

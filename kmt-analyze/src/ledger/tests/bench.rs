@@ -1,4 +1,7 @@
 //! A ledger for tests, with functions to enter events.
+//!
+//! Sites, origins and times have constants, so that a case is a few lines. `check` runs the case on the plain path and
+//! on the general one and compares both with the expected totals. All files of `ledger/tests` use it.
 
 use super::super::*;
 use crate::ledger::direct_map::DirectMap;

@@ -1,5 +1,9 @@
 //! The plain path against the general one: equal sums, and equal results of collectors, of random operations that are entered
 //! in batches.
+//!
+//! The plain path skips the general rules where they cannot apply, so that its results must be those of the general
+//! path. Operations are random (proptest) and on few pages; losses and a direct map are varied. The collectors run on
+//! both paths, and their results are compared.
 
 use std::fmt::Debug;
 
@@ -89,7 +93,7 @@ fn check_collector<C: Collector<Output: Debug + PartialEq>>(ops: &[Op], collecto
     check_as(ops, collector, known, |output| output);
 }
 
-/// The same with another form of the results.
+/// Checks that both paths have equal sums, and equal results of a collector in another form.
 fn check_as<C: Collector, T: Debug + PartialEq>(
     ops: &[Op],
     collector: &C,

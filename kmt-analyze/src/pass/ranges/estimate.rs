@@ -1,4 +1,8 @@
 //! Extrapolates a total from thinned traces to the trace without losses.
+//!
+//! Input are the totals of the trace and those of thinned traces (`thin`, `places`). The effect of the losses on a
+//! total is extrapolated from the effect of the thinnings, by the class of the total (`figures::Effect`); constants
+//! come from recordings that were compared with complete ones. The result is a range for each figure of `summary`.
 
 use crate::pass::figures::{Effect, Figure, Most};
 

@@ -1,4 +1,8 @@
 //! Thins a trace at random places, by gaps like its own losses.
+//!
+//! Losses of a CPU give the number and the sizes of the gaps; the same share is removed again near the losses and far
+//! from them, several times by fixed seeds. `ranges` replays the thinned operations through a ledger, and `estimate`
+//! compares the totals. Losses that are not many gaps between other events are refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,7 @@
 //! Cells of tables: numbers with their units, names, bars.
+//!
+//! A cell keeps its number, so that tables are sorted by numbers and exact with `--bytes`; `shown` makes the text for a
+//! look. An unknown number is `?`, never 0. Reports make cells in their `screen`, and `layout` fits them into columns.
 
 use kmt_format::kernel::ClockUnit;
 

@@ -1,4 +1,7 @@
 //! A command of this program on a screen: its words as the program gets them. They are quoted for a shell where they are shown.
+//!
+//! Next commands of a report and hints of the parser are made of words, so that a task name with blanks or quotes can
+//! be pasted into a shell. `page` prints them with the program and the file.
 
 use kmt_common::shell;
 

@@ -1,4 +1,8 @@
 //! Tables that fit the terminal: names are shortened in the middle, columns leave by priority, numbers stay whole.
+//!
+//! A report makes a `Table` of typed cells; `fit` chooses the columns and widths for a terminal and returns text, of
+//! which `page` makes lines. Rows that differ do not read the same where there is room, because a reader takes equal
+//! names for one thing. Widths are in columns of the terminal (`wrap::width_of`).
 
 use std::collections::HashMap;
 

@@ -14,6 +14,7 @@ pub use cell::Cell;
 pub use command::CommandLine;
 pub use layout::{Column, Table};
 pub use page::page;
+pub use wrap::{split_at, width_of};
 
 use anstyle::{AnsiColor, Style};
 

@@ -1,4 +1,7 @@
 //! Names that are too long for their column.
+//!
+//! `layout` calls it for the names of a column. Two names that become equal when they are cut are shortened elsewhere,
+//! or get numbers, since equal names in a table would be taken for one thing. Widths are in columns of the terminal.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,5 +1,9 @@
 //! Rules of trace_analyze.py's account file: one object for each pointer; an allocation of a pointer in use stays with
 //! its first caller; frees are credited to the caller that allocated.
+//!
+//! The rules differ from the ledger's on purpose: users of trace_analyze.py compare these numbers with those of old
+//! recordings. `account` gives every allocation and free in the kernel's order, and prints the sums of each caller.
+//! Windows and conditions on lifetimes are applied here, since they depend on both ends.
 
 use std::collections::{BTreeMap, HashMap};
 

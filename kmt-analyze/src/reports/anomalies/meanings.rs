@@ -2,7 +2,7 @@
 //!
 //! The table has a key for JSON and sentences for people. The verdict of a kind may depend on its number and on losses.
 
-use super::rows::{AnomalyKind, AnomalyRow, AnomalyRows, Finder};
+use super::rows::{AnomalyKind, AnomalyRow, AnomalyRows, Finder, KindShown};
 use crate::collect::anomalies::AnomalySums;
 use crate::reports::common::ReportContext;
 
@@ -41,10 +41,10 @@ impl Meaning {
     /// Verdict on the rows of a kind.
     pub fn verdict(&self, kind: &AnomalyKind, is_lossy: bool) -> &'static str {
         let is_suspect = kind.suspect > 0;
-        if let Some(verdict) = self.verdict_maybe_lost.filter(|_| !is_suspect && kind.maybe_lost > 0) {
+        if let Some(verdict) = self.verdict_maybe_lost.filter(|_| !is_suspect && kind.shown.maybe_lost > 0) {
             return verdict;
         }
-        if let Some(verdicts) = self.verdict_not_bulk.filter(|_| !is_suspect && !kind.is_bulk) {
+        if let Some(verdicts) = self.verdict_not_bulk.filter(|_| !is_suspect && !kind.shown.is_bulk) {
             return verdicts[usize::from(is_lossy)];
         }
         let may_be_lost = is_lossy && (is_suspect || !self.may_be_a_fault);
@@ -186,7 +186,7 @@ pub fn anomaly_rows(context: &ReportContext<'_, '_>, sums: &AnomalySums) -> Anom
     for kind in &mut kinds {
         kind.rows.sort_by(|a, b| {
             fn rank(row: &AnomalyRow) -> [u64; 3] {
-                [row.suspect, row.maybe_lost, row.count]
+                [row.suspect, row.shown.maybe_lost, row.count]
             }
             fn names(row: &AnomalyRow) -> [Option<&str>; 2] {
                 [&row.call_site, &row.freed_by].map(|site| site.as_ref().map(|site| site.symbol.as_str()))
@@ -211,8 +211,10 @@ fn kinds(context: &ReportContext<'_, '_>, sums: &AnomalySums) -> Vec<AnomalyKind
             count: rows.iter().map(|row| row.count).sum(),
             rows_total: rows.len(),
             suspect: rows.iter().map(|row| row.suspect).sum(),
-            maybe_lost: rows.iter().map(|row| row.maybe_lost).sum(),
-            is_bulk: rows.iter().all(AnomalyRow::is_bulk),
+            shown: KindShown {
+                maybe_lost: rows.iter().map(|row| row.shown.maybe_lost).sum(),
+                is_bulk: rows.iter().all(AnomalyRow::is_bulk),
+            },
             rows,
         }
     };

@@ -126,11 +126,11 @@ fn sites(kind: &AnomalyKind, view: &View) -> Table {
     if !allocated && !freed {
         return Table::default();
     }
-    let has_cache = has(|row| row.cache.is_some());
+    let has_cache = has(|row| row.shown.cache.is_some());
     let name = |site: &Option<AnomalySite>| site.as_ref().map_or(Cell::Empty, |s| Cell::from(&s.symbol));
-    let cache = |row: &AnomalyRow| row.cache.as_ref().map_or(Cell::Empty, Cell::text);
-    let is_again = has(|row| matches!(row.numbers, Some(Detail::Again { .. })));
-    let details = kind.rows.iter().find_map(|row| row.numbers).map_or(Vec::new(), detail_columns);
+    let cache = |row: &AnomalyRow| row.shown.cache.as_ref().map_or(Cell::Empty, Cell::text);
+    let is_again = has(|row| matches!(row.shown.numbers, Some(Detail::Again { .. })));
+    let details = kind.rows.iter().find_map(|row| row.shown.numbers).map_or(Vec::new(), detail_columns);
     Table::of_rows("", &kind.rows)
         .of("site", "sites", kind.rows_total)
         .column_if(allocated, Column::name("allocated by"), |row| name(&row.call_site))
@@ -141,10 +141,10 @@ fn sites(kind: &AnomalyKind, view: &View) -> Table {
         .column_if(is_again && kind.suspect > 0, Column::number("possible double free"), |row| {
             Cell::Count(row.suspect)
         })
-        .column_if(kind.maybe_lost > 0, Column::number("lost or double free"), |row| {
-            Cell::Count(row.maybe_lost)
+        .column_if(kind.shown.maybe_lost > 0, Column::number("lost or double free"), |row| {
+            Cell::Count(row.shown.maybe_lost)
         })
-        .columns(details, |row| row.numbers.map_or(Vec::new(), |numbers| detail_cells(numbers, view)))
+        .columns(details, |row| row.shown.numbers.map_or(Vec::new(), |numbers| detail_cells(numbers, view)))
         .into()
 }
 

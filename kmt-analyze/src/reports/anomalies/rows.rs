@@ -44,23 +44,29 @@ pub struct AnomalyKind {
     pub rows_total: usize,
     /// Sites, those with most events that may be bugs first, then those with most events.
     pub rows: Vec<AnomalyRow>,
-    /// Number of those that may be bugs, or due to lost events.
+    /// Facts that only the screen has.
     #[serde(skip)]
+    pub shown: KindShown,
+}
+
+/// Facts on a kind that only the screen has.
+#[derive(Debug)]
+pub struct KindShown {
+    /// Number of events that may be bugs, or due to lost events.
     pub maybe_lost: u64,
     /// All are frees to caches whose objects the kernel allocates in bulk.
-    #[serde(skip)]
     pub is_bulk: bool,
 }
 
 impl AnomalyKind {
     /// Number of events that may be bugs, or else of those that may be bugs or due to lost events.
     pub fn doubtful(&self) -> u64 {
-        if self.suspect > 0 { self.suspect } else { self.maybe_lost }
+        if self.suspect > 0 { self.suspect } else { self.shown.maybe_lost }
     }
 
     /// Number of such events of a site.
     pub fn doubtful_of(&self, row: &AnomalyRow) -> u64 {
-        if self.suspect > 0 { row.suspect } else { row.maybe_lost }
+        if self.suspect > 0 { row.suspect } else { row.shown.maybe_lost }
     }
 }
 
@@ -81,21 +87,26 @@ pub struct AnomalyRow {
     pub first: Option<FirstFree>,
     /// Details for people.
     pub detail: String,
-    /// Numbers of the details.
+    /// Facts that only the screen has.
     #[serde(skip)]
+    pub shown: SiteShown,
+}
+
+/// Facts on a site that only the screen has.
+#[derive(Debug, Clone, Default)]
+pub struct SiteShown {
+    /// Numbers of the details.
     pub numbers: Option<Detail>,
     /// Cache that the frees name.
-    #[serde(skip)]
     pub cache: Option<String>,
-    /// Number of those that may be bugs, or due to lost events.
-    #[serde(skip)]
+    /// Number of events that may be bugs, or due to lost events.
     pub maybe_lost: u64,
 }
 
 impl AnomalyRow {
     /// The kernel allocates objects of this cache in bulk.
     pub fn is_bulk(&self) -> bool {
-        self.cache.as_deref().and_then(unseen_allocs).is_some()
+        self.shown.cache.as_deref().and_then(unseen_allocs).is_some()
     }
 }
 
@@ -231,11 +242,9 @@ impl Finder<'_, '_, '_> {
             freed_by,
             count,
             detail,
-            numbers,
-            cache: None,
             suspect: 0,
-            maybe_lost: 0,
             first: None,
+            shown: SiteShown { numbers, ..SiteShown::default() },
         }
     }
 
@@ -244,7 +253,9 @@ impl Finder<'_, '_, '_> {
     }
 
     fn freed(&self, free: u32, count: u64, numbers: Option<Detail>) -> AnomalyRow {
-        AnomalyRow { cache: self.cache(free), ..self.row([None, self.free_site(free)], count, numbers) }
+        let mut row = self.row([None, self.free_site(free)], count, numbers);
+        row.shown.cache = self.cache(free);
+        row
     }
 
     /// Allocations smaller than requested.
@@ -275,14 +286,15 @@ impl Finder<'_, '_, '_> {
                 after_loss: again_lost,
             };
             let count = again_seen.saturating_add(again_unseen).saturating_add(again_lost);
-            let row = self.freed(*free, count, Some(numbers));
+            let mut row = self.freed(*free, count, Some(numbers));
             let [suspect, maybe_lost] = if row.is_bulk() { [0, 0] } else { [unexplained(frees), again_lost] };
             let first = frees.again_first.filter(|_| suspect > 0);
             let first = first.zip(addresses).map(|((time, address), addresses)| FirstFree {
                 time,
                 ptr: Address(addresses.whole(address)),
             });
-            AnomalyRow { suspect, maybe_lost, first, ..row }
+            row.shown.maybe_lost = maybe_lost;
+            AnomalyRow { suspect, first, ..row }
         };
         self.sums.unmatched.iter().map(row).filter(|row| row.count > 0).collect()
     }

@@ -22,11 +22,11 @@ pub struct FreeMemory {
     pub total: u64,
     /// Free bytes at the end, or at the only time: MemFree, and pages in per-CPU lists where zoneinfo has them.
     pub bytes: i64,
-    /// Their change; `null`: there is one time.
+    /// Change of the free bytes; `null`: there is one time.
     pub bytes_change: Option<i64>,
     /// MemFree of /proc/meminfo alone, at the end or at the only time: without pages in per-CPU lists.
     pub mem_free: i64,
-    /// Its change; `null`: there is one time.
+    /// Change of MemFree in bytes; `null`: there is one time.
     pub mem_free_change: Option<i64>,
     /// MemAvailable of /proc/meminfo at the end or at the only time; `null`: the kernel does not report it.
     pub mem_available: Option<u64>,

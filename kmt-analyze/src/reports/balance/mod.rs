@@ -5,15 +5,13 @@
 mod free;
 mod holders;
 mod page_use;
-mod pools;
 mod rows;
 mod sentence;
 mod text;
 mod traced;
 
 pub use free::{FreeChange, FreeMemory};
-pub use pools::PagePoolRow;
-pub use rows::{AreaEvents, BalanceRows, COLUMNS, SLAB_RECORD, compute, of_end, of_recording};
+pub use rows::{BalanceRows, COLUMNS, PagePoolRow, SLAB_RECORD, compute, of_end, of_recording};
 pub use sentence::{free_moved, free_sentence, without_lists};
 pub use text::screen;
 pub use traced::{holders_of_growth, pages};

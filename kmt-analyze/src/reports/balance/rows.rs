@@ -1,8 +1,11 @@
 //! Rows of `balance`: accounts at one time or at two, and the caches that changed most.
+//!
+//! Input are the texts of /proc that a recording has or a user saved (`trace::accounts`). `compute` makes one row an
+//! account, with bounds where memory may be in two accounts, and the row of the memory in no account. `text` makes the
+//! screen, `traced` adds the parts that need events.
 
 use serde::Serialize;
 
-use super::pools::PagePoolRow;
 use crate::failure::Result;
 use crate::reports::common::labels::Symbol;
 use crate::reports::common::rows::Address;
@@ -45,24 +48,24 @@ pub struct BalanceRows {
     /// The task that allocated most of the pages of the account that grew most; `null`: no account grew, no trace, or no task has a
     /// quarter of the growth.
     pub largest_holder: Option<AccountHolderRow>,
-    /// True if the trace has events of slab memory: the allocations of an account of slab memory are in this file.
+    /// Facts that only the screen has.
     #[serde(skip)]
-    pub has_slab_events: bool,
-    /// Events of vmalloc and percpu areas in the trace: the allocations of these accounts are in this file.
-    #[serde(skip)]
-    pub has_area_events: AreaEvents,
-    /// True if a recording has the texts of its end alone.
-    #[serde(skip)]
-    pub has_only_end: bool,
+    pub shown: BalanceShown,
     /// A command whose recording shows who allocates the memory that changed most.
     pub record: &'static str,
 }
 
-/// Allocators whose events a recording has.
+/// Facts that only the screen has. Of an account whose events are in the trace, this file has the allocations.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct AreaEvents {
-    pub vmalloc: bool,
-    pub percpu: bool,
+pub struct BalanceShown {
+    /// True if the trace has events of slab memory.
+    pub has_slab_events: bool,
+    /// True if it has events of vmalloc areas.
+    pub has_vmalloc_events: bool,
+    /// True if it has events of percpu memory.
+    pub has_percpu_events: bool,
+    /// True if a recording has the texts of its end alone.
+    pub has_only_end: bool,
 }
 
 /// The task with most pages of an account.
@@ -155,6 +158,24 @@ pub struct PageUseRow {
     pub bytes_change: Option<i64>,
 }
 
+/// One pool of pages for packets.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PagePoolRow {
+    /// Number of the pool, in the order of their first events.
+    pub pool: usize,
+    /// The task that took most pages into the pool; `null`: none was taken in the trace.
+    pub task: Option<String>,
+    /// Bytes of pages taken in the trace that the pool still counts: in the pool or in packets.
+    pub bytes_held: u64,
+    /// Pages taken in the trace, by events.
+    pub holds: u64,
+    /// Pages given back.
+    pub releases: u64,
+    /// Those of them that the pool took before the trace.
+    pub releases_older: u64,
+}
+
 /// One account. Its memory is between `bytes_min` and `bytes`, which differ where a part may be in another account or outside of
 /// MemTotal.
 #[derive(Debug, Serialize)]
@@ -168,16 +189,18 @@ pub struct AccountRow {
     pub fields: &'static str,
     /// Bytes at the begin, at most; `null`: there is one time.
     pub bytes_before: Option<i64>,
-    /// The same, at least; `null` also if it is unknown.
+    /// Bytes of the account at the begin, at least; `null`: there is one time, or, of `in_no_account`, an account is
+    /// unknown.
     pub bytes_min_before: Option<i64>,
     /// Bytes at the end, at most. Negative: counts were read while they changed.
     pub bytes: i64,
-    /// The same, at least; `null`: unknown.
+    /// Bytes of the account at the end, at least; `null`: of `in_no_account`, an account is unknown.
     pub bytes_min: Option<i64>,
     /// Change, at most; `null`: there is one time. Of `in_no_account` also `null` if an account is unknown: its change is in that of
     /// `bytes`, and is not bounded.
     pub bytes_change: Option<i64>,
-    /// The same, at least.
+    /// Change of the bytes of the account, at least; `null`: there is one time, or, of `in_no_account`, an
+    /// account is unknown.
     pub bytes_change_min: Option<i64>,
     /// Smallest and largest change of `in_no_account` and unknown accounts together; `None`: there are none of these.
     #[serde(skip)]
@@ -265,9 +288,7 @@ pub fn compute(before: Option<Texts>, after: Texts, caches_max: usize) -> Balanc
         page_pools: None,
         recording_buffers: None,
         largest_holder: None,
-        has_slab_events: false,
-        has_area_events: AreaEvents::default(),
-        has_only_end: false,
+        shown: BalanceShown::default(),
         record: "",
     };
     rows.record = record_command(rows.largest_growth().map_or(REST, |row| row.account));
@@ -297,7 +318,9 @@ pub fn of_end(session: &Session<'_>, caches_max: usize) -> Result<Option<Balance
         return Ok(None);
     }
     let after = Texts::parse(&name, &after, session.trace.header().page_size)?;
-    Ok(Some(BalanceRows { has_only_end: true, ..compute(None, after, caches_max) }))
+    let mut rows = compute(None, after, caches_max);
+    rows.shown.has_only_end = true;
+    Ok(Some(rows))
 }
 
 fn accounts(first: Option<&Balance>, last: &Balance) -> Vec<AccountRow> {

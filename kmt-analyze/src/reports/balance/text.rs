@@ -1,9 +1,13 @@
 //! The screen of `balance`.
+//!
+//! Rows come from `rows` (accounts), `free` (free memory) and `traced` (pages of the events); `sentence` has the words
+//! of amounts and changes. A range is shown by its upper end, or by both ends where it includes 0. Memory in no account
+//! is in the answer only if it is large for the machine.
 
 use super::free::FreeMemory;
-use super::rows::{AccountRow, BalanceRows, PAGES_RECORD, PageUses};
+use super::holders;
+use super::rows::{AccountRow, BalanceRows, PAGES_RECORD, PagePoolRow, PageUses};
 use super::sentence::{free_sentence, sized};
-use super::{holders, pools};
 use crate::render::look::Look;
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{listed, share};
@@ -23,7 +27,7 @@ pub fn screen(rows: &BalanceRows, look: &Look) -> Screen {
         }
     }
     if let Some(pools) = rows.page_pools.as_deref().filter(|pools| !pools.is_empty()) {
-        screen.table(pools::table(pools));
+        screen.table(pool_table(pools));
     }
     screen.table(caches(rows));
     let is_known = add_known(&mut screen, rows, look);
@@ -65,14 +69,14 @@ fn add_known(screen: &mut Screen, rows: &BalanceRows, look: &Look) -> bool {
         return true;
     }
     let known = match largest.account {
-        "slab_reclaimable" | "slab_unreclaimable" if rows.has_slab_events => {
+        "slab_reclaimable" | "slab_unreclaimable" if rows.shown.has_slab_events => {
             ("callers --sort live", "call sites with most slab memory")
         }
         // Stacks are areas of vmalloc, or pages without events of areas.
-        "vmalloc" | "kernel_stacks" if rows.has_area_events.vmalloc => {
+        "vmalloc" | "kernel_stacks" if rows.shown.has_vmalloc_events => {
             ("vmalloc --sort live", "call sites with most vmalloc memory")
         }
-        "percpu" if rows.has_area_events.percpu => {
+        "percpu" if rows.shown.has_percpu_events => {
             ("percpu --sort live", "call sites with most percpu memory")
         }
         _ => return false,
@@ -235,6 +239,22 @@ fn uses(pages: &PageUses) -> Table {
         .into()
 }
 
+/// Pools that the screen shows.
+const POOLS: usize = 8;
+
+/// The table of page pools.
+fn pool_table(pools: &[PagePoolRow]) -> Table {
+    Table::of_rows("Pages of page pools (network buffers)", pools.iter().take(POOLS))
+        .of("pool", "pools", pools.len())
+        .column(Column::name("pool"), |row| Cell::text(format!("pool {}", row.pool)))
+        .column(Column::text("task").leaves(1), |row| row.task.as_ref().map_or(Cell::Empty, Cell::text))
+        .column(Column::number("still held"), |row| Cell::Bytes(row.bytes_held))
+        .column(Column::number("taken").leaves(2), |row| Cell::Count(row.holds))
+        .column(Column::number("given back").leaves(2), |row| Cell::Count(row.releases))
+        .column(Column::number("older given back").leaves(3), |row| Cell::Count(row.releases_older))
+        .into()
+}
+
 /// Caches that changed most.
 fn caches(rows: &BalanceRows) -> Table {
     let caches = rows.caches.as_deref().unwrap_or_default();
@@ -256,7 +276,7 @@ fn caches(rows: &BalanceRows) -> Table {
 }
 
 fn notes(screen: &mut Screen, rows: &BalanceRows, look: &Look) {
-    if rows.has_only_end {
+    if rows.shown.has_only_end {
         screen.note("No changes: the file has /proc/meminfo of its end alone, as a ring and a crash do.");
     }
     screen.note(

@@ -57,7 +57,7 @@ pub struct BootRow {
     pub peak: Option<BootPeakRow>,
     /// Slab objects allocated before user space began; `null`: that time or their frees are unknown.
     pub before_user_space: Option<BeforeRow>,
-    /// The same for pages.
+    /// Pages allocated before user space began; `null`: that time or their frees are unknown.
     pub pages_before_user_space: Option<BeforeRow>,
     /// Number of marks, including those beyond the limit of rows.
     pub marks_total: usize,

@@ -267,11 +267,11 @@ const MILLISECOND: u64 = 1_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WholeTime {
-    /// Its begin, as `--time` takes it.
+    /// Begin of the part, as `--time` takes it.
     from: String,
-    /// Its end.
+    /// End of the part, as `--time` takes it.
     to: String,
-    /// Its length, in the clock's unit.
+    /// Length of the part, in the clock's unit.
     length: u64,
 }
 

@@ -1,4 +1,8 @@
 //! Trace and selection of a report.
+//!
+//! `Context` has the session, the selection and the limit of rows, before a pass. `View` has the facts that a screen
+//! needs to print times, sizes and numbers of rows, and nothing of the pass. `ReportContext` has both with the results
+//! of the pass.
 
 use kmt_format::kernel::ClockUnit;
 

@@ -1,4 +1,7 @@
 //! Dates of the calendar, in UTC.
+//!
+//! Recordings have times as nanoseconds since 1970; `ring` and `info` print them as dates. Any 64-bit time has a date,
+//! since a damaged file may have any. One conversion needs no library for dates.
 
 const DAY_NS: i64 = 86_400_000_000_000;
 

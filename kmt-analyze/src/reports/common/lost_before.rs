@@ -1,5 +1,8 @@
 //! Events that the kernel lost before the first event of a file: a flight recorder overwrites what is older than its
 //! buffers. They are before the recorded time, and make nothing in it uncertain.
+//!
+//! Numbers come from `trace/loss_times`. The trust of reports, `info` and the first screen name them apart from the events
+//! that were lost since the first one.
 
 use crate::render::words::count;
 use crate::trace::losses::Losses;

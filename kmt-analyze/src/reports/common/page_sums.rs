@@ -31,7 +31,7 @@ pub struct PageSums {
     pub pages_free_only: Option<u64>,
     /// Plain sums over events.
     pub raw: RawPageSums,
-    /// The same as bytes_alloc: page events record no internal fragmentation.
+    /// Bytes requested: equal to `bytes_alloc`, since page events record no internal fragmentation.
     pub bytes_req: Option<u64>,
     /// 0.
     pub bytes_wasted: Option<u64>,

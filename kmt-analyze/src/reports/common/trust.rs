@@ -193,7 +193,7 @@ pub fn report(context: &ReportContext<'_, '_>) {
     report_facts(context.session, facts(context, &all, shown));
 }
 
-/// The same of data that needs no pass.
+/// Reports on standard error how far data that needs no pass can be trusted.
 pub fn report_of_recording(session: &Session<'_>, selection: &Selection) {
     report_facts(session, of_recording(session, selection, shown));
 }

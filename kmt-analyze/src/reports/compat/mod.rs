@@ -1,4 +1,8 @@
 //! `summary --compat` and `reconcile`: what other tools print for the same events, and what sets them apart.
+//!
+//! `perf_rules`, `legacy` and `trace_cmd_mem` add up the events by the rules of the other tool; `perf_kmem` and
+//! `trace_cmd_mem` print them in its layout. `reconcile` names each term between these totals and the ledger's. Other
+//! rules need operations without the ledger (`pass/operations`).
 
 mod legacy;
 mod perf_kmem;

@@ -1,4 +1,8 @@
 //! The output of `perf kmem stat` for the same events.
+//!
+//! `perf_rules` has the sums by perf's own rules; this file finds the call sites as perf does, prints the tables in
+//! perf's layout, and keeps perf's limits, such as 16 addresses of a stack. The text is compared with perf's own line
+//! by line, so that widths, dots and short names of flags are perf's too.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

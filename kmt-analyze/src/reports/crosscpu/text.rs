@@ -1,4 +1,7 @@
 //! The screen of frees on another CPU or node.
+//!
+//! Rows come from the collector of frees, in `crosscpu/mod`. The answer names the call site and the pair of CPUs with
+//! most of these frees, and both where two have as many. Pairs of nodes are shown only on machines with several nodes.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,8 @@
 //! Allocated and live bytes of a run, by names that another run has too.
+//!
+//! A run is one recording, or one window of it. A pass with the timeline collector gives allocated and live bytes by
+//! call site and cache; names are by function, so that another build or boot has the same ones. `rows` compares the
+//! profiles of both sides.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +13,11 @@ use crate::collect::timeline::Step;
 use crate::collect::{Collectors, Timeline, steps};
 use crate::failure::{Failure, Result};
 use crate::pass::caches::CacheNames;
+use crate::pass::folded::{needs_events, not_of_sums};
 use crate::pass::selection::{Selection, recorder};
 use crate::pass::{self, Needs, Request};
 use crate::render::head::ClockHead;
 use crate::render::words::escaped;
-use crate::reports::common::folded::{needs_events, not_of_sums};
 use crate::reports::common::labels::Labels;
 use crate::reports::common::stated::events_of;
 use crate::reports::diff::difference::{DiffFigure, PARTS};

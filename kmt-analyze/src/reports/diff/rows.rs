@@ -1,4 +1,8 @@
 //! Differences of two sides, by kind and name.
+//!
+//! Input are profiles of the runs of both sides (`profile`). Of each name and figure, the difference of the means is
+//! compared with the variation between the runs of one side (`difference`): smaller ones are noise. Slab objects and
+//! pages are never added up. `text` makes the screen.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,8 @@
 //! The screen of a comparison: live memory first, then allocated memory.
+//!
+//! `rows` has the figures of both sides, with the noise between runs of one side; this file names the largest changes
+//! beyond noise and makes the tables. It also reports losses of either side and the smallest change that one recording
+//! of each side can show.
 
 use super::difference::{Changes, NameRow};
 use super::rows::{DiffRow, DiffRows, SideRow};

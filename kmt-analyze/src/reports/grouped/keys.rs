@@ -1,4 +1,8 @@
 //! Keys of `--by`, the only list of them.
+//!
+//! A key has its name, its column, the part of an allocation that determines its value, and the kinds of allocations
+//! that have it. `values` computes the values, `numbered` and `table` make groups of them. The command line, its errors
+//! and the columns of exports read this list.
 
 use super::values::{GroupValue, Values};
 use crate::failure::Result;

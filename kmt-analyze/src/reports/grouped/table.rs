@@ -1,4 +1,8 @@
 //! The groups of `--by` as rows and as a table, for any sums.
+//!
+//! A report adds up its own sums for each group (`numbered`); this file sorts and limits the groups, writes them as
+//! JSON with their keys by name, and makes a table with a column for each key. The first group whose values are known
+//! has its words for the answer.
 
 use std::collections::BTreeMap;
 

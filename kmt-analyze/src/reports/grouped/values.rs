@@ -1,4 +1,8 @@
 //! Values of the keys of `--by`.
+//!
+//! Input are numbered items of a pass: sites, origins, stacks, caches. Values are made when a report needs rows, not
+//! for each event, and are `null` where the trace lacks the field. `keys` names the keys, `numbered` adds up the
+//! groups.
 
 use serde::Serialize;
 

@@ -39,7 +39,7 @@ pub struct ByteChange {
     pub bytes_before: u64,
     /// Bytes at the end.
     pub bytes_after: u64,
-    /// Difference.
+    /// Bytes at the end less those at the begin.
     pub bytes_change: i64,
 }
 
@@ -53,7 +53,7 @@ pub struct CacheChange {
     pub active_before: u64,
     /// Active objects at the end.
     pub active_after: u64,
-    /// Difference.
+    /// Active objects at the end less those at the begin.
     pub active_change: i64,
     /// True if the kernel may have estimated the active objects: more than 10,000 slabs, since 6.10.
     pub active_estimated: bool,
@@ -61,7 +61,7 @@ pub struct CacheChange {
     pub bytes_before: u64,
     /// Bytes of its slabs at the end.
     pub bytes_after: u64,
-    /// Difference.
+    /// Bytes of its slabs at the end less those at the begin.
     pub bytes_change: i64,
 }
 
@@ -79,9 +79,9 @@ pub struct ZoneChange {
     pub free_after: Vec<u64>,
     /// Bytes free at the begin, without per-CPU lists.
     pub bytes_before: u64,
-    /// Bytes free at the end.
+    /// Bytes free at the end, without per-CPU lists.
     pub bytes_after: u64,
-    /// Difference.
+    /// Bytes free at the end less those at the begin.
     pub bytes_change: i64,
 }
 
@@ -95,7 +95,7 @@ pub struct CountChange {
     pub before: u64,
     /// Number at the end.
     pub after: u64,
-    /// Difference.
+    /// Number at the end less that at the begin.
     pub change: i64,
 }
 
@@ -246,7 +246,7 @@ pub struct ZoneInfoChange {
     pub pages_free_before: u64,
     /// Free pages at the end.
     pub pages_free_after: u64,
-    /// Difference.
+    /// Free pages at the end less those at the begin.
     pub pages_free_change: i64,
     /// Low watermark at the begin, in pages: below it kswapd wakes up.
     pub pages_low_before: u64,

@@ -1,4 +1,8 @@
 //! The screen of changes.
+//!
+//! Rows are in `changes`: the kernel's own counters at the begin and at the end of a recording. The answer has the
+//! change of free and slab memory; tables follow for meminfo, caches, zones and vmstat. A text that was read once has
+//! no table.
 
 use super::changes::ChangeRows;
 use crate::render::screen::{Cell, Column, Screen, Table};

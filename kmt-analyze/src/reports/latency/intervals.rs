@@ -1,4 +1,8 @@
 //! Stalls over the threshold, nested, with the events of their tasks.
+//!
+//! The collector `Stalls` has the intervals; events of the same tasks are read from the file again and printed by
+//! `dump`. Nested stalls are lines of the outer one, and of each event class only the first few are shown, so that a
+//! long stall stays readable. `rows` has the result, `text` the screen.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,8 @@
 //! Stalls by kind, and shrinkers by function.
+//!
+//! The collector `Stalls` has counts, lengths and histograms; `tracepoints` has the names of kinds, shrinkers and
+//! functions. Shrinkers are also added up by function alone, as other tools report them. `rows` has the result, and
+//! screen, JSON and CSV show it.
 
 use std::collections::{BTreeMap, HashMap};
 

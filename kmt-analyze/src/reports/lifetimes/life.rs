@@ -156,13 +156,13 @@ pub struct SurvivalRow {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OutliveRow {
-    /// Bytes that certainly do.
+    /// Bytes that certainly outlive the time.
     pub bytes_at_least: u64,
-    /// Bytes that certainly or possibly do.
+    /// Bytes that certainly or possibly outlive the time.
     pub bytes_at_most: u64,
-    /// The first as a share of the bytes allocated in the window, in percent; `null`: nothing was allocated.
+    /// `bytes_at_least` as a share of the bytes allocated in the window, in percent; `null`: nothing was allocated.
     pub percent_at_least: Option<f64>,
-    /// The second.
+    /// `bytes_at_most` as a share of the bytes allocated in the window, in percent; `null`: nothing was allocated.
     pub percent_at_most: Option<f64>,
 }
 

@@ -1,4 +1,8 @@
 //! Debug information within its limits: what addr2line and gimli read as a whole is counted before they do.
+//!
+//! gimli and addr2line read tables of a unit as a whole, and a small file can describe large ones. Before they do, the
+//! entries of units, abbreviations, ranges and files are counted with `tables` and `walk`, and charged to the budget of
+//! `limits`. `lines` looks addresses up in the units that passed.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,8 @@
 //! Files with debug information, by name and by build id.
+//!
+//! The command line gives a vmlinux, a directory of modules, or a directory of debug information; below it, files are
+//! found by build id or by the release, in the layouts of the distributions. Only regular files below these directories
+//! are opened. `image` reads a file, `dwarf/mod` looks for the owner of each address.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};

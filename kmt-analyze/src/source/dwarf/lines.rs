@@ -1,4 +1,8 @@
 //! Lines of addresses in one ELF file.
+//!
+//! `check` counts a file's units first, addr2line then finds the functions and lines of each address, also inlined
+//! ones. Paths are those of the source tree (`roots`). The rows have the form in which a .kmt file keeps source lines;
+//! `source/table` looks them up.
 
 use addr2line::Context;
 use gimli::DwarfSections;

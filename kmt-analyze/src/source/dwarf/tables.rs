@@ -1,4 +1,7 @@
 //! Sizes of tables in debug information, which libraries read as a whole, without reading them into memory.
+//!
+//! gimli reads a table of abbreviations, directories or files into vectors. These functions walk over the same bytes
+//! and return the memory that the vectors take. Only `check` calls them, for each table once.
 
 use gimli::{EndianSlice, Reader as _, RunTimeEndian, constants as dw};
 

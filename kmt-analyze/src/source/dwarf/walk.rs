@@ -1,4 +1,8 @@
 //! The content of a unit: its functions, lines and ranges are counted before addr2line reads them.
+//!
+//! The entries of a unit are read one by one and counted: functions, inlined functions with their depth, ranges, lines
+//! and paths. Budgets are in `limits`. `check` calls it for the units of the looked-up addresses only, since a vmlinux
+//! has thousands of units.
 
 use gimli::{Abbreviation, Attribute, AttributeValue, Dwarf, EndianSlice, RunTimeEndian, Unit};
 

@@ -1,4 +1,8 @@
 //! An amount of memory as the kernel's texts bound it: exact, or with a part that may be elsewhere.
+//!
+//! Some memory is counted in two of the kernel's lines, or is outside of MemTotal. An amount has a largest value and
+//! the part that may be elsewhere; from two of them follows the range of a change. `accounts/mod` makes the amounts,
+//! `reports/balance` and `timeline --by account` show them.
 
 /// The part of an amount that may be in another account or outside of MemTotal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,7 +23,7 @@ pub struct Account {
     pub in_sentences: &'static str,
     /// Lines of the texts that it is made of.
     pub fields: &'static str,
-    /// Its memory; `None`: the texts do not report it.
+    /// Memory of the account; `None`: the texts do not report it.
     amount: fn(&Texts) -> Option<Amount>,
 }
 

@@ -35,7 +35,7 @@ pub struct Readings {
 
 /// A recording, as far as its readings need it.
 pub struct Recording<'m, 'd> {
-    /// Its name, for messages.
+    /// Name of the recording, for messages.
     pub name: String,
     pub metadata: &'m Metadata<'d>,
     pub page_size: Option<u64>,

@@ -24,7 +24,7 @@ const SAVE: &str = "save /proc/meminfo, zoneinfo, vmstat and slabinfo as root, u
 /// One text.
 #[derive(Debug, Clone)]
 pub struct SavedText<'t> {
-    /// Its place, for messages.
+    /// Path of the text, for messages.
     pub path: String,
     pub bytes: Cow<'t, [u8]>,
 }

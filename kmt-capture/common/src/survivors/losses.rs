@@ -9,7 +9,7 @@ pub struct Losses {
     open: u32,
     /// Number of the first event after the last loss.
     end: u64,
-    /// Its time.
+    /// Time of that event.
     end_time: Option<u64>,
     /// True until that event.
     is_ending: bool,

@@ -19,7 +19,7 @@ const PAGES_MAX: u32 = 4_096;
 /// The direct map, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnownMap {
-    /// Its base.
+    /// Base of the direct map.
     Base(u64),
     /// Objects are not placed on pages: no rule needs the direct map.
     None,

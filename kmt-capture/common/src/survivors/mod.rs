@@ -66,7 +66,7 @@ pub struct SurvivorOptions {
 #[derive(Debug, Clone, Copy, Default)]
 struct Owner {
     task: Task,
-    /// Its node; its number tells whether the node is still its.
+    /// Node of the event, and its number then: another number shows that the node was reused.
     node: Option<(u32, u64)>,
     is_folded: bool,
     is_waiting: bool,

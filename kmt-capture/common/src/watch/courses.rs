@@ -45,7 +45,7 @@ pub struct Course {
     daily: f64,
     /// Standard deviation of noise of a sample, in KiB.
     noise: f64,
-    /// The same of slow drift, with a memory of an hour.
+    /// Standard deviation of slow drift in KiB, with a memory of an hour.
     drift: f64,
 }
 

@@ -68,7 +68,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Its seconds.
+    /// Length of the step in seconds.
     pub fn seconds(self) -> u64 {
         match self {
             Self::TenSeconds => STEP,

@@ -23,7 +23,7 @@ use super::sample::Kind;
 /// A window of judgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// Its length.
+    /// Length of the window.
     pub minutes: u32,
     step: Step,
     points: usize,
@@ -112,7 +112,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Its name in messages.
+    /// Name of the verdict in messages.
     pub fn name(&self) -> &'static str {
         match self {
             Self::TooShort => "too few samples",

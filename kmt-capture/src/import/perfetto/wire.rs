@@ -30,7 +30,7 @@ pub enum Value<'d> {
 pub struct Field<'d> {
     /// Number of the field.
     pub number: u32,
-    /// Its value.
+    /// Value of the field.
     pub value: Value<'d>,
 }
 

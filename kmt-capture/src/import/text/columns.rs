@@ -62,7 +62,7 @@ const COMM_MAX: usize = 15;
 /// A task.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TaskColumn<'a> {
-    /// Its name.
+    /// Name of the task.
     pub comm: &'a [u8],
     /// Thread id.
     pub pid: i32,

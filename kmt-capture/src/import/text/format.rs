@@ -132,7 +132,7 @@ pub(super) fn system(event: &TextEvent<'_>) -> String {
     system_of(event.name).to_owned()
 }
 
-/// The same by its name.
+/// System of an event, by the name of the event.
 pub(in super::super) fn system_of(name: &[u8]) -> &'static str {
     if is_kmem(name) || name == b"rss_stat" {
         "kmem"

@@ -25,7 +25,7 @@ impl<'a> Reading<'a> {
         (self.ends.0..=self.ends.1).contains(&column)
     }
 
-    /// The same with the name up to there: blanks at its end are its own.
+    /// This reading with the name up to a column: blanks at the end of the name belong to it.
     pub fn with_end(mut self, line: &'a [u8], column: usize) -> Self {
         if let (Style::Blank, TextLine::Event(event) | TextLine::Function(event, ..)) =
             (self.style, &mut self.line)

@@ -48,9 +48,9 @@ impl Form {
 /// One field.
 #[derive(Debug)]
 pub(super) struct Field {
-    /// Its name in the kernel.
+    /// Name of the field in the kernel.
     pub(super) key: Vec<u8>,
-    /// Its name in the file: unique within the event, and not that of a common field.
+    /// Name of the field in the file: unique within the event, and not that of a common field.
     pub(super) name: String,
     /// How its values are written.
     pub(super) form: Form,
@@ -65,7 +65,7 @@ pub(super) struct Field {
 pub(super) struct Shape {
     /// `common_type` of its records.
     pub(super) id: u16,
-    /// Its fields, in the order of the text.
+    /// Fields of the event, in the order of the text.
     pub(super) fields: Vec<Field>,
     /// Size in bytes without dynamic data.
     pub(super) fixed_len: usize,
