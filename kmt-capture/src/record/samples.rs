@@ -88,8 +88,9 @@ pub fn finding(text: &str, time: u64) -> String {
 /// Time of CLOCK_MONOTONIC, in nanoseconds.
 pub fn now() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let part = |number: i64| u64::try_from(number).unwrap_or(0);
-    part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_nsec.into()))
+    // Of different types on targets of 32 bits.
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Lines whose first word is one of these; without words all.
@@ -151,9 +152,7 @@ mod tests {
         let trace = Trace::open(&bytes).unwrap();
         let files = trace.metadata().attachments.iter();
         let files: Vec<_> = files
-            .map(|file| {
-                (&*file.name, file.times, String::from_utf8_lossy(&file.contents).into_owned())
-            })
+            .map(|file| (&*file.name, file.times, String::from_utf8_lossy(&file.contents).into_owned()))
             .collect();
         let zones = "Node 0, zone DMA\n        managed  3840\n              count:    7\n";
         let expected = [
