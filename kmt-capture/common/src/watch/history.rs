@@ -4,7 +4,7 @@
 //! value of its time; and for the level that the series had before, the largest of the 5-minute points of each 6 hours for 8
 //! days. That is 272 numbers of 32 bits: 1.1 KiB with the name, 560 KiB for the 512 series that are kept at most.
 //!
-//! The 6 hours that are open go on over restarts and gaps in the samples. Their largest level from before counts all the while.
+//! The 6 hours that are open continue over restarts and gaps in the samples. Their largest level from before counts all the while.
 
 use super::sample::{Kind, Sample, Value};
 

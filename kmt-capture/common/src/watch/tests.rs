@@ -145,7 +145,7 @@ fn a_level_of_the_open_hours_survives_a_restart() {
 
 /// Parts of the same 6 hours are one level, and 6 hours end at their time.
 #[test]
-fn hours_go_on_over_restarts_and_gaps() {
+fn open_hours_continue_over_restarts_and_gaps() {
     const HOUR: u64 = 3600;
     let mut watcher = Watcher::default();
     let mut time = BEGIN;
