@@ -147,7 +147,8 @@ enum Command {
     /// tables, percpu, vmalloc, kernel stacks and memory in no account, over 5, 30 and 240 minutes. Nothing is traced meanwhile.
     /// Caches that fill, a daily cycle, and growth that the load explains are not growth.
     ///
-    /// Growth is printed and recorded with stacks, as by record --survivors, for 1 to 30 minutes. It is reported again when it has
+    /// Growth is printed and recorded with stacks, as by record --survivors, for 1 to 30 minutes, within --max-size and --cpu-budget.
+    /// The file has samples of the day before: kmt-analyze timeline --by account. Growth is reported again when it has
     /// doubled. SIGUSR1 records slab memory as soon as no other recording runs.
     #[command(after_help = "Examples:
   kmt-capture watch -o leak.kmt                         until Ctrl-C: leak-1.kmt, leak-2.kmt

@@ -52,6 +52,8 @@ pub struct KmtFile<O = Output> {
     feed: Option<Feed>,
     /// Events that were folded until that ended, by CPU.
     folded: BTreeMap<u32, u64>,
+    /// Events that were left out until then, by CPU.
+    left_out: BTreeMap<u32, u64>,
 }
 
 impl<O: ChunkOutput> KmtFile<O> {
@@ -67,6 +69,7 @@ impl<O: ChunkOutput> KmtFile<O> {
             is_by_design: false,
             feed: None,
             folded: BTreeMap::new(),
+            left_out: BTreeMap::new(),
         }
     }
 
@@ -88,6 +91,12 @@ impl<O: ChunkOutput> KmtFile<O> {
         self.folded.values().copied().chain(open).sum()
     }
 
+    /// Events that are neither in the file nor in sums: frees without a recorded allocation, where a filter left out allocations.
+    pub fn left_out(&self) -> u64 {
+        let open = self.feed.iter().flat_map(Feed::left_out).map(|(_, events)| events);
+        self.left_out.values().copied().chain(open).sum()
+    }
+
     /// The ring buffer of a CPU was found empty at a time: where lives are folded, other CPUs' events wait for it.
     pub fn known_until(&mut self, cpu: u32, time: u64) {
         self.feed.iter_mut().for_each(|feed| feed.until(cpu, time));
@@ -107,6 +116,9 @@ impl<O: ChunkOutput> KmtFile<O> {
         feed.finish(&mut self.writer)?;
         for (cpu, events) in feed.folded() {
             *self.folded.entry(cpu).or_default() += events;
+        }
+        for (cpu, events) in feed.left_out() {
+            *self.left_out.entry(cpu).or_default() += events;
         }
         Ok(())
     }
@@ -240,8 +252,8 @@ impl<O: ChunkOutput> KmtFile<O> {
         self.end_folding()?;
         // Counts of the file are those of the events in it.
         let of_file = |(&cpu, &stats): (&u32, &WriterStats)| {
-            let folded = self.folded.get(&cpu).copied().unwrap_or(0);
-            (cpu, stats.without(folded))
+            let of_cpu = |events: &BTreeMap<u32, u64>| events.get(&cpu).copied().unwrap_or(0);
+            (cpu, stats.without(of_cpu(&self.folded).saturating_add(of_cpu(&self.left_out))))
         };
         let rows: Vec<(u32, WriterStats)> = self.cpus.iter().map(of_file).collect();
         self.writer.add_writer_stats(&rows)

@@ -16,6 +16,7 @@ pub mod foreign;
 mod holes;
 pub mod input;
 pub mod interrupt;
+pub mod kernel_stacks;
 pub mod kmt_file;
 pub mod manual;
 pub mod mapping;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use kmt_common::direct_map::{ElectedBase, Votes};
 use kmt_common::kmt_file::KmtFile;
 use kmt_common::output::report_written;
-use kmt_common::survivors::{self, KnownMap, LEARNED_KEY, SurvivorOptions, Survivors};
+use kmt_common::survivors::{self, KnownMap, LEARNED_KEY, Narrowed, SurvivorOptions, Survivors};
 use kmt_common::text::{count, grouped};
 use kmt_common::{shell, tell};
 use kmt_format::edit::copy_besides_events;
@@ -256,6 +256,7 @@ fn settings(trace: &Trace<'_>, args: &SurvivorArgs, map: Map) -> SurvivorOptions
             Map::Recorded(base) => KnownMap::Base(base),
             Map::Learned(map) => map.map_or(KnownMap::None, |map| KnownMap::Base(map.base_address)),
         },
+        narrowed: Narrowed::default(),
     }
 }
 

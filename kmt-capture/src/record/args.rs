@@ -120,6 +120,12 @@ pub struct RecordArgs {
     /// Print only warnings and errors
     #[arg(short, long)]
     quiet: bool,
+    /// For `watch`: store samples of memory that come on standard input
+    #[arg(long, hide = true)]
+    samples: bool,
+    /// For `watch`: print why the recording ended
+    #[arg(long, hide = true)]
+    end_reason: bool,
     /// Exit with the status of COMMAND (128 + N if signal N ended it) if the recording succeeded
     #[arg(long, requires = "command")]
     exit_status: bool,
@@ -200,6 +206,8 @@ impl From<RecordArgs> for RecordOptions {
             output: args.output,
             force: args.force,
             quiet: args.quiet,
+            samples: args.samples,
+            end_reason: args.end_reason,
             guard: true,
             tracefs: args.tracefs,
             exit_status: args.exit_status,

@@ -10,6 +10,7 @@ mod cost;
 mod cpus;
 mod description;
 mod direct_map;
+mod end_reason;
 mod exits;
 mod graph;
 pub(crate) mod line;
@@ -21,6 +22,7 @@ mod repeat;
 mod ring;
 mod rotate;
 mod run;
+pub(crate) mod samples;
 mod series;
 mod settings;
 mod setup;
@@ -44,6 +46,7 @@ pub use black_box::{BlackBoxOptions, Condition, SIZE_DEFAULT};
 pub use cost::Cost;
 #[cfg(feature = "convert")]
 pub(crate) use description::default_name;
+pub(crate) use end_reason::EndReason;
 pub use line::LineOptions;
 pub(crate) use plan::Plan;
 pub use preset::Preset;
@@ -115,6 +118,10 @@ pub struct RecordOptions {
     pub force: bool,
     /// True if only problems are reported.
     pub quiet: bool,
+    /// True if samples from before the recording come on standard input ([`samples`]).
+    pub samples: bool,
+    /// True if the reason of the end is printed as a word, for the program that started the recording.
+    pub end_reason: bool,
     /// True if a second process puts tracefs back if this one is killed: the running program, started again with
     /// [`guard::COMMAND`](crate::tracefs::guard::COMMAND), which it has to know.
     pub guard: bool,

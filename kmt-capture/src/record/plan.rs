@@ -6,6 +6,7 @@ use super::preset::{Preset, RECLAIM_FUNCTIONS};
 use super::{RecordOptions, unknown_events};
 use crate::failure::{Failure, Result};
 use crate::tracefs::{Event, EventSpec, Probe, TraceDir, find_events};
+use kmt_common::survivors::Narrowed;
 use kmt_common::text::count;
 
 /// Events that tell the names of tasks, and to which cgroup they move.
@@ -174,6 +175,19 @@ impl Plan {
     pub fn in_kernel(&self) -> Self {
         let pids = if self.in_user_space { BTreeSet::new() } else { self.pids.clone() };
         Self { pids, ..self.clone() }
+    }
+
+    /// Kinds of objects of which a filter leaves out allocations, while all frees come.
+    pub fn narrowed(&self) -> Narrowed {
+        let any = |is_of_pages: bool| {
+            let mut of_kind = self.events.iter().filter(|(event, _)| {
+                event.system == "kmem"
+                    && is_allocation(event)
+                    && (event.name == "mm_page_alloc") == is_of_pages
+            });
+            of_kind.any(|(event, recorded)| self.filter(event, recorded).is_some())
+        };
+        Narrowed { objects: any(false), pages: any(true) }
     }
 
     /// The events that are filtered by task.
@@ -404,6 +418,7 @@ mod tests {
             "kmem:kfree enable=1\nkmem:kmalloc enable=1\n\
              kmem:kmalloc filter=(bytes_req > 64) && (common_pid == 4194305 || common_pid == 4194306)\n"
         );
+        assert_eq!(plan.narrowed(), Narrowed { objects: true, pages: false });
         let stacks = vec![EventSpec::parse("kmem:kmalloc if bytes_req > 99").unwrap()];
         let plan =
             Plan::new(&RecordOptions { stacks, pids: vec![4_194_305], ..RecordOptions::default() }, &top)
@@ -413,6 +428,8 @@ mod tests {
             triggers.contains("trigger=stacktrace if (common_pid == 4194305) && (bytes_req > 99)\n"),
             "{triggers}"
         );
+        let all = Plan::new(&RecordOptions::default(), &top).unwrap();
+        assert_eq!(all.narrowed(), Narrowed::default());
         let missing = RecordOptions {
             events: vec![EventSpec::parse("kmem:gone").unwrap()],
             ..RecordOptions::default()

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kmt_common::output::print;
 use kmt_common::shell;
 use kmt_common::text::{count, grouped};
 use kmt_format::kernel::CpuStats;
@@ -11,6 +12,7 @@ use kmt_format::write::Loss;
 use super::black_box::Triggers;
 use super::console::{self, Console};
 use super::cpus::online;
+use super::end_reason::EndReason;
 use super::recorder::room::{self, Bound, is_in_memory};
 use super::recorder::sink::Sink;
 use super::recorder::{Finished, Recorder, StopReason};
@@ -81,6 +83,10 @@ pub(super) fn once(options: &RecordOptions) -> Result<Ended> {
         }
         reason => reason?,
     };
+    if options.end_reason {
+        // A reader that is gone misses nothing.
+        let _ = print(format!("{}\n", EndReason::of(reason, finished.full).word()).as_bytes());
+    }
     let is_by_condition = matches!(reason, StopReason::Condition | StopReason::Written);
     if finished.is_unwanted {
         console.say(format_args!("ended while waiting; no file was written"));
@@ -208,8 +214,9 @@ fn report(
             "warning: stopped: another process changed the trace clock of this recording"
         ));
     }
-    let is_cut = matches!(reason, StopReason::Size(Bound::Disk | Bound::Memory));
-    if let StopReason::Size(bound) = reason {
+    let full = if let StopReason::Size(bound) = reason { Some(bound) } else { finished.full };
+    let is_cut = matches!(full, Some(Bound::Disk | Bound::Memory));
+    if let Some(bound) = full {
         if !options.quiet || is_cut {
             console.print(format_args!(
                 "{}{}",

@@ -26,10 +26,13 @@ pub struct WatchArgs {
     /// Stop a recording before its file exceeds this size
     #[arg(long, value_name = "SIZE", value_parser = quantity::size_above_zero, default_value = "64M")]
     pub max_size: u64,
+    /// Stop a recording whose recorder has used more than this share of one CPU for 30 s
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "5%")]
+    pub cpu_budget: f64,
     /// Keep at most this many files: the oldest are removed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_files: Option<u32>,
-    /// Run this program after each recording, with the name of the file as its argument
+    /// Run this program after each recording, with the name of the file as its argument. It is killed after 60 s
     #[arg(long, value_name = "COMMAND")]
     pub exec: Option<PathBuf>,
     /// File that keeps reported growth and earlier levels over restarts
@@ -49,4 +52,23 @@ fn every(text: &str) -> Result<Duration, String> {
         return Err(format!("{text:?}: the time between samples is from 1s to 30s"));
     }
     Ok(time)
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end().parse::<f64>().ok();
+    let number = number.filter(|number| *number > 0.0 && number.is_finite());
+    number.ok_or_else(|| format!("{text:?}: expected a share of one CPU above 0, such as 5%"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_a_share_of_one_cpu() {
+        assert_eq!(["5%", "0.5", "150 %"].map(percent), [Ok(5.0), Ok(0.5), Ok(150.0)]);
+        for wrong in ["", "%", "0%", "-1%", "5%%", "nan", "inf%", "x"] {
+            assert!(percent(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use kmt_common::text::escaped;
 use kmt_common::watch::{Finding, Kind};
 
 use crate::tracefs::{Event, TraceDir};
@@ -51,8 +52,16 @@ pub struct Plan {
     pub seconds: u64,
     /// True if a signal asks for it, and no growth.
     pub is_asked: bool,
+    /// Name of what grows.
+    pub what: String,
+    /// The growth in words, for the file.
+    pub finding: String,
+    /// The report of `kmt-analyze` that shows who allocates it, with options.
+    pub report: &'static str,
 }
 
+/// Report on slab objects and pages.
+const LEAKS: &str = "leaks";
 const CACHE_FREE: &str = "kmem:kmem_cache_free";
 /// Frees of slab objects, and the pages that end their lives.
 const SLAB_FREES: [&str; 4] = ["kmem:kfree", CACHE_FREE, "kmem:mm_page_alloc", "kmem:mm_page_free"];
@@ -62,6 +71,15 @@ const KERNEL_PAGES: &str = "kmem:mm_page_alloc if migratetype != 1";
 impl Plan {
     /// The recording for a growth.
     pub fn of(finding: &Finding, has: Available) -> Self {
+        let report = match finding.kind {
+            Kind::Percpu if has.percpu => "percpu --sort live",
+            Kind::Vmalloc | Kind::KernelStacks if has.vmalloc => "vmalloc --sort live",
+            _ => LEAKS,
+        };
+        Self { what: name(finding.kind, &finding.name), report, ..Self::of_kind(finding, has) }
+    }
+
+    fn of_kind(finding: &Finding, has: Available) -> Self {
         let size = f64::from(finding.object_size.max(1));
         let (allocations, frees, size): (Vec<String>, &[&str], f64) = match finding.kind {
             Kind::Cache => return Self::of_cache(finding, has, size),
@@ -88,7 +106,15 @@ impl Plan {
 
     fn with(allocations: Vec<String>, frees: Vec<String>, seconds: u64) -> Self {
         let events = allocations.iter().cloned().chain(frees).collect();
-        Self { events, stacks: allocations, seconds, is_asked: false }
+        Self {
+            events,
+            stacks: allocations,
+            seconds,
+            is_asked: false,
+            what: String::new(),
+            finding: String::new(),
+            report: LEAKS,
+        }
     }
 
     /// Allocations of one cache: by its name where events have it, else by size. Caches of kmalloc have several names
@@ -116,7 +142,15 @@ impl Plan {
     pub fn all() -> Self {
         let allocations = ["kmem:kmalloc*", "kmem:kmem_cache_alloc*"].map(str::to_owned);
         let events = allocations.iter().cloned().chain(SLAB_FREES.map(str::to_owned));
-        Self { events: events.collect(), stacks: allocations.to_vec(), seconds: SECONDS.0, is_asked: true }
+        Self {
+            events: events.collect(),
+            stacks: allocations.to_vec(),
+            seconds: SECONDS.0,
+            is_asked: true,
+            what: "slab memory".to_owned(),
+            finding: "recorded by SIGUSR1\n".to_owned(),
+            report: LEAKS,
+        }
     }
 
     /// Arguments of `kmt-capture`.
@@ -132,6 +166,14 @@ impl Plan {
             out.extend(["--tracefs".into(), tracefs.into()]);
         }
         out
+    }
+}
+
+/// Name of what grows.
+pub fn name(kind: Kind, cache: &str) -> String {
+    match cache.is_empty() {
+        true => kind.name().to_owned(),
+        false => format!("{} {}", kind.name(), escaped(cache.as_bytes())),
     }
 }
 
@@ -159,8 +201,8 @@ mod tests {
     /// Growth of a series by 8 KiB/s.
     fn finding(kind: Kind, name: &'static str) -> Finding {
         let mut watcher = Watcher::default();
-        let samples = (0..400).map(|step| {
-            let value = Value { kind, name, kib: 10_000 + 80 * step, object_size: 96 };
+        let samples = (0..400u32).map(|step| {
+            let value = Value { kind, name, kib: 10_000 + 80 * i64::from(step), object_size: 96 };
             Sample { time: 3600 + 10 * u64::from(step), memory_kib: 1 << 20, values: vec![value] }
         });
         let mut found = samples.flat_map(|sample| watcher.take(&sample, |_| true));
@@ -200,6 +242,20 @@ mod tests {
                 events(kind, "x", has).into_iter().filter(|event| event.contains("free")).collect();
             assert!(!frees.is_empty() && frees.iter().all(|event| !event.contains(" if ")), "{frees:?}");
         }
+    }
+
+    #[test]
+    fn each_kind_has_the_report_that_shows_who_allocates_it() {
+        let report = |kind, name, has| Plan::of(&finding(kind, name), has).report;
+        assert_eq!(report(Kind::Vmalloc, "", ALL), "vmalloc --sort live");
+        assert_eq!(report(Kind::KernelStacks, "", ALL), "vmalloc --sort live");
+        assert_eq!(report(Kind::Percpu, "", ALL), "percpu --sort live");
+        let bare = Available { percpu: false, vmalloc: false, ..ALL };
+        for kind in [Kind::Percpu, Kind::Vmalloc, Kind::NoAccount, Kind::PageTables] {
+            assert_eq!(report(kind, "", bare), "leaks", "{kind:?}: pages");
+        }
+        let plan = Plan::of(&finding(Kind::Cache, "filp"), ALL);
+        assert_eq!((plan.report, plan.what.as_str(), plan.is_asked), ("leaks", "slab cache filp", false));
     }
 
     #[test]

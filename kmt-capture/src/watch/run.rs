@@ -6,17 +6,19 @@ use std::time::{Duration, Instant};
 
 use kmt_common::output::{Output, Target, print};
 use kmt_common::shell;
-use kmt_common::text::{count, escaped, size};
-use kmt_common::watch::{Finding, Watcher};
+use kmt_common::text::count;
+use kmt_common::watch::Watcher;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::args::WatchArgs;
-use super::job::Job;
-use super::plan::{Available, Plan};
+use super::job::{EXEC_MAX, Job, Stopped, Work};
+use super::plan::{self, Available, Plan};
 use super::system::{System, boot_id, unix};
+use super::words::{self, End};
 use crate::failure::{Failure, Outcome, Result};
 use crate::record::Series;
 use crate::record::command::Signals;
+use crate::record::samples;
 use crate::tracefs;
 
 /// How often the state is written.
@@ -28,6 +30,8 @@ const WAITING_MAX: usize = 8;
 /// A recording that failed is tried again after this time, then after twice the time and so on.
 const RETRY: Duration = Duration::from_secs(600);
 const TRIES_MAX: u32 = 6;
+/// Samples have this part of --max-size at most, 1/N.
+const SAMPLES_PART: u64 = 8;
 
 /// Watches until a signal ends it, or with `--once` until the first growth was recorded.
 pub fn watch(args: &WatchArgs) -> Result<Outcome> {
@@ -145,8 +149,10 @@ impl Watch<'_> {
         let Some(found) = self.system.sample(&mut self.watcher) else { return false };
         let has_found = !found.is_empty();
         for finding in &found {
-            self.say(&format!("{}\n", sentence(finding)));
-            let plan = Plan::of(finding, self.available());
+            let sentence = format!("{}\n", words::growth(finding));
+            self.say(&sentence);
+            let mut plan = Plan::of(finding, self.available());
+            plan.finding = sentence;
             if self.args.dry_run {
                 self.show(&plan);
                 self.is_done |= self.args.once;
@@ -201,8 +207,7 @@ impl Watch<'_> {
         }
         let mut out = String::new();
         for judged in self.watcher.judged() {
-            let name = if judged.name.is_empty() { judged.kind.name() } else { judged.name };
-            out += &format!("{} {}", escaped(name.as_bytes()), size(u64::from(judged.kib) << 10));
+            out += &format!("{} {}", plan::name(judged.kind, judged.name), words::amount(judged.kib));
             let verdicts = judged
                 .verdicts
                 .iter()
@@ -223,9 +228,10 @@ impl Watch<'_> {
 
     /// Takes the result of a child that has ended, and starts the next one.
     fn jobs(&mut self) {
+        self.job.iter_mut().for_each(Job::limit);
         if let Some(code) = self.job.as_mut().and_then(Job::ended) {
             if let Some(job) = self.job.take() {
-                self.ended(&job, code);
+                self.ended(job, code);
             }
         }
         if self.job.is_none() && !self.is_done {
@@ -261,41 +267,53 @@ impl Watch<'_> {
             kmt_common::tell!("recording to {} for {} s", file.display(), plan.seconds);
         }
         let arguments = plan.arguments(&file, self.args.max_size, self.args.tracefs.as_deref());
-        Job::record(plan.clone(), arguments, file)
+        let samples = samples::finding(&plan.finding, samples::now())
+            + &self.system.samples.text(self.args.max_size / SAMPLES_PART);
+        Job::record(plan.clone(), arguments, file, self.args.cpu_budget, &samples)
     }
 
-    fn ended(&mut self, job: &Job, code: i32) {
-        let name = job.file.display();
-        let is_done = self.args.once && !job.is_asked;
-        let Some(plan) = &job.plan else {
-            if code != 0 {
-                self.warn(&format!("the command for {name} failed with {code}"));
-            }
-            self.is_done |= is_done;
-            return;
-        };
+    /// Takes the end of a child.
+    fn ended(&mut self, mut job: Job, code: i32) {
+        let reason = job.reason();
+        let Work::Record(plan, _) = &job.work else { return self.exec_ended(&job, code) };
         // 3: the file is sound, but events were lost, or a full disk ended it.
         if code != 0 && code != 3 {
-            self.warn(&format!("the recording of {name} failed with {code}"));
+            self.warn(&format!("the recording of {} failed with {code}", job.file.display()));
             return self.again(plan.clone());
         }
-        let (length, wanted) = (job.start.elapsed().as_secs(), plan.seconds);
-        if length + 2 < wanted {
-            kmt_common::tell!("{name}: the recording ended after {length} s of {wanted} s (--max-size)");
-        }
-        kmt_common::tell!("{name}: who allocates it: kmt-analyze leaks {}", shell::path(&job.file));
+        let (max_size, budget) = (self.args.max_size, self.args.cpu_budget);
+        let end =
+            End { seconds: job.start.elapsed().as_secs(), reason, stopped: job.stopped, max_size, budget };
+        self.say(&format!("{}\n", words::recorded(plan, &job.file, &end)));
         let removed = self.files.remove_oldest(self.args.max_files);
         if let Some(warning) = removed.warning() {
             self.warn(warning.trim_start_matches("warning: "));
         }
-        match self.args.exec.as_deref().map(|command| Job::exec(command, job)) {
+        let exec = self.args.exec.as_deref();
+        match exec.map(|command| Job::exec(command, &job.file, job.is_asked, EXEC_MAX)) {
             Some(Ok(exec)) => self.job = Some(exec),
             Some(Err(failure)) => {
                 self.warn(&format!("{failure}"));
-                self.is_done |= is_done;
+                self.finish_once(&job);
             }
-            None => self.is_done |= is_done,
+            None => self.finish_once(&job),
         }
+    }
+
+    fn exec_ended(&mut self, job: &Job, code: i32) {
+        let name = job.file.display();
+        if job.stopped == Some(Stopped::Overdue) {
+            let most = EXEC_MAX.as_secs();
+            self.warn(&format!("the command for {name} ran for {most} s: it was killed with its processes"));
+        } else if code != 0 {
+            self.warn(&format!("the command for {name} failed with {code}"));
+        }
+        self.finish_once(job);
+    }
+
+    /// With `--once`, ends after the recording of a growth.
+    fn finish_once(&mut self, job: &Job) {
+        self.is_done |= self.args.once && !job.is_asked;
     }
 
     fn warn(&mut self, what: &str) {
@@ -304,7 +322,10 @@ impl Watch<'_> {
     }
 
     fn wait(&self, next: Instant) {
-        let left = if self.is_done { Duration::ZERO } else { next.saturating_duration_since(Instant::now()) };
+        let now = Instant::now();
+        let left = if self.is_done { Duration::ZERO } else { next.saturating_duration_since(now) };
+        let limit = self.job.as_ref().and_then(|job| job.left(now));
+        let left = limit.map_or(left, |limit| left.min(limit.max(Duration::from_millis(1))));
         let fds = self.signals.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let mut fds: Vec<PollFd<'_>> = fds.collect();
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
@@ -346,22 +367,4 @@ fn written(path: &Path, text: &str) -> Result<()> {
 
 fn unreadable() -> Failure {
     Failure::new("/proc/meminfo or /proc/uptime cannot be read").hint("mount -t proc proc /proc")
-}
-
-/// A growth as a sentence.
-fn sentence(finding: &Finding) -> String {
-    let per_second = finding.growth.bytes_per_second.max(0.0);
-    let name = match finding.name.is_empty() {
-        true => finding.kind.name().to_owned(),
-        false => format!("{} {}", finding.kind.name(), escaped(finding.name.as_bytes())),
-    };
-    let doubled = if finding.is_again { " (doubled since the last report)" } else { "" };
-    format!(
-        "growth: {name} by {:.1} KiB/s ({} a day) for {} min or longer, grown by {}{doubled}; window of {} min",
-        per_second / 1024.0,
-        size((per_second * 86_400.0) as u64),
-        finding.since / 60,
-        size(u64::from(finding.grown_kib) << 10),
-        finding.growth.window.minutes,
-    )
 }

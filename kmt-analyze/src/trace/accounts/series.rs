@@ -1,13 +1,13 @@
 //! Accounts over time: at the begin and the end of a recording, and at each reading meanwhile.
 //!
 //! Texts that the recorder read meanwhile (`record --snapshot-every`) have the times before and after it; those of one reading have
-//! the same times. An account that any reading lacks is unknown at all of them: its memory would move into the rest and back.
+//! the same times. Those that `kmt-capture watch` took before the recording are in the file before its begin. An account that any reading lacks is unknown at all of them: its memory would move into the rest and back.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use kmt_common::failure::Result;
-use kmt_format::read::Metadata;
+use kmt_format::read::{Attachment, Metadata};
 
 use super::{Balance, Doubt, SavedText, SavedTexts, Texts, attached};
 
@@ -59,21 +59,29 @@ impl Readings {
             }
             [begin, end] => (begin, end),
         };
-        let mut readings = Vec::new();
-        for ((until, _), saved) in meanwhile(recording.metadata) {
-            let Some(mut texts) = all.taken(parsed(&saved)) else { continue };
-            begin.as_ref().or(end.as_ref()).into_iter().for_each(|known| texts.complete(known));
-            readings.push(Reading { time: until, balance: Balance::of(&texts) });
-        }
+        let mut read = |texts: BTreeMap<(u64, u64), SavedTexts<'_>>| {
+            let mut readings = Vec::new();
+            for ((until, _), saved) in texts {
+                let Some(mut texts) = all.taken(parsed(&saved)) else { continue };
+                begin.as_ref().or(end.as_ref()).into_iter().for_each(|known| texts.complete(known));
+                readings.push(Reading { time: until, balance: Balance::of(&texts) });
+            }
+            readings
+        };
+        let attachments = recording.metadata.attachments.as_slice();
+        let start = attachments.iter().position(|attachment| attachment.name == "meminfo.before");
+        let (earlier, later) = attachments.split_at(start.unwrap_or(0));
+        let (earlier, readings) = (read(meanwhile(earlier)), read(meanwhile(later)));
         // Readings may be before the first event and after the last one.
         let (first, last) = recording.span;
         let first = readings.first().map_or(first, |reading| reading.time.min(first));
+        let first = earlier.last().map_or(first, |reading| reading.time.max(first));
         let last = readings.last().map_or(last, |reading| reading.time.max(last));
         let at = |time: u64, texts: &Texts| Reading { time, balance: Balance::of(texts) };
         let begin = begin.iter().map(|texts| at(first, texts));
         let end = end.iter().map(|texts| at(last, texts));
         let is_in = |reading: &Reading| window.is_none_or(|(from, to)| (from..=to).contains(&reading.time));
-        all.readings = begin.chain(readings).chain(end).filter(is_in).collect();
+        all.readings = earlier.into_iter().chain(begin).chain(readings).chain(end).filter(is_in).collect();
         all.align();
         all
     }
@@ -110,9 +118,9 @@ impl Readings {
 }
 
 /// Texts read meanwhile, by the times around each reading, the later one first.
-fn meanwhile<'m>(metadata: &'m Metadata<'_>) -> BTreeMap<(u64, u64), SavedTexts<'m>> {
+fn meanwhile<'m>(attachments: &'m [Attachment<'_>]) -> BTreeMap<(u64, u64), SavedTexts<'m>> {
     let mut all: BTreeMap<(u64, u64), SavedTexts<'m>> = BTreeMap::new();
-    for attachment in &metadata.attachments {
+    for attachment in attachments {
         let Some((from, to)) = attachment.times.filter(|(from, to)| from <= to) else { continue };
         let Some(name) = MEANWHILE.into_iter().find(|name| *name == attachment.name) else { continue };
         let bytes = Cow::Borrowed(attachment.contents.as_ref());
@@ -125,8 +133,6 @@ fn meanwhile<'m>(metadata: &'m Metadata<'_>) -> BTreeMap<(u64, u64), SavedTexts<
 
 #[cfg(test)]
 mod tests {
-    use kmt_format::read::Attachment;
-
     use super::*;
     use crate::trace::accounts::ACCOUNTS;
 
@@ -195,6 +201,11 @@ mod tests {
             let vmalloc = amount(reading, "vmalloc").unwrap();
             assert_eq!((vmalloc.most, vmalloc.doubtful), (5 << 10, 0), "{}", reading.time);
         }
+        // Samples that were taken before the recording.
+        let day = [5, 7].map(|time| attachment("meminfo", Some((time - 1, time)), meminfo(700 - time, 25)));
+        let times = found([day.to_vec(), all()].concat(), None).readings;
+        let times: Vec<(u64, u64)> = times.iter().map(free).collect();
+        assert_eq!(times, [(5, 695), (7, 693), (10, 600), (32, 500), (52, 400), (90, 300)]);
         let late = [all(), vec![attachment("meminfo", Some((95, 97)), meminfo(350, 25))]].concat();
         let times = found(late, None).readings.into_iter().map(|reading| reading.time);
         assert_eq!(times.collect::<Vec<_>>(), [10, 32, 52, 97, 97], "behind the last event");

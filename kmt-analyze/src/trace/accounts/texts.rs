@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use kmt_common::failure::{Failure, Result};
+use kmt_common::kernel_stacks;
 use kmt_common::text::shown;
 use kmt_format::read::Metadata;
 
@@ -134,28 +135,15 @@ impl Texts {
 
     /// True if kernel stacks are areas of vmalloc (CONFIG_VMAP_STACK); `None`: unknown.
     fn vmap_stacks(&self, config: Option<&SavedText<'_>>, areas: Option<&SavedText<'_>>) -> Option<bool> {
-        /// Callers of areas of stacks (kernel/fork.c, 4.9 to 7.2); some are inlined in others.
-        const MAKERS: [&str; 5] =
-            ["alloc_thread_stack_node", "dup_task_struct", "copy_process", "_do_fork", "kernel_clone"];
         // Only kernels with pages larger than stacks have that cache (kernel/fork.c), and stacks are in no areas then.
         if self.are_stacks_slabs {
             return Some(false);
         }
-        if let Some(config) = config {
-            let text = String::from_utf8_lossy(&config.bytes);
-            return Some(text.lines().any(|line| line.trim_end() == "CONFIG_VMAP_STACK=y"));
-        }
-        let has_stacks = areas.is_some_and(|areas| {
-            let text = String::from_utf8_lossy(&areas.bytes);
-            let is_stack = |line: &str| MAKERS.iter().any(|maker| line.contains(&format!(" {maker}+")));
-            text.lines().any(is_stack)
-        });
+        let text = |saved: &SavedText<'_>| String::from_utf8_lossy(&saved.bytes).into_owned();
+        let (config, areas) = (config.map(text), areas.map(text));
         let stacks = self.bytes("KernelStack").unwrap_or(0);
-        match self.bytes("VmallocUsed") {
-            _ if has_stacks => Some(true),
-            Some(used @ 1..) if used < stacks => Some(false),
-            _ => None,
-        }
+        let is_smaller = self.bytes("VmallocUsed").is_some_and(|used| used > 0 && used < stacks);
+        kernel_stacks::are_areas(config.as_deref(), areas.as_deref()).or(is_smaller.then_some(false))
     }
 
     /// MemTotal.

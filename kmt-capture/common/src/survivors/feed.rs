@@ -85,6 +85,11 @@ impl Feed {
         self.survivors.folded()
     }
 
+    /// Events that are neither in the file nor in sums, by CPU.
+    pub fn left_out(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.survivors.left_out()
+    }
+
     /// Adds a CPU, for whose events the others wait.
     pub fn cpu(&mut self, number: u32) {
         self.queue(number);

@@ -106,6 +106,12 @@ impl Frames {
             .all(|part| self.word(&part).is_some_and(|word| word.clean & part.bits == part.bits))
     }
 
+    /// True if no frame of a block is allocated, or has had an object of a slab since its last page event.
+    pub fn are_untouched(&self, first: u64, count: u64) -> bool {
+        parts(first, count)
+            .all(|part| self.word(&part).is_some_and(|word| (word.live | word.born) & part.bits == 0))
+    }
+
     /// Enters a page event, after which a block is allocated or not. `has_objects`: slab objects are placed on pages.
     pub fn enter_pages(&mut self, first: u64, count: u64, is_live: bool, has_objects: bool) {
         for part in parts(first, count) {

@@ -1,10 +1,10 @@
 //! The decision on a life: whether it is folded.
 
-use super::Survivors;
 use super::nodes::Node;
 use super::pending::NONE;
 use super::plan::Plan;
 use super::sums::FoldedLife;
+use super::{Survivors, Way};
 
 impl Survivors {
     /// Folds the life of a node that waits, which the event `node` with `record` ends, if it is plain. True if it is folded.
@@ -58,7 +58,7 @@ impl Survivors {
         // Its stack may still come.
         if let Some(owner) = self.owner(born.cpu, born.task) {
             if owner.node == Some((alloc, born.seq)) {
-                owner.is_folded = true;
+                owner.way = Way::Folded;
             }
         }
     }

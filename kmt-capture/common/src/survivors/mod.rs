@@ -60,6 +60,30 @@ pub struct SurvivorOptions {
     pub page_shift: u32,
     /// The direct map.
     pub map: KnownMap,
+    /// Frees that are counted only, in a recording whose allocations are filtered.
+    pub narrowed: Narrowed,
+}
+
+/// Kinds of objects of which a filter left out allocations. A free has nothing that the filter could look at, so those of all objects
+/// come: a free at an address without an event of an allocation is counted, and not written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Narrowed {
+    /// Objects of slab memory.
+    pub objects: bool,
+    /// Pages.
+    pub pages: bool,
+}
+
+/// Way of an event, and of its stack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Way {
+    /// To the file, or it waits.
+    #[default]
+    Written,
+    /// Into a sum.
+    Folded,
+    /// It is counted only.
+    LeftOut,
 }
 
 /// The event that a stack on some CPU and level belongs to.
@@ -68,7 +92,7 @@ struct Owner {
     task: Task,
     /// Node of the event, and its number then: another number shows that the node was reused.
     node: Option<(u32, u64)>,
-    is_folded: bool,
+    way: Way,
     is_waiting: bool,
 }
 
@@ -80,6 +104,8 @@ struct CpuState {
     /// True once it has an event.
     has_begun: bool,
     folded: u64,
+    /// Events that are counted only: [`Narrowed`].
+    left_out: u64,
     /// Events that were folded in this interval.
     folded_here: u64,
 }
@@ -130,6 +156,11 @@ impl Survivors {
     /// Events that were folded, with their stacks, by CPU.
     pub fn folded(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.cpus.iter().map(|cpu| (cpu.number, cpu.folded))
+    }
+
+    /// Events that are neither in the file nor in sums, with their stacks, by CPU: [`Narrowed`].
+    pub fn left_out(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.cpus.iter().map(|cpu| (cpu.number, cpu.left_out))
     }
 
     /// Takes the next event in merged order. `is_edge`: it is the last one of its CPU before events that are missing, or the
@@ -217,6 +248,19 @@ impl Survivors {
         self.cpus.get_mut(cpu as usize)?.owners.get_mut(level)
     }
 
+    /// Counts an event that is not written.
+    fn count(&mut self, cpu: u32, way: Way) {
+        match way {
+            Way::Written => {}
+            Way::Folded => self.count_folded(cpu, 1),
+            Way::LeftOut => {
+                if let Some(cpu) = self.cpus.get_mut(cpu as usize) {
+                    cpu.left_out += 1;
+                }
+            }
+        }
+    }
+
     fn count_folded(&mut self, cpu: u32, events: u64) {
         if let Some(cpu) = self.cpus.get_mut(cpu as usize) {
             cpu.folded += events;
@@ -239,9 +283,9 @@ impl Survivors {
             return;
         };
         owner.is_waiting = false;
-        let (of, is_folded) = (owner.node, owner.is_folded);
-        if is_folded && !node.keep {
-            return self.count_folded(cpu, 1);
+        let (of, way) = (owner.node, owner.way);
+        if way != Way::Written && !node.keep {
+            return self.count(cpu, way);
         }
         let index = self.nodes.push(node, record);
         if let Some((of, seq)) = of {
@@ -260,18 +304,18 @@ impl Survivors {
             self.losses.touch_before(self.seq + 1);
         }
         node.keep |= self.map.is_undecided() || is_failure;
-        let mut is_folded = false;
+        let mut way = Way::Written;
         match node.kind {
             Kind::Alloc => self.alloc(&mut node),
-            Kind::Free => is_folded = self.free(&mut node, plan, record),
+            Kind::Free => way = self.free(&mut node, plan, record),
             Kind::FreeRcu => self.free_rcu(&mut node),
             Kind::PageAlloc if is_failure => {}
             Kind::PageAlloc => self.page_alloc(&mut node),
-            Kind::PageFree => is_folded = self.page_free(&mut node, plan, record),
+            Kind::PageFree => way = self.page_free(&mut node, plan, record),
             Kind::Stack | Kind::Other => node.keep = true,
         }
-        let waits = if is_folded {
-            self.count_folded(cpu, 1);
+        self.count(cpu, way);
+        let waits = if way != Way::Written {
             None
         } else {
             let index = self.nodes.push(node, record);
@@ -282,7 +326,7 @@ impl Survivors {
             Some((index, node.seq))
         };
         if let Some(owner) = self.owner(cpu, node.task) {
-            *owner = Owner { task: node.task, node: waits, is_folded, is_waiting: true };
+            *owner = Owner { task: node.task, node: waits, way, is_waiting: true };
         }
     }
 

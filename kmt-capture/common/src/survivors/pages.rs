@@ -1,9 +1,9 @@
 //! Events of the page allocator: blocks of 2^order frames.
 
-use super::Survivors;
 use super::map::KnownMap;
 use super::nodes::Node;
 use super::plan::Plan;
+use super::{Survivors, Way};
 
 /// Largest order of blocks whose frames are followed: MAX_PAGE_ORDER is 10, or 13 with pages of 64 KiB.
 const PAGE_ORDER_MAX: u8 = 14;
@@ -27,27 +27,33 @@ impl Survivors {
         self.frames.enter_pages(first, count, true, self.has_objects_on_pages());
     }
 
-    /// Enters a free of pages; true if the life of the pages is folded.
-    pub(super) fn page_free(&mut self, node: &mut Node, plan: &Plan, record: &[u8]) -> bool {
+    /// Enters a free of pages. It is folded with the life of the pages, or left out if it ends none of a narrowed recording.
+    pub(super) fn page_free(&mut self, node: &mut Node, plan: &Plan, record: &[u8]) -> Way {
         let (first, count) = (node.value, 1u64 << node.order);
         self.frames.set_stamps(first, node.order, self.seq);
         if node.order > PAGE_ORDER_MAX {
             self.may_fold_pages = false;
             node.keep = true;
-            return false;
+            return Way::Written;
         }
         let is_clean = self.are_clean(first, count);
         let is_plain = |born: &Node| born.order == node.order && is_clean;
         let alloc = self.pages.get(first).filter(|_| self.may_fold_pages);
         let folded = alloc.is_some_and(|alloc| self.fold(alloc, node, plan, record, is_plain));
+        let is_unknown = || !node.keep && self.may_fold_pages && self.frames.are_untouched(first, count);
+        let way = match folded {
+            true => Way::Folded,
+            false if self.options.narrowed.pages && is_unknown() => Way::LeftOut,
+            false => Way::Written,
+        };
         if folded {
             self.pages.remove(first);
-        } else {
+        } else if way == Way::Written {
             self.keep_pages(first, count);
             node.keep = true;
         }
         self.frames.enter_pages(first, count, false, self.has_objects_on_pages());
-        folded
+        way
     }
 
     /// True if no object of a slab can be on frames whose page event would end it.

@@ -12,13 +12,22 @@ const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\ts
 \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;
 \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
 
-\tfield:unsigned long call_site;\toffset:8;\tsize:8;\tsigned:0;
+";
+const SLAB: &str = "\tfield:unsigned long call_site;\toffset:8;\tsize:8;\tsigned:0;
 \tfield:const void * ptr;\toffset:16;\tsize:8;\tsigned:0;
 ";
 const SIZES: &str = "\tfield:size_t bytes_req;\toffset:24;\tsize:8;\tsigned:0;
 \tfield:size_t bytes_alloc;\toffset:32;\tsize:8;\tsigned:0;
 \tfield:unsigned long gfp_flags;\toffset:40;\tsize:8;\tsigned:0;
 ";
+const PAGE: &str = "\tfield:unsigned long pfn;\toffset:8;\tsize:8;\tsigned:0;
+\tfield:unsigned int order;\toffset:16;\tsize:4;\tsigned:0;
+";
+const REQUEST: &str = "\tfield:unsigned long gfp_flags;\toffset:24;\tsize:8;\tsigned:0;
+\tfield:int migratetype;\toffset:32;\tsize:4;\tsigned:1;
+";
+const PAGE_ALLOC: u16 = 22;
+const PAGE_FREE: u16 = 23;
 const ALLOC: u16 = 20;
 const FREE: u16 = 21;
 const MEMORY: usize = 8 << 20;
@@ -42,7 +51,13 @@ impl Recording {
         let mut writer = Writer::new(options).unwrap();
         let print = "\nprint fmt: \"%p\", REC->ptr\n";
         for (name, id, fields) in [("kmalloc", ALLOC, SIZES), ("kfree", FREE, "")] {
-            let format = format!("name: {name}\nID: {id}\nformat:\n{COMMON}{fields}{print}");
+            let format = format!("name: {name}\nID: {id}\nformat:\n{COMMON}{SLAB}{fields}{print}");
+            writer.add_format("kmem", &format).unwrap();
+        }
+        for (name, id, fields) in [("mm_page_alloc", PAGE_ALLOC, REQUEST), ("mm_page_free", PAGE_FREE, "")] {
+            let format = format!(
+                "name: {name}\nID: {id}\nformat:\n{COMMON}{PAGE}{fields}\nprint fmt: \"%lu\", REC->pfn\n"
+            );
             writer.add_format("kmem", &format).unwrap();
         }
         let survivors = Survivors::new(SurvivorOptions {
@@ -54,12 +69,19 @@ impl Recording {
             long_size: 8,
             page_shift: 12,
             map: KnownMap::None,
+            narrowed: Narrowed::default(),
         });
         Self { writer, survivors, events: 0, memory_max: 0 }
     }
 
     fn event_with(&mut self, id: u16, cpu: u32, time: u64, ptr: u64, is_edge: bool) {
-        let words: &[u64] = if id == ALLOC { &[7, ptr, 60, 64, 0] } else { &[9, ptr] };
+        let words: &[u64] = match id {
+            ALLOC => &[7, ptr, 60, 64, 0],
+            FREE => &[9, ptr],
+            // Of order 0.
+            PAGE_ALLOC => &[ptr, 0, 0, 0],
+            _ => &[ptr, 0],
+        };
         let mut record = [&id.to_le_bytes()[..], &[0, 0], &5i32.to_le_bytes()].concat();
         words.iter().for_each(|word| record.extend(word.to_le_bytes()));
         self.survivors.event(&mut self.writer, cpu, time, &record, is_edge).unwrap();
@@ -78,13 +100,14 @@ impl Recording {
     }
 
     fn finish(mut self) -> Finished {
+        let left_out: u64 = self.survivors.left_out().map(|(_, events)| events).sum();
         self.survivors.finish(&mut self.writer).unwrap();
         let bytes = self.writer.finish().unwrap();
         let trace = Trace::open(&bytes).unwrap();
         assert!(trace.damages().is_empty());
         let written = trace.events().unwrap().map(|event| (event.cpu(), event.time())).collect();
         let folds = trace.folds().iter().map(|(chunk, _)| trace.read_fold(chunk).unwrap());
-        let mut finished = Finished { written, lives: Vec::new(), written_through: false };
+        let mut finished = Finished { written, lives: Vec::new(), written_through: false, left_out };
         let mut folded = 0;
         for fold in folds {
             let info = fold.info();
@@ -93,7 +116,7 @@ impl Recording {
             finished.written_through |= info.written_through;
             folded += fold.cpus().iter().map(|(_, events)| events).sum::<u64>();
         }
-        assert_eq!(finished.written.len() as u64 + folded, self.events);
+        assert_eq!(finished.written.len() as u64 + folded + left_out, self.events);
         finished
     }
 }
@@ -105,6 +128,8 @@ struct Finished {
     /// Begin and end of each interval, and the lives and frees of NULL in it.
     lives: Vec<(u64, u64, u64)>,
     written_through: bool,
+    /// Events that are counted only.
+    left_out: u64,
 }
 
 #[test]
@@ -220,5 +245,36 @@ fn events_of_a_cpu_keep_their_order_within_the_memory() {
             let of_cpu = file.written.iter().filter(|event| event.0 == cpu);
             assert!(of_cpu.map(|event| event.1).is_sorted_by(|a, b| a < b));
         }
+    }
+}
+
+/// Without a filter on allocations, such a free is of an object that was allocated before.
+#[test]
+fn frees_without_an_allocation_are_counted_only_where_allocations_are_filtered() {
+    for (objects, pages) in [(false, false), (true, false), (false, true)] {
+        let mut all = Recording::new();
+        all.survivors.options.narrowed = Narrowed { objects, pages };
+        let mut all = all.begin();
+        for (alloc, free, at) in [(ALLOC, FREE, 0x2000), (PAGE_ALLOC, PAGE_FREE, 0x5000)] {
+            let base = if free == FREE { 0 } else { 500 };
+            all.event(free, 0, base + 10, at + 64);
+            all.event(alloc, 0, base + 20, at);
+            all.event(free, 1, base + 30, at);
+            all.event(free, 1, base + 40, at);
+            all.event(alloc, 0, base + 50, at + 8);
+            all.event(free, 0, base + 400, at + 8);
+            all.event_with(free, 1, base + 410, at + 64, true);
+        }
+        let file = all.finish();
+        let times: Vec<u64> = file.written.iter().map(|event| event.1).collect();
+        let expected = |base: u64, is_narrowed: bool| {
+            let times: &[u64] = if is_narrowed { &[50, 400, 410] } else { &[10, 40, 50, 400, 410] };
+            times.iter().map(|time| base + time).collect::<Vec<_>>()
+        };
+        let mut sorted = times;
+        sorted.sort_unstable();
+        assert_eq!(sorted, [vec![1, 1], expected(0, objects), expected(500, pages)].concat());
+        assert_eq!(file.left_out, if objects || pages { 2 } else { 0 });
+        assert_eq!(file.lives.iter().map(|interval| interval.2).sum::<u64>(), 2, "both short lives");
     }
 }

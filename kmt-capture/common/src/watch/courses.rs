@@ -129,7 +129,7 @@ impl Machine {
         let value = |(course, kib): (&Course, &f64)| Value {
             kind: course.kind,
             name: course.name,
-            kib: kib.max(0.0) as u32,
+            kib: *kib as i64,
             object_size: 64,
         };
         Sample { time, memory_kib: MEMORY_KIB, values: COURSES.iter().zip(&kib).map(value).collect() }

@@ -17,7 +17,7 @@
 //! The slope is the median of the slopes of all pairs of points (Theil and Sen): at most 1,128 of them. Numbers were chosen with the courses
 //! of `growths` and `ordinary`.
 
-use super::history::{History, Series, Step, UNKNOWN};
+use super::history::{History, Series, Step, UNKNOWN, kib};
 use super::sample::Kind;
 
 /// A window of judgement.
@@ -85,9 +85,9 @@ pub struct Growth {
     /// Slope in bytes a second.
     pub bytes_per_second: f64,
     /// Level at the begin of the window, in KiB.
-    pub begin_kib: u32,
+    pub begin_kib: i64,
     /// Level at its end, in KiB.
-    pub end_kib: u32,
+    pub end_kib: i64,
 }
 
 /// Result for one series and window. The order is that of the rules: a later one was closer to growth.
@@ -97,6 +97,8 @@ pub enum Verdict {
     TooShort,
     /// The growth is below the floor.
     Small,
+    /// Most of the growth is in one block, and stays.
+    Burst,
     /// Not all blocks rise.
     Unsteady,
     /// The growth slows down.
@@ -112,13 +114,14 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Name of the verdict in messages.
+    /// Name of the verdict in messages: that of `kmt-analyze leaks`, where it has the same verdict.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::TooShort => "too few samples",
+            Self::TooShort => "window too short",
             Self::Small => "no growth, or below the floor",
+            Self::Burst => "burst",
             Self::Unsteady => "not steady",
-            Self::Saturating => "saturating",
+            Self::Saturating => "warming up",
             Self::Noisy => "within its noise",
             Self::Load => "growing with the load",
             Self::Returning => "back to an earlier level",
@@ -131,6 +134,8 @@ impl Verdict {
 const RISING_MIN: usize = 90;
 /// Largest share of the growth in one block, in percent.
 const BLOCK_MAX: i64 = 40;
+/// Deepest fall from one block to the next in a burst, as a share of the growth in percent.
+const FALL_MAX: i64 = 20;
 /// Least rate of the last third, in percent of that of the first half.
 const LATE_MIN: i64 = 55;
 /// Growth as multiples of the noise.
@@ -156,6 +161,9 @@ pub fn judge(history: &History, series: &Series, window: &Window, memory_kib: u6
     if grown < floor {
         return Verdict::Small;
     }
+    if is_burst(&blocks, grown) {
+        return Verdict::Burst;
+    }
     if !is_steady(&blocks, grown) {
         return Verdict::Unsteady;
     }
@@ -169,7 +177,7 @@ pub fn judge(history: &History, series: &Series, window: &Window, memory_kib: u6
     if grown - by_load(history, series, window, first) < floor {
         return Verdict::Load;
     }
-    let before = history.level_before(series, window.minutes).map_or(first, i64::from);
+    let before = history.level_before(series, window.minutes).unwrap_or(first);
     let above = last - before.max(first);
     if above * 2 < grown {
         return Verdict::Returning;
@@ -177,14 +185,24 @@ pub fn judge(history: &History, series: &Series, window: &Window, memory_kib: u6
     // The window may have begun before the growth.
     let late = slope_of(points.get(points.len() / 2..).unwrap_or_default());
     let bytes_per_second = slope.max(late) * 1024.0 / window.step.seconds() as f64;
-    let begin_kib = u32::try_from(first).unwrap_or(0);
-    let end_kib = u32::try_from(last).unwrap_or(UNKNOWN - 1);
-    Verdict::Growing(Growth { window: *window, bytes_per_second, begin_kib, end_kib })
+    Verdict::Growing(Growth { window: *window, bytes_per_second, begin_kib: first, end_kib: last })
 }
 
-/// The smallest value of each block.
+/// The smallest value of each block, in KiB.
 fn minima(points: &[u32], block: usize) -> Vec<i64> {
-    points.chunks(block).filter_map(|block| block.iter().min()).map(|kib| i64::from(*kib)).collect()
+    points.chunks(block).filter_map(|block| block.iter().min()).map(|point| kib(*point)).collect()
+}
+
+/// Changes from one block to the next.
+fn changes(blocks: &[i64]) -> impl Iterator<Item = i64> + '_ {
+    blocks.iter().zip(blocks.iter().skip(1)).map(|(before, after)| after - before)
+}
+
+/// True if one block has most of the growth, and what came before and after it hardly falls.
+fn is_burst(blocks: &[i64], grown: i64) -> bool {
+    let largest = changes(blocks).max().unwrap_or(0);
+    let fall = -changes(blocks).min().unwrap_or(0);
+    largest * 100 > grown * BLOCK_MAX && fall * 100 <= grown * FALL_MAX
 }
 
 /// True if blocks rise one after the other.
@@ -195,8 +213,7 @@ fn is_steady(blocks: &[i64], grown: i64) -> bool {
         pairs += at;
         rising += earlier.filter(|earlier| *earlier < later).count();
     }
-    let steps = blocks.iter().zip(blocks.iter().skip(1));
-    let largest = steps.map(|(before, after)| after - before).max().unwrap_or(0);
+    let largest = changes(blocks).max().unwrap_or(0);
     rising * 100 >= pairs * RISING_MIN && largest * 100 <= grown * BLOCK_MAX
 }
 
@@ -245,12 +262,12 @@ fn by_load(history: &History, series: &Series, window: &Window, first: i64) -> i
         let load = history.of_kind(kind).filter(|load| load.kind != series.kind)?;
         let grown = window.change_kib(load)?.max(0);
         let first = load.newest(window.step, window.points).iter().take(window.block).min()?;
-        Some((i64::from(*first).max(1), grown))
+        Some((kib(*first).max(1), grown))
     };
     let relative = [Kind::Anonymous, Kind::KernelStacks].into_iter().filter_map(of_load);
     let relative =
         relative.filter(|(before, grown)| grown * 100 >= before * LOAD_MIN).map(|(before, grown)| {
-            first.saturating_mul(grown).saturating_mul(LOAD_FACTOR) / before.saturating_mul(100)
+            first.max(0).saturating_mul(grown).saturating_mul(LOAD_FACTOR) / before.saturating_mul(100)
         });
     let slab = of_load(Kind::SlabReclaimable).map_or(0, |(_, grown)| grown / OF_RECLAIMABLE);
     relative.max().unwrap_or(0).saturating_add(slab)
@@ -280,6 +297,12 @@ mod tests {
         assert!(!is_saturating(&[0, 10, 20, 30, 40, 50, 60, 70, 80, 90]));
         assert!(!is_saturating(&[0, 1, 2, 5, 9, 15, 20, 30, 60, 90]));
         assert!(is_saturating(&[0, 30, 50, 62, 70, 76, 80, 84, 86, 87]));
+        let burst = |blocks: &[i64]| is_burst(blocks, blocks[blocks.len() - 1] - blocks[0]);
+        assert!(burst(&[0, 0, 0, 0, 0, 90, 90, 90, 90, 90]) && burst(&[0, 5, 3, 50, 55, 52, 60, 62, 60, 61]));
+        assert!(
+            !burst(&[0, 10, 20, 30, 40, 50, 60, 70, 80, 90])
+                && !burst(&[0, 50, 10, 9, 60, 8, 10, 50, 20, 60])
+        );
     }
 
     #[test]

@@ -4,15 +4,15 @@
 //! kmt-watch 1
 //! boot BOOT_ID
 //! time UNIX_SECONDS
+//! open SECONDS
 //! level KIND KIB,KIB,...,- NAME
 //! reported KIND BEGIN_KIB GROWN_KIB NAME
 //! ```
 //!
-//! `-` is an unknown level; NAME is empty for kinds without names. Lines that cannot be parsed are counted and skipped.
+//! `-` is an unknown level; the last one is that of the 6 hours that are open since `open` before `time`. NAME is empty for kinds without names. Lines that cannot be parsed are counted and skipped.
 
 use std::fmt::Write as _;
 
-use super::history::UNKNOWN;
 use super::sample::Kind;
 use super::watcher::{Reported, Watcher};
 
@@ -26,11 +26,12 @@ const REPORTED_MAX: usize = 512;
 impl Watcher {
     /// The state as text. `boot` identifies the boot, `unix` is the time of day in seconds.
     pub fn state(&self, boot: &str, unix: u64) -> String {
-        let mut out = format!("{HEAD}\nboot {boot}\ntime {unix}\n");
+        let open = self.history.open_seconds();
+        let mut out = format!("{HEAD}\nboot {boot}\ntime {unix}\nopen {open}\n");
         for series in self.history.series().iter().filter(|series| !series.kind.is_load()) {
             let levels = series.levels();
-            let known = levels.iter().skip_while(|level| **level == UNKNOWN);
-            let known: Vec<String> = known.map(|level| kib(*level)).collect();
+            let known = levels.iter().skip_while(|level| level.is_none());
+            let known: Vec<String> = known.map(|level| shown(*level)).collect();
             if !known.is_empty() {
                 let _ = writeln!(out, "level {} {} {}", series.kind.key(), known.join(","), series.name);
             }
@@ -48,7 +49,7 @@ impl Watcher {
         if lines.next() != Some(HEAD) {
             return 1;
         }
-        let (mut is_this_boot, mut ago, mut damaged) = (false, 0, 0);
+        let (mut is_this_boot, mut ago, mut open, mut damaged) = (false, 0u64, 0u64, 0);
         // What was reported comes first: after a reboot, levels that a leak had reached are none to return to.
         let (reported, others): (Vec<&str>, Vec<&str>) =
             lines.partition(|line| line.starts_with("reported "));
@@ -63,7 +64,8 @@ impl Watcher {
                     true
                 }
                 "time" => rest.parse::<u64>().map(|time| ago = unix.saturating_sub(time)).is_ok(),
-                "level" => self.restore_level(rest, ago, is_this_boot).is_some(),
+                "open" => rest.parse().map(|seconds| open = seconds).is_ok(),
+                "level" => self.restore_level(rest, ago.saturating_add(open), is_this_boot).is_some(),
                 "reported" => self.restore_reported(rest).is_some(),
                 _ => false,
             };
@@ -75,19 +77,17 @@ impl Watcher {
         damaged
     }
 
-    fn restore_level(&mut self, rest: &str, ago: u64, is_this_boot: bool) -> Option<()> {
+    fn restore_level(&mut self, rest: &str, since: u64, is_this_boot: bool) -> Option<()> {
         let mut words = rest.splitn(3, ' ');
         let (kind, levels, name) = (Kind::of_key(words.next()?)?, words.next()?, words.next()?);
-        let level = |text: &str| if text == "-" { Some(UNKNOWN) } else { text.parse::<u32>().ok() };
-        let levels: Option<Vec<u32>> = levels.split(',').take(LEVELS_MAX).map(level).collect();
+        let level = |text: &str| if text == "-" { Some(None) } else { text.parse::<i64>().ok().map(Some) };
+        let levels: Option<Vec<Option<i64>>> = levels.split(',').take(LEVELS_MAX).map(level).collect();
         let mut levels = levels?;
         let leaked = self.reported.iter().find(|known| known.kind == kind && known.name == name);
         if let Some(leaked) = leaked.filter(|_| !is_this_boot) {
-            let known = levels.iter_mut().filter(|level| **level != UNKNOWN);
-            known.for_each(|level| *level = (*level).min(leaked.begin_kib));
+            levels.iter_mut().flatten().for_each(|level| *level = (*level).min(leaked.begin_kib));
         }
-        self.history.restore(kind, name, &levels, ago);
-        Some(())
+        self.history.restore(kind, name, &levels, since).then_some(())
     }
 
     fn restore_reported(&mut self, rest: &str) -> Option<()> {
@@ -102,6 +102,6 @@ impl Watcher {
     }
 }
 
-fn kib(level: u32) -> String {
-    if level == UNKNOWN { "-".to_owned() } else { level.to_string() }
+fn shown(level: Option<i64>) -> String {
+    level.map_or_else(|| "-".to_owned(), |kib| kib.to_string())
 }

@@ -4,7 +4,7 @@
 //! or above it, explain at least half of its growth: they are judged for themselves. A growth is forgotten when its memory is back
 //! near the level at which it began.
 
-use super::history::{History, Series, UNKNOWN};
+use super::history::{History, Series, kib};
 use super::judge::{Growth, Verdict, WINDOWS, Window, judge};
 use super::sample::{Kind, Sample, Value};
 
@@ -17,9 +17,9 @@ pub(super) struct Reported {
     pub kind: Kind,
     pub name: String,
     /// Level at which the growth began, in KiB.
-    pub begin_kib: u32,
+    pub begin_kib: i64,
     /// Growth at the last report, in KiB.
-    pub grown_kib: u32,
+    pub grown_kib: u64,
 }
 
 /// Growth to report.
@@ -36,7 +36,7 @@ pub struct Finding {
     /// Seconds since when it has grown, at least.
     pub since: u64,
     /// Growth since it began, in KiB.
-    pub grown_kib: u32,
+    pub grown_kib: u64,
     /// True if it was reported before, and has doubled since.
     pub is_again: bool,
 }
@@ -48,8 +48,8 @@ pub struct Judged<'h> {
     pub kind: Kind,
     /// Cache.
     pub name: &'h str,
-    /// The newest value in KiB.
-    pub kib: u32,
+    /// The newest value in KiB; memory in no account can be negative.
+    pub kib: i64,
     /// Verdicts, by window.
     pub verdicts: [(u32, Verdict); 3],
 }
@@ -86,13 +86,10 @@ impl Watcher {
 
     /// Verdicts on all series.
     pub fn judged(&self) -> impl Iterator<Item = Judged<'_>> {
-        let series =
-            self.history.series().iter().filter(|series| !series.kind.is_load() && series.now != UNKNOWN);
-        series.map(|series| Judged {
-            kind: series.kind,
-            name: &series.name,
-            kib: series.now,
-            verdicts: WINDOWS.map(|window| (window.minutes, self.verdict(series, &window))),
+        let series = self.history.series().iter().filter(|series| !series.kind.is_load());
+        series.filter_map(|series| {
+            let verdicts = WINDOWS.map(|window| (window.minutes, self.verdict(series, &window)));
+            Some(Judged { kind: series.kind, name: &series.name, kib: series.now()?, verdicts })
         })
     }
 
@@ -128,7 +125,7 @@ impl Watcher {
         let changes = caches.filter_map(|cache| growth.window.change_kib(cache));
         let grown: i64 = changes.filter(|change| *change * 4 >= floor * 3).sum();
         let is_sum = series.get(at).is_some_and(|series| series.kind == Kind::SlabUnreclaimable);
-        is_sum && grown * 2 >= i64::from(growth.end_kib) - i64::from(growth.begin_kib)
+        is_sum && grown * 2 >= growth.end_kib - growth.begin_kib
     }
 
     /// The finding of a series that grows, unless it was reported; remembers it.
@@ -140,7 +137,7 @@ impl Watcher {
         let is_again = known.is_some();
         let grown_kib = match known {
             Some(known) => {
-                let grown = growth.end_kib.saturating_sub(known.begin_kib);
+                let grown = grown_kib(known.begin_kib, growth.end_kib);
                 if grown < known.grown_kib.saturating_mul(2) {
                     return None;
                 }
@@ -148,7 +145,7 @@ impl Watcher {
                 grown
             }
             None => {
-                let grown_kib = growth.end_kib.saturating_sub(begin_kib);
+                let grown_kib = grown_kib(begin_kib, growth.end_kib);
                 let (kind, name) = (series.kind, series.name.to_string());
                 self.reported.push(Reported { kind, name, begin_kib, grown_kib });
                 grown_kib
@@ -170,24 +167,30 @@ impl Watcher {
         let series = self.history.series();
         self.reported.retain(|known| {
             let found = series.iter().find(|series| series.kind == known.kind && *series.name == *known.name);
-            let Some(now) = found.map(|series| series.now).filter(|now| *now != UNKNOWN) else { return true };
-            now > known.begin_kib.saturating_add(known.grown_kib / 4)
+            let Some(now) = found.and_then(Series::now) else { return true };
+            grown_kib(known.begin_kib, now) > known.grown_kib / 4
         });
     }
 }
 
+/// Growth from one level to another; 0 if it is lower.
+fn grown_kib(begin_kib: i64, end_kib: i64) -> u64 {
+    u64::try_from(end_kib.saturating_sub(begin_kib)).unwrap_or(0)
+}
+
 /// Level at which a growth began, and seconds since then: as long as the 20 minutes before were lower.
-fn begin(series: &Series, growth: &Growth) -> (u32, u64) {
+fn begin(series: &Series, growth: &Growth) -> (i64, u64) {
     let (mut level, mut seconds) = (growth.begin_kib, u64::from(growth.window.minutes) * 60);
     // Points of 5 minutes that are in the window.
     let inside = growth.window.minutes.div_ceil(5) as usize;
     let points = series.five_minutes();
     let before = points.get(..points.len().saturating_sub(inside)).unwrap_or_default();
     for block in before.rchunks(4) {
-        let Some(least) = block.iter().min().filter(|least| **least < level && block.len() == 4) else {
+        let Some(least) = block.iter().min().map(|least| kib(*least)) else { break };
+        if least >= level || block.len() < 4 {
             break;
-        };
-        level = *least;
+        }
+        level = least;
         seconds += 4 * 300;
     }
     (level, seconds)

@@ -1,6 +1,7 @@
 //! Chunks before the first event.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::record::adopted::Adopted;
 use crate::record::cpus::online;
 use crate::record::ring::Ring;
+use crate::record::samples;
 use crate::record::snapshot::{self, When};
 use crate::record::symbols::{self, Symbols, kallsyms_has_addresses};
 use crate::record::{RecordOptions, baseline, console, description};
@@ -64,6 +66,7 @@ impl Recorder {
     /// The names of tasks are read once before: the second time allocates no inodes of /proc.
     fn counts_before(&mut self, options: &RecordOptions) -> Result<()> {
         self.names.running();
+        self.samples_before(options)?;
         let writer = &mut self.file.writer;
         let before = writer.finished_len();
         let missing = baseline::read(options.baseline.as_slice()).write(writer, When::Before)?;
@@ -74,6 +77,18 @@ impl Recorder {
         }
         if !missing.is_empty() {
             self.plan.notes.push(format!("this kernel has no {}", missing.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// Samples that the program which started the recorder has taken before; their times are those of one clock.
+    fn samples_before(&mut self, options: &RecordOptions) -> Result<()> {
+        if !options.samples || self.setup.clock != "mono" {
+            return Ok(());
+        }
+        let mut text = Vec::new();
+        if std::io::stdin().take(samples::LEN_MAX as u64).read_to_end(&mut text).is_ok() {
+            samples::write(&mut self.file.writer, &text)?;
         }
         Ok(())
     }

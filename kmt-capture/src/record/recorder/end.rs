@@ -139,8 +139,10 @@ impl Recorder {
         let cpu_ns = now.map(|now| now.saturating_sub(self.cpu_ns_before));
         let (totals, length) = (self.totals(), self.times.start.elapsed());
         self.cost = Cost { events: totals.events, lost: totals.lost, bytes: totals.bytes, length, cpu_ns };
+        let left_out = self.file.left_out();
+        let filtered = Some(self.tasks.filtered.saturating_add(left_out));
         let pairs = [
-            ("recorder.filtered_events", Some(self.tasks.filtered).filter(|_| self.plan.in_user_space)),
+            ("recorder.filtered_events", filtered.filter(|_| self.plan.in_user_space || left_out > 0)),
             ("recorder.probe_missed", self.setup.probe_missed()),
             ("recorder.cpu_ns", now.map(|now| now.saturating_sub(self.begin.cpu_ns))),
             ("recorder.length_ns", u64::try_from(self.begin.time.elapsed().as_nanos()).ok()),

@@ -6,6 +6,7 @@ use kmt_format::kernel::CpuStats;
 use kmt_format::write::Loss;
 
 use super::cpu::Cpu;
+use super::room::Bound;
 use super::watch::Window;
 use super::{Recorder, StopReason};
 use crate::failure::Result;
@@ -27,6 +28,8 @@ pub(in crate::record) struct Finished {
     pub buffer_needed: u64,
     /// Events that are left in the ring buffers because the file has no room for them.
     pub left: u64,
+    /// The limit of the file, if events are left.
+    pub full: Option<Bound>,
     /// Exit status of the command, if it is the outcome.
     pub status: Option<u8>,
     pub notices: Vec<String>,
@@ -66,6 +69,7 @@ impl Recorder {
         let totals = self.totals();
         let counters = self.counters();
         let buffer_needed = self.buffer_needed().unwrap_or(0);
+        let full = self.room.reached.filter(|_| self.left > 0);
         let Self { setup, file, cpus, left, command, cost, changes, settings, black_box, .. } = self;
         let (mut notices, mut rotation) = (self.notices, self.rotation);
         // The file before this one gets its name however this one ends.
@@ -115,6 +119,7 @@ impl Recorder {
             lost,
             buffer_needed,
             left,
+            full,
             status,
             notices,
             changes,

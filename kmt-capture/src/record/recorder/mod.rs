@@ -220,6 +220,7 @@ impl Recorder {
             long_size: self.layout.long_size(),
             page_shift: rustix::param::page_size().trailing_zeros(),
             map: direct_map.map_or(KnownMap::Learning, KnownMap::Base),
+            narrowed: self.plan.narrowed(),
         }
     }
 
