@@ -118,7 +118,7 @@ pub struct RecordOptions {
     pub force: bool,
     /// True if only problems are reported.
     pub quiet: bool,
-    /// True if samples from before the recording come on standard input ([`samples`]).
+    /// True if samples from before the recording come on standard input (module `samples`).
     pub samples: bool,
     /// True if the reason of the end is printed as a word, for the program that started the recording.
     pub end_reason: bool,
