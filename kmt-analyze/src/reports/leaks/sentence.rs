@@ -22,11 +22,13 @@ pub fn growth_sentence(family: &FamilyPart, window: u64, view: &View) -> String 
     let per_second = family.bytes_per_second;
     let grew = amount(leader, (family.bytes, per_second), family.growth, window, view);
     let of_pages = rate(family.pages.bytes_per_second, view);
+    let pages_lead = family.pages.rows > 0 && family.pages.bytes_per_second > per_second;
     // The larger part first.
     let (what, pages) = match family.pages.rows {
         0 => ("Slab memory grew by".to_owned(), String::new()),
-        _ if family.pages.bytes_per_second > per_second => {
-            (format!("Pages grew by {of_pages}, and slab memory with them by"), String::new())
+        _ if pages_lead => {
+            let hourly = hourly(family.pages.bytes_per_second, view);
+            (format!("Pages grew by {of_pages}{hourly}, and slab memory with them by"), String::new())
         }
         _ => ("Slab memory grew by".to_owned(), format!(" Pages grew with it by {of_pages}.")),
     };
@@ -34,7 +36,19 @@ pub fn growth_sentence(family: &FamilyPart, window: u64, view: &View) -> String 
         return format!("{what} {grew}, with {}.{pages}", of_tasks(tasks, family.holders.first()));
     }
     let all = with_shared(family, view);
-    format!("{what} {grew}{}, {}.{pages}{all}", by_makers(family), at(family, leader))
+    let mut makers = by_makers(family);
+    if pages_lead {
+        makers = makers.replace(" of it by ", " of the slab memory by ");
+    }
+    format!("{what} {grew}{makers}, {}.{pages}{all}", at(family, leader))
+}
+
+/// ` (1.84 GiB an hour)`; empty: the clock has no seconds.
+fn hourly(per_second: u64, view: &View) -> String {
+    match view.unit {
+        ClockUnit::Nanoseconds => format!(" ({} an hour)", view.bytes(per_second.saturating_mul(3_600))),
+        ClockUnit::Ticks => String::new(),
+    }
 }
 
 /// Growth at call sites of other findings, as a share 1/N of a family, from which it is named.
@@ -156,11 +170,7 @@ fn amount(
     window: u64,
     view: &View,
 ) -> String {
-    let hourly = match view.unit {
-        ClockUnit::Nanoseconds => format!(" ({} an hour)", view.bytes(per_second.saturating_mul(3_600))),
-        ClockUnit::Ticks => String::new(),
-    };
-    let rate = format!("{}{hourly}", rate(per_second, view));
+    let rate = format!("{}{}", rate(per_second, view), hourly(per_second, view));
     if growth.is_of_one_time && row.verdict == Verdict::Batches {
         return format!("{rate}: {} in {} batches", view.bytes(bytes), row.batches);
     }

@@ -135,12 +135,20 @@ fn verdict(tables: &LeakTables, view: &View) -> String {
         return reason;
     }
     let window = view.duration(tables.window);
-    let shown = least_shown(tables.window, view).map_or(String::new(), |rate| {
-        format!("; growth of {rate} or more, by {SURVIVORS_MIN} objects or more of a call site, would show")
-    });
     let bytes = parts.unjudged.bytes;
     let live = parts.slab.bytes.saturating_add(parts.pages_live.bytes);
-    let nothing = match (bytes >= UNJUDGED_MIN && bytes.saturating_mul(2) >= live, matters(tables)) {
+    let is_most = bytes >= UNJUDGED_MIN && bytes.saturating_mul(2) >= live;
+    let is_named = bytes >= UNJUDGED_MIN && bytes.saturating_mul(10) >= live;
+    let shown = least_shown(tables.window, view).map_or(String::new(), |rate| {
+        let least = format!(
+            "; growth of the kernel's own memory by {rate} or more, and {SURVIVORS_MIN} objects or more of a call site, would show"
+        );
+        match bytes {
+            1.. if !is_most && !is_named => format!("{least}, but for {} that cannot be judged", view.bytes(bytes)),
+            _ => least,
+        }
+    });
+    let nothing = match (is_most, matters(tables)) {
         (true, _) => {
             let (most, remedy) = (unjudged_most(tables), remedy(tables, view));
             let short = if parts.is_cut { "Too short or cut" } else { "Too short" };
@@ -156,7 +164,7 @@ fn verdict(tables: &LeakTables, view: &View) -> String {
         (false, Some(_)) => "Nothing but what the kernel can reclaim",
         (false, None) => "Nothing",
     };
-    let unjudged = match bytes >= UNJUDGED_MIN && bytes.saturating_mul(10) >= live {
+    let unjudged = match is_named {
         true => unjudged(tables, "of what is still allocated", view),
         false => String::new(),
     };

@@ -189,7 +189,11 @@ fn who_is(case: &Case<'_>, found: &Value, pid: i64, (part, whole): (u64, u64), t
         sentence.split(", ").find_map(|words| words.strip_suffix(&format!("-{pid}"))?.split_once(" by "));
     let (share, _) =
         named.unwrap_or_else(|| panic!("{}: {pid} has {part} of {whole}: {sentence}", case.name));
-    let share = share.strip_suffix(" of it").unwrap_or_else(|| panic!("{}: {sentence}", case.name));
+    let parts = [" of it", " of the slab memory"].into_iter();
+    let share = parts
+        .filter_map(|part| share.strip_suffix(part))
+        .next()
+        .unwrap_or_else(|| panic!("{}: {sentence}", case.name));
     assert!(percent(share, part, whole), "{}: {part} of {whole}: {sentence}", case.name);
 }
 

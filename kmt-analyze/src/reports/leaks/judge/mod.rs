@@ -13,4 +13,5 @@ mod rules;
 pub mod slab;
 pub mod survivors;
 mod tasks;
+pub mod user_memory;
 pub mod verdict;

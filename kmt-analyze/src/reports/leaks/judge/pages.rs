@@ -3,20 +3,16 @@
 //! Kinds are by flags: pages that look like cache and that nothing reclaims, block caches, slabs. Flags of this kernel decide,
 //! not their text, in which a composite name stands for several.
 
-use std::collections::HashMap;
-
-use kmt_format::read::Metadata;
-
 use super::evidence::Evidence;
 use super::families::Family;
 use super::judged::{Judged, PAGE_CACHE_USE, growing, sort};
-use super::kernel_names::{ANONYMOUS_MEMORY, PAGE_CACHE, PAGE_TABLES, PERCPU_PAGES, SHARED_MEMORY};
+use super::kernel_names::{PAGE_CACHE, PAGE_TABLES, PERCPU_PAGES, SHARED_MEMORY};
 use super::rules::{Facts, judge, verdict};
 use super::survivors::PageSurvivals;
+use super::user_memory::{UserMemory, growth_without_swap, is_most};
 use super::verdict::JudgedPart;
-use crate::collect::growth::{StepCounts, SurvivorSums};
+use crate::collect::growth::SurvivorSums;
 use crate::collect::tasks::TaskEvents;
-use crate::pass;
 use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::leaks::judge::makers::{LiveWithMaker, in_common};
@@ -43,6 +39,12 @@ impl Started<'_> {
         }
     }
 
+    /// Verdict on the part that one task allocated.
+    fn judge_part(&self, evidence: Evidence, survival: &SurvivorSums) -> Evidence {
+        let is_of_tasks = self.have(&evidence, survival);
+        Evidence { verdict: verdict(&evidence, &Facts { is_of_tasks, ..Facts::default() }), ..evidence }
+    }
+
     /// Verdict on pages, with facts on them besides their course.
     fn judge(&self, survival: &SurvivorSums, facts: Facts<'_>) -> Evidence {
         let evidence = judge(survival, self.step);
@@ -62,7 +64,7 @@ pub fn page_rows<'g>(
     // Call sites are judged by what they do: a kind grows only if one of them does.
     let most = callers.iter().max_by_key(|row| row.evidence.old_amount).map(|row| row.evidence.verdict);
     let explained = most.filter(|_| !callers.iter().any(|row| row.evidence.verdict.is_growth()));
-    let memory = TaskMemory::new(result, pages);
+    let memory = UserMemory::new(context, pages);
     let unreclaimed = UnreclaimedPages::new(context.session, &result.interner, result.page_size.0);
     // Elsewhere slabs with objects are left out already.
     let has_rows_of_slabs = result.direct_map.is_none() && context.basis().allocs(None);
@@ -75,7 +77,7 @@ pub fn page_rows<'g>(
             let gfp = escaped(&result.interner.gfp_text(site.gfp_flags));
             let is_page_table = site.order == 0 && PAGE_TABLES.contains(&gfp.as_str());
             let flags = result.interner.gfp(site.gfp_flags);
-            let kept_use = unreclaimed.use_of(&site, survival, judge(survival, started.step).old, &memory);
+            let kept_use = unreclaimed.use_of(&site, judge(survival, started.step).old);
             let is_movable = site.is_movable() || migratetype == "Reclaimable";
             let facts = Facts {
                 is_slab_page: has_rows_of_slabs && is_slab(flags, site.order),
@@ -84,7 +86,13 @@ pub fn page_rows<'g>(
                 is_reclaimable: kept_use.is_none() && (is_movable || is_block_cache(flags, site.order)),
                 ..Facts::default()
             };
-            let mut evidence = started.judge(survival, facts);
+            let may_be_anonymous = kept_use.is_none() && is_anonymous(flags);
+            let task = memory.growing_task(survival, started.step).filter(|_| may_be_anonymous);
+            let kept_use = kept_use.or(task.map(|_| ANONYMOUS_USE));
+            let mut evidence = match task {
+                Some(evidence) => started.judge_part(evidence, survival),
+                None => started.judge(survival, facts),
+            };
             if let Some(verdict) = explained.filter(|_| evidence.verdict.is_growth()) {
                 evidence.verdict = verdict;
             }
@@ -100,62 +108,6 @@ pub fn page_rows<'g>(
     rows
 }
 
-/// Memory of tasks, in pages.
-struct TaskMemory {
-    /// Live movable pages that each task allocated.
-    live: HashMap<i32, u64>,
-    /// Pages that each task freed, and that were allocated before the recording.
-    older_freed: HashMap<i32, u64>,
-}
-
-impl TaskMemory {
-    fn new(result: &pass::Analysis, pages: &PageSurvivals) -> Self {
-        let (mut live, mut older_freed) = (HashMap::<i32, u64>::new(), HashMap::<i32, u64>::new());
-        for (number, survival) in &pages.kinds {
-            if result.interner.pages.get(*number).is_some_and(|site| site.is_movable()) {
-                for (pid, steps) in survival.tasks() {
-                    *live.entry(pid).or_default() += steps.sum();
-                }
-            }
-        }
-        let freed = (0u32..).zip(&result.balance.frames.older_freed).filter(|(_, pages)| **pages > 0);
-        for (number, pages) in freed {
-            if let Some(origin) = result.interner.origins.get(number) {
-                *older_freed.entry(origin.pid).or_default() += pages;
-            }
-        }
-        Self { live, older_freed }
-    }
-
-    fn live_of(&self, pid: i32) -> u64 {
-        self.live.get(&pid).copied().unwrap_or(0)
-    }
-
-    fn older_freed_by(&self, pid: i32) -> u64 {
-        self.older_freed.get(&pid).copied().unwrap_or(0)
-    }
-
-    /// True if most of these pages are of tasks that have at least as many pages of memory.
-    fn holds(&self, survival: &SurvivorSums) -> bool {
-        let of_memory = |(pid, steps): (i32, &StepCounts)| steps.sum().min(self.live_of(pid));
-        let sum: u64 = survival.tasks().map(of_memory).sum();
-        sum.saturating_mul(2) >= survival.survivors.sum()
-    }
-
-    /// Pages by which the tasks of these pages grew.
-    fn grown_of(&self, survival: &SurvivorSums) -> u64 {
-        let grown = |(pid, steps): (i32, &StepCounts)| {
-            steps.sum().min(self.live_of(pid).saturating_sub(self.older_freed_by(pid)))
-        };
-        survival.tasks().map(grown).sum()
-    }
-
-    /// Pages by which other tasks became smaller, most of all those that ended.
-    fn shrunk(&self) -> u64 {
-        self.older_freed.iter().map(|(&pid, freed)| freed.saturating_sub(self.live_of(pid))).sum()
-    }
-}
-
 /// Pages by call site.
 pub fn page_caller_rows<'g>(
     context: &ReportContext<'_, '_>,
@@ -163,9 +115,8 @@ pub fn page_caller_rows<'g>(
     started: &Started<'_>,
 ) -> Vec<Judged<'g>> {
     let labels = context.labels();
-    let metadata = context.session.trace.metadata();
-    let has_swap = meminfo::has_swap(metadata) == Some(true);
-    let anonymous_min = anonymous_min(metadata, context.analysis.page_size.0);
+    let has_swap = meminfo::has_swap(context.session.trace.metadata()) == Some(true);
+    let memory = UserMemory::new(context, pages);
     let mut rows: Vec<Judged<'g>> = pages
         .callers
         .iter()
@@ -173,11 +124,13 @@ pub fn page_caller_rows<'g>(
         .map(|(&(address, is_slab), survival)| {
             let name = if address == 0 { "(the allocator)".to_owned() } else { labels.symbol(address) };
             let is_reclaimable = PAGE_CACHE.iter().any(|start| name.starts_with(start));
-            let is_heap = ANONYMOUS_MEMORY.iter().any(|start| name.starts_with(start))
-                && (has_swap || judge(survival, started.step).old < anonymous_min);
+            let is_heap = UserMemory::is_made_at(&name);
             let is_user_memory = is_heap || has_swap && name.starts_with(SHARED_MEMORY);
             let facts = Facts { is_slab_page: is_slab, is_reclaimable, is_user_memory, ..Facts::default() };
-            let evidence = started.judge(survival, facts);
+            let evidence = match memory.growing_task(survival, started.step).filter(|_| is_heap) {
+                Some(evidence) => started.judge_part(evidence, survival),
+                None => started.judge(survival, facts),
+            };
             let cache = if is_slab { "slab" } else { "" }.to_owned();
             let is_percpu = PERCPU_PAGES.iter().any(|start| name.starts_with(start));
             Judged { is_percpu, ..Judged::new((address, name, cache), evidence, survival) }
@@ -223,34 +176,14 @@ pub struct UnreclaimedPages<'k> {
     interner: &'k Interner,
     /// Pages by which shared memory grew, where no swap can take it; else 0.
     shmem: u64,
-    /// Pages by which anonymous memory grew, where no swap can take it: else its tasks may have freed as much that is older.
-    anonymous: Option<i64>,
-    /// Fewer old pages of anonymous memory than this are ordinary turnover of heaps.
-    anonymous_min: u64,
-}
-
-/// Growth of anonymous memory that is judged, as 1/N of MemTotal. Programs whose heaps grew by 184 KiB to 1.1 MiB in 20 s, of 24 GiB,
-/// leaked nothing (an interpreter, a recorder at 1.2 million events a second).
-const ANONYMOUS_SHARE: u64 = 16_384;
-
-/// Pages of anonymous memory from which growth is judged.
-fn anonymous_min(metadata: &Metadata<'_>, page_size: u64) -> u64 {
-    let total = meminfo::twice(metadata, "MemTotal").map_or(0, |(_, last)| last / page_size.max(1));
-    total / ANONYMOUS_SHARE
 }
 
 impl<'k> UnreclaimedPages<'k> {
     /// For a recording, by the kernel's counts in it.
     pub fn new(session: &Session<'_>, interner: &'k Interner, page_size: u64) -> Self {
         let metadata = session.trace.metadata();
-        let has_no_swap = meminfo::has_swap(metadata) == Some(false);
-        let grown = |key| {
-            let (first, last) = meminfo::twice(metadata, key).filter(|_| has_no_swap)?;
-            Some((last as i64).saturating_sub(first as i64) / page_size.max(1) as i64)
-        };
-        let shmem = grown("Shmem").map_or(0, |pages| pages.max(0) as u64);
-        let anonymous_min = anonymous_min(metadata, page_size);
-        Self { interner, shmem, anonymous: grown("AnonPages"), anonymous_min }
+        let shmem = growth_without_swap(metadata, "Shmem", page_size).unwrap_or(0);
+        Self { interner, shmem: shmem.max(0).unsigned_abs() }
     }
 
     /// Use of pages of a kind, by its flags alone, if they are such pages.
@@ -259,35 +192,11 @@ impl<'k> UnreclaimedPages<'k> {
     }
 
     /// Use of pages of a kind, `old` of which are old, if they are such pages.
-    fn use_of(
-        &self,
-        site: &PageSite,
-        survival: &SurvivorSums,
-        old: u64,
-        memory: &TaskMemory,
-    ) -> Option<&'static str> {
+    fn use_of(&self, site: &PageSite, old: u64) -> Option<&'static str> {
         let flags = self.interner.gfp(site.gfp_flags);
-        let is_enough = old >= self.anonymous_min;
-        kept_use(flags, site.order)
-            .or((is_shared(flags) && is_most(self.shmem, old)).then_some(SHARED_USE))
-            .or((is_anonymous(flags) && is_enough && self.has_grown(survival, old, memory))
-                .then_some(ANONYMOUS_USE))
+        let is_shmem = || is_shared(flags) && is_most(self.shmem, old);
+        kept_use(flags, site.order).or_else(|| is_shmem().then_some(SHARED_USE))
     }
-
-    /// True if `old` pages of anonymous memory are growth by the kernel's count: of all of it, or with what other tasks freed
-    /// meanwhile, if the tasks of these pages freed less themselves.
-    fn has_grown(&self, survival: &SurvivorSums, old: u64, memory: &TaskMemory) -> bool {
-        let Some(counted) = self.anonymous else { return false };
-        let others = i64::try_from(memory.shrunk()).unwrap_or(i64::MAX);
-        let with_others = u64::try_from(counted.saturating_add(others)).unwrap_or(0);
-        is_most(u64::try_from(counted).unwrap_or(0), old)
-            || is_most(with_others, old) && is_most(memory.grown_of(survival), old)
-    }
-}
-
-/// True if growth is at least half of `old` pages.
-fn is_most(grown: u64, old: u64) -> bool {
-    grown > 0 && grown.saturating_mul(2) >= old
 }
 
 /// Use of pages with flags that only pages have which nothing reclaims.

@@ -161,7 +161,7 @@ pub fn judge_known(survival: &SurvivorSums, step: u64, known_life: u64) -> Evide
 }
 
 /// Largest number of tasks that are judged alone, those with most survivors first.
-const TASKS_MAX: usize = 16;
+pub const TASKS_MAX: usize = 16;
 
 /// The part that grows: all of it behind a first burst, or what one task allocated, steadily or in batches. `step` is the length of a
 /// step.
@@ -210,7 +210,7 @@ fn without_ends(survival: &SurvivorSums, step: u64, tasks: &[(i32, Numbers)]) ->
 }
 
 /// The first step, in the first quarter, from which on objects are left at a steady pace.
-fn steady_from(old: &[u64]) -> Option<usize> {
+pub fn steady_from(old: &[u64]) -> Option<usize> {
     (0..=old.len() / 4).find(|&from| old.get(from..).is_some_and(is_steady))
 }
 
