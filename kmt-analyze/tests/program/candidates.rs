@@ -5,7 +5,7 @@ use std::fs;
 use kmt_format::write::Task;
 
 use crate::model::{BASE, Crafted};
-use crate::support::files::{Scratch, run, stderr, stdout};
+use crate::support::files::{Scratch, run, stdout};
 use crate::support::model::{Event, What};
 
 #[test]
@@ -43,6 +43,4 @@ fn tasks_with_most_events_are_first_and_kernel_threads_last() {
         );
     };
     is_sorted(&stdout(&run(&["callers", "--comm", "nosuchname"], &file)));
-    let events = run(&["dump", "--comm", "nosuchname"], &file);
-    is_sorted(&(stdout(&events) + &stderr(&events)));
 }

@@ -167,7 +167,7 @@ fn the_recording_with_larger_buffers_is_a_whole_command() {
     ] {
         let file = with(command);
         for report in [&[][..], &["leaks"]] {
-            let screen = stdout(&run(report, &file));
+            let screen = stdout(&run(&[report, &["--wide"]].concat(), &file));
             let whole = format!("growth is not judged. Record again with larger buffers:\n    {line}\n");
             assert!(screen.contains(&whole), "{whole}: {screen}");
         }
