@@ -137,6 +137,13 @@ impl PageDocument<'_, '_, '_> {
         *out += "<section id=findings aria-labelledby=findings-h><h2 id=findings-h>Findings</h2>\n";
         let Some((_, Ok(screen))) = self.screens.first() else { return };
         let lead = |lead: &Lead| {
+            if lead.command.is_recording() {
+                return format!(
+                    "<li><p>{}</p><p class=more><code>{}</code></p></li>\n",
+                    screen::sentence(&lead.sentence),
+                    screen::sentence(&lead.command.with_program())
+                );
+            }
             let name = lead.command.name();
             let anchor = if PARTS.iter().any(|(part, _)| *part == name) {
                 format!("part-{name}")

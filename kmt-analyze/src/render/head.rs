@@ -2,7 +2,7 @@
 //!
 //! Facts come from the opened file. An empty result has the same words everywhere, with values of the trace that would match.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 
 use kmt_common::tell;
 use kmt_format::kernel::ClockUnit;
@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::render::screen::Screen;
 use crate::render::words::{count, shown, time};
+use crate::trace::busy_tasks;
 use crate::trace::losses::{CpuLosses, Losses};
 use crate::trace::names::task_in_message;
 use crate::trace::session::Session;
@@ -174,12 +175,12 @@ pub fn report_nothing(values: &[String]) {
 /// Events with their numbers, tasks, CPUs and times. Reads the whole trace.
 fn values(session: &Session<'_>) -> Vec<String> {
     let trace = session.trace;
-    let (mut events, mut pids) = (BTreeMap::<usize, u64>::new(), BTreeSet::new());
+    let (mut events, mut pids) = (BTreeMap::<usize, u64>::new(), HashMap::<i32, u64>::new());
     let mut merge = trace.merge();
     while let Some(run) = merge.next_run() {
         for event in run.events() {
             *events.entry(event.class_index()).or_default() += 1;
-            pids.insert(event.pid());
+            *pids.entry(event.pid()).or_default() += 1;
         }
     }
     let named = events.iter().filter_map(|(index, number)| {
@@ -188,11 +189,13 @@ fn values(session: &Session<'_>) -> Vec<String> {
         Some(format!("{name} ({})", count(*number)))
     });
     let names = session.names();
+    let mut tasks: Vec<i32> = pids.keys().copied().collect();
+    busy_tasks::sort(&mut tasks, &pids, names);
     let task = |&pid: &i32| task_in_message(names.shown_at(pid, u64::MAX), pid);
     let cpus = session.losses.cpus.iter().map(|cpu| cpu.cpu.to_string());
     let mut out = vec![
         format!("events: {}", some_values(named.collect())),
-        format!("tasks: {}", some_values(pids.iter().map(task).collect())),
+        format!("tasks: {}", some_values(tasks.iter().map(task).collect())),
         format!("CPUs: {}", some_values(cpus.collect())),
     ];
     if let (Some(start), Some(end)) = (session.first_time(), session.last_time()) {

@@ -139,7 +139,11 @@ impl Report for MemoryReport {
             "Slab objects are on pages, and so is memory of vmalloc and percpu areas: do not add up the columns.",
         );
         if rows.shown.pages_lack_stacks && table.by.iter().any(|key| key.needs_stacks()) {
-            screen.note("Pages have no call sites here: record with --stack kmem:mm_page_alloc.");
+            screen.note("Pages have no call sites here: the recording has no stacks of pages.");
+            screen.next(
+                CommandLine::recording("--stack kmem:mm_page_alloc"),
+                "a recording with call sites of pages",
+            );
         }
         if rows.shown.pages_are_unknown {
             screen

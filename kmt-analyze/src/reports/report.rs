@@ -106,6 +106,16 @@ pub trait Report: clap::Args + 'static {
         context.basis().lacks(self.rests_on())
     }
 
+    /// Rows in place of a refusal, from other sources; `None`: it only refuses.
+    fn instead(
+        &self,
+        _context: &ReportContext<'_, '_>,
+        _handles: &Self::Handles,
+        _refused: &str,
+    ) -> Option<Self::Rows> {
+        None
+    }
+
     /// Reason to leave it out of `all`, although it has an answer.
     fn left_out_of_all(_context: &ReportContext<'_, '_>) -> Option<String> {
         None
@@ -260,7 +270,7 @@ struct Collected<'r, R: Report> {
 impl<R: Report> Collected<'_, R> {
     fn computed(&self, context: &ReportContext<'_, '_>) -> Refusable<R::Rows> {
         match refusal(self.report, context) {
-            Some(reason) => Err(reason),
+            Some(reason) => self.report.instead(context, &self.handles, &reason).ok_or(reason),
             None => Ok(self.report.compute(context, &self.handles)),
         }
     }

@@ -9,6 +9,7 @@ pub mod ages;
 pub mod aliases;
 pub mod allocinfo;
 pub mod boot_marks;
+pub mod busy_tasks;
 pub mod cgroups;
 pub mod clock;
 pub mod comms;

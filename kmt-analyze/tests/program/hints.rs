@@ -21,6 +21,31 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
+/// Options of a recording that a full stop follows: copied to the end of the line they are wrong.
+fn recordings_with_stop(text: &str) -> Vec<String> {
+    let whole = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let options = whole.split("record ").skip(1).filter_map(|rest| {
+        let words = rest.strip_prefix("with ").unwrap_or(rest);
+        let end = words.find(". ").map_or(words.len(), |at| at + 1);
+        let words = words.get(..end)?.strip_suffix('.')?;
+        let (before, last) = words.rsplit_once(' ').unwrap_or(("", words));
+        let is_option = |word: &str| word.rsplit(' ').next().is_some_and(|word| word.starts_with('-'));
+        (words.starts_with('-') && (is_option(before) || is_option(last))).then(|| words.to_owned())
+    });
+    options.collect()
+}
+
+#[test]
+fn recordings_at_the_end_of_a_sentence_are_found() {
+    let found = |text: &str| recordings_with_stop(text).len();
+    assert_eq!(found("Record again with kmt-capture record --buffer-size\n9M.\nMore."), 1);
+    assert_eq!(found("Unknown: record with --stack kmem:mm_page_alloc. More"), 1);
+    assert_eq!(
+        found("kmt-capture record -p reclaim records them.\n  kmt-capture record -d 3s  # again\n"),
+        0
+    );
+}
+
 /// Runs a command line in a shell that finds the program.
 fn run_in_shell(line: &str, folder: &Path) -> std::process::Output {
     let program = Path::new(env!("CARGO_BIN_EXE_kmt-analyze")).parent().unwrap();
@@ -40,6 +65,9 @@ fn every_hint_runs_as_it_is_printed() {
         std::fs::copy(capture, &file).unwrap();
         for args in command_lines() {
             let output = run_beside(&args, &file);
+            if args.first() != Some(&"balance") {
+                assert_eq!(recordings_with_stop(&stdout(&output)), [""; 0], "{name} {args:?}");
+            }
             for command in commands(&(stdout(&output) + &stderr(&output))) {
                 assert!(!command.ends_with("FILE"), "{name} {args:?}: {command}");
                 if !seen.insert((name, command.clone())) {
@@ -54,7 +82,7 @@ fn every_hint_runs_as_it_is_printed() {
     assert!(seen.len() > 60, "{seen:#?}");
 }
 
-/// Leaks has no answer where more than a tenth of the events was lost.
+/// Leaks has no verdict where more than a tenth of the events was lost.
 #[test]
 fn leaks_is_suggested_where_it_has_an_answer() {
     for (overrun, has_answer) in [(0, true), (999_999, false)] {
@@ -65,7 +93,9 @@ fn leaks_is_suggested_where_it_has_an_answer() {
             let lost = format!("overrun: {overrun}\ncommit");
             std::fs::write(stats, text.replace("overrun: 0\ncommit", &lost)).unwrap();
         });
-        assert_eq!(run_beside(&["leaks"], &file).status.code() == Some(1), !has_answer);
+        let leaks = run_beside(&["leaks"], &file);
+        assert_eq!(leaks.status.code(), Some(if has_answer { 0 } else { 3 }), "{}", stderr(&leaks));
+        assert_eq!(stdout(&leaks).contains("growth is not judged"), !has_answer, "{}", stdout(&leaks));
         for report in ["summary", "lifetimes"] {
             let text = stdout(&run_beside(&[report], &file));
             assert_eq!(text.contains("kmt-analyze leaks "), has_answer, "{report}: {text}");

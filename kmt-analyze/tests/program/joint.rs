@@ -159,7 +159,7 @@ fn stacks_of_objects_are_no_call_sites_of_pages_and_areas() {
     ];
     for (report, event) in reports {
         let text = stdout(&run(report, &path));
-        assert!(text.contains(&format!("record with --stack {event}")), "{report:?}: {text}");
+        assert!(text.contains(&format!("kmt-capture record --stack {event}")), "{report:?}: {text}");
     }
     let folded = run(&["export", "folded", "--pages"], &path);
     assert!(stderr(&folded).contains("pages have no stacks"), "{}", stderr(&folded));

@@ -37,6 +37,7 @@ mod baseline;
 mod before_clock;
 mod boot;
 mod cache_names;
+mod candidates;
 mod cgroups;
 mod charts;
 mod cli;

@@ -75,8 +75,8 @@ fn lead(out: &mut String, lead: &Lead, arguments: &[String], look: &Look) {
     let command = command(&lead.command, arguments);
     let sentence = harmless(&lead.sentence);
     let length = width_of(&sentence) + 2 + width_of(&command);
-    // A line without a limit would hide the command behind the sentence.
-    if length <= look.width && length <= LEAD_MAX {
+    // A line without a limit would hide the command behind the sentence. A recording is a step of its own.
+    if length <= look.width && length <= LEAD_MAX && !lead.command.is_recording() {
         out.push_str(&paint(&sentence, Ink::Answer, look.colour));
         line_of(out, &format!("  {command}"), Ink::Dim, look);
         return;
@@ -224,7 +224,8 @@ fn command(line: &CommandLine, arguments: &[String]) -> String {
 /// A command on the file. A line that is too long is continued behind a backslash, so that a shell reads all of it.
 fn broken(command: &CommandLine, arguments: &[String], indent: usize, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut line = format!("{:indent$}{}", "", harmless(&format!("kmt-analyze {}", command.shown())));
+    let mut line = format!("{:indent$}{}", "", harmless(&command.with_program()));
+    let arguments: &[String] = if command.is_recording() { &[] } else { arguments };
     for (at, argument) in arguments.iter().enumerate() {
         let argument = harmless(argument);
         let end = if at + 1 == arguments.len() { 0 } else { CONTINUED.len() };
@@ -287,6 +288,22 @@ mod tests {
             at(50),
             "It grows.\n    kmt-analyze leaks --vmlinux 'a b/vmlinux' \\\n        'a b/trace.kmt'\nAn answer.\n\n  \
              # who holds it\n  kmt-analyze callers --sort live \\\n      --vmlinux 'a b/vmlinux' 'a b/trace.kmt'\n"
+        );
+    }
+
+    /// A recording has no file, and is never behind a sentence, whose full stop would be copied.
+    #[test]
+    fn a_recording_is_on_a_line_of_its_own() {
+        let mut screen = Screen::default();
+        let command = CommandLine::recording("-d 3s").argument("--").argument("a b");
+        screen.leads(vec![Lead { sentence: "Record again:".to_owned(), command: command.clone() }]);
+        screen.next(command, "again");
+        screen.next("leaks", "growth");
+        let shown = page(&screen, &[], &["a.kmt".to_owned()], &Look { width: 100, ..Look::default() });
+        assert_eq!(
+            shown,
+            "Record again:\n    kmt-capture record -d 3s -- 'a b'\n\n  kmt-capture record -d 3s -- 'a b'  # again\n  \
+             kmt-analyze leaks a.kmt            # growth\n"
         );
     }
 

@@ -190,7 +190,11 @@ fn callers(change: &VmallocInfoChange, view: &View) -> Table {
 /// Facts that the tables need.
 fn notes<A: Allocator>(screen: &mut Screen, rows: &AreaTables, view: &View) {
     if A::KIND == AreaKind::Vmalloc && rows.total.alloc_events > 0 && !rows.shown.have_call_sites {
-        screen.note("Call sites are unknown: record with --stack vmalloc:alloc_vmap_area.");
+        screen.note("Call sites are unknown: the recording has no stacks of areas.");
+        screen.next(
+            CommandLine::recording("--stack vmalloc:alloc_vmap_area"),
+            "a recording with call sites of areas",
+        );
     }
     if A::KIND == AreaKind::Vmalloc {
         screen.note(

@@ -87,25 +87,6 @@ pub fn lost(context: &Context<'_, '_>) -> Option<(Option<f64>, String)> {
     Some((share, words))
 }
 
-/// `6.7 % of all events were lost; growth is not judged. Record again with kmt-capture record --buffer-size 44M.`
-pub fn not_judged_for(lost: &str, remedy: Option<&str>) -> String {
-    let lost = lost.strip_prefix("an ").map_or_else(|| lost.to_owned(), |rest| format!("An {rest}"));
-    format!("{lost}; growth is not judged.{}", remedy.map_or(String::new(), |remedy| format!(" {remedy}")))
-}
-
-/// The recording that would not have lost events, where a recorder made the file from buffers of its own.
-pub fn loss_remedy(session: &Session<'_>) -> Option<String> {
-    let metadata = session.trace.metadata();
-    let is_live = metadata.text("source") == Some("live") && metadata.text("record.adopted").is_none();
-    let bytes = metadata.text("recorder.buffer_needed").and_then(|number| number.parse::<u64>().ok());
-    is_live.then(|| match bytes {
-        Some(bytes) => {
-            format!("Record again with kmt-capture record --buffer-size {}M.", bytes.div_ceil(1 << 20))
-        }
-        None => "Record again with a larger --buffer-size.".to_owned(),
-    })
-}
-
 /// Names of the events, by interface: allocations, frees.
 const SLAB: [(&str, &str); 2] =
     [("kmem:kmalloc", "kmem:kfree"), ("kmem:kmem_cache_alloc", "kmem:kmem_cache_free")];

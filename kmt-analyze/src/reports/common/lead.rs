@@ -87,12 +87,12 @@ pub fn lead(
 fn live(most: &str, least: Option<String>, who: &str, view: &View) -> String {
     match least.filter(|_| view.is_lossy) {
         None if view.is_lossy => {
-            format!("At most {most} of the recorded allocations of {who} are still allocated")
+            format!("At most {most} of {who} are still allocated (recorded allocations only)")
         }
         None => format!("{most} of {who} are still allocated"),
         Some(least) => {
             format!(
-                "At least {least} and at most {most} of the recorded allocations of {who} are still allocated"
+                "At least {least} and at most {most} of {who} are still allocated (recorded allocations only)"
             )
         }
     }

@@ -13,6 +13,7 @@ pub mod labels;
 pub mod lead;
 pub mod lost_before;
 pub mod page_sums;
+pub mod record_again;
 pub mod report_context;
 pub mod ring;
 pub mod rows;

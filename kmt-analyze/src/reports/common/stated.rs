@@ -18,6 +18,7 @@ use crate::render::screen::Screen;
 use crate::render::words::{count, counted, escaped, shown, size, span, time};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
+use crate::trace::busy_tasks;
 use crate::trace::comms::has_starts;
 use crate::trace::folded;
 use crate::trace::names::{cache_name, task_in_message};
@@ -367,6 +368,8 @@ fn candidates(context: &ReportContext<'_, '_>) -> Vec<String> {
     let pids: BTreeSet<i32> = interner.origins.items().iter().map(|o| o.pid).collect();
     if !selection.pids.is_empty() || !selection.comms.is_empty() || has(Key::Pid) || has(Key::Comm) {
         let names = session.names();
+        let mut pids: Vec<i32> = pids.into_iter().collect();
+        busy_tasks::sort(&mut pids, &busy_tasks::events(session.trace), names);
         let tasks = pids.iter().map(|&pid| task_in_message(names.shown_at(pid, u64::MAX), pid));
         let tasks: Vec<String> = tasks.collect();
         let given = selection.comms.iter().map(String::as_str).chain(texts_of(selection, Key::Comm));

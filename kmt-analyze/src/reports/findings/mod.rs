@@ -5,7 +5,6 @@ mod finding;
 mod growing;
 mod growth;
 mod held;
-mod perhaps;
 mod rows;
 mod text;
 mod top;
@@ -32,8 +31,9 @@ use crate::pass::selection::{recorder, recorder_threads};
 use crate::render::look::Look;
 use crate::render::screen::Screen;
 use crate::reports::balance::{self, BalanceRows, FreeMemory};
-use crate::reports::common::basis::{Input, WholeTime, loss_remedy, lost, not_judged_for, whole_time};
+use crate::reports::common::basis::{Input, WholeTime, lost, whole_time};
 use crate::reports::common::labels::Labels;
+use crate::reports::common::record_again::{RecordAgain, not_judged_for};
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::latency::{Latency, LatencyRows};
@@ -148,9 +148,7 @@ impl Report for Findings {
         let judged_part = whole_time.as_ref().filter(|_| !is_judged);
         let lost_verdict = lost_verdict(&self.leaks, context).filter(|_| leaks.is_none());
         let lacks_events = lost_verdict.is_some() || leaks.as_ref().is_some_and(LeakRows::lacks_events);
-        // The verdict of `leaks` has its own.
-        let suspect = lost_verdict.as_ref().and_then(|_| self.suspect(context, handles));
-        let perhaps = perhaps::cache(context).filter(|_| lacks_events).into_iter().chain(suspect);
+        let perhaps = if lacks_events { self.perhaps(context, handles, leaks.as_ref()) } else { Vec::new() };
         let sources = Sources {
             parts: rows::parts(context, &summary),
             top: [top::allocated, top::live].map(|top| top(context, analysis.get(handles.tasks), &summary)),
@@ -168,7 +166,7 @@ impl Report for Findings {
                 Some(rows) => leaks::no_growth_sentence(rows, &context.view(Look::default())),
                 None => lost_verdict.clone().or_else(|| not_judged(&self.leaks, context)),
             },
-            perhaps: perhaps.collect(),
+            perhaps,
             whole_time_growth: judged_part.and_then(|whole| WholeTimeGrowth::of(context, whole)),
             whole_time,
             shown: FindingsShown {
@@ -178,6 +176,7 @@ impl Report for Findings {
                 has_events: context.session.trace.event_count() > 0,
                 begins_at_boot: context.session.begins_before_clock(),
                 says_losses: lacks_events,
+                again: lacks_events.then(|| RecordAgain::of(context.session)).flatten(),
             },
             summary,
             unseen: leaks::unseen(context, &handles.leaks),
@@ -197,11 +196,16 @@ impl Report for Findings {
 }
 
 impl Findings {
-    /// The call site that may be a leak, where `leaks` refuses to judge.
-    fn suspect(&self, context: &ReportContext<'_, '_>, handles: &FindingsHandles) -> Option<String> {
+    /// Leads where events were lost; `rows`: those of `leaks`, unless it refuses to judge.
+    fn perhaps(
+        &self,
+        context: &ReportContext<'_, '_>,
+        handles: &FindingsHandles,
+        rows: Option<&LeakRows>,
+    ) -> Vec<String> {
         let heeds = context.selection.check(context.session, Leaks::TITLE, self.leaks.keys()).is_ok();
-        let rows = heeds.then(|| self.leaks.compute(context, &handles.leaks))?;
-        leaks::suspect_sentence(&rows, &context.view(Look::default()))
+        let computed = (rows.is_none() && heeds).then(|| self.leaks.compute(context, &handles.leaks));
+        leaks::lossy_leads(context, rows.or(computed.as_ref()))
     }
 }
 
@@ -269,7 +273,7 @@ fn failed_of_recorder(context: &ReportContext<'_, '_>, failures: &PageFailureSum
 /// The verdict where `leaks` refuses to judge because of the events that were lost.
 fn lost_verdict(leaks: &Leaks, context: &ReportContext<'_, '_>) -> Option<String> {
     leaks.refuses(context).filter(|_| context.basis().lacks(leaks.rests_on()).is_none())?;
-    lost(context).map(|(_, lost)| not_judged_for(&lost, loss_remedy(context.session).as_deref()))
+    lost(context).map(|(_, lost)| not_judged_for(&lost, RecordAgain::of(context.session).as_ref()))
 }
 
 /// The reason why growth was not judged, where slab allocations were recorded.

@@ -22,6 +22,7 @@ use crate::render::words::{count, counted, duration, escaped, share};
 use crate::reports::balance::FreeMemory;
 use crate::reports::common::basis::WholeTime;
 use crate::reports::common::lost_before::{lost_before_first, more_before_first};
+use crate::reports::common::record_again::RecordAgain;
 use crate::reports::common::{Context, ReportContext, ring};
 use crate::reports::leaks::{LeakRows, ReclaimableGrowth, reclaimable_growth};
 use crate::reports::summary::SummaryRows;
@@ -61,8 +62,11 @@ pub struct FindingRows {
     /// The verdict on growth, where no finding is of growth; `null`: one is.
     pub verdict: Option<String>,
     /// Where events were lost and growth is not judged: the cache that grew most by /proc/slabinfo, and the call site of which
-    /// almost no object was freed, a sentence each.
+    /// almost no object was freed, a sentence each, or one for both.
     pub perhaps: Vec<String>,
+    /// Command of a recording that would not have lost events, where growth is not judged for that; `null`: it is judged, or the
+    /// command is unknown.
+    pub record_again: Option<String>,
     /// The longest time without losses, where there are some and lives are known; `null`: nothing was lost, or it is short.
     pub whole_time: Option<WholeTime>,
     /// Growth in that time, where growth of the whole recording is not judged; `null`: it is, or that time is too short.
@@ -92,6 +96,8 @@ pub struct FindingsShown {
     pub begins_at_boot: bool,
     /// True if the verdict says that events were lost.
     pub says_losses: bool,
+    /// The recording that would have a verdict, where the verdict says that events were lost.
+    pub again: Option<RecordAgain>,
 }
 
 /// Findings of a trace.
@@ -121,6 +127,7 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     // Accounts of the kernel have all of it, not old objects alone.
     let has_accounts = sources.free_memory.is_some();
     let reclaimable = sources.leaks.as_ref().and_then(reclaimable_growth).filter(|_| !has_accounts);
+    let again = sources.shown.again.filter(|_| verdict.is_some());
     FindingRows {
         findings,
         growth,
@@ -135,9 +142,11 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
         shown: FindingsShown {
             reclaimable: reclaimable.cloned(),
             says_losses: sources.shown.says_losses && verdict.is_some(),
+            again: again.clone(),
             ..sources.shown
         },
         perhaps: if verdict.is_some() { sources.perhaps } else { Vec::new() },
+        record_again: again.as_ref().and_then(RecordAgain::shown),
         verdict,
         whole_time: sources.whole_time,
         whole_time_growth: sources.whole_time_growth,

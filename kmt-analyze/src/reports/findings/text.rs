@@ -30,7 +30,11 @@ pub fn screen(rows: &FindingRows, view: &View) -> Screen {
     let whole = rows.whole_time_growth.as_ref();
     screen.leads(whole.map_or_else(Vec::new, |growth| growth.leads(view)));
     screen.leads(leads(&leading, held.as_ref(), view));
-    screen.answer.extend(rows.verdict.clone());
+    let verdict = rows.verdict.as_deref();
+    match verdict.zip(rows.shown.again.as_ref()).and_then(|(verdict, again)| again.lead(verdict)) {
+        Some(lead) => screen.leads(vec![lead]),
+        None => screen.answer.extend(rows.verdict.clone()),
+    }
     screen.answer.extend(rows.perhaps.iter().cloned());
     screen.answer.extend(rows.shown.reclaimable.as_ref().map(|growth| growth.sentence(view)));
     screen.answer.extend(rows.free_memory.iter().map(|free| free_memory(free, view)));
@@ -146,7 +150,8 @@ const COMMANDS_MAX: usize = 7;
 
 /// Number of commands that may stand below the tables, before the one on all reports.
 fn commands_max(screen: &Screen) -> usize {
-    (COMMANDS_MAX - 1).saturating_sub(screen.leads.len())
+    let of_file = screen.leads.iter().filter(|lead| !lead.command.is_recording());
+    (COMMANDS_MAX - 1).saturating_sub(of_file.count())
 }
 
 /// Commands that fit the file, those that answer its question first.
@@ -164,6 +169,9 @@ fn next(screen: &mut Screen, rows: &FindingRows, view: &View) {
         }
         None if rows.verdict.is_some() => screen.next("leaks", "growth, and the evidence"),
         None => {}
+    }
+    if shown.says_losses {
+        screen.next("slabinfo", "growth of caches by the kernel's counts");
     }
     if rows.free_memory.is_some() {
         screen.next("balance", "where free memory went");
@@ -257,8 +265,9 @@ fn totals(rows: &SummaryRows, view: &View) -> Table {
         false => "of what was allocated during the recording",
         true => "at the end of the selected time, also what was allocated before it",
     };
-    let least = live_least(rows, view)
-        .map_or(String::new(), |least| format!("; at least {least} of slab objects are still allocated"));
+    let least = live_least(rows, view).map_or(String::new(), |least| {
+        format!("; at least {least} of slab objects are still allocated (estimated with the lost events)")
+    });
     table.explain(live, format!("{what}: {time}{least}."));
     table
 }

@@ -1,6 +1,8 @@
 //! `leaks`: slab objects and pages that are still allocated, with a verdict on their growth.
 
+mod cache_growth;
 pub mod judge;
+mod lossy;
 mod makers;
 mod named_parts;
 mod reclaimable;
@@ -11,11 +13,13 @@ mod text;
 mod text_parts;
 mod text_tables;
 
+use cache_growth::CacheGrowth;
+use lossy::Lossy;
 pub use reclaimable::{ReclaimableGrowth, rate};
 pub use row::LeakRow;
 pub use rows::{LeakRows, LeakTables, UnseenRow};
 pub use sentence::{growth_sentence, may_grow_sentence, page_growth_sentence};
-pub use text::{no_growth_sentence, reclaimable_growth, suspect_sentence};
+pub use text::{no_growth_sentence, reclaimable_growth};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +29,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use crate::collect::{Calls, Collectors, Growth, Handle, TaskLifetimes, Unmatched};
 use crate::pass::Needs;
 use crate::pass::selection::{command_exit, recorder_threads};
+use crate::render::look::Look;
 use crate::render::screen::Screen;
 use crate::reports::common::basis::{Input, too_lossy};
 use crate::reports::common::lead::MaybeRefused;
@@ -84,8 +89,23 @@ impl Report for Leaks {
 
     fn refuses(&self, context: &ReportContext<'_, '_>) -> Option<String> {
         let basis = context.basis().lacks(self.rests_on());
-        let why = "objects whose free events were lost look like leaks";
-        basis.or_else(|| too_lossy(context, LOST_PERCENT_MAX, why))
+        basis.or_else(|| lacks_events(context))
+    }
+
+    /// Where most events were lost: the kernel's counts, which losses do not change.
+    fn instead(
+        &self,
+        context: &ReportContext<'_, '_>,
+        handles: &Self::Handles,
+        refused: &str,
+    ) -> Option<LeakRows> {
+        let is_lossy = context.basis().lacks(self.rests_on()).is_none()
+            && lacks_events(context).is_some_and(|reason| reason == refused);
+        is_lossy.then(|| {
+            let rows = self.compute(context, handles);
+            let lossy = Lossy::of(context, lossy_leads(context, Some(&rows)));
+            LeakRows { leaks: MaybeRefused::Refused { refused: refused.to_owned() }, lossy }
+        })
     }
 
     fn collect(&self, context: &Context<'_, '_>, collectors: &mut Collectors) -> Self::Handles {
@@ -115,6 +135,9 @@ impl Report for Leaks {
             tables.unseen_growth = unseen(context, handles);
             tables.unseen_growth.truncate(context.limit);
         }
+        if rows.lacks_events() && !rows.grows() {
+            rows.lossy = Lossy::of(context, lossy_leads(context, Some(&rows)));
+        }
         rows
     }
 
@@ -128,6 +151,20 @@ impl Report for Leaks {
     fn screen(&self, rows: &LeakRows, view: &View) -> Screen {
         text::screen(rows, view)
     }
+}
+
+/// Leads where events were lost. Without rows of `leaks`: those of the kernel's counts.
+pub fn lossy_leads(context: &ReportContext<'_, '_>, rows: Option<&LeakRows>) -> Vec<String> {
+    let view = context.view(Look::default());
+    match rows.and_then(LeakRows::tables) {
+        Some(tables) => lossy::leads(tables.text.grown.as_ref(), tables.text.suspect.as_ref(), &view),
+        None => lossy::leads(CacheGrowth::of(context).as_ref(), None, &view),
+    }
+}
+
+/// Reason why objects without a free event are not judged: most of their events were lost.
+fn lacks_events(context: &Context<'_, '_>) -> Option<String> {
+    too_lossy(context, LOST_PERCENT_MAX, "objects whose free events were lost look like leaks")
 }
 
 /// Processes of threads that the file lists, by thread.

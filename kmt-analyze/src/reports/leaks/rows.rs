@@ -6,13 +6,15 @@ use kmt_common::unseen_allocs::unseen_allocs;
 use kmt_format::kernel::ClockUnit;
 use serde::Serialize;
 
+use super::cache_growth::CacheGrowth;
+use super::lossy::Lossy;
 use super::makers::{self, FamilyHolder, FamilyRow};
 use super::row::{LeakRow, LeakSum, RowMaker};
 use super::text_parts::{TextParts, growth_by_task, text_parts};
 use crate::collect::growth::GrowthSums;
 use crate::pass::selection::recorder_threads;
 use crate::render::words::duration;
-use crate::reports::common::basis::{GROWTH_WINDOW_NS_MIN, loss_remedy, lost};
+use crate::reports::common::basis::{GROWTH_WINDOW_NS_MIN, lost};
 use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::{ReportContext, View};
 use crate::reports::leaks::judge::families::{Family, families};
@@ -30,6 +32,9 @@ use crate::reports::slabinfo::{UnseenGrowth, unseen_growth};
 pub struct LeakRows {
     /// Memory that is still allocated, with verdicts; or the reason why there is no verdict.
     pub leaks: MaybeRefused<LeakTables>,
+    /// Where events were lost and growth is not judged: leads, and the recording that has a verdict.
+    #[serde(flatten)]
+    pub lossy: Lossy,
 }
 
 impl LeakRows {
@@ -110,7 +115,7 @@ pub fn compute(
             duration(length, context.session.unit()),
             duration(GROWTH_WINDOW_NS_MIN, context.session.unit())
         );
-        return LeakRows { leaks: MaybeRefused::Refused { refused } };
+        return LeakRows { leaks: MaybeRefused::Refused { refused }, lossy: Lossy::default() };
     }
     let survivals = PageSurvivals::new(context, growth);
     let mut judged = slab::judged(context, collected);
@@ -173,13 +178,13 @@ pub fn compute(
             omits_recorder: !context.selection.without_recorder
                 && !recorder_threads(context.session).is_empty(),
             lost: lost.filter(|_| has_uncertain),
-            remedy: loss_remedy(context.session),
+            grown: CacheGrowth::of(context).map(|grown| grown.with_holder(&judged, labels)),
             is_damaged,
             is_cut: is_damaged || context.session.losses.ended_early,
             ..text
         },
     };
-    LeakRows { leaks: MaybeRefused::Found(Box::new(tables)) }
+    LeakRows { leaks: MaybeRefused::Found(Box::new(tables)), lossy: Lossy::default() }
 }
 
 /// The task with most of a family.

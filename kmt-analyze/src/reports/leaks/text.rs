@@ -3,7 +3,6 @@
 use kmt_format::kernel::ClockUnit;
 
 use super::reclaimable::{ReclaimableGrowth, rate};
-use super::row::LeakRow;
 use super::rows::{LeakRows, LeakTables};
 use super::sentence::{growth_sentence, kind, may_grow_sentence, page_growth_sentence};
 use super::text_parts::{FamilyPart, TextParts};
@@ -12,8 +11,8 @@ use crate::render::screen::{CommandLine, Screen};
 use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
 use crate::reports::common::ages::unknown_age_note;
-use crate::reports::common::basis::not_judged_for;
 use crate::reports::common::lead::MaybeRefused;
+use crate::reports::common::record_again::not_judged_for;
 use crate::reports::leaks::judge::evidence::SURVIVORS_MIN;
 use crate::trace::names::function_of;
 
@@ -23,12 +22,14 @@ const STACKS: usize = 3;
 /// Growth of memory, and call sites by verdict.
 pub fn screen(rows: &LeakRows, view: &View) -> Screen {
     let tables = match &rows.leaks {
-        MaybeRefused::Refused { refused } => return refusal(refused),
+        MaybeRefused::Refused { refused } => {
+            return rows.lossy.screen().unwrap_or_else(|| refusal(refused));
+        }
         MaybeRefused::Found(tables) => tables,
     };
     let parts = &tables.text;
     let mut screen = Screen::default();
-    answer(&mut screen, tables, view);
+    answer(&mut screen, rows, tables, view);
     let of_pages_first = pages_grow_faster(parts);
     if of_pages_first {
         page_tables(&mut screen, parts, view);
@@ -68,7 +69,7 @@ fn pages_grow_faster(parts: &TextParts) -> bool {
 }
 
 /// The sentences of the answer.
-fn answer(screen: &mut Screen, tables: &LeakTables, view: &View) {
+fn answer(screen: &mut Screen, rows: &LeakRows, tables: &LeakTables, view: &View) {
     let parts = &tables.text;
     let of_pages_first = pages_grow_faster(parts);
     if of_pages_first {
@@ -87,7 +88,11 @@ fn answer(screen: &mut Screen, tables: &LeakTables, view: &View) {
         page_growth(screen, tables, view);
     }
     if parts.families.is_empty() {
-        screen.answer(no_growth(tables, view));
+        let is_verdict = parts.lost.is_some() && parts.page_growths.is_empty();
+        match is_verdict {
+            true => rows.lossy.answer(screen),
+            false => screen.answer(no_growth(tables, view)),
+        }
     }
     if let Some(row) = &parts.may_grow {
         screen.answer(may_grow_sentence(row, tables.window, view));
@@ -121,7 +126,8 @@ fn page_growth(screen: &mut Screen, tables: &LeakTables, view: &View) {
 pub fn no_growth_sentence(rows: &LeakRows, view: &View) -> Option<String> {
     match &rows.leaks {
         MaybeRefused::Refused { refused } => Some(format!("Growth cannot be judged: {refused}.")),
-        MaybeRefused::Found(tables) => (!rows.grows()).then(|| verdict(tables, view)),
+        MaybeRefused::Found(tables) if rows.grows() => None,
+        MaybeRefused::Found(tables) => rows.lossy.verdict.clone().or_else(|| Some(verdict(tables, view))),
     }
 }
 
@@ -175,9 +181,7 @@ fn verdict(tables: &LeakTables, view: &View) -> String {
 fn not_judged_reason(tables: &LeakTables, view: &View) -> Option<String> {
     let parts = &tables.text;
     if let Some(lost) = &parts.lost {
-        let suspect = parts.suspect.as_ref().map_or(String::new(), |row| format!(" {}", suspect(row, view)));
-        let verdict = not_judged_for(lost, parts.remedy.as_deref());
-        return Some(format!("{verdict}{suspect}"));
+        return Some(not_judged_for(lost, None));
     }
     parts.is_damaged.then(|| match parts.unjudged.bytes {
         0 => "Growth was not judged: the file is cut or damaged.".to_owned(),
@@ -187,25 +191,6 @@ fn not_judged_reason(tables: &LeakTables, view: &View) -> Option<String> {
             unjudged_most(tables)
         ),
     })
-}
-
-/// `Perhaps a leak: no free was seen of 387 of 390 objects (84.8 KiB) by sensord-24622 at __do_sys_timerfd_create, allocated at an
-/// even pace; some free events may be lost.`
-fn suspect(row: &LeakRow, view: &View) -> String {
-    let task = row.holders.first().map_or(String::new(), |most| format!(" by {}", most.task));
-    let freed = row.freed.saturating_add(row.freed_unseen);
-    let part = if freed == 0 { String::new() } else { format!("{} of ", count(row.survivors)) };
-    format!(
-        "Perhaps a leak: no free was seen of {part}{} ({}){task} at {}, allocated at an even pace; some free events may be lost.",
-        counted(row.survivors.saturating_add(freed), "object", "objects"),
-        view.bytes(row.bytes),
-        function_of(&row.symbol)
-    )
-}
-
-/// The sentence on a call site that may be a leak; `None`: no event was lost, or none is.
-pub fn suspect_sentence(rows: &LeakRows, view: &View) -> Option<String> {
-    rows.tables()?.text.suspect.as_ref().map(|row| suspect(row, view))
 }
 
 /// The sentence where no family grows.
@@ -399,7 +384,8 @@ fn next(screen: &mut Screen, tables: &LeakTables) {
             screen.next("callgraph --by live", "all stacks of memory that is still allocated");
         }
         Some(_) => {
-            screen.note("Stacks show the callers: kmt-capture record --stack kmem:kmalloc --stack kmem:kmem_cache_alloc.");
+            let with_stacks = CommandLine::recording("--stack kmem:kmalloc --stack kmem:kmem_cache_alloc");
+            screen.next(with_stacks, "a recording with stacks, which show the callers");
         }
         None => screen.next("callers --sort live", "call sites with most live memory"),
     }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cache_growth::CacheGrowth;
 use super::makers::{FamilyRow, MakersRow, TasksRow};
 use super::named_parts::{Named, named_parts};
 use super::reclaimable::ReclaimableGrowth;
@@ -46,8 +47,8 @@ pub struct TextParts {
     pub unjudged_most: Option<LeakRow>,
     /// Share of the events that were lost in the window, in words, where objects have no verdict for that; `None`: all have.
     pub lost: Option<String>,
-    /// The recording that would not have lost them.
-    pub remedy: Option<String>,
+    /// Where events were lost: the cache that grew most by the kernel's counts.
+    pub grown: Option<CacheGrowth>,
     /// Where events were lost: the largest call site without a free, whose objects were allocated at an even pace.
     pub suspect: Option<LeakRow>,
     /// The file is damaged, or lacks its end.

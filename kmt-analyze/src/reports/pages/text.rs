@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 
 use super::callers::PassedOverRow;
 use super::{PageFlagsRow, PageRows, PageTables, PageTypeRow, Pages};
-use crate::render::screen::{Cell, Column, Screen, Table};
+use crate::render::screen::{Cell, Column, CommandLine, Screen, Table};
 use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
 use crate::reports::common::cells::part;
@@ -81,7 +81,11 @@ fn call_sites_unknown(screen: &mut Screen, tables: &PageTables) {
     if tables.is_folded {
         screen.note("Call sites are unknown: the sums of objects that died young have no stacks.");
     } else if tables.callers.is_empty() {
-        screen.note("Call sites are unknown: record with --stack kmem:mm_page_alloc.");
+        screen.note("Call sites are unknown: the recording has no stacks of pages.");
+        screen.next(
+            CommandLine::recording("--stack kmem:mm_page_alloc"),
+            "a recording with call sites of pages",
+        );
     }
 }
 

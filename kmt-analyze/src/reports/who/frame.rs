@@ -134,7 +134,11 @@ pub fn screen(rows: &FrameRows, view: &View) -> Screen {
     let mut screen = Screen::new(answer(rows, view));
     screen.table(lives(rows, view));
     if rows.allocations.iter().any(|life| life.call_site.is_none()) {
-        screen.note("Call sites of pages need stacks: record with --stack kmem:mm_page_alloc.");
+        screen.note("Call sites of pages need stacks, which were not recorded.");
+        screen.next(
+            CommandLine::recording("--stack kmem:mm_page_alloc"),
+            "a recording with call sites of pages",
+        );
     }
     if rows.allocations.iter().any(|life| life.end == LifeEnd::FreedUnseen) {
         screen.note("Implied free: the page was allocated again, and no free event was recorded; the lifetime is the longest possible.");
