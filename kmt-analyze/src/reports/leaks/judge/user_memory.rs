@@ -69,10 +69,9 @@ impl UserMemory {
             let steps = steps.all();
             let (from, to) = (steady_from(steps.get(..STEPS - YOUNG_STEPS)?)?, STEPS - YOUNG_STEPS);
             let part = JudgedPart { from, to, task: Some(*pid) };
-            let evidence = Evidence {
-                began: Some(from).filter(|from| *from > 0),
-                ..Evidence::of_part(survival, step, part)
-            };
+            let evidence = Evidence::of_part(survival, step, part);
+            let began = evidence.begin_of_growth().or(Some(from).filter(|from| *from > 0));
+            let evidence = Evidence { began, ..evidence };
             (evidence.has_like_halves() && self.agrees(*pid, evidence.old)).then_some(evidence)
         };
         let growing = tasks.iter().take(TASKS_MAX).filter_map(of_task);
