@@ -16,6 +16,7 @@ pub mod page_sums;
 pub mod report_context;
 pub mod ring;
 pub mod rows;
+pub mod sliced;
 pub mod sorting;
 pub mod stated;
 pub mod trust;
