@@ -72,7 +72,10 @@ fn counts_of_the_kernel_in_a_part_of_the_time_are_of_the_whole_recording() {
             assert!(text.contains(&format!("{SENTENCE}: {known}")), "{args:?}: {text}");
         }
     }
-    // A file of an older version has no times.
+    let accounts = json(&["timeline", "--by", "account", "--json"], &part)["accounts"].take();
+    let times: std::collections::BTreeSet<u64> =
+        accounts["amounts"].as_array().unwrap().iter().map(|row| row["time"].as_u64().unwrap()).collect();
+    assert_eq!(times, [1_000_000_000, 5_000_000_000].into(), "the begin and the end of the whole");
     let pairs = json(&["info", "--json"], &part)["meta"].take();
     assert_eq!(pairs["slice.of"], "1000000000 5000000000", "{pairs:#}");
     // A selection of all of the time, or of none.

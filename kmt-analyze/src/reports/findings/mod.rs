@@ -224,6 +224,13 @@ fn free_memory(
     groups: Option<&PageGroupSums>,
 ) -> Option<FreeMemory> {
     let (rows, free) = free_of(context)?;
+    let reclaimable = Reclaimable::of(context.session);
+    let cache = rows.caches.iter().flatten().next().and_then(|cache| {
+        let growth = u64::try_from(cache.bytes_change).ok().filter(|growth| *growth > 0)?;
+        let account = if reclaimable.has(&cache.cache) { "slab_reclaimable" } else { "slab_unreclaimable" };
+        Some((cache.cache.clone(), account, growth))
+    });
+    let free = FreeMemory { cache, ..free };
     if Sliced::of(context.session.trace.metadata()).is_some() {
         // Events of a part do not explain changes of the whole.
         return Some(free);
@@ -236,16 +243,10 @@ fn free_memory(
     let own = (0u32..).zip(&tasks.origins).filter(|(origin, _)| is_own(*origin));
     let pages = own.map(|(_, sums)| sums.pages.frames_live).fold(0, u64::saturating_add);
     let own_file = pages.saturating_mul(analysis.page_size.0).min(context.session.trace.len_bytes());
-    let reclaimable = Reclaimable::of(context.session);
-    let cache = rows.caches.iter().flatten().next().and_then(|cache| {
-        let growth = u64::try_from(cache.bytes_change).ok().filter(|growth| *growth > 0)?;
-        let account = if reclaimable.has(&cache.cache) { "slab_reclaimable" } else { "slab_unreclaimable" };
-        Some((cache.cache.clone(), account, growth))
-    });
     let (holder, account_holders) =
         groups.map_or_else(Default::default, |groups| balance::holders_of_growth(context, groups, &rows));
     let freed = FreedPart::of(context, &rows);
-    Some(FreeMemory { own_file, cache, holder, account_holders, freed, ..free })
+    Some(FreeMemory { own_file, holder, account_holders, freed, ..free })
 }
 
 /// Sums of kmalloc by address of the call site.
