@@ -22,6 +22,7 @@ use crate::trace::folded;
 use crate::trace::losses::LACKS_OF_INPUT;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
+use crate::trace::sliced::{ALL, SEPARATOR, SLICE, SLICE_OF, TIME};
 
 /// Options of `slice`.
 #[derive(Debug, clap::Args)]
@@ -60,7 +61,13 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     };
     let mut pairs: Vec<(&str, &[u8])> = pairs.filter(|(key, _)| stays(key)).collect();
     pairs.extend(early_end.as_ref().map(|end| (EarlyEnd::KEY, end.as_bytes())));
-    pairs.push(("slice", note.as_bytes()));
+    let span = session.first_time().zip(session.last_time()).filter(|_| window.is_some());
+    let span = span.map(|(first, last)| format!("{first} {last}"));
+    // The first slice by time has the times of the recording.
+    if let Some(span) = span.as_ref().filter(|_| trace.metadata().value(SLICE_OF).is_none()) {
+        pairs.push((SLICE_OF, span.as_bytes()));
+    }
+    pairs.push((SLICE, note.as_bytes()));
     file.writer.add_metadata(&pairs).map_err(|e| failed(&e))?;
     for attached in &trace.metadata().attachments {
         // Snapshots are of the whole recording, and are copied with their times.
@@ -142,7 +149,7 @@ fn closing(session: &Session<'_>, events: u64, in_sums: u64, moved: Option<(u64,
 
 fn describe(options: &EventArgs) -> String {
     let mut parts = Vec::new();
-    parts.extend(options.time.as_ref().map(|t| format!("time {t}")));
+    parts.extend(options.time.as_ref().map(|t| format!("{TIME}{t}")));
     let list = |numbers: Vec<String>| numbers.join(",");
     if !options.cpu.is_empty() {
         parts.push(format!("cpu {}", list(options.cpu.iter().map(u32::to_string).collect())));
@@ -153,7 +160,7 @@ fn describe(options: &EventArgs) -> String {
     if !options.event.is_empty() {
         parts.push(format!("event {}", options.event.join(",")));
     }
-    if parts.is_empty() { "all".to_owned() } else { parts.join("; ") }
+    if parts.is_empty() { ALL.to_owned() } else { parts.join(SEPARATOR) }
 }
 
 /// Identity of the part: the same for the same part of the same trace.

@@ -13,6 +13,7 @@ use super::condition::Condition;
 use super::selection::{Selection, recorder};
 use crate::pass::condition::Key;
 use crate::stream::{Api, Interner, Item, Origin, PageSite, Site, known_gfp};
+use crate::trace::aliases::Aliases;
 use crate::trace::cgroups::with_parents;
 use crate::trace::comms::{Comms, descendants};
 use crate::trace::names::{
@@ -37,6 +38,8 @@ pub struct Selector<'s, 'd> {
     descendants: HashSet<i32>,
     /// Names of event classes: with and without the system.
     classes: Vec<(String, String)>,
+    /// Other names of merged caches, if a condition is on caches.
+    aliases: Option<Aliases>,
     /// Caches, by their frees, of sites whose events do not name them.
     usual_caches: HashMap<Site, Vec<u8>>,
 }
@@ -61,6 +64,7 @@ impl<'s, 'd> Selector<'s, 'd> {
             comms: selection.is_about_names().then(|| session.names()),
             descendants: descendants_of(session, selection),
             classes: (0..schema.class_count()).map(|i| class(i).unwrap_or_default()).collect(),
+            aliases: selection.has_term_on(Key::Cache).then(|| Aliases::of(session.trace.metadata())),
             usual_caches,
         }
     }
@@ -108,7 +112,11 @@ impl<'s, 'd> Selector<'s, 'd> {
         }
         let from_event = site.cache.map(|c| interner.name(c));
         match from_event.or_else(|| self.usual_caches.get(site).map(Vec::as_slice)) {
-            Some(name) => condition.holds_for_any(names_of_cache(name)),
+            Some(name) => {
+                let others = self.aliases.as_ref().and_then(|aliases| aliases.others(name));
+                let others = others.unwrap_or_default().into_iter().flat_map(names_of_cache);
+                condition.holds_for_any(names_of_cache(name).into_iter().chain(others))
+            }
             // An unknown cache is not known to be another one.
             None => !condition.is_negated() && condition.holds_text(nameless(site.bytes_req).as_bytes()),
         }

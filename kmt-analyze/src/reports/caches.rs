@@ -33,7 +33,7 @@ use crate::trace::session::Session;
 /// Sums by cache and size class.
 #[derive(Debug, clap::Args)]
 pub struct Caches {
-    /// Only caches whose name contains TEXT
+    /// Only caches whose name contains TEXT, or another name of a merged cache
     #[arg(long, value_name = "TEXT")]
     cache: Option<String>,
     /// Groups and order.
@@ -62,12 +62,14 @@ impl Report for Caches {
 
     /// Rows of the caches whose name contains the text of `--cache`.
     fn compute(&self, context: &ReportContext<'_, '_>, (): &()) -> CacheRows {
-        let is_selected = |name: &str| self.cache.as_deref().is_none_or(|text| name.contains(text));
+        let aliases = Aliases::of(context.session.trace.metadata());
+        // A merged cache has other names.
+        let is_selected = |name: &str| self.cache.as_deref().is_none_or(|text| aliases.is_named(name, text));
         let (mut all, others): (Vec<(String, CacheTotals)>, Vec<_>) =
             caches(context.analysis).partition(|(name, _)| is_selected(name));
         let number = |cache: &CacheTotals, key: SortKey| key.number(&in_order(cache.estimate, cache.totals));
         sort_rows(&mut all, &self.rows.sort, |(_, cache), key| number(cache, key), |a, b| a.0.cmp(&b.0));
-        let (aliases, basis) = (Aliases::of(context.session.trace.metadata()), context.basis());
+        let basis = context.basis();
         let bounds = context.live_bounds();
         let live = bounds.bounds.by_cache();
         let row = |(name, cache): &(String, CacheTotals)| {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use kmt_common::text::escaped;
 use kmt_format::read::Metadata;
 
 /// Most other names of a cache that are listed, and bytes of one: each of its rows lists them.
@@ -60,6 +61,12 @@ impl Aliases {
         let target = self.target.get(name).map_or(name, Vec::as_slice);
         let flags = target.strip_prefix(b":")?.split(|&b| b == b'-' || b.is_ascii_digit()).next()?;
         Some(flags.contains(&b'A'))
+    }
+
+    /// True if the shown name of a cache, or another name of it, contains the text.
+    pub fn is_named(&self, name: &str, text: &str) -> bool {
+        let others = || self.others(name.as_bytes()).unwrap_or_default();
+        name.contains(text) || others().iter().any(|other| escaped(other).contains(text))
     }
 
     /// Other names of the cache that events name `name`, the first 128; `None`: unknown.

@@ -30,5 +30,6 @@ pub mod open;
 pub mod parts;
 pub mod session;
 pub mod slabinfo;
+pub mod sliced;
 pub mod time_range;
 pub mod unknown;

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use kmt_format::read::Metadata;
 
+use crate::trace::sliced::Sliced;
+
 /// One line of /proc/slabinfo, version 2.1 (mm/slab_common.c, 4.4 to 7.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlabInfoLine {
@@ -179,7 +181,7 @@ const LATE_NS: u64 = 1_000_000_000;
 /// Snapshots read while events were recorded, and the one after the last event, at `last`; sorted by time.
 ///
 /// They are `slabinfo` with its times, and `slabinfo.after` (format-spec/registry.md). The latter is used only if the
-/// recorder read it at once: in a saved directory it may be from much later.
+/// recorder read it at once: in a saved directory, and in a part of a recording, it may be from much later.
 pub fn snapshots(metadata: &Metadata<'_>, last: u64) -> Vec<Snapshot> {
     let meanwhile = metadata.attachments.iter().filter_map(|attachment| {
         let (from, to) = attachment.times.filter(|_| attachment.name == "slabinfo")?;
@@ -188,7 +190,8 @@ pub fn snapshots(metadata: &Metadata<'_>, last: u64) -> Vec<Snapshot> {
     let (mut all, mut behind): (Vec<Snapshot>, Vec<Snapshot>) = meanwhile.partition(|s| s.to <= last);
     all.sort_by_key(|s| s.to);
     behind.retain(|s| s.from.saturating_sub(last) <= LATE_NS);
-    let is_live = metadata.text("source") == Some("live");
+    let is_late = Sliced::of(metadata).is_some_and(|sliced| sliced.ends_before(last, LATE_NS));
+    let is_live = metadata.text("source") == Some("live") && !is_late;
     let after = metadata.attachment("slabinfo.after").filter(|_| is_live).map(parse);
     let after = after.or_else(|| behind.into_iter().min_by_key(|s| s.to).map(|s| s.caches));
     all.extend(after.map(|caches| Snapshot { from: last, to: last, caches }));

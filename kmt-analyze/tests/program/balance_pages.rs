@@ -147,9 +147,12 @@ pub fn recording_of(
         writer.add_event(pid & 1, time, &record).unwrap();
     };
     for load in loads {
-        for number in 0..load.allocs {
-            event(&mut writer, alloc, load.pid, &[pfn, load.order, load.gfp_flags, 0]);
-            if has_stacks {
+        // More frees than allocations are of older pages.
+        for number in 0..load.allocs.max(load.frees) {
+            if number < load.allocs {
+                event(&mut writer, alloc, load.pid, &[pfn, load.order, load.gfp_flags, 0]);
+            }
+            if has_stacks && number < load.allocs {
                 let addresses = load.stack.iter().map(|function| address(function) + 0x10);
                 let words: Vec<u64> = [load.stack.len() as u64].into_iter().chain(addresses).collect();
                 event(&mut writer, stack, load.pid, &words);

@@ -257,3 +257,42 @@ fn a_free_after_the_selected_time_names_the_cache() {
         assert!(stdout(&made).contains("cache_a"), "{all:?}\n{}{}", stdout(&made), stderr(&made));
     }
 }
+
+/// SLUB merges caches: events name one of them, and a selection accepts the others.
+#[test]
+fn a_merged_cache_is_found_by_each_of_its_names() {
+    let scratch = Scratch::new();
+    let mut made = Crafted::new();
+    let links = b":0000096 object_size=96\ncache_a -> :0000096\nUNIX -> :0000096\nother -> :0000192\n";
+    made.writer.add_file("slab_sysfs.after", links).unwrap();
+    for i in 0..4 {
+        let time = 1_000_000 + 1_000 * i;
+        let ptr = BASE + (16 << 12) + i * 96;
+        let mut event = |time, what| made.event(&Event { time, cpu: 0, pid: 1, what });
+        event(time, What::Alloc { kmalloc: false, site: 5, ptr, req: 96, alloc: 96 });
+        if i == 0 {
+            event(time + 1, What::Free { kfree: false, ptr });
+        }
+    }
+    let file = scratch.0.join("merged.kmt");
+    fs::write(&file, made.writer.finish().unwrap()).unwrap();
+    for args in [
+        &["caches", "--cache", "UNIX"][..],
+        &["caches", "--cache", "cache_a"],
+        &["caches", "--where", "cache=UNIX"],
+        &["caches", "--where", "cache!=other"],
+    ] {
+        let report = json(&[args, &["--json"]].concat(), &file);
+        assert_eq!(texts(&report, Some("cache")), BTreeSet::from(["cache_a".to_owned()]), "{args:?}");
+        let screen = stdout(&run(args, &file));
+        assert!(screen.contains("cache_a also stands for UNIX."), "{args:?}: {screen}");
+    }
+    let grouped = json(&["caches", "--cache", "UNIX", "--by", "function", "--json"], &file);
+    assert!(!texts(&grouped, Some("function")).is_empty(), "{grouped:#}");
+    let callers = json(&["callers", "--where", "cache=UNIX", "--json"], &file);
+    assert_eq!(callers["callers"].as_array().unwrap().len(), 1, "{callers:#}");
+    for args in [["caches", "--cache", "other"], ["caches", "--where", "cache!=UNIX"]] {
+        let screen = stdout(&run(&args, &file));
+        assert!(!screen.contains("also stands for"), "{args:?}: {screen}");
+    }
+}

@@ -14,7 +14,7 @@
 //! - growth and its words: `findings`, `findings_*`, `leaks`, `old_survivors`, `generated`; the ledger itself: `model`
 //! - sums in place of events: `survivors`, `survivor_reports`
 //! - losses, cut recordings, recordings in several files: `lossy`, `ranges`, `ring`, `oom`, `parts`, `early_end`, `whole_time`, `perhaps`, `generated::lost_part`, `generated::part_of_time`
-//! - what is read, and written again: `import`, `edit`, `anonymize`, `attack`, `symbols`, `stored`, `export`, `charts`,
+//! - what is read, and written again: `import`, `edit`, `sliced`, `anonymize`, `attack`, `symbols`, `stored`, `export`, `charts`,
 //!   `page`; files of survivors and sums: `survivors`, `survivors_copied`
 //! - source and code sizes: `source`, `real_kernels`, `debug_information`, `footprint`
 //! - screens, words, hints, guide: `screens`, `first_screen`, `words`, `hints`, `commands`, `documents`
@@ -30,6 +30,7 @@ mod attack;
 mod balance;
 mod balance_growth;
 mod balance_pages;
+mod balance_parts;
 mod balance_pools;
 mod balance_times;
 mod balance_words;
@@ -102,6 +103,7 @@ mod selected_alike;
 mod selections;
 mod slab_copies;
 mod slab_records;
+mod sliced;
 mod sorting;
 #[cfg(feature = "dwarf")]
 pub mod source;

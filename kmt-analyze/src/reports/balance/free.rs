@@ -5,11 +5,15 @@
 
 use serde::Serialize;
 
+use super::freed::FreedPart;
 use super::rows::{AccountHolderRow, AccountRow, BalanceRows, PageHolderRow};
-use crate::trace::accounts::{CPU_LISTS, FREE, FREE_ACCOUNTS, REST};
+use crate::trace::accounts::{ANONYMOUS, CPU_LISTS, FREE, FREE_ACCOUNTS, REST};
 
 /// Accounts that are named beside free memory.
 const NAMED: usize = 4;
+
+/// Accounts whose holders are named.
+const HELD: [&str; 3] = [REST, ANONYMOUS, "shmem"];
 
 /// Share of the largest change, as 1/N, below which others say little.
 const SMALL: u64 = 50;
@@ -45,9 +49,15 @@ pub struct FreeMemory {
     /// The holder of most pages that are in no account, if memory in no account is named.
     #[serde(skip)]
     pub holder: Option<PageHolderRow>,
-    /// The holder of most pages of the account that grew most.
+    /// The holders of most pages of the account that grew most, and of anonymous memory if it grew.
     #[serde(skip)]
-    pub account_holder: Option<AccountHolderRow>,
+    pub account_holders: Vec<AccountHolderRow>,
+    /// The task that freed most memory from before the recording, where anonymous memory gave back some.
+    #[serde(skip)]
+    pub freed: Option<FreedPart>,
+    /// The file is a part of a recording: the accounts are of the whole.
+    #[serde(skip)]
+    pub sliced: Option<String>,
 }
 
 /// An account beside free memory.
@@ -138,7 +148,9 @@ impl FreeMemory {
             cache: None,
             own_file: 0,
             holder: None,
-            account_holder: None,
+            account_holders: Vec::new(),
+            freed: None,
+            sliced: rows.sliced.clone(),
         })
     }
 
@@ -152,9 +164,11 @@ impl FreeMemory {
         })
     }
 
-    /// True if memory in no account took some of it: its holder is of interest.
-    pub fn names_rest(&self) -> bool {
-        self.bytes_change.is_some() && self.accounts.iter().any(|row| row.account == REST && row.bytes > 0)
+    /// True if the holder of pages of an account that took some of it is of interest: of memory in no account, of anonymous memory
+    /// and of tmpfs. A part of a recording does not have all holders.
+    pub fn names_holders(&self) -> bool {
+        let is_named = |row: &AccountAmount| HELD.contains(&row.account) && row.bytes > 0;
+        self.bytes_change.is_some() && self.sliced.is_none() && self.accounts.iter().any(is_named)
     }
 }
 
@@ -179,7 +193,9 @@ mod tests {
                 cache: None,
                 own_file: 0,
                 holder: None,
-                account_holder: None,
+                account_holders: Vec::new(),
+                freed: None,
+                sliced: None,
             };
             free.change().unwrap().other_mem_free()
         };

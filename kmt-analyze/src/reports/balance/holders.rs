@@ -55,7 +55,7 @@ pub fn add_groups(screen: &mut Screen, groups: &GroupTable<PageGroupRow>, has_st
     };
     screen.table(groups.table(columns, cells));
     if !has_stacks && groups.by.iter().any(|key| key.needs_stacks()) {
-        screen.note("Pages have no call sites here: record with --stack kmem:mm_page_alloc.");
+        screen.note("Pages have no call sites here; to record them: --stack kmem:mm_page_alloc");
     }
 }
 

@@ -3,6 +3,7 @@
 //! The command, which reads recordings and saved texts, is in `crate::balance`.
 
 mod free;
+mod freed;
 mod holders;
 mod page_use;
 mod rows;
@@ -11,6 +12,7 @@ mod text;
 mod traced;
 
 pub use free::{FreeChange, FreeMemory};
+pub use freed::FreedPart;
 pub use rows::{BalanceRows, COLUMNS, PagePoolRow, SLAB_RECORD, compute, of_end, of_recording};
 pub use sentence::{free_moved, free_sentence, without_lists};
 pub use text::screen;

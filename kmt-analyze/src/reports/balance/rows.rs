@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::failure::Result;
 use crate::reports::common::labels::Symbol;
 use crate::reports::common::rows::Address;
+use crate::reports::common::sliced;
 use crate::reports::grouped::GroupTable;
 use crate::reports::info::{CacheChange, cache_changes};
 use crate::trace::accounts::{ACCOUNTS, Balance, FREE_ACCOUNTS, REST, Texts, attached, clamped};
@@ -48,6 +49,9 @@ pub struct BalanceRows {
     /// The task that allocated most of the pages of the account that grew most; `null`: no account grew, no trace, or no task has a
     /// quarter of the growth.
     pub largest_holder: Option<AccountHolderRow>,
+    /// The sentence on a file that is a part of a recording: the accounts are of the whole; `None`: it is not.
+    #[serde(skip)]
+    pub sliced: Option<String>,
     /// Facts that only the screen has.
     #[serde(skip)]
     pub shown: BalanceShown,
@@ -288,6 +292,7 @@ pub fn compute(before: Option<Texts>, after: Texts, caches_max: usize) -> Balanc
         page_pools: None,
         recording_buffers: None,
         largest_holder: None,
+        sliced: None,
         shown: BalanceShown::default(),
         record: "",
     };
@@ -307,6 +312,7 @@ pub fn of_recording(session: &Session<'_>, caches_max: usize) -> Result<Option<B
     let mut rows = compute(Some(before?), after?, caches_max);
     let kib: Option<u64> = metadata.text("record.buffers_kb").and_then(|number| number.parse().ok());
     rows.recording_buffers = kib.and_then(|kib| kib.checked_mul(1 << 10));
+    rows.sliced = sliced::sentence(session);
     Ok(Some(rows))
 }
 
@@ -320,6 +326,7 @@ pub fn of_end(session: &Session<'_>, caches_max: usize) -> Result<Option<Balance
     let after = Texts::parse(&name, &after, session.trace.header().page_size)?;
     let mut rows = compute(None, after, caches_max);
     rows.shown.has_only_end = true;
+    rows.sliced = sliced::sentence(session);
     Ok(Some(rows))
 }
 

@@ -8,7 +8,7 @@ use super::holders;
 use crate::render::look::Look;
 use crate::render::screen::Cell;
 use crate::render::words::{listed, share};
-use crate::trace::accounts::{REST, name_in_sentences};
+use crate::trace::accounts::{ANONYMOUS, PAGE_CACHE, REST, name_in_sentences};
 
 /// Bytes as a cell shows them.
 pub fn sized(bytes: i64, look: &Look) -> String {
@@ -44,7 +44,12 @@ pub fn free_sentence(free: &FreeMemory, look: &Look) -> String {
     let gave = moves(free, look, "gave back", |bytes| bytes < 0);
     let parts = if change.bytes > 0 { [gave, took] } else { [took, gave] };
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if parts.is_empty() { format!("{sentence}.") } else { format!("{sentence}: {}.", parts.join("; ")) }
+    let sentence =
+        if parts.is_empty() { format!("{sentence}.") } else { format!("{sentence}: {}.", parts.join("; ")) };
+    match &free.sliced {
+        Some(sliced) => format!("{sentence} {sliced}"),
+        None => sentence,
+    }
 }
 
 /// ` (21.3 GiB available)`: free memory alone looks like a shortage where page cache fills the rest; empty: it is about the same.
@@ -114,38 +119,76 @@ fn in_words(free: &FreeMemory, row: &AccountAmount) -> String {
 /// Share of an account, as 1/N, from which a part of it is named.
 const PART: u64 = 10;
 
-/// The part of an account whose reason is known: the recording's own file, or one cache.
+/// The part of an account whose reason is known: the recording's own file, a task, or one cache.
 fn of_it(free: &FreeMemory, row: &AccountAmount, look: &Look) -> String {
-    let Ok(bytes) = u64::try_from(row.bytes) else { return String::new() };
-    let is_named = |part: u64| part > 0 && part.saturating_mul(PART) >= bytes;
+    if row.account == PAGE_CACHE {
+        if let Some(own) = of_own_file(free, row, look) {
+            return own;
+        }
+    }
+    let Ok(bytes) = u64::try_from(row.bytes) else { return freed(free, row, look) };
     let shown = |part: u64| Cell::Bytes(part.min(bytes)).shown(look);
-    match (row.account, &free.cache) {
-        (REST, _) => free.holder.as_ref().map_or(String::new(), |holder| {
+    let holder = free.account_holders.iter().find(|holder| holder.account == row.account);
+    match (row.account, holder, &free.cache) {
+        (REST, ..) => free.holder.as_ref().map_or(String::new(), |holder| {
             let holder_bytes = holder.bytes_live.unwrap_or(0);
             let whose = holders::whose(holder);
-            match is_named(holder_bytes) {
+            match is_part(holder_bytes, bytes) {
                 // Older pages were freed, or the account has other pages: it is not a part of the change.
                 true if holder_bytes > bytes => format!(" (most pages {whose})"),
                 true => format!(" ({} of pages {whose})", Cell::Bytes(holder_bytes).shown(look)),
                 false => String::new(),
             }
         }),
-        ("page_cache", _) if is_named(free.own_file) => {
-            format!(" ({} of it this recording's own file)", shown(free.own_file))
+        (_, Some(holder), _) => {
+            // Older pages may have been freed: then they are more than the change.
+            let part = if holder.bytes_live > bytes { "most".to_owned() } else { shown(holder.bytes_live) };
+            format!(" ({part} by {})", holder.task)
         }
-        (account, _) if free.account_holder.as_ref().is_some_and(|holder| holder.account == account) => {
-            free.account_holder.as_ref().map_or(String::new(), |holder| {
-                // Older pages may have been freed: then they are more than the change.
-                let part =
-                    if holder.bytes_live > bytes { "most".to_owned() } else { shown(holder.bytes_live) };
-                format!(" ({part} by {})", holder.task)
-            })
-        }
-        (account, Some((cache, theirs, growth)))
-            if account == *theirs && is_named(*growth) && *growth <= bytes =>
+        (account, None, Some((cache, theirs, growth)))
+            if account == *theirs && is_part(*growth, bytes) && *growth <= bytes =>
         {
             format!(" ({cache} {})", shown(*growth))
         }
         _ => String::new(),
     }
+}
+
+/// True if a part is large enough to be named.
+fn is_part(part: u64, bytes: u64) -> bool {
+    part > 0 && part.saturating_mul(PART) >= bytes
+}
+
+/// The recording's own file, which is in the page cache: ` (68.4 MiB of it this recording's own file)`. Where it is more than the
+/// change, other files gave back memory: ` (this recording's own file 522 MiB, others gave back 366 MiB)`.
+fn of_own_file(free: &FreeMemory, row: &AccountAmount, look: &Look) -> Option<String> {
+    let own = free.own_file;
+    if !is_part(own, row.bytes.unsigned_abs()) {
+        return None;
+    }
+    let shown = |bytes: u64| Cell::Bytes(bytes).shown(look);
+    let others = i128::from(own) - i128::from(row.bytes);
+    let others = u64::try_from(others).unwrap_or(0);
+    let file = "this recording's own file";
+    Some(match row.bytes {
+        0.. if others == 0 => format!(" ({} of it {file})", shown(own)),
+        // The recorder has a few pages that are not of its file.
+        bytes @ 0.. if others.saturating_mul(PART) < own => {
+            format!(" ({} of it {file})", shown(own.min(bytes.unsigned_abs())))
+        }
+        0.. if row.is_minimum => format!(" ({file} {})", shown(own)),
+        0.. => format!(" ({file} {}, others gave back {})", shown(own), shown(others)),
+        _ => {
+            let least = if row.is_minimum { "at least " } else { "" };
+            format!(" ({file} took {}, others gave back {least}{})", shown(own), shown(others))
+        }
+    })
+}
+
+/// ` (200 MiB freed by bigone-28068)`: of anonymous memory that was given back.
+fn freed(free: &FreeMemory, row: &AccountAmount, look: &Look) -> String {
+    let found = free.freed.as_ref().filter(|_| row.account == ANONYMOUS && row.bytes < 0);
+    found.map_or(String::new(), |found| {
+        format!(" ({} freed by {})", Cell::Bytes(found.bytes).shown(look), found.task)
+    })
 }

@@ -27,7 +27,7 @@ use crate::reports::common::{Context, ReportContext};
 use crate::reports::grouped::{GroupKey, GroupPart, Grouping, Values};
 use crate::reports::leaks::judge::pages::{UnreclaimedPages, use_of};
 use crate::stream::PageSite;
-use crate::trace::accounts::REST;
+use crate::trace::accounts::{ANONYMOUS as ANONYMOUS_ACCOUNT, REST};
 use crate::trace::names::is_core;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -76,27 +76,32 @@ pub fn pages(
         holders: holders.into_iter().take(rows_max).collect(),
         groups,
     };
-    let largest = rows.largest_growth().filter(|_| rows.is_compared && has_frees);
+    let is_known = rows.is_compared && has_frees && rows.sliced.is_none();
+    let largest = rows.largest_growth().filter(|_| is_known);
     let largest = largest.and_then(|account| sums.largest_holder(account, rows, &context));
     (Some(uses), largest, ended)
 }
 
 /// Holders of what took free memory, as `balance` has them: of most pages that are in no account and still allocated, and of
-/// the account that grew most. `None`: there is none, or frees were not recorded.
+/// the account that grew most and anonymous memory. There are none where frees were not recorded.
 pub fn holders_of_growth(
     context: &ReportContext<'_, '_>,
     groups: &PageGroupSums,
     rows: &BalanceRows,
-) -> (Option<PageHolderRow>, Option<AccountHolderRow>) {
+) -> (Option<PageHolderRow>, Vec<AccountHolderRow>) {
     let basis = context.basis();
     if !basis.page_allocs || !basis.page_ends() {
-        return (None, None);
+        return (None, Vec::new());
     }
     let mut sums = PageTotals::default();
     sums.add_all(context, groups, |_, _, _, _| ());
-    let account = rows.largest_growth().filter(|_| rows.is_compared);
-    let of_account = account.and_then(|account| sums.largest_holder(account, rows, context));
-    (sums.holders(context, true).into_iter().next(), of_account)
+    let largest = rows.largest_growth().filter(|_| rows.is_compared);
+    let is_other =
+        |row: &&AccountRow| row.change() > 0 && largest.is_some_and(|of| of.account != row.account);
+    let anonymous = rows.account(ANONYMOUS_ACCOUNT).filter(is_other);
+    let accounts = largest.into_iter().chain(anonymous);
+    let of_accounts = accounts.filter_map(|account| sums.largest_holder(account, rows, context));
+    (sums.holders(context, true).into_iter().next(), of_accounts.collect())
 }
 
 /// True if uses are by stack: then those of pages that are in the file as sums are unknown.

@@ -17,6 +17,7 @@ pub mod record_again;
 pub mod report_context;
 pub mod ring;
 pub mod rows;
+pub mod sliced;
 pub mod sorting;
 pub mod stated;
 pub mod trust;

@@ -30,7 +30,7 @@ use crate::pass::Needs;
 use crate::pass::selection::{recorder, recorder_threads};
 use crate::render::look::Look;
 use crate::render::screen::Screen;
-use crate::reports::balance::{self, BalanceRows, FreeMemory};
+use crate::reports::balance::{self, BalanceRows, FreeMemory, FreedPart};
 use crate::reports::common::basis::{Input, WholeTime, lost, whole_time};
 use crate::reports::common::labels::Labels;
 use crate::reports::common::record_again::{RecordAgain, not_judged_for};
@@ -42,6 +42,7 @@ use crate::reports::leaks::{self, LeakRows, Leaks, UnseenRow};
 use crate::reports::pages::{PageRows, Pages};
 use crate::reports::report::Report;
 use crate::reports::summary::{Summary, SummaryRows};
+use crate::trace::sliced::Sliced;
 
 /// The first screen: findings from the numbers of other reports.
 #[derive(Debug, Default, clap::Args)]
@@ -62,7 +63,7 @@ pub struct FindingsHandles {
     pages: <Pages as Report>::Handles,
     tasks: Handle<Tasks>,
     recorder: Option<(Handle<TaskKmalloc>, Handle<PageFailures>)>,
-    /// Pages by holder, where memory in no account took free memory.
+    /// Pages by holder, where an account took free memory whose holder is named.
     page_groups: Option<Handle<PageGroups>>,
 }
 
@@ -130,7 +131,7 @@ impl Report for Findings {
             recorder: recorder(context.session)
                 .map(|pid| (collectors.add(TaskKmalloc(pid)), collectors.add(PageFailures))),
             page_groups: free_of(context)
-                .is_some_and(|(_, free)| free.names_rest())
+                .is_some_and(|(_, free)| free.names_holders())
                 .then(|| collectors.add(PageGroups)),
         }
     }
@@ -227,6 +228,17 @@ fn free_memory(
     groups: Option<&PageGroupSums>,
 ) -> Option<FreeMemory> {
     let (rows, free) = free_of(context)?;
+    let reclaimable = Reclaimable::of(context.session);
+    let cache = rows.caches.iter().flatten().next().and_then(|cache| {
+        let growth = u64::try_from(cache.bytes_change).ok().filter(|growth| *growth > 0)?;
+        let account = if reclaimable.has(&cache.cache) { "slab_reclaimable" } else { "slab_unreclaimable" };
+        Some((cache.cache.clone(), account, growth))
+    });
+    let free = FreeMemory { cache, ..free };
+    if Sliced::of(context.session.trace.metadata()).is_some() {
+        // Events of a part do not explain changes of the whole.
+        return Some(free);
+    }
     let (analysis, recorder) = (context.analysis, recorder_threads(context.session));
     let is_own = |origin: u32| {
         let pid = analysis.interner.origins.get(origin).map(|origin| origin.pid);
@@ -235,15 +247,10 @@ fn free_memory(
     let own = (0u32..).zip(&tasks.origins).filter(|(origin, _)| is_own(*origin));
     let pages = own.map(|(_, sums)| sums.pages.frames_live).fold(0, u64::saturating_add);
     let own_file = pages.saturating_mul(analysis.page_size.0).min(context.session.trace.len_bytes());
-    let reclaimable = Reclaimable::of(context.session);
-    let cache = rows.caches.iter().flatten().next().and_then(|cache| {
-        let growth = u64::try_from(cache.bytes_change).ok().filter(|growth| *growth > 0)?;
-        let account = if reclaimable.has(&cache.cache) { "slab_reclaimable" } else { "slab_unreclaimable" };
-        Some((cache.cache.clone(), account, growth))
-    });
-    let (holder, account_holder) =
-        groups.map_or((None, None), |groups| balance::holders_of_growth(context, groups, &rows));
-    Some(FreeMemory { own_file, cache, holder, account_holder, ..free })
+    let (holder, account_holders) =
+        groups.map_or_else(Default::default, |groups| balance::holders_of_growth(context, groups, &rows));
+    let freed = FreedPart::of(context, &rows);
+    Some(FreeMemory { own_file, holder, account_holders, freed, ..free })
 }
 
 /// Sums of kmalloc by address of the call site.

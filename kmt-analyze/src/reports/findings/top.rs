@@ -38,7 +38,7 @@ pub struct TopHolders {
     pub task: Option<TopTask>,
     /// Bytes of it by the recorder.
     pub bytes_by_recorder: u64,
-    /// The recorder, with its process id; empty: unknown.
+    /// The thread of the recorder with most of it, with its id; empty: it has none.
     #[serde(skip)]
     pub recorder: String,
 }
@@ -130,21 +130,17 @@ pub(super) fn holders(
     by_origin: impl Iterator<Item = u64>,
 ) -> TopHolders {
     let (analysis, labels) = (context.analysis, context.labels());
-    let (recorder, mut bytes_by_recorder) = (recorder_threads(context.session), 0u64);
-    let mut pids: BTreeMap<i32, u64> = BTreeMap::new();
+    let recorder = recorder_threads(context.session);
+    let (mut pids, mut own): (BTreeMap<i32, u64>, BTreeMap<i32, u64>) = Default::default();
     for (number, bytes) in (0u32..).zip(by_origin) {
         let pid = analysis.interner.origins.get(number).map_or(0, |origin| origin.pid);
-        if recorder.binary_search(&pid).is_ok() {
-            bytes_by_recorder = bytes_by_recorder.saturating_add(bytes);
-        } else {
-            add(&mut pids, pid, bytes);
-        }
+        add(if recorder.binary_search(&pid).is_ok() { &mut own } else { &mut pids }, pid, bytes);
     }
     TopHolders {
         bytes,
         function: top_of(functions),
-        bytes_by_recorder,
-        recorder: recorder.first().map_or(String::new(), |pid| labels.task(*pid)),
+        bytes_by_recorder: own.values().copied().fold(0, u64::saturating_add),
+        recorder: largest(own).map_or(String::new(), |(pid, _)| labels.task(pid)),
         task: top_task(pids, labels),
     }
 }

@@ -20,9 +20,9 @@ use crate::collect::groups::{Group, GroupSums};
 use crate::collect::{Collectors, Groups, Handle};
 use crate::failure::{Failure, Result};
 use crate::ledger::totals::Totals;
+use crate::pass::Needs;
 use crate::pass::selection::Selection;
 use crate::pass::weights::{Estimate, in_order};
-use crate::pass::{Analysis, Needs};
 use crate::render::screen::{CommandLine, Screen};
 use crate::reports::common::basis::Input;
 use crate::reports::common::cells::{slab_cells, slab_columns};
@@ -33,6 +33,7 @@ use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::report::Report;
 use crate::stream::Api;
+use crate::trace::aliases::Aliases;
 
 /// Keys of the groups.
 #[derive(Debug, clap::Args)]
@@ -227,11 +228,16 @@ struct SlabTotals {
 /// Adds the sums of all groups but those that `only` leaves out.
 fn add(
     groups: &mut Grouping<'_, '_, SlabTotals>,
-    analysis: &Analysis,
+    context: &ReportContext<'_, '_>,
     sums: &GroupSums,
     only: Only<'_>,
     names: &mut Numbered<'_, '_>,
 ) {
+    let analysis = context.analysis;
+    let aliases = match only {
+        Only::Cache(_) => Aliases::of(context.session.trace.metadata()),
+        _ => Aliases::default(),
+    };
     let mut parts: Vec<(&Group, &Totals)> = sums.iter().collect();
     // Estimates are sums of fractions: always in the same order.
     parts.sort_unstable_by_key(|(group, _)| **group);
@@ -243,7 +249,7 @@ fn add(
             Only::Kmalloc => site.api != Api::Kmalloc,
             Only::CallSite(text) | Only::Cache(text) => {
                 let name = names.of(part);
-                !names.text(&name).contains(text)
+                !aliases.is_named(&names.text(&name), text)
             }
         };
         if is_left_out {
@@ -269,7 +275,7 @@ fn compute(
     let values = Values::new(context);
     let mut groups = Grouping::new(&options.groups.by, &values, analysis);
     let mut names = Numbered::new(&[only.key()], &values, analysis);
-    add(&mut groups, analysis, sums, only, &mut names);
+    add(&mut groups, context, sums, only, &mut names);
     let basis = context.basis();
     let recorded = |apis: [bool; 2]| match apis {
         [true, false] => RecordedSums::slab(basis, Some(Api::Kmalloc)),

@@ -21,6 +21,7 @@ pub fn screen(rows: &ChangeRows, view: &View) -> Screen {
         );
     }
     let mut screen = Screen { answer: answer(rows, view), ..Screen::default() };
+    rows.sliced.iter().for_each(|sentence| screen.answer(sentence.clone()));
     let tables =
         [meminfo(rows, view), caches(rows, view), zones(rows), zone_pages(rows, view), vmstat(rows, view)];
     tables.into_iter().flatten().for_each(|table| screen.table(table));

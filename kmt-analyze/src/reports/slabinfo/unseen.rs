@@ -17,6 +17,7 @@ use crate::reports::common::{Context, ReportContext, View};
 use crate::stream::Api;
 use crate::trace::names::CacheKey;
 use crate::trace::slabinfo::{SlabInfoLine, Snapshot, parse, snapshots, untimed};
+use crate::trace::sliced::Sliced;
 
 /// A cache that grew without allocation events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -126,10 +127,11 @@ pub struct SlabChanges {
 
 impl SlabChanges {
     /// Changes, if slabinfo was read at the begin, all objects are selected, and frees name their caches. `None` also where a
-    /// ring buffer kept the newest events: the kernel counted over a longer time.
+    /// ring buffer kept the newest events, and in a part of a recording: the kernel counted over a longer time, or all objects.
     pub fn of(context: &ReportContext<'_, '_>, unmatched: &[u64]) -> Option<Self> {
         let (analysis, session) = (context.analysis, context.session);
         let is_covered = session.losses.window_begin().is_none() && context.selection.is_all();
+        let is_covered = is_covered && Sliced::of(session.trace.metadata()).is_none();
         let before = at_begin(session.trace.metadata()).filter(|_| is_covered)?;
         let mut freed: HashMap<CacheKey, u64> = HashMap::new();
         for (site, number) in analysis.interner.frees.items().iter().zip(unmatched) {

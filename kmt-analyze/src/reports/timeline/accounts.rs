@@ -9,6 +9,7 @@ use crate::render::words::{counted, listed};
 use crate::reports::balance::{FreeChange, free_moved, without_lists};
 use crate::reports::common::{ReportContext, View};
 use crate::trace::accounts::{ACCOUNTS, CPU_LISTS, FREE, FREE_ACCOUNTS, REST, Readings, Recording, clamped};
+use crate::trace::sliced::Sliced;
 
 /// Accounts over time.
 #[derive(Debug, Serialize)]
@@ -51,11 +52,13 @@ pub fn readings(context: &ReportContext<'_, '_>) -> Readings {
     let session = context.session;
     let trace = session.trace;
     let first = session.first_time().unwrap_or(0);
+    // A part of a recording has the texts of its begin and its end.
+    let whole = Sliced::of(trace.metadata()).and_then(|sliced| sliced.whole);
     let recording = Recording {
         name: session.path.display().to_string(),
         metadata: trace.metadata(),
         page_size: trace.header().page_size,
-        span: (first, session.last_time().unwrap_or(first)),
+        span: whole.unwrap_or((first, session.last_time().unwrap_or(first))),
     };
     let selection = context.selection;
     Readings::of(&recording, selection.has_window().then(|| selection.span(session)))

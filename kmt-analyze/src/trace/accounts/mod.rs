@@ -30,6 +30,10 @@ pub struct Account {
 /// Key of what is in no account.
 pub const REST: &str = "in_no_account";
 
+/// Keys of memory of processes, and of the page cache of files.
+pub const ANONYMOUS: &str = "anonymous";
+pub const PAGE_CACHE: &str = "page_cache";
+
 /// Key of free memory.
 pub const FREE: &str = "free";
 
@@ -67,8 +71,8 @@ pub const ACCOUNTS: [Account; 25] = [
         t.cpu_list_pages().map(Amount::exact)
     })
     .in_sentences("free pages on per-CPU lists"),
-    account("anonymous", "anonymous memory", "AnonPages", |t| t.line("AnonPages")),
-    account("page_cache", "page cache of files", "Cached - Shmem", |t| {
+    account(ANONYMOUS, "anonymous memory", "AnonPages", |t| t.line("AnonPages")),
+    account(PAGE_CACHE, "page cache of files", "Cached - Shmem", |t| {
         let cached = t.bytes("Cached")?;
         Some(Amount::exact(cached.saturating_sub(t.bytes("Shmem").unwrap_or(0))))
     }),
