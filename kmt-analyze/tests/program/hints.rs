@@ -65,7 +65,8 @@ fn every_hint_runs_as_it_is_printed() {
         std::fs::copy(capture, &file).unwrap();
         for args in command_lines() {
             let output = run_beside(&args, &file);
-            if args.first() != Some(&"balance") {
+            // `all` lists the reasons of reports that have no answer as sentences.
+            if args.first() != Some(&"all") {
                 assert_eq!(recordings_with_stop(&stdout(&output)), [""; 0], "{name} {args:?}");
             }
             for command in commands(&(stdout(&output) + &stderr(&output))) {

@@ -258,7 +258,7 @@ mod tests {
             change("signal_cache", 6_020, 6_880),
             change("sock_inode_cache", 6_004, 4_700),
             change("filp", 5_229, 1_300),
-            change("dentry", 4_800, 900),
+            change("dentry", 4_900, 900),
             change("kmalloc-8k", 4_700, 800),
         ];
         let most = CacheGrowth::most(&changes, |cache| cache == "sock_inode_cache", LENGTH).unwrap();

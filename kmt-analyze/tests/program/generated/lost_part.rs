@@ -22,9 +22,11 @@ fn a_time_without_losses_is_named_and_judged() {
     let scratch = Scratch::new();
     let path = recording(&scratch);
     let refused = run(&["leaks"], &path);
-    let reason = stderr(&refused);
-    let option = reason.rsplit("nothing is missing within ").next().unwrap().trim();
-    assert!(option.starts_with("--time +1.") && refused.status.code() == Some(1), "{reason}");
+    let reason = stdout(&refused);
+    let proposed = reason.lines().find_map(|line| line.split_once("kmt-analyze leaks --time "));
+    let range = proposed.unwrap_or_else(|| panic!("{reason}")).1.split(' ').next().unwrap();
+    let option = format!("--time {range}");
+    assert!(range.starts_with("+1.") && refused.status.code() == Some(3), "{reason}");
     let first_screen = stdout(&run(&[], &path));
     // It is judged there at once.
     let time = option.split_once(' ').unwrap().1;

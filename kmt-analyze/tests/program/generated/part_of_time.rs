@@ -128,7 +128,7 @@ fn live_figures_of_a_time_say_that_older_memory_is_in_them() {
     let screen = words(&["summary", "--time", TIME], &path);
     let said = format!(" {} of them (", older["objects_live"]);
     assert!(screen.contains(&said) && screen.contains("older than the selected time"), "{screen}");
-    let said = ", 1 still allocated (4.00 KiB), 1 of them (4.00 KiB) older than the selected time.";
+    let said = ", 1 without a free event (at most 4.00 KiB are still allocated), 1 of them (4.00 KiB) older than the selected time.";
     assert!(screen.contains(said), "{screen}");
     assert!(screen.contains("Events were lost before this time, maybe frees of older objects: "), "{screen}");
     assert!(!screen.contains("Because events were lost"), "{screen}");
