@@ -146,7 +146,9 @@ mod tests {
         }
     }
 
-    fn survival(of: &[(i32, fn(usize) -> u64)]) -> SurvivorSums {
+    type Steps = fn(usize) -> u64;
+
+    fn survival(of: &[(i32, Steps)]) -> SurvivorSums {
         let mut sums = SurvivorSums::default();
         for &(pid, steps) in of {
             for step in 0..STEPS {
