@@ -357,6 +357,8 @@ fn pages_of_several_orders_by_one_task_are_one_finding() {
     trace.event(&Event { time: 3_300 * MS, cpu: 0, pid: 9, what: free });
     let file = scratch.0.join("orders.kmt");
     std::fs::write(&file, trace.writer.finish().unwrap()).unwrap();
+    let proposed = "kmt-capture record --stack kmem:mm_page_alloc";
+    assert!(stdout(&run(&["leaks"], &file)).contains(proposed), "call sites of the pages");
     let document = json(&["findings", "--json"], &file);
     let found = document["findings"].as_array().unwrap().iter();
     let found: Vec<_> = found.filter(|found| found["finding"] == "page_growth").collect();

@@ -14,6 +14,7 @@ use crate::reports::common::ages::unknown_age_note;
 use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::record_again::not_judged_for;
 use crate::reports::leaks::judge::evidence::SURVIVORS_MIN;
+use crate::reports::leaks::judge::pages::is_of_user_space;
 use crate::trace::names::function_of;
 
 /// Families whose stacks are shown.
@@ -376,6 +377,13 @@ fn not_judged(screen: &mut Screen, tables: &LeakTables, view: &View) {
     }
 }
 
+/// True if pages of the kernel grow, alone or with slab memory, and the recording has no stacks of pages.
+fn pages_lack_call_sites(parts: &TextParts) -> bool {
+    let alone = parts.page_growths.iter().any(|growth| !growth.most.page_use.is_some_and(is_of_user_space));
+    let with_slab = parts.families.iter().any(|family| family.pages.rows > 0);
+    parts.page_callers.rows.is_empty() && (alone || with_slab)
+}
+
 fn next(screen: &mut Screen, tables: &LeakTables) {
     let parts = &tables.text;
     let leader = parts.families.first().and_then(|family| family.table.rows.first());
@@ -388,6 +396,10 @@ fn next(screen: &mut Screen, tables: &LeakTables) {
             screen.next(with_stacks, "a recording with stacks, which show the callers");
         }
         None => screen.next("callers --sort live", "call sites with most live memory"),
+    }
+    if pages_lack_call_sites(parts) {
+        let with_stacks = CommandLine::recording("--stack kmem:mm_page_alloc");
+        screen.next(with_stacks, "a recording with call sites of pages");
     }
     match leader.and_then(|leader| leader.holders.first()) {
         Some(holder) => screen.next(
