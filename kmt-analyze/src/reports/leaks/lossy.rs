@@ -58,16 +58,21 @@ impl Lossy {
         screen.answer.extend(self.perhaps.iter().cloned());
     }
 
+    /// Proposes the time without losses, where growth is judged.
+    pub fn next(&self, screen: &mut Screen) {
+        if let Some(whole) = self.whole_time.as_ref().filter(|_| self.verdict.is_some()) {
+            let command = CommandLine::from("leaks").option("--time", whole.range());
+            screen.next(command, "what grows where nothing is missing");
+        }
+    }
+
     /// The whole screen where there are no tables; `None`: growth is judged.
     pub fn screen(&self) -> Option<Screen> {
         self.verdict.as_ref()?;
         let mut screen = Screen { says_losses: true, ..Screen::default() };
         self.answer(&mut screen);
         screen.note("Objects whose free events were lost look like leaks: call sites have no verdict.");
-        if let Some(whole) = &self.whole_time {
-            let command = CommandLine::from("leaks").option("--time", whole.range());
-            screen.next(command, "what grows where nothing is missing");
-        }
+        self.next(&mut screen);
         screen.next("slabinfo", "growth of caches by the kernel's counts");
         screen.next("callers --sort live", "call sites with most objects without a free event");
         Some(screen)

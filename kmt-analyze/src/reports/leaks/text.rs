@@ -44,6 +44,7 @@ pub fn screen(rows: &LeakRows, view: &View) -> Screen {
         page_tables(&mut screen, parts, view);
     }
     notes(&mut screen, tables, view);
+    rows.lossy.next(&mut screen);
     next(&mut screen, tables);
     screen
 }
