@@ -104,15 +104,15 @@ fn the_task_that_allocated_or_freed_most_anonymous_memory_is_named() {
     let holder = "anonymous memory took 1.95 MiB (1.56 MiB by task-800-800)";
     let in_list = "anonymous memory 1.95 MiB (1.56 MiB by task-800-800)";
     let freer = "anonymous memory gave back 1.17 MiB (400 KiB freed by task-802-802)";
-    let nobody = "anonymous memory gave back 1.17 MiB";
+    let unnamed = "anonymous memory gave back 1.17 MiB";
     for (edited, loads, expected, is_named) in [
         (took, &[process(800, 401, 1)][..], holder, true),
         (took_less, &[process(800, 401, 1)], in_list, true),
         (gave, &[process(801, 1, 1), process(802, 0, 100)], freer, true),
-        (gave, &[process(802, 0, 60)], nobody, false),
-        (both_gave, &[process(802, 0, 100)], nobody, false),
+        (gave, &[process(802, 0, 60)], unnamed, false),
+        (both_gave, &[process(802, 0, 100)], unnamed, false),
         // Less was given back than the task freed: it is of another account.
-        (gave, &[process(802, 0, 400)], nobody, false),
+        (gave, &[process(802, 0, 400)], unnamed, false),
     ] {
         let scratch = Scratch::new();
         let file = recording_of(&scratch, false, &[], (edited, None), loads);

@@ -36,11 +36,8 @@ pub fn growth_sentence(family: &FamilyPart, window: u64, view: &View) -> String 
         return format!("{what} {grew}, with {}.{pages}", of_tasks(tasks, family.holders.first()));
     }
     let all = with_shared(family, view);
-    let mut makers = by_makers(family);
-    if pages_lead {
-        makers = makers.replace(" of it by ", " of the slab memory by ");
-    }
-    format!("{what} {grew}{makers}, {}.{pages}{all}", at(family, leader))
+    let of = if pages_lead { "of the slab memory" } else { OF_IT };
+    format!("{what} {grew}{}, {}.{pages}{all}", by_makers(family, of), at(family, leader))
 }
 
 /// ` (1.84 GiB an hour)`; empty: the clock has no seconds.
@@ -97,7 +94,7 @@ fn of_tasks(tasks: &TasksRow, most: Option<&(String, u64)>) -> String {
 }
 
 /// The tasks that made a family: one that did most, or many with what they have in common.
-fn by_makers(family: &FamilyPart) -> String {
+fn by_makers(family: &FamilyPart, of: &str) -> String {
     let (makers, whole) = (&family.makers, family.growth.per_window);
     let held: Vec<(&str, u64)> = family.holders.iter().map(|(task, part)| (task.as_str(), *part)).collect();
     let has_most =
@@ -108,7 +105,7 @@ fn by_makers(family: &FamilyPart) -> String {
     if has_most || (makers.name.is_none() && makers.parent.is_none()) {
         let leader = family.table.rows.first();
         let cgroup = leader.map_or(String::new(), |row| in_cgroup(row, &held, whole));
-        return format!("{}{cgroup}", by(&held, whole, makers.tasks, makers.name.as_deref()));
+        return format!("{}{cgroup}", by(&held, (whole, of), makers.tasks, makers.name.as_deref()));
     }
     let are_short = makers.exited.is_some_and(|exited| exited * 5 >= makers.tasks * 4);
     let kind = if are_short { "short-lived " } else { "" };
@@ -133,7 +130,7 @@ pub fn page_growth_sentence(growth: &PageGrowth, window: u64, view: &View) -> St
     format!(
         "Pages grew by {}{}{}, {at}{others}{}.",
         amount(row, (sum.bytes, sum.bytes_per_second), growth.growth, window, view),
-        by(&held, growth.growth.per_window, growth.tasks, growth.name.as_deref()),
+        by(&held, (growth.growth.per_window, OF_IT), growth.tasks, growth.name.as_deref()),
         in_cgroup(row, &held, growth.growth.per_window),
         of_recorder(row.page_use, &held)
     )
@@ -156,7 +153,7 @@ pub fn may_grow_sentence(row: &LeakRow, window: u64, view: &View) -> String {
     format!(
         "Slab memory may grow by {}{}, at {}: at a steady pace, but its frees have no event and may have happened.",
         amount(row, (row.old_bytes, row.old_bytes_per_second), one, window, view),
-        by(&held, row.old_survivors, 1, None),
+        by(&held, (row.old_survivors, OF_IT), 1, None),
         function_of(&row.symbol),
     )
 }
@@ -192,21 +189,24 @@ fn amount(
     format!("{rate}{time} ({old}younger objects are not judged)")
 }
 
+/// Of what a share is, where the sentence has one amount.
+const OF_IT: &str = "of it";
+
 /// Two makers that hold nearly all: two leaks at one call site.
 fn two<'h>(held: &[(&'h str, u64)], whole: u64) -> Option<[(&'h str, u64); 2]> {
     let [one, two] = *held else { return None };
     are_both(one.1, two.1, whole).then_some([one, two])
 }
 
-/// The tasks that hold most, in words; `name` is that of all of them, if they have one.
-fn by(held: &[(&str, u64)], whole: u64, tasks: usize, name: Option<&str>) -> String {
-    let said = |(task, bytes): (&str, u64)| format!(", {} of it by {task}", share(bytes, whole));
+/// The tasks that hold most, in words, with their shares of a whole; `name` is that of all of them, if they have one.
+fn by(held: &[(&str, u64)], (whole, of): (u64, &str), tasks: usize, name: Option<&str>) -> String {
+    let said = |(task, bytes): (&str, u64)| format!(", {} {of} by {task}", share(bytes, whole));
     match (held, two(held, whole)) {
         (_, Some(both)) => both.map(said).concat(),
         // One of many is no answer.
         ([(_, most), ..], _) if most.saturating_mul(MANY) < whole => match name {
             Some(name) => format!(", by {name} ({})", counted(tasks as u64, "task", "tasks")),
-            None => format!(", by {} tasks, at most {} of it each", count(tasks as u64), share(*most, whole)),
+            None => format!(", by {} tasks, at most {} {of} each", count(tasks as u64), share(*most, whole)),
         },
         ([one, ..], _) => said(*one),
         ([], _) => String::new(),
@@ -383,7 +383,7 @@ mod tests {
             family.makers = MakersRow { tasks: 42, name: None, ..MakersRow::default() };
         });
         assert!(many.contains(", by 42 tasks, at most 3.0 % of it each"), "{many}");
-        assert_eq!(by(&[("head-1", 1)], 42, 42, Some("head")), ", by head (42 tasks)");
+        assert_eq!(by(&[("head-1", 1)], (42, OF_IT), 42, Some("head")), ", by head (42 tasks)");
     }
 
     #[test]
