@@ -193,7 +193,7 @@ fn report(
             }
             (None, 0) => "use a larger --buffer-size, fewer events, or --raw".to_owned(),
             (None, bytes) => format!(
-                "--buffer-size {}M would have held them; or record fewer events, or --raw",
+                "--buffer-size {}M would probably have held them; or record fewer events, or --raw",
                 bytes.div_ceil(1 << 20)
             ),
         };

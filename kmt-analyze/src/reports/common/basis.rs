@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::context::Context;
 use crate::collect::AreaKind;
 use crate::render::look::Look;
+use crate::render::words::counted;
 use crate::stream::Api;
 use crate::trace::session::Session;
 use crate::trace::time_range::events_between;
@@ -80,8 +81,12 @@ pub fn lost(context: &Context<'_, '_>) -> Option<(Option<f64>, String)> {
         false => ("all events", "events"),
     };
     let share = session.losses.lost_share(events, window);
+    let least = session.losses.lost_events();
     let words = match share {
         Some(share) => format!("{:.1} % of {all} were lost", 100.0 * share),
+        None if least > 0 && !selection.has_window() => {
+            format!("at least {} were lost", counted(least, "event", "events"))
+        }
         None => format!("an unknown number of {some} was lost"),
     };
     Some((share, words))

@@ -40,7 +40,8 @@ impl RecordAgain {
 
 /// `6.7 % of all events were lost; growth is not judged.`
 pub fn not_judged_for(lost: &str, again: Option<&RecordAgain>) -> String {
-    let lost = lost.strip_prefix("an ").map_or_else(|| lost.to_owned(), |rest| format!("An {rest}"));
+    let first = lost.chars().next().map_or(String::new(), |first| first.to_ascii_uppercase().to_string());
+    let lost = format!("{first}{}", lost.get(first.len()..).unwrap_or_default());
     let remedy = match again {
         Some(RecordAgain { command: None }) => " Record again with larger buffers (--buffer-size).",
         _ => "",

@@ -18,9 +18,10 @@ use crate::render::out;
 use crate::render::words::{count, counted, duration, escaped, shown, size, time};
 use crate::reports::common::ReportContext;
 use crate::stream::Api;
-use crate::trace::losses::{CpuLosses, Losses};
+use crate::trace::losses::CpuLosses;
 use crate::trace::names::CacheKey;
 use crate::trace::session::Session;
+use crate::trace::sliced::Sliced;
 use crate::trace::time_range::events_between;
 
 /// How far the numbers of a report can be trusted.
@@ -327,15 +328,25 @@ fn losses_of_window(session: &Session<'_>, selection: &Selection) -> TrustFact {
     TrustFact::warning(format!("{lost} were lost: event counts are minimums; live figures are uncertain."))
 }
 
+/// Why the file has no counters of the kernel: `slice` leaves out those of the whole recording.
+pub fn no_counters(session: &Session<'_>) -> &'static str {
+    match Sliced::of(session.trace.metadata()) {
+        Some(_) => "the kernel's counters are of the whole recording, not of this part",
+        None => "the kernel's counters are not recorded",
+    }
+}
+
 /// Events lost before the first event, where none was lost since: the recorded time is whole.
-fn losses_before_first(losses: &Losses) -> TrustFact {
+fn losses_before_first(session: &Session<'_>) -> TrustFact {
+    let losses = &session.losses;
     let before = lost_before_first(losses).unwrap_or_default();
     match losses.has_all_stats() {
         true => TrustFact::normal(format!(
             "No events were lost since the first event, by the kernel's own counters; {before}."
         )),
         false => TrustFact::warning(format!(
-            "No lost events are marked since the first event ({before}), but the kernel's counters are not recorded: dropped events would not show."
+            "No lost events are marked since the first event ({before}), but {}: dropped events would not show.",
+            no_counters(session)
         )),
     }
 }
@@ -347,7 +358,7 @@ fn losses(session: &Session<'_>, selection: &Selection) -> TrustFact {
         return losses_of_window(session, selection);
     }
     if !losses.any() && losses.any_before_first() {
-        return losses_before_first(losses);
+        return losses_before_first(session);
     }
     match (out::losses(session), losses.has_all_stats()) {
         (Some(sentence), _) => TrustFact::warning(format!("{sentence}{}", more_before_first(losses))),
@@ -355,9 +366,10 @@ fn losses(session: &Session<'_>, selection: &Selection) -> TrustFact {
         (None, false) if losses.by_perf => TrustFact::normal(
             "perf marked no lost events; only those behind the last event of a CPU would have no mark.",
         ),
-        (None, false) => TrustFact::warning(
-            "No lost events are marked, but the kernel's counters are not recorded: dropped events would not show.",
-        ),
+        (None, false) => TrustFact::warning(format!(
+            "No lost events are marked, but {}: dropped events would not show.",
+            no_counters(session)
+        )),
     }
 }
 

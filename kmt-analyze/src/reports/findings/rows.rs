@@ -23,6 +23,7 @@ use crate::reports::balance::FreeMemory;
 use crate::reports::common::basis::WholeTime;
 use crate::reports::common::lost_before::{lost_before_first, more_before_first};
 use crate::reports::common::record_again::RecordAgain;
+use crate::reports::common::trust::no_counters;
 use crate::reports::common::{Context, ReportContext, ring};
 use crate::reports::leaks::{LeakRows, ReclaimableGrowth, reclaimable_growth};
 use crate::reports::summary::SummaryRows;
@@ -232,9 +233,7 @@ fn losses(session: &Session<'_>) -> String {
         (false, false, _) if losses.by_perf && before.is_none() => "perf marked no lost events.".to_owned(),
         (false, false, _) => {
             let since = before.map_or(String::new(), |before| format!(" since the first event ({before})"));
-            format!(
-                "No loss is marked{since}, but the kernel's counters are not recorded: dropped events would not show."
-            )
+            format!("No loss is marked{since}, but {}: dropped events would not show.", no_counters(session))
         }
         _ if session.trace.damage_count() > 0 && losses.lost_since_first() == 0 => {
             "The file is cut or damaged.".to_owned()

@@ -16,10 +16,12 @@ use crate::reports::leaks::judge::slab::Reclaimable;
 use crate::trace::aliases::Aliases;
 use crate::trace::names::{cache_name, function_of};
 use crate::trace::slabinfo;
+use crate::trace::sliced::Sliced;
 
-/// ` by timerd-22562`; empty: unknown.
+/// ` by timerd-22562`; empty: no task allocated most of them.
 pub(super) fn by_task(row: &LeakRow) -> String {
-    row.holders.first().map_or(String::new(), |most| format!(" by {}", most.task))
+    let most = row.holders.first().filter(|most| most.survivors.saturating_mul(2) > row.survivors);
+    most.map_or(String::new(), |most| format!(" by {}", most.task))
 }
 
 /// Least growth of a cache, in bytes of its slabs: less is an eddy of per-CPU slabs.
@@ -43,7 +45,8 @@ pub struct CacheGrowth {
     objects: u64,
     is_estimated: bool,
     bytes: u64,
-    bytes_per_second: u64,
+    /// `None`: the file is a part of a recording of unknown length.
+    bytes_per_second: Option<u64>,
     /// Caches that grew by about as many objects, and their numbers; those with most bytes first.
     with: Vec<(String, u64)>,
     holder: Option<Holder>,
@@ -67,15 +70,18 @@ impl CacheGrowth {
         let (before, after) = (at("before")?, at("after")?);
         let reclaimable = Reclaimable::of(session);
         let changes = cache_changes(&before, &after, session.trace.header().page_size?);
-        let (first, last) = context.selection.span(session);
-        let grown = Self::most(&changes, |cache| reclaimable.has(cache), last.saturating_sub(first))?;
+        let grown = Self::most(&changes, |cache| reclaimable.has(cache), counted_time(context))?;
         let aliases = Aliases::of(metadata);
         let others = aliases.others(grown.cache.as_bytes()).unwrap_or_default();
         Some(Self { aliases: others.into_iter().map(cache_name).collect(), ..grown })
     }
 
     /// The cache with most growth in that time, of those that the kernel cannot reclaim.
-    fn most(changes: &[CacheChange], is_reclaimable: impl Fn(&str) -> bool, length: u64) -> Option<Self> {
+    fn most(
+        changes: &[CacheChange],
+        is_reclaimable: impl Fn(&str) -> bool,
+        length: Option<u64>,
+    ) -> Option<Self> {
         let grown = |change: &CacheChange| {
             let [bytes, objects] = [change.bytes_change, change.active_change].map(u64::try_from);
             Some((bytes.ok()?, objects.ok().filter(|objects| *objects > 0)?))
@@ -93,13 +99,13 @@ impl CacheGrowth {
         });
         let mut with: Vec<(u64, String, u64)> = with.collect();
         with.sort_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
-        let per_second = u128::from(bytes) * 1_000_000_000 / u128::from(length.max(1));
+        let per_second = length.map(|length| u128::from(bytes) * 1_000_000_000 / u128::from(length.max(1)));
         Some(Self {
             cache: most.cache.clone(),
             objects,
             is_estimated: most.active_estimated,
             bytes,
-            bytes_per_second: u64::try_from(per_second).unwrap_or(u64::MAX),
+            bytes_per_second: per_second.map(|rate| u64::try_from(rate).unwrap_or(u64::MAX)),
             with: with.into_iter().map(|(_, cache, number)| (cache, number)).collect(),
             ..Self::default()
         })
@@ -132,12 +138,12 @@ impl CacheGrowth {
         if aliases.is_empty() { cache } else { format!("{cache} (also {})", some(&aliases)) }
     }
 
-    /// `10,013 objects (3.71 MiB, 190 KiB/s)`.
+    /// `10,013 objects (3.71 MiB of slabs, 190 KiB/s)`.
     fn amount(&self, view: &View) -> String {
         let about = if self.is_estimated { "about " } else { "" };
         let objects = counted(self.objects, "object", "objects");
-        let (bytes, rate) = (view.bytes(self.bytes), rate(self.bytes_per_second, view));
-        format!("{about}{objects} ({bytes}, {rate})")
+        let rate = self.bytes_per_second.map_or(String::new(), |bytes| format!(", {}", rate(bytes, view)));
+        format!("{about}{objects} ({} of slabs{rate})", view.bytes(self.bytes))
     }
 
     /// `; sock_inode_cache (+6,004) and filp (+5,229) with it`; empty: no other cache grew by about as many objects.
@@ -149,7 +155,7 @@ impl CacheGrowth {
     }
 
     /// `By /proc/slabinfo, which losses do not change, filp grew most of the caches that cannot be reclaimed: by 1,269 objects
-    /// (320 KiB, 80.0 KiB/s) (of recorded objects of it without a free event, most are of connd-9880: not proven).`
+    /// (320 KiB of slabs, 80.0 KiB/s) (of recorded objects of it without a free event, most are of connd-9880: not proven).`
     pub fn sentence(&self, view: &View) -> String {
         let holder = self.holder.as_ref().map_or(String::new(), |holder| {
             let of_cache = if holder.is_of_cache { " of this cache" } else { "" };
@@ -168,7 +174,7 @@ impl CacheGrowth {
 
     /// One sentence on the growth and on a call site that may be a leak, if its objects explain at least half of the growth.
     ///
-    /// `mnt_cache (also posix_timers_cache) grew by 10,013 objects (3.71 MiB, 190 KiB/s) by /proc/slabinfo, which losses do not
+    /// `mnt_cache (also posix_timers_cache) grew by 10,013 objects (3.71 MiB of slabs, 190 KiB/s) by /proc/slabinfo, which losses do not
     /// change; 9,114 recorded ones by timerd-22562 at do_timer_create have no free event: probably this leak.`
     pub fn with_suspect(&self, row: &LeakRow, view: &View) -> Option<String> {
         let share = row.caches.first().filter(|share| self.is_of(share))?;
@@ -185,6 +191,15 @@ impl CacheGrowth {
             )
         })
     }
+}
+
+/// The time that the kernel's counts are of: that of the recording, of which the file may be a part. `None`: unknown.
+fn counted_time(context: &Context<'_, '_>) -> Option<u64> {
+    let session = context.session;
+    let span = context.selection.span(session);
+    let sliced = Sliced::of(session.trace.metadata()).filter(|sliced| sliced.lacks_time(span));
+    let (first, last) = sliced.map_or(Some(span), |sliced| sliced.whole)?;
+    Some(last.saturating_sub(first))
 }
 
 /// The first two names, and the number of the others: `a and b`, `a, b and 3 others`.
@@ -232,7 +247,7 @@ mod tests {
         }
     }
 
-    const LENGTH: u64 = 4_000_000_000;
+    const LENGTH: Option<u64> = Some(4_000_000_000);
 
     #[test]
     fn the_cache_that_grew_most_is_named() {
@@ -245,8 +260,10 @@ mod tests {
         let most = CacheGrowth::most(&changes, |cache| cache == "dentry", LENGTH).unwrap();
         assert_eq!(
             most.sentence(&View::plain()),
-            "By /proc/slabinfo, which losses do not change, filp grew most of the caches that cannot be reclaimed: by 1,269 objects (320 KiB, 80.0 KiB/s)."
+            "By /proc/slabinfo, which losses do not change, filp grew most of the caches that cannot be reclaimed: by 1,269 objects (320 KiB of slabs, 80.0 KiB/s)."
         );
+        let part = CacheGrowth::most(&changes, |cache| cache == "dentry", None).unwrap();
+        assert_eq!(part.amount(&View::plain()), "1,269 objects (320 KiB of slabs)");
         assert!(CacheGrowth::most(&[change("filp", 60, 16)], |_| false, LENGTH).is_none(), "little");
         let no_objects = [change("filp", -3, 128)];
         assert!(CacheGrowth::most(&no_objects, |_| false, LENGTH).is_none(), "slabs without more objects");
@@ -288,13 +305,13 @@ mod tests {
             aliases: vec!["posix_timers_cache".into()],
             objects: 10_013,
             bytes: 4 << 20,
-            bytes_per_second: 190 << 10,
+            bytes_per_second: Some(190 << 10),
             ..CacheGrowth::default()
         };
         let view = View::plain();
         assert_eq!(
             growth.with_suspect(&of_timers(9_114), &view).unwrap(),
-            "mnt_cache (also posix_timers_cache) grew by 10,013 objects (4.00 MiB, 190 KiB/s) by /proc/slabinfo, which losses do not change; 9,114 recorded ones at do_timer_create have no free event: probably this leak."
+            "mnt_cache (also posix_timers_cache) grew by 10,013 objects (4.00 MiB of slabs, 190 KiB/s) by /proc/slabinfo, which losses do not change; 9,114 recorded ones at do_timer_create have no free event: probably this leak."
         );
         for survivors in [10_014, 5_006] {
             assert!(growth.with_suspect(&of_timers(survivors), &view).is_none(), "{survivors}");

@@ -1,10 +1,12 @@
 //! Growth of what the kernel can reclaim: caches of slab objects, and the page cache.
 
 use kmt_format::kernel::ClockUnit;
+use kmt_format::read::Metadata;
 
 use super::row::{LeakRow, LeakSum};
 use crate::render::words::share;
 use crate::reports::common::View;
+use crate::trace::meminfo;
 use crate::trace::names::function_of;
 
 /// Growth of what the kernel can reclaim when memory is short.
@@ -16,6 +18,8 @@ pub struct ReclaimableGrowth {
     pub most: Option<LeakRow>,
     /// Growth of pages that hold data of files and devices.
     pub page_cache: LeakSum,
+    /// Bytes by which all that the kernel can reclaim shrank meanwhile, by its own count; 0: it did not, or that is unknown.
+    pub shrank: u64,
 }
 
 impl ReclaimableGrowth {
@@ -32,6 +36,17 @@ impl ReclaimableGrowth {
     /// `What the kernel can reclaim grew by 30.0 MiB/s, old objects only: slab caches by 20.0 MiB/s (82 % of it in ext4_inode_cache at
     /// ext4_alloc_inode), page cache by 10.0 MiB/s.`; empty: nothing of it grew.
     pub fn sentence(&self, view: &View) -> String {
+        let grew = self.grew(view);
+        match self.shrank {
+            _ if grew.is_empty() => grew,
+            0 => grew,
+            bytes => {
+                format!("{grew} Older ones went: by /proc/meminfo there is {} less of it.", view.bytes(bytes))
+            }
+        }
+    }
+
+    fn grew(&self, view: &View) -> String {
         let [slab, pages] = [self.slab, self.page_cache].map(|sum| rate(sum.bytes_per_second, view));
         match (&self.most, self.page_cache.rows) {
             (None, 0) => String::new(),
@@ -62,6 +77,17 @@ impl ReclaimableGrowth {
     }
 }
 
+/// Bytes by which what the kernel can reclaim shrank in a recording, by /proc/meminfo; 0: it did not, or that is unknown.
+pub fn shrank(metadata: &Metadata<'_>) -> u64 {
+    let twice = |key| meminfo::twice(metadata, key);
+    let (Some(slab), Some(cached)) = (twice("SReclaimable"), twice("Cached")) else { return 0 };
+    let (buffers, shmem) = (twice("Buffers").unwrap_or_default(), twice("Shmem").unwrap_or_default());
+    let sum = |slab: u64, cached: u64, buffers: u64, shmem: u64| {
+        slab.saturating_add(cached).saturating_add(buffers).saturating_sub(shmem)
+    };
+    sum(slab.0, cached.0, buffers.0, shmem.0).saturating_sub(sum(slab.1, cached.1, buffers.1, shmem.1))
+}
+
 /// A rate of growth.
 pub fn rate(bytes_per_second: u64, view: &View) -> String {
     let per = if view.unit == ClockUnit::Ticks { " per 10^9 ticks" } else { "/s" };
@@ -83,8 +109,12 @@ mod tests {
             old_bytes_per_second: 10 << 20,
             ..LeakRow::default()
         };
-        let mut growth =
-            ReclaimableGrowth { slab: sum(3, 20 << 20), most: Some(most), page_cache: sum(8, 10 << 20) };
+        let mut growth = ReclaimableGrowth {
+            slab: sum(3, 20 << 20),
+            most: Some(most),
+            page_cache: sum(8, 10 << 20),
+            shrank: 0,
+        };
         assert_eq!(
             growth.sentence(&view),
             "What the kernel can reclaim grew by 30.0 MiB/s, old objects only: slab caches by 20.0 MiB/s (50 % of it in ext4_inode_cache at ext4_alloc_inode), page cache by 10.0 MiB/s."

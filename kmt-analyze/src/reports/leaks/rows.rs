@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::cache_growth::CacheGrowth;
 use super::lossy::Lossy;
 use super::makers::{self, FamilyHolder, FamilyRow};
+use super::reclaimable;
 use super::row::{LeakRow, LeakSum, RowMaker};
 use super::text_parts::{TextParts, growth_by_task, text_parts};
 use crate::collect::growth::GrowthSums;
@@ -16,7 +17,7 @@ use crate::pass::selection::recorder_threads;
 use crate::render::words::duration;
 use crate::reports::common::basis::{GROWTH_WINDOW_NS_MIN, lost};
 use crate::reports::common::lead::MaybeRefused;
-use crate::reports::common::{ReportContext, View};
+use crate::reports::common::{ReportContext, View, sliced};
 use crate::reports::leaks::judge::families::{Family, families};
 use crate::reports::leaks::judge::judged::Judged;
 use crate::reports::leaks::judge::makers::{Ignore, Ignored};
@@ -153,6 +154,9 @@ pub fn compute(
         // Without frees all pages seem to stay.
         text.reclaimable.page_cache = LeakSum::default();
     }
+    let has_all_time = !context.selection.is_active() && sliced::sentence(context.session).is_none();
+    text.reclaimable.shrank =
+        if has_all_time { reclaimable::shrank(context.session.trace.metadata()) } else { 0 };
     let lost = lost(context).filter(|(share, _)| *share != Some(0.0)).map(|(_, words)| words);
     let of_all = [&judged, &callers, &pages].into_iter().flatten();
     let has_uncertain = of_all.into_iter().any(|row| row.evidence.verdict == Verdict::Uncertain);

@@ -7,13 +7,14 @@ use super::rows::{LeakRows, LeakTables};
 use super::sentence::{growth_sentence, kind, may_grow_sentence, page_growth_sentence};
 use super::text_parts::{FamilyPart, TextParts};
 use super::text_tables::{growing, others, pages};
+use crate::collect::growth::STEPS;
 use crate::render::screen::{CommandLine, Screen};
 use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
 use crate::reports::common::ages::unknown_age_note;
 use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::record_again::not_judged_for;
-use crate::reports::leaks::judge::evidence::SURVIVORS_MIN;
+use crate::reports::leaks::judge::evidence::{SURVIVORS_MIN, YOUNG_STEPS};
 use crate::reports::leaks::judge::pages::is_of_user_space;
 use crate::trace::names::function_of;
 
@@ -133,6 +134,9 @@ pub fn no_growth_sentence(rows: &LeakRows, view: &View) -> Option<String> {
     }
 }
 
+/// Objects at an even pace that a verdict needs: those of the last eighth of the time are too young.
+const SHOWN_MIN: u64 = (SURVIVORS_MIN * STEPS as u64).div_ceil((STEPS - YOUNG_STEPS) as u64);
+
 /// Memory without a verdict, from which on it is no detail.
 const UNJUDGED_MIN: u64 = 1 << 20;
 
@@ -149,7 +153,7 @@ fn verdict(tables: &LeakTables, view: &View) -> String {
     let is_named = bytes >= UNJUDGED_MIN && bytes.saturating_mul(10) >= live;
     let shown = least_shown(tables.window, view).map_or(String::new(), |rate| {
         let least = format!(
-            "; growth of the kernel's own memory by {rate} or more, and {SURVIVORS_MIN} objects or more of a call site, would show"
+            "; growth of the kernel's own memory by {rate} or more, and {SHOWN_MIN} objects or more of a call site, would show"
         );
         match bytes {
             1.. if !is_most && !is_named => format!("{least}, but for {} that cannot be judged", view.bytes(bytes)),

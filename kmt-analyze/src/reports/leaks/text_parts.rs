@@ -166,6 +166,7 @@ pub(super) fn text_parts(
             slab: maker.old(reclaimable.iter().copied()),
             most: reclaimable.iter().map(|row| maker.row(row)).max_by_key(|row| row.old_bytes_per_second),
             page_cache: maker.old(pages.iter().filter(|row| row.is_growth_of_page_cache())),
+            shrank: 0,
         },
         may_grow: slab
             .iter()

@@ -71,7 +71,7 @@ pub fn are_of_one_time<'r>(rows: impl IntoIterator<Item = &'r Judged<'r>>) -> bo
     times.all(|time| Some(time) == first)
 }
 
-/// Families, the largest first.
+/// Families, those that grow fastest first.
 pub fn families<'r>(rows: &'r [Judged<'r>], length: u64) -> Vec<Family<'r>> {
     let mut by_leader: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (number, row) in rows.iter().enumerate() {
@@ -89,7 +89,7 @@ pub fn families<'r>(rows: &'r [Judged<'r>], length: u64) -> Vec<Family<'r>> {
         let per_second = per_second.fold(0, u64::saturating_add);
         families.push(Family { bytes, per_second, leader, rows });
     }
-    families.sort_by_key(|f| std::cmp::Reverse(f.bytes));
+    families.sort_by_key(|f| std::cmp::Reverse((f.per_second, f.bytes)));
     families
 }
 

@@ -9,7 +9,7 @@ use super::judged::{Judged, PAGE_CACHE_USE, growing, sort};
 use super::kernel_names::{PAGE_CACHE, PAGE_TABLES, PERCPU_PAGES, SHARED_MEMORY};
 use super::rules::{Facts, judge, verdict};
 use super::survivors::PageSurvivals;
-use super::user_memory::{UserMemory, growth_without_swap, is_most};
+use super::user_memory::{Memory, UserMemory, growth_without_swap, is_most};
 use super::verdict::JudgedPart;
 use crate::collect::growth::SurvivorSums;
 use crate::collect::tasks::TaskEvents;
@@ -77,7 +77,18 @@ pub fn page_rows<'g>(
             let gfp = escaped(&result.interner.gfp_text(site.gfp_flags));
             let is_page_table = site.order == 0 && PAGE_TABLES.contains(&gfp.as_str());
             let flags = result.interner.gfp(site.gfp_flags);
-            let kept_use = unreclaimed.use_of(&site, judge(survival, started.step).old);
+            let by_flags = unreclaimed.use_by_flags(&site);
+            let memory_kinds = memory_kinds(flags).filter(|_| by_flags.is_none());
+            let mut tasks = memory_kinds.filter_map(|kind| {
+                Some((kind.use_of_pages(), memory.growing_task(kind, survival, started.step)?))
+            });
+            let task = tasks.next();
+            // Of many tasks, each of which ended.
+            let all_shared =
+                || unreclaimed.shared(flags, judge(survival, started.step)).filter(|_| by_flags.is_none());
+            let shared = if task.is_none() { all_shared() } else { None };
+            let kept_use =
+                by_flags.or(task.map(|(name, _)| name)).or(shared.map(|_| Memory::Shared.use_of_pages()));
             let is_movable = site.is_movable() || migratetype == "Reclaimable";
             let facts = Facts {
                 is_slab_page: has_rows_of_slabs && is_slab(flags, site.order),
@@ -86,12 +97,10 @@ pub fn page_rows<'g>(
                 is_reclaimable: kept_use.is_none() && (is_movable || is_block_cache(flags, site.order)),
                 ..Facts::default()
             };
-            let may_be_anonymous = kept_use.is_none() && is_anonymous(flags);
-            let task = memory.growing_task(survival, started.step).filter(|_| may_be_anonymous);
-            let kept_use = kept_use.or(task.map(|_| ANONYMOUS_USE));
-            let mut evidence = match task {
-                Some(evidence) => started.judge_part(evidence, survival),
-                None => started.judge(survival, facts),
+            let mut evidence = match (task, shared) {
+                (Some((_, evidence)), _) => started.judge_part(evidence, survival),
+                (None, Some(most)) => most.limit(started.judge(survival, facts)),
+                (None, None) => started.judge(survival, facts),
             };
             if let Some(verdict) = explained.filter(|_| evidence.verdict.is_growth()) {
                 evidence.verdict = verdict;
@@ -127,7 +136,13 @@ pub fn page_caller_rows<'g>(
             let is_heap = UserMemory::is_made_at(&name);
             let is_user_memory = is_heap || has_swap && name.starts_with(SHARED_MEMORY);
             let facts = Facts { is_slab_page: is_slab, is_reclaimable, is_user_memory, ..Facts::default() };
-            let evidence = match memory.growing_task(survival, started.step).filter(|_| is_heap) {
+            let kind = match () {
+                () if is_heap => Some(Memory::Anonymous),
+                () if name.starts_with(SHARED_MEMORY) => Some(Memory::Shared),
+                () => None,
+            };
+            let task = kind.and_then(|kind| memory.growing_task(kind, survival, started.step));
+            let evidence = match task {
                 Some(evidence) => started.judge_part(evidence, survival),
                 None => started.judge(survival, facts),
             };
@@ -191,11 +206,34 @@ impl<'k> UnreclaimedPages<'k> {
         kept_use(self.interner.gfp(site.gfp_flags), site.order)
     }
 
-    /// Use of pages of a kind, `old` of which are old, if they are such pages.
-    fn use_of(&self, site: &PageSite, old: u64) -> Option<&'static str> {
-        let flags = self.interner.gfp(site.gfp_flags);
-        let is_shmem = || is_shared(flags) && is_most(self.shmem, old);
-        kept_use(flags, site.order).or_else(|| is_shmem().then_some(SHARED_USE))
+    /// The kernel's count, if most pages of a kind with these flags are files of tmpfs by it, or shared.
+    fn shared(&self, flags: GfpFlags, all: Evidence) -> Option<SharedMost> {
+        (is_shared(flags) && is_most(self.shmem, all.old)).then_some(SharedMost(self.shmem))
+    }
+}
+
+/// Pages of shared memory that there can be: others with their flags are copies.
+#[derive(Clone, Copy)]
+struct SharedMost(u64);
+
+impl SharedMost {
+    fn limit(self, evidence: Evidence) -> Evidence {
+        Evidence { old: evidence.old.min(self.0), old_amount: evidence.old_amount.min(self.0), ..evidence }
+    }
+}
+
+/// What pages of processes with these flags can be: the kinds of memory in which one of them may grow.
+fn memory_kinds(flags: GfpFlags) -> impl Iterator<Item = Memory> {
+    let anonymous = is_anonymous(flags).then_some(Memory::Anonymous);
+    anonymous.into_iter().chain(is_shared(flags).then_some(Memory::Shared))
+}
+
+impl Memory {
+    fn use_of_pages(self) -> &'static str {
+        match self {
+            Self::Anonymous => ANONYMOUS_USE,
+            Self::Shared => SHARED_USE,
+        }
     }
 }
 

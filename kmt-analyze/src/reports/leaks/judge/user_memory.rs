@@ -1,9 +1,10 @@
-//! Anonymous memory, the memory of processes: which process grows.
+//! Memory of processes: which process grows, in anonymous memory or in files of tmpfs.
 //!
 //! All processes share one kind of pages, and one call site. Sums of all of them are turnover: each start is a burst, each end frees
 //! pages that are older than the recording. So each task is judged alone, by the steps in which it allocated the pages that it still
-//! has, and by the older pages that it freed (ledger, frees without a recorded allocation). The kernel's own count of anonymous
-//! pages (AnonPages in /proc/meminfo, before and after) has to agree, with what other tasks freed added to it.
+//! has, and by the older pages that it freed (ledger, frees without a recorded allocation). The kernel's own count (AnonPages or
+//! Shmem in /proc/meminfo, before and after) has to agree: of anonymous memory with what other tasks freed added to it, since frees do
+//! not tell the two apart.
 
 use std::collections::HashMap;
 
@@ -26,11 +27,21 @@ pub struct UserMemory {
     /// Pages that each task freed, and that were allocated before the recording.
     older_freed: HashMap<i32, u64>,
     /// Pages by which anonymous memory grew, by the kernel's count; `None`: unknown, or swap can take it.
-    counted: Option<i64>,
+    anonymous: Option<i64>,
+    /// The same of shared memory and tmpfs.
+    shared: Option<i64>,
     /// False if the selection leaves out what other tasks freed: then only a task's own frees count.
     has_all_tasks: bool,
     /// Fewer old pages than this are ordinary turnover of heaps.
     old_min: u64,
+}
+
+/// Which memory grows: the kernel counts each by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    Anonymous,
+    /// Files of tmpfs, and shared memory. Pages that processes copied have their flags.
+    Shared,
 }
 
 /// Growth that is judged, as 1/N of MemTotal. Programs whose heaps grew by 184 KiB to 1.1 MiB in 20 s, of 24 GiB, leaked nothing (an
@@ -47,7 +58,8 @@ impl UserMemory {
         Self {
             live: live_by_task(analysis, pages),
             older_freed: older_freed_by_task(analysis),
-            counted: growth_without_swap(metadata, "AnonPages", page_size),
+            anonymous: growth_without_swap(metadata, "AnonPages", page_size),
+            shared: growth_without_swap(metadata, "Shmem", page_size),
             has_all_tasks: context.selection.is_all(),
             old_min: total / SHARE_MIN,
         }
@@ -62,7 +74,7 @@ impl UserMemory {
     }
 
     /// Evidence of the task whose memory grows most at a steady pace; `None`: none does. Its verdict is not set.
-    pub fn growing_task(&self, survival: &SurvivorSums, step: u64) -> Option<Evidence> {
+    pub fn growing_task(&self, memory: Memory, survival: &SurvivorSums, step: u64) -> Option<Evidence> {
         let mut tasks: Vec<(i32, &StepCounts)> = survival.tasks().collect();
         tasks.sort_by_key(|(pid, steps)| (std::cmp::Reverse(steps.sum()), *pid));
         let of_task = |(pid, steps): &(i32, &StepCounts)| {
@@ -72,29 +84,42 @@ impl UserMemory {
             let evidence = Evidence::of_part(survival, step, part);
             let began = evidence.begin_of_growth().or(Some(from).filter(|from| *from > 0));
             let evidence = Evidence { began, ..evidence };
-            (evidence.has_like_halves() && self.agrees(*pid, evidence.old)).then_some(evidence)
+            (evidence.has_like_halves() && self.agrees(memory, *pid, evidence.old)).then_some(evidence)
         };
         let growing = tasks.iter().take(TASKS_MAX).filter_map(of_task);
         growing.max_by_key(|evidence| evidence.old)
     }
 
     /// True if `old` pages of a task are growth by what it freed itself, and by the kernel's count.
-    fn agrees(&self, pid: i32, old: u64) -> bool {
-        let Some(counted) = self.counted else { return false };
-        let of = |numbers: &HashMap<i32, u64>, pid| numbers.get(&pid).copied().unwrap_or(0);
-        let own = of(&self.live, pid).saturating_sub(of(&self.older_freed, pid));
-        let freed = |(&task, freed): (&i32, &u64)| {
-            if task == pid { 0 } else { freed.saturating_sub(of(&self.live, task)) }
+    fn agrees(&self, memory: Memory, pid: i32, old: u64) -> bool {
+        let own = pages_of(&self.live, pid).saturating_sub(pages_of(&self.older_freed, pid));
+        let all = match memory {
+            Memory::Anonymous => {
+                self.anonymous.map(|grown| grown.saturating_add_unsigned(self.freed_by_others(pid)))
+            }
+            // More than the kernel counts, by a quarter: then most of them are copies.
+            Memory::Shared => self.shared.filter(|grown| old / 5 * 4 <= grown.max(&0).unsigned_abs()),
         };
-        let others = self.older_freed.iter().map(freed).fold(0, u64::saturating_add);
-        let all = counted.saturating_add_unsigned(others).max(0).unsigned_abs();
+        let Some(all) = all.map(|all| all.max(0).unsigned_abs()) else { return false };
         old >= self.old_min.max(1) && is_most(own, old) && (!self.has_all_tasks || is_most(all, old))
+    }
+
+    /// Older pages that other tasks freed, beyond those that they allocated since.
+    fn freed_by_others(&self, pid: i32) -> u64 {
+        let others = self.older_freed.iter().filter(|(task, _)| **task != pid);
+        others
+            .map(|(task, freed)| freed.saturating_sub(pages_of(&self.live, *task)))
+            .fold(0, u64::saturating_add)
     }
 
     /// True for a function that allocates anonymous memory.
     pub fn is_made_at(name: &str) -> bool {
         ANONYMOUS_MEMORY.iter().any(|start| name.starts_with(start))
     }
+}
+
+fn pages_of(tasks: &HashMap<i32, u64>, pid: i32) -> u64 {
+    tasks.get(&pid).copied().unwrap_or(0)
 }
 
 /// True if growth is at least half of `old` pages.
@@ -140,7 +165,8 @@ mod tests {
         UserMemory {
             live: HashMap::from([(7, 2_000), (8, 2_000)]),
             older_freed: older_freed.iter().copied().collect(),
-            counted: Some(counted),
+            anonymous: Some(counted),
+            shared: Some(counted / 2),
             has_all_tasks: true,
             old_min: 16,
         }
@@ -164,29 +190,48 @@ mod tests {
     #[test]
     fn the_task_that_grows_is_judged_alone() {
         let both = survival(&[(7, |_| 50), (8, |step| if step == 7 { 2_000 } else { 1 })]);
-        let found = memory(&[], 4_000).growing_task(&both, 1_000).unwrap();
+        let found = memory(&[], 4_000).growing_task(Memory::Anonymous, &both, 1_000).unwrap();
         assert_eq!((found.part.task, found.old, found.began), (Some(7), 50 * 28, None));
         assert_eq!(
-            memory(&[], 4_000).growing_task(&survival(&[(8, |step| u64::from(step < 4) * 500)]), 1),
+            memory(&[], 4_000).growing_task(
+                Memory::Anonymous,
+                &survival(&[(8, |step| u64::from(step < 4) * 500)]),
+                1
+            ),
             None
         );
         let late = survival(&[(7, |step| if step < 5 { 0 } else { 50 })]);
-        assert_eq!(memory(&[], 4_000).growing_task(&late, 1_000).unwrap().began, Some(5));
+        assert_eq!(memory(&[], 4_000).growing_task(Memory::Anonymous, &late, 1_000).unwrap().began, Some(5));
     }
 
     #[test]
     fn what_the_task_freed_counts_against_it_and_what_others_freed_for_it() {
         let grows = survival(&[(7, |_| 50)]);
-        let is_found =
-            |freed: &[(i32, u64)], counted: i64| memory(freed, counted).growing_task(&grows, 1_000).is_some();
+        let is_found = |freed: &[(i32, u64)], counted: i64| {
+            memory(freed, counted).growing_task(Memory::Anonymous, &grows, 1_000).is_some()
+        };
         assert!(is_found(&[], 1_600));
         assert!(!is_found(&[], 0), "the kernel counts none");
         assert!(is_found(&[(11, 5_000)], -3_400), "a process ended");
         assert!(!is_found(&[(7, 1_900)], 1_600), "turnover");
         assert!(!is_found(&[(8, 1_900)], 0), "turnover of another task");
         let alone = UserMemory { has_all_tasks: false, ..memory(&[], -3_400) };
-        assert!(alone.growing_task(&grows, 1_000).is_some(), "a selected task");
-        let with_swap = UserMemory { counted: None, ..memory(&[], 0) };
-        assert!(with_swap.growing_task(&grows, 1_000).is_none());
+        assert!(alone.growing_task(Memory::Anonymous, &grows, 1_000).is_some(), "a selected task");
+        let with_swap = UserMemory { anonymous: None, ..memory(&[], 0) };
+        assert!(with_swap.growing_task(Memory::Anonymous, &grows, 1_000).is_none());
+    }
+
+    /// A process fills tmpfs, another one that started late copies its memory: their pages have the same flags.
+    #[test]
+    fn files_of_tmpfs_are_those_of_a_task_that_the_kernel_counts() {
+        let both = survival(&[(7, |_| 50), (8, |step| if step < 20 { 0 } else { 100 })]);
+        let found = |shared| {
+            let memory = UserMemory { shared, ..memory(&[], 0) };
+            memory.growing_task(Memory::Shared, &both, 1_000).map(|evidence| evidence.old)
+        };
+        assert_eq!(found(Some(1_600)), Some(50 * 28));
+        assert_eq!(found(Some(1_000)), None, "less than the task has, and the other is young");
+        assert_eq!(found(Some(0)), None);
+        assert_eq!(found(None), None, "swap");
     }
 }
