@@ -314,6 +314,43 @@ fn a_kill_for_lack_of_memory_stops_the_ring() {
 }
 
 #[test]
+fn pressure_of_a_cgroup_stops_the_ring() {
+    let Some(bench) = Bench::new("pressure") else { return };
+    let group = Cgroup::new(20_000_000);
+    let Some((group, path)) = group.as_ref().and_then(|group| Some((group, group.with_pressure()?))) else {
+        support::skip::skip(support::skip::Lack::Machine, "no cgroup with a limit and pressure can be made");
+        return;
+    };
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let condition = format!("psi:some:10ms/2s:/{name}");
+    let mut child = bench.start(&["--stop-when", &condition, "--after", "100ms"]);
+    load();
+    assert!(child.try_wait().unwrap().is_none(), "{}", bench.messages());
+    // Files that do not fit: their pages are written and dropped again and again.
+    let file = bench.path("large");
+    let write = format!("exec dd if=/dev/zero of={} bs=1M count=200", file.display());
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(20) {
+        group.run(&write);
+    }
+    assert_eq!(bench.ends(&mut child), Some(0), "{}", bench.messages());
+    let bytes = fs::read(bench.path("out.kmt")).unwrap();
+    let trace = Trace::open(&bytes).unwrap();
+    assert_eq!(text(&trace, "record.stopped_by"), condition);
+    assert_only_overwritten(&trace);
+    // Where the group of version 2 has no memory, that of version 1 has it.
+    let memory = trace.metadata().attachment("cgroup_memory.after").map(String::from_utf8_lossy);
+    assert!(memory.as_ref().is_some_and(|text| text.starts_with(&format!("cgroup /{name}\n"))), "{memory:?}");
+    // A group that goes away ends no wait.
+    let mut child = bench.start(&["--force", "--stop-when", "oom", "--stop-when", &condition]);
+    fs::remove_dir(path).unwrap();
+    assert!(until(|| bench.messages().contains("was removed")), "{}", bench.messages());
+    assert!(child.try_wait().unwrap().is_none(), "{}", bench.messages());
+    signal("USR1", child.id());
+    assert_eq!(bench.ends(&mut child), Some(0), "{}", bench.messages());
+}
+
+#[test]
 fn files_are_written_at_signals_again_and_again() {
     let Some(bench) = Bench::new("rearm") else { return };
     let mut child = bench.start(&["--stop-when", "oom", "--rearm", "--max-files", "2"]);

@@ -1,5 +1,5 @@
-//! The black box for as long as it runs at night: many waits, kills at any moment, its cost while it waits, and a recording
-//! in many files. Needs root and tracefs, and kmt-capture beside this program.
+//! The black box for as long as it runs at night: many waits, kills at any moment, its cost while it waits, a limit of memory,
+//! and a recording in many files. Needs root and tracefs, and kmt-capture beside this program.
 //!
 //! `KMT_BLACK_BOX_RUNS` is the number of waits, 100 without it: as many kills for lack of memory, half as many kills of the
 //! recorder, a fifth as many files, and 1.2 s of idle time for each.
@@ -68,6 +68,16 @@ impl Bench {
         Recorder(command.stderr(messages).stdout(Stdio::null()).spawn().unwrap())
     }
 
+    /// The same in a cgroup.
+    fn start_in(&self, group: &Cgroup, args: &[&str]) -> Recorder {
+        let mut command = Command::new("sh");
+        let script = format!("{}exec \"$@\"", group.enter());
+        command.args(["-c", &script, "sh"]).arg(&self.program);
+        command.args(["record", "-o"]).arg(self.path("out.kmt")).args(args);
+        let messages = File::create(self.path("messages")).unwrap();
+        Recorder(command.stderr(messages).stdout(Stdio::null()).spawn().unwrap())
+    }
+
     /// Waits until the recorder waits for the time of this number.
     fn waits(&self, recorder: &mut Recorder, number: usize) {
         let begun = || self.messages().matches("recording ").count() >= number;
@@ -91,10 +101,14 @@ impl Recorder {
         assert!(killed.success());
     }
 
-    /// A number of /proc/PID/status in KiB.
     fn rss_kib(&self) -> u64 {
+        self.status_kib("VmRSS")
+    }
+
+    /// A number of /proc/PID/status in KiB.
+    fn status_kib(&self, key: &str) -> u64 {
         let text = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
@@ -382,6 +396,37 @@ fn a_wait_costs_almost_no_processor_time() {
     println!("{seconds:.4} s in {minutes:.1} minutes, {:.4} s a minute", seconds / minutes);
     assert_eq!(threads, 1);
     assert!(seconds <= IDLE_MAX * minutes, "{seconds:.4} s in {minutes:.1} minutes");
+}
+
+#[test]
+#[ignore = "a machine that is loaded for seconds: .ci/nightly runs it"]
+fn a_limit_of_8_mib_holds_while_it_waits_and_writes() {
+    let Some(bench) = Bench::new() else { return };
+    let (Some(small), Some(group)) = (Cgroup::new(8 << 20), Cgroup::new(30_000_000)) else {
+        return skip(Lack::Machine, "no cgroup with a limit of memory can be made");
+    };
+    let mut recorder =
+        bench.start_in(&small, &["--ring", "64M", "--stop-when", "oom", "--rearm", "--max-files", "3"]);
+    let _load = Load::start();
+    for round in 1..=3 {
+        bench.waits(&mut recorder, round);
+        thread::sleep(Duration::from_secs(6));
+        let waiting = small.peak();
+        assert!(group.kill_one(), "round {round}");
+        bench.waits(&mut recorder, round + 1);
+        let file = bench.path(&format!("out-{round}.kmt"));
+        assert_sound(&file);
+        let moment = Moment::of(&file);
+        assert!(moment.end <= moment.mark + 1_000_000, "round {round}: {} ns", moment.end - moment.mark);
+        println!(
+            "file of {} KiB; most bytes of the cgroup before {waiting}, after {}; resident at most {} KiB",
+            fs::metadata(&file).unwrap().len() >> 10,
+            small.peak(),
+            recorder.status_kib("VmHWM")
+        );
+    }
+    recorder.signal("INT");
+    assert_eq!(recorder.ends(&bench), Some(0), "{}", bench.messages());
 }
 
 #[test]

@@ -86,6 +86,11 @@ impl Settings {
         self.watch.as_ref().map(|watch| watch.inotify.as_fd())
     }
 
+    /// True if a file was written that is to be looked at again.
+    pub fn is_unsettled(&self) -> bool {
+        !self.written.is_empty() || !self.unchanged.is_empty()
+    }
+
     /// Changes since the last call, as far as writes show them.
     pub fn written(&mut self) -> Vec<SettingChange> {
         self.settled(SETTLED_AFTER)

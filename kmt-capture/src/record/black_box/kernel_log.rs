@@ -20,10 +20,7 @@ pub struct KernelLog(File);
 impl KernelLog {
     /// The log from now on; `None` where it cannot be read.
     pub fn from_now() -> Option<Self> {
-        let nonblock = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-        let mut file = File::options().read(true).custom_flags(nonblock).open("/dev/kmsg").ok()?;
-        file.seek(SeekFrom::End(0)).ok()?;
-        Some(Self(file))
+        open_at_end().map(Self)
     }
 
     /// Lines since it was opened or read, as `[SECONDS.MICROSECONDS] TEXT`.
@@ -42,6 +39,20 @@ impl KernelLog {
         }
         lines.0.into_iter().collect()
     }
+}
+
+/// The log behind its last line; `None` where it cannot be read.
+pub(super) fn open_at_end() -> Option<File> {
+    let nonblock = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let mut file = File::options().read(true).custom_flags(nonblock).open("/dev/kmsg").ok()?;
+    file.seek(SeekFrom::End(0)).ok()?;
+    Some(file)
+}
+
+/// Leaves out the lines that are there.
+pub(super) fn seek_to_end(log: &mut File) {
+    // It has failed in no kernel; a line that stays would wake us once a second.
+    let _ = log.seek(SeekFrom::End(0));
 }
 
 /// The newest lines, up to a number of bytes.

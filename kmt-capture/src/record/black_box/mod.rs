@@ -2,12 +2,13 @@
 //! condition holds.
 //!
 //! `condition` has the conditions of `--stop-when`, `triggers` those that the kernel checks at an event, `polls` those that the
-//! recorder reads, `kernel_log`, `cgroup` and `state` what is stored beside the events, `oom_score` the protection from the OOM killer.
+//! recorder reads, `pace` how often, `kernel_log`, `cgroup` and `state` what is stored beside the events, `oom_score` the protection from the OOM killer.
 
 mod cgroup;
 mod condition;
 mod kernel_log;
 mod oom_score;
+mod pace;
 mod polls;
 mod state;
 mod triggers;
@@ -18,6 +19,7 @@ use std::time::Duration;
 pub use condition::{Condition, Pressure};
 pub use kernel_log::KernelLog;
 pub use oom_score::OomScore;
+pub use pace::Pace;
 pub use polls::Polls;
 pub use state::State;
 pub use triggers::Triggers;

@@ -1,6 +1,7 @@
 //! The black box: waits for a condition without reading the ring buffer, and then stores the state of the machine.
 //!
-//! A trigger that stops the buffer wakes no process, so `tracing_on` is read ten times a second.
+//! A trigger that stops the buffer wakes no process, so `tracing_on` is read now and then: [`Pace`]. Other files are read only
+//! where `poll` reports that there is something to read.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,11 +14,9 @@ use super::room::Room;
 use super::{Recorder, StopReason, TurnResult};
 use crate::failure::{Failure, Result};
 use crate::record::RecordOptions;
-use crate::record::black_box::{BlackBoxOptions, KernelLog, OomScore, Polls, State, Triggers};
+use crate::record::black_box::{BlackBoxOptions, KernelLog, OomScore, Pace, Polls, State, Triggers};
 
-/// How often `tracing_on` and /proc/meminfo are read.
-const LOOK: Duration = Duration::from_millis(100);
-/// How often the output and the CPUs are looked at.
+/// How often the output is looked at, and everything else that has not reported anything.
 const CHECK: Duration = Duration::from_secs(1);
 
 /// A wait for conditions.
@@ -27,6 +26,7 @@ pub(super) struct BlackBox {
     tracing_on: File,
     triggers: Triggers,
     polls: Polls,
+    pace: Pace,
     log: Option<KernelLog>,
     /// A condition that held, and when the buffer is to be stopped.
     pending: Option<(String, Instant)>,
@@ -39,6 +39,15 @@ pub(super) struct BlackBox {
     checked: Instant,
     /// Set once the command was started, which would inherit it.
     score: Option<OomScore>,
+}
+
+/// What ended a wait.
+#[derive(Debug, Default)]
+struct Woken {
+    /// A condition on pressure that holds.
+    pressure: Option<String>,
+    /// True if a signal came, the command ended or a setting was written, as far as `poll` shows.
+    is_by_others: bool,
 }
 
 /// The part of the recording that the ring buffers hold.
@@ -68,6 +77,7 @@ impl Recorder {
             tracing_on,
             triggers,
             polls,
+            pace: Pace::new(&options.stop_when),
             log: KernelLog::from_now(),
             pending: None,
             cause: None,
@@ -79,17 +89,24 @@ impl Recorder {
         Ok(())
     }
 
-    /// Waits for a tenth of a second or until something happens, and looks at the conditions.
+    /// Waits until something happens or a look is due, and looks at the conditions.
     pub(in crate::record) fn watch_turn(&mut self, options: &RecordOptions) -> Result<TurnResult> {
         let stop = |reason| Ok(TurnResult { stop_reason: Some(reason), is_heartbeat: false });
         let left = options.duration.map(|d| d.saturating_sub(self.times.start.elapsed()));
-        let pressed = self.wait_for_condition(left.map_or(LOOK, |left| left.min(LOOK)));
-        // A process that stops the buffer is a change by others, not a condition.
-        self.notice_others()?;
+        if let Some(black_box) = &mut self.black_box {
+            black_box.score.get_or_insert_with(OomScore::lower);
+        }
+        let woken = self.wait_for_condition(left);
+        let is_check_due =
+            self.black_box.as_ref().is_some_and(|black_box| black_box.checked.elapsed() >= CHECK);
         let is_over = left.is_some_and(|left| left.is_zero());
-        let reason = self.stop_reason(is_over);
+        let mut reason = is_over.then_some(StopReason::Time);
+        if woken.is_by_others || is_check_due {
+            // A process that stops the buffer is a change by others, not a condition.
+            self.notice_others()?;
+            reason = self.stop_reason(is_over);
+        }
         let Some(black_box) = &mut self.black_box else { return stop(StopReason::Asked) };
-        black_box.score.get_or_insert_with(OomScore::lower);
         let mut cause = None;
         if black_box.is_stopped() {
             let fired = black_box.triggers.fired(&self.setup.dir);
@@ -100,7 +117,7 @@ impl Recorder {
         } else if let Some((text, _)) = black_box.pending.take_if(|(_, until)| Instant::now() >= *until) {
             cause = Some(text);
         } else if black_box.pending.is_none() {
-            let found = pressed.or_else(|| black_box.polls.memory());
+            let found = woken.pressure.or_else(|| black_box.polls.memory());
             let after = options.black_box.as_ref().map_or(Duration::ZERO, |options| options.after);
             match found {
                 Some(text) if after.is_zero() => cause = Some(text),
@@ -123,7 +140,7 @@ impl Recorder {
             black_box.cause = pending.or_else(|| Some(words(reason).to_owned()));
             return stop(if is_condition { StopReason::Condition } else { reason });
         }
-        if black_box.checked.elapsed() >= CHECK {
+        if is_check_due {
             black_box.checked = Instant::now();
             self.file.output.out.check_name()?;
         }
@@ -151,23 +168,29 @@ impl Recorder {
         self.changed(changes)
     }
 
-    /// Waits; returns a condition on pressure that holds.
-    fn wait_for_condition(&mut self, timeout: Duration) -> Option<String> {
+    /// Waits, for `left` at most.
+    fn wait_for_condition(&mut self, left: Option<Duration>) -> Woken {
         let Self { black_box, file, settings, notices, .. } = self;
-        let black_box = black_box.as_mut()?;
-        let left =
+        let Some(black_box) = black_box.as_mut() else { return Woken::default() };
+        let until =
             black_box.pending.as_ref().map(|(_, until)| until.saturating_duration_since(Instant::now()));
-        let timeout = left.map_or(timeout, |left| left.min(timeout));
+        let timeout = left.into_iter().chain(until).fold(black_box.pace.wait(), Duration::min);
+        let for_reading = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds: Vec<PollFd<'_>> = black_box.polls.fds().collect();
         let pressures = fds.len();
-        fds.extend(file.output.signals.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let watch = settings.as_ref().and_then(|settings| settings.fd());
-        fds.extend(watch.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        fds.extend(black_box.pace.fd().map(for_reading));
+        let others = fds.len();
+        fds.extend(file.output.signals.fds().map(for_reading));
+        fds.extend(settings.as_ref().and_then(|settings| settings.fd()).map(for_reading));
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
-        // An interruption is as good as a timeout: everything is looked at afterwards.
-        let _ = poll(&mut fds, Some(&timeout));
-        let results: Vec<PollFlags> = fds.iter().take(pressures).map(PollFd::revents).collect();
+        // An interruption is as good as a report: everything is looked at.
+        let is_interrupted = poll(&mut fds, Some(&timeout)).is_err();
+        let mut reports = fds.iter().map(PollFd::revents);
+        let results: Vec<PollFlags> = reports.by_ref().take(pressures).collect();
+        let has_line = reports.by_ref().take(others - pressures).any(|flags| !flags.is_empty());
+        let has_others = reports.any(|flags| !flags.is_empty());
         drop(fds);
+        black_box.pace.waited(has_line, Instant::now());
         let (mut holds, gone) = black_box.polls.pressed(&results);
         if !gone.is_empty() {
             black_box.polls.leave_out(&gone);
@@ -176,7 +199,11 @@ impl Recorder {
                 "warning: the cgroup of {gone} was removed; the condition is not watched any more"
             ));
         }
-        (!holds.is_empty()).then(|| holds.swap_remove(0))
+        let is_unsettled = settings.as_ref().is_some_and(|settings| settings.is_unsettled());
+        Woken {
+            pressure: (!holds.is_empty()).then(|| holds.swap_remove(0)),
+            is_by_others: is_interrupted || is_unsettled || has_others,
+        }
     }
 
     /// After the wait: stops the buffer, reads the state of the machine, then writes what a recording has at its begin.
