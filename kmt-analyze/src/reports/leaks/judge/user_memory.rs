@@ -4,7 +4,7 @@
 //! pages that are older than the recording. So each task is judged alone, by the steps in which it allocated the pages that it still
 //! has, and by the older pages that it freed (ledger, frees without a recorded allocation). The kernel's own count (AnonPages or
 //! Shmem in /proc/meminfo, before and after) has to agree: of anonymous memory with what other tasks freed added to it, since frees do
-//! not tell the two apart.
+//! not distinguish the two.
 
 use std::collections::HashMap;
 
