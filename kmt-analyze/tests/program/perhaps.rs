@@ -63,7 +63,7 @@ fn the_kernel_s_counts_and_a_call_site_without_frees_are_leads() {
     assert_eq!(at(&found, "/growth"), "not_judged");
     let leads: Vec<&str> =
         at(&found, "/perhaps").as_array().unwrap().iter().map(|lead| lead.as_str().unwrap()).collect();
-    let slabs = "By /proc/slabinfo, which losses do not change, filp grew most of the caches that cannot be reclaimed: by 1,269 objects (316 KiB, 79.2 KiB/s) (of recorded objects without a free event, most are of ";
+    let slabs = "By /proc/slabinfo, which losses do not change, filp grew most of the caches that cannot be reclaimed: by 1,269 objects (316 KiB of slabs, 79.2 KiB/s) (of recorded objects without a free event, most are of ";
     assert!(leads[0].starts_with(slabs) && leads[0].ends_with("-9: not proven)."), "{leads:?}");
     assert!(
         leads[1].starts_with("Perhaps a leak: no free was seen of 397 of 400 objects (99.2 KiB) by "),
@@ -136,7 +136,7 @@ fn a_call_site_of_the_cache_that_grew_is_one_finding_with_it() {
     let one = leads(b"mnt_cache");
     assert!(
         one.len() == 1
-            && one[0].starts_with("mnt_cache (also posix_timers_cache) grew by 500 objects (124 KiB, 31.")
+            && one[0].starts_with("mnt_cache (also posix_timers_cache) grew by 500 objects (124 KiB of slabs, 31.")
             && one[0].contains("/s) by /proc/slabinfo, which losses do not change; filp (+450) with it; 397 recorded ones by ")
             && one[0].ends_with(" have no free event: probably this leak."),
         "{one:?}"
