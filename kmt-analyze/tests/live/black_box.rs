@@ -62,20 +62,33 @@ impl Bench {
 
     /// Starts `record -o FOLDER/out.kmt` with these arguments.
     fn start(&self, args: &[&str]) -> Recorder {
-        let mut command = Command::new(&self.program);
+        self.spawn(Command::new(&self.program), args)
+    }
+
+    fn spawn(&self, mut command: Command, args: &[&str]) -> Recorder {
         command.args(["record", "-o"]).arg(self.path("out.kmt")).args(args);
         let messages = File::create(self.path("messages")).unwrap();
         Recorder(command.stderr(messages).stdout(Stdio::null()).spawn().unwrap())
     }
 
-    /// The same in a cgroup.
+    /// One kill for lack of memory in a group, while the recorder waits for the time of this number: the file, and when it happened.
+    fn kill_in(&self, group: &Cgroup, recorder: &mut Recorder, round: usize) -> (PathBuf, Moment) {
+        assert!(group.kill_one(), "round {round}");
+        self.waits(recorder, round + 1);
+        let file = self.path(&format!("out-{round}.kmt"));
+        assert_sound(&file);
+        let moment = Moment::of(&file);
+        // Events that another CPU was writing come after the mark.
+        assert!(moment.end <= moment.mark + 1_000_000, "round {round}: {} ns", moment.end - moment.mark);
+        (file, moment)
+    }
+
+    /// The same as `start` in a cgroup.
     fn start_in(&self, group: &Cgroup, args: &[&str]) -> Recorder {
         let mut command = Command::new("sh");
         let script = format!("{}exec \"$@\"", group.enter());
         command.args(["-c", &script, "sh"]).arg(&self.program);
-        command.args(["record", "-o"]).arg(self.path("out.kmt")).args(args);
-        let messages = File::create(self.path("messages")).unwrap();
-        Recorder(command.stderr(messages).stdout(Stdio::null()).spawn().unwrap())
+        self.spawn(command, args)
     }
 
     /// Waits until the recorder waits for the time of this number.
@@ -295,13 +308,7 @@ fn each_kill_for_lack_of_memory_is_the_end_of_a_file() {
         bench.waits(&mut recorder, round);
         rss.push(recorder.rss_kib());
         thread::sleep(Duration::from_millis(100));
-        assert!(group.kill_one(), "round {round}");
-        bench.waits(&mut recorder, round + 1);
-        let file = bench.path(&format!("out-{round}.kmt"));
-        assert_sound(&file);
-        let moment = Moment::of(&file);
-        // Events that another CPU was writing come after the mark.
-        assert!(moment.end <= moment.mark + 1_000_000, "round {round}: {} ns", moment.end - moment.mark);
+        let (_, moment) = bench.kill_in(&group, &mut recorder, round);
         seen.push((moment.seen - moment.mark) / 1_000_000);
         read.push(moment.state_read.saturating_sub(moment.seen) / 1_000_000);
     }
@@ -412,12 +419,7 @@ fn a_limit_of_8_mib_holds_while_it_waits_and_writes() {
         bench.waits(&mut recorder, round);
         thread::sleep(Duration::from_secs(6));
         let waiting = small.peak();
-        assert!(group.kill_one(), "round {round}");
-        bench.waits(&mut recorder, round + 1);
-        let file = bench.path(&format!("out-{round}.kmt"));
-        assert_sound(&file);
-        let moment = Moment::of(&file);
-        assert!(moment.end <= moment.mark + 1_000_000, "round {round}: {} ns", moment.end - moment.mark);
+        let (file, _) = bench.kill_in(&group, &mut recorder, round);
         println!(
             "file of {} KiB; most bytes of the cgroup before {waiting}, after {}; resident at most {} KiB",
             fs::metadata(&file).unwrap().len() >> 10,

@@ -81,7 +81,7 @@ pub fn lost(context: &Context<'_, '_>) -> Option<(Option<f64>, String)> {
         false => ("all events", "events"),
     };
     let share = session.losses.lost_share(events, window);
-    let least = session.losses.lost_events();
+    let least = session.losses.lost_since_first();
     let words = match share {
         Some(share) => format!("{:.1} % of {all} were lost", 100.0 * share),
         None if least > 0 && !selection.has_window() => {

@@ -107,6 +107,8 @@ mod tests {
         let known = RecordAgain { command: Some(CommandLine::recording("--buffer-size 9M")) };
         let verdict = not_judged_for("2.0 % of all events were lost", Some(&known));
         assert_eq!(verdict, "2.0 % of all events were lost; growth is not judged.");
+        let least = not_judged_for("at least 12 events were lost", Some(&known));
+        assert_eq!(least, "At least 12 events were lost; growth is not judged.");
         assert_eq!(
             known.lead(&verdict).unwrap().sentence,
             format!("{verdict} Record again with larger buffers:")

@@ -119,6 +119,13 @@ mod tests {
             growth.sentence(&view),
             "What the kernel can reclaim grew by 30.0 MiB/s, old objects only: slab caches by 20.0 MiB/s (50 % of it in ext4_inode_cache at ext4_alloc_inode), page cache by 10.0 MiB/s."
         );
+        growth.shrank = 3 << 20;
+        let shrank = growth.sentence(&view);
+        assert!(
+            shrank.ends_with(". Older ones went: by /proc/meminfo there is 3.00 MiB less of it."),
+            "{shrank}"
+        );
+        growth.shrank = 0;
         growth.page_cache = LeakSum::default();
         growth.slab.rows = 1;
         assert_eq!(
