@@ -111,3 +111,46 @@ fn dentries_of_a_leak_are_told_from_those_of_a_tar() {
     let rate = dentries["old_bytes_per_second"].as_u64().unwrap();
     assert!((18_500..20_000).contains(&rate), "{leaks:#}");
 }
+
+/// Two leaks share the call sites of files and dentries, which are in one finding: the other one has the growth of its task.
+#[test]
+fn growth_of_the_second_of_two_leaks_has_files_and_dentries() {
+    let scratch = Scratch::new();
+    let (input, output) = (scratch.0.join("text"), scratch.0.join("text.kmt"));
+    let mut text = String::new();
+    let mut number = 0;
+    for step in 0..STEPS {
+        let time = 1_000_000 + step * 10_000;
+        let mut event = |task: &str, us: u64, text_of: &str| {
+            let time = time + us;
+            let (seconds, rest) = (time / 1_000_000, time % 1_000_000);
+            writeln!(text, "{task:>22}     [000] .....     {seconds}.{rest:06}: {text_of}").unwrap();
+        };
+        let mut alloc = |task: &str, site: &str, cache: &str, size: u64| {
+            number += 1;
+            let at = format!("call_site={site}+0x1/0x20 name={cache} ptr=ffff8881{:08x}", number * 1024);
+            let more =
+                format!("bytes_req={size} bytes_alloc={size} gfp_flags=GFP_KERNEL node=-1 accounted=true");
+            event(task, number % 1_000, &format!("kmem_cache_alloc: {at} {more}"));
+        };
+        for _ in 0..2 {
+            alloc("pipes-77", "alloc_empty_file", "filp", 256);
+        }
+        alloc("pipes-77", "alloc_pipe_info", "pipe", 960);
+        alloc("pipes-77", "__d_alloc", "dentry", 192);
+        alloc("sockets-78", "alloc_empty_file", "filp", 256);
+        alloc("sockets-78", "sock_alloc_inode", "sock_inode_cache", 768);
+        alloc("sockets-78", "__d_alloc", "dentry", 192);
+        event("tar-99", 5_000, "kmem_cache_free: call_site=f+0x1/0x20 ptr=ffff888900000000 name=dentry");
+    }
+    fs::write(&input, text).unwrap();
+    convert(&input, &output, None).unwrap();
+    let leaks = &json(&["leaks", "--json"], &output)["leaks"];
+    assert_eq!(leaks["families_total"], 2, "{leaks:#}");
+    for report in ["findings", "leaks"] {
+        let said = stdout(&run(&[report, "--wide"], &output));
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        // 768, 256 and 192 bytes in each 10 ms are 118.75 KiB/s.
+        assert!(said.contains("With call sites of other findings, sockets-78 has 119 KiB/s."), "{said}");
+    }
+}

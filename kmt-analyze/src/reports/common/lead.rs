@@ -33,6 +33,16 @@ impl Nouns {
     }
 }
 
+/// A later sentence of an answer: `Also: slab memory grew …`. Words of the screen begin small behind the colon, names keep their
+/// case.
+pub fn also(sentence: &str) -> String {
+    let words = ["Slab memory", "Pages", "At the kill", "After the kill"];
+    match words.iter().any(|begin| sentence.starts_with(begin)) {
+        true => format!("Also: {}{}", sentence[..1].to_lowercase(), &sentence[1..]),
+        false => format!("Also: {sentence}"),
+    }
+}
+
 /// One sentence: what all rows have of the number that sorts them, and who has most. Unknown numbers have no sentence of
 /// their own: the table says `?`.
 pub fn lead(

@@ -8,6 +8,7 @@ use crate::render::screen::{Cell, Column, CommandLine, Lead, Screen, Table};
 use crate::render::words::{count, share};
 use crate::reports::balance::{FreeMemory, free_sentence};
 use crate::reports::common::View;
+use crate::reports::common::lead::also;
 use crate::reports::leaks::rate;
 use crate::reports::summary::{SummaryRows, live_least};
 
@@ -116,8 +117,7 @@ fn leads(findings: &[&Finding], held: Option<&Held<'_>>, view: &View) -> Vec<Lea
         growth.into_iter().partition(|finding| held.is_some_and(|held| held.is_below(finding)));
     let mut leads: Vec<Lead> = Vec::new();
     let mut add = |sentence: &str, command: &'static str| {
-        let sentence =
-            if leads.is_empty() { sentence.to_owned() } else { format!("Also: {}", uncapitalized(sentence)) };
+        let sentence = if leads.is_empty() { sentence.to_owned() } else { also(sentence) };
         leads.push(Lead { sentence, command: command.into() });
     };
     larger.iter().for_each(|finding| add(&sentence(finding, view), finding.command));
@@ -132,17 +132,6 @@ fn leads(findings: &[&Finding], held: Option<&Held<'_>>, view: &View) -> Vec<Lea
     }
     others.iter().for_each(|finding| add(&sentence(finding, view), finding.command));
     leads
-}
-
-/// A sentence behind a colon: words of the screen begin small, names keep their case.
-fn uncapitalized(sentence: &str) -> String {
-    match ["Slab memory", "Pages", "At the kill", "After the kill"]
-        .iter()
-        .find(|begin| sentence.starts_with(**begin))
-    {
-        Some(_) => sentence[..1].to_lowercase() + &sentence[1..],
-        None => sentence.to_owned(),
-    }
 }
 
 /// Commands on a first screen, with those of its answer.

@@ -321,7 +321,8 @@ pub(super) fn page_growths(
     growths
 }
 
-fn page_growth(
+/// Growth of these rows together; `None`: there are none.
+pub(super) fn page_growth(
     maker: &RowMaker<'_, '_, '_>,
     rows: &[&Judged<'_>],
     task_events: &TaskEvents,

@@ -21,23 +21,34 @@ pub fn growth_sentence(family: &FamilyPart, window: u64, view: &View) -> String 
     let Some(leader) = family.table.rows.first() else { return String::new() };
     let per_second = family.bytes_per_second;
     let grew = amount(leader, (family.bytes, per_second), family.growth, window, view);
-    let of_pages = rate(family.pages.bytes_per_second, view);
-    let pages_lead = family.pages.rows > 0 && family.pages.bytes_per_second > per_second;
-    // The larger part first.
-    let (what, pages) = match family.pages.rows {
-        0 => ("Slab memory grew by".to_owned(), String::new()),
-        _ if pages_lead => {
-            let hourly = hourly(family.pages.bytes_per_second, view);
-            (format!("Pages grew by {of_pages}{hourly}, and slab memory with them by"), String::new())
-        }
-        _ => ("Slab memory grew by".to_owned(), format!(" Pages grew with it by {of_pages}.")),
-    };
+    let (what, pages) = with_pages(family.pages.as_ref(), per_second, view);
     if let Some(tasks) = &family.tasks {
         return format!("{what} {grew}, with {}.{pages}", of_tasks(tasks, family.holders.first()));
     }
     let all = with_shared(family, view);
-    let of = if pages_lead { "of the slab memory" } else { OF_IT };
+    let of = if pages_lead(family) { "of the slab memory" } else { OF_IT };
     format!("{what} {grew}{}, {}.{pages}{all}", by_makers(family, of), at(family, leader))
+}
+
+/// True if the pages of a family grow faster than its slab memory.
+fn pages_lead(family: &FamilyPart) -> bool {
+    family.pages.as_ref().is_some_and(|pages| pages.sum.bytes_per_second > family.bytes_per_second)
+}
+
+/// Begin of the sentence, and another one for pages that grow with slab memory: the larger part is first, pages with those who have
+/// most of them.
+fn with_pages(pages: Option<&PageGrowth>, slab_per_second: u64, view: &View) -> (String, String) {
+    let slab = "Slab memory grew by".to_owned();
+    let Some(pages) = pages else { return (slab, String::new()) };
+    let per_second = pages.sum.bytes_per_second;
+    let of_pages = rate(per_second, view);
+    if per_second <= slab_per_second {
+        return (slab, format!(" Pages grew with it by {of_pages}."));
+    }
+    let held: Vec<(&str, u64)> = pages.holders.iter().map(|(task, part)| (task.as_str(), *part)).collect();
+    let holders = by(&held, (pages.growth.per_window, "of the pages"), pages.tasks, pages.name.as_deref());
+    let hourly = hourly(per_second, view);
+    (format!("Pages grew by {of_pages}{hourly}{holders}, and slab memory with them by"), String::new())
 }
 
 /// ` (1.84 GiB an hour)`; empty: the clock has no seconds.
@@ -388,14 +399,21 @@ mod tests {
 
     #[test]
     fn pages_that_grow_with_a_family_are_of_the_same_leak() {
+        let pages = |bytes: u64, bytes_per_second| PageGrowth {
+            sum: LeakSum { rows: 1, bytes, bytes_per_second },
+            growth: Growth { per_window: bytes, is_of_one_time: true },
+            holders: vec![("reader-9".into(), bytes / 4 * 3)],
+            tasks: 3,
+            ..PageGrowth::default()
+        };
         let with = family(|family, _| {
-            family.pages = LeakSum { rows: 1, bytes: 1, bytes_per_second: 4_096 };
+            family.pages = Some(pages(1, 4_096));
         });
         assert!(with.ends_with("through pipe2(). Pages grew with it by 4.00 KiB/s."), "{with}");
         let more = family(|family, _| {
-            family.pages = LeakSum { rows: 1, bytes: 3 * 16_465_920, bytes_per_second: 3 * 548_864 };
+            family.pages = Some(pages(3 * 16_465_920, 3 * 548_864));
         });
-        let begin = "Pages grew by 1.57 MiB/s (5.52 GiB an hour), and slab memory with them by 536 KiB/s (1.84 GiB an hour) in 34.00 s, 99 % of the slab memory by";
+        let begin = "Pages grew by 1.57 MiB/s (5.52 GiB an hour), 75 % of the pages by reader-9, and slab memory with them by 536 KiB/s (1.84 GiB an hour) in 34.00 s, 99 % of the slab memory by";
         assert!(more.starts_with(begin) && more.ends_with("through pipe2()."), "{more}");
     }
 

@@ -12,7 +12,7 @@ use crate::render::screen::{CommandLine, Screen};
 use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
 use crate::reports::common::ages::unknown_age_note;
-use crate::reports::common::lead::MaybeRefused;
+use crate::reports::common::lead::{MaybeRefused, also};
 use crate::reports::common::record_again::not_judged_for;
 use crate::reports::leaks::judge::evidence::{SURVIVORS_MIN, YOUNG_STEPS};
 use crate::reports::leaks::judge::pages::is_of_user_space;
@@ -81,7 +81,9 @@ fn answer(screen: &mut Screen, rows: &LeakRows, tables: &LeakTables, view: &View
     if let Some(family) = parts.families.first() {
         screen.answer(growth_sentence(family, tables.window, view));
         let others = parts.other_families;
-        if others.rows > 0 {
+        if let Some(second) = parts.families.get(1).filter(|_| others.rows == 1) {
+            screen.answer(also(&growth_sentence(second, tables.window, view)));
+        } else if others.rows > 0 {
             let groups = counted(others.rows as u64, "other group", "other groups");
             let growth = rate(others.bytes_per_second, view);
             screen.answer(format!("{groups} of call sites grew by {growth}."));
@@ -385,7 +387,7 @@ fn not_judged(screen: &mut Screen, tables: &LeakTables, view: &View) {
 /// True if pages of the kernel grow, alone or with slab memory, and the recording has no stacks of pages.
 fn pages_lack_call_sites(parts: &TextParts) -> bool {
     let alone = parts.page_growths.iter().any(|growth| !growth.most.page_use.is_some_and(is_of_user_space));
-    let with_slab = parts.families.iter().any(|family| family.pages.rows > 0);
+    let with_slab = parts.families.iter().any(|family| family.pages.is_some());
     parts.page_callers.rows.is_empty() && (alone || with_slab)
 }
 

@@ -8,10 +8,11 @@ use super::cache_growth::CacheGrowth;
 use super::makers::{FamilyRow, MakersRow, TasksRow};
 use super::named_parts::{Named, named_parts};
 use super::reclaimable::ReclaimableGrowth;
-use super::row::{Growth, LeakRow, LeakSum, PageGrowth, RowMaker, page_growths};
+use super::row::{Growth, LeakRow, LeakSum, PageGrowth, RowMaker, page_growth, page_growths};
 use crate::collect::tasks::TaskEvents;
 use crate::reports::leaks::judge::families::Family;
 use crate::reports::leaks::judge::judged::Judged;
+use crate::reports::leaks::judge::pinned::pinned_elsewhere;
 use crate::reports::leaks::judge::verdict::Verdict;
 
 /// Rows as the screen groups them.
@@ -94,7 +95,7 @@ pub struct FamilyPart {
     /// Tasks that allocated objects of the leader.
     pub makers: MakersRow,
     /// Pages that grow with it.
-    pub pages: LeakSum,
+    pub pages: Option<PageGrowth>,
     /// Tasks that are still allocated, where their number grows.
     pub tasks: Option<TasksRow>,
     /// Growth in a window of call sites of other families by the task that has most of this one: several leaks may share them.
@@ -154,7 +155,7 @@ pub(super) fn text_parts(
         page_growth.iter().copied().filter(|row| row.grows_with.is_some()).collect();
     page_growth.retain(|row| row.grows_with.is_none());
     TextParts {
-        families: family_parts(maker, families, found, &of_families, task_events, limit),
+        families: family_parts(maker, (slab, &of_families), families, found, task_events, limit),
         other_families: families
             .iter()
             .skip(1)
@@ -190,15 +191,17 @@ pub(super) fn text_parts(
 /// Families with the first call sites of each: all get alike many rows.
 fn family_parts(
     maker: &RowMaker<'_, '_, '_>,
+    (slab, pages): (&[Judged<'_>], &[&Judged<'_>]),
     families: &[Family<'_>],
     found: &[FamilyRow],
-    pages: &[&Judged<'_>],
     task_events: &TaskEvents,
     limit: usize,
 ) -> Vec<FamilyPart> {
     let sizes: Vec<usize> = families.iter().take(limit).map(|family| family.rows.len()).collect();
-    let own_pages =
-        |number: usize| maker.old(pages.iter().copied().filter(move |row| row.grows_with == Some(number)));
+    let own_pages = |number: usize| {
+        let rows = pages.iter().copied().filter(|row| row.grows_with == Some(number));
+        page_growth(maker, &rows.collect::<Vec<_>>(), task_events)
+    };
     let family =
         |(number, ((family, found), shown)): (usize, ((&Family<'_>, &FamilyRow), usize))| FamilyPart {
             pages: own_pages(number),
@@ -210,7 +213,7 @@ fn family_parts(
             bytes_per_second: family.per_second,
             growth: maker.growth(&family.rows),
             holders: makers_of(maker, family, found, task_events),
-            elsewhere: elsewhere(maker, families, number),
+            elsewhere: elsewhere(maker, slab, families, number),
             has_pinned: family.rows.iter().any(|row| !row.evidence.verdict.is_growth()),
         };
     families.iter().zip(found).zip(shares(&sizes, limit)).enumerate().map(family).collect()
@@ -241,8 +244,14 @@ pub(super) fn growth_by_task(maker: &RowMaker<'_, '_, '_>, family: &Family<'_>) 
     growth_of
 }
 
-/// Growth of call sites of other families by the task that has half of a family or more.
-fn elsewhere(maker: &RowMaker<'_, '_, '_>, families: &[Family<'_>], number: usize) -> u64 {
+/// Growth of call sites of other families, and of inodes and dentries that no other may count, by the task that has half of a
+/// family or more.
+fn elsewhere(
+    maker: &RowMaker<'_, '_, '_>,
+    slab: &[Judged<'_>],
+    families: &[Family<'_>],
+    number: usize,
+) -> u64 {
     let Some(family) = families.get(number) else { return 0 };
     let most = growth_by_task(maker, family).into_iter().max_by_key(|(_, growth)| *growth);
     let whole = maker.growth(&family.rows).per_window;
@@ -253,7 +262,8 @@ fn elsewhere(maker: &RowMaker<'_, '_, '_>, families: &[Family<'_>], number: usiz
         let (_, steps) = row.growing.tasks().find(|(pid, _)| *pid == task)?;
         Some(maker.per_window(row, steps.sum()))
     });
-    of_task.fold(0, u64::saturating_add)
+    let pinned = pinned_elsewhere(slab, family, task, maker.length);
+    of_task.chain(pinned).fold(0, u64::saturating_add)
 }
 
 /// The makers of most of a family, two at most, and their parts of the growth. Threads of a process are one maker.

@@ -196,6 +196,8 @@ impl FamilyCandidate<'_> {
 
 /// Old bytes of arrays, as 1/N of those of the things in them, at most: 1/19 was seen (IPC namespaces, 6.18).
 const TABLE_SHARE: u64 = 10;
+/// Inodes and dentries of one call site that an object keeps, at most: it may allocate those of two kinds.
+pub const PINNED_BY_ONE: u64 = 2;
 /// Largest distance over time of objects that come in pairs.
 const APART_MAX: f64 = 0.2;
 /// Largest number of candidates that found a family, the largest first: each is compared with all others.
@@ -245,8 +247,7 @@ fn form_family(
 ) {
     let all = || members.iter().filter_map(|&at| Some((at, candidates.get(at)?)));
     let pins = all().filter(|(_, c)| c.pins && c.leads()).map(|(_, c)| c.old).max().unwrap_or(0);
-    // A file pins its inode and its dentry; one call site may allocate those of two kinds.
-    let is_pinned = |c: &FamilyCandidate<'_>| c.old_of(task) <= pins.saturating_mul(2);
+    let is_pinned = |c: &FamilyCandidate<'_>| c.old_of(task) <= pins.saturating_mul(PINNED_BY_ONE);
     let belongs = |c: &FamilyCandidate<'_>| c.grows() || c.may_be_pinned() && is_pinned(c);
     let growing: Vec<(usize, FamilySite<'_>)> = all()
         .filter(|(_, c)| c.grows())

@@ -1,6 +1,6 @@
 //! Memory that is still allocated, judged: which of it grows, in which families, and why the rest does not.
 //!
-//! Input is the collector `Growth`; `rules` has the verdicts, `slab` and `pages` apply them. The report `leaks` and findings take
+//! Input is the collector `Growth`; `rules` has the verdicts, `slab` and `pages` apply them, `pinned` has what open files keep. The report `leaks` and findings take
 //! the result.
 
 pub mod evidence;
@@ -9,6 +9,7 @@ pub mod judged;
 pub mod kernel_names;
 pub mod makers;
 pub mod pages;
+pub mod pinned;
 mod rules;
 pub mod slab;
 pub mod survivors;

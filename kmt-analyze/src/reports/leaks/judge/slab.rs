@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use kmt_common::quantity::Span;
 use kmt_common::unseen_frees::is_freed_in_bulk;
 
-use super::evidence::{Evidence, SURVIVORS_MIN, without};
+use super::evidence::{Evidence, without};
 use super::judged::{self, CacheShare, Judged, LiveCaches, function, label, sort};
-use super::kernel_names::{INODE_BLOBS, KNOWN_LIVES, MAKES_RECLAIMABLE, ONLY_MARKED, PINS, RECLAIMABLE};
-use super::makers::Maker;
+use super::kernel_names::{KNOWN_LIVES, MAKES_RECLAIMABLE, ONLY_MARKED, RECLAIMABLE};
+use super::pinned::{is_pinnable, narrow_pinned, pins};
 use super::rules::{Facts, judge, judge_known, verdict};
 use super::verdict::{JudgedPart, Verdict};
 use crate::collect::growth::{GrowthSums, STEPS, SurvivorSums};
@@ -78,37 +78,6 @@ pub fn judged<'g>(context: &ReportContext<'_, '_>, collected: LeakSums<'g>) -> V
     rows
 }
 
-/// Of reclaimable objects in a family, those of its task alone are pinned: others fill the cache at the same call site.
-fn narrow_pinned(rows: &mut [Judged<'_>], task_events: &TaskEvents, step: u64) {
-    let of_one = |leader: &Judged<'_>| match Maker::of(&leader.growing, task_events) {
-        Maker::Task(pid) => Some(pid),
-        _ => None,
-    };
-    let mut tasks: HashMap<usize, Option<i32>> = HashMap::new();
-    let leaders: Vec<Option<usize>> = rows.iter().map(|row| row.leader).collect();
-    for leader in leaders.iter().flatten() {
-        let task = || rows.get(*leader).and_then(of_one);
-        tasks.entry(*leader).or_insert_with(task);
-    }
-    for (row, leader) in rows.iter_mut().zip(leaders) {
-        let is_pinned = matches!(row.evidence.verdict, Verdict::Reclaimable | Verdict::WithReclaimable);
-        let Some(&Some(pid)) = leader.filter(|_| is_pinned).and_then(|leader| tasks.get(&leader)) else {
-            continue;
-        };
-        let Evidence { verdict, window_needed, part, .. } = row.evidence;
-        if part.task.is_some() || row.survival.task(pid).is_none() {
-            continue;
-        }
-        let part = JudgedPart { task: Some(pid), ..part };
-        let evidence = Evidence::of_part(row.survival, step, part);
-        let evidence = Evidence { verdict, window_needed, began: evidence.begin_of_growth(), ..evidence };
-        if evidence.old >= SURVIVORS_MIN && evidence.old < row.evidence.old {
-            row.growing = judged::growing(&evidence, row.survival);
-            row.evidence = evidence;
-        }
-    }
-}
-
 /// How long the kernel keeps what a function allocates, in the clock's unit; 0: unknown, or there are too many.
 fn known_life(function: &str, survivors: u64, clock: &Clock) -> u64 {
     // Without what the compiler and the allocation profiler add.
@@ -150,8 +119,8 @@ fn set_leaders(rows: &mut [Judged<'_>], task_events: &TaskEvents) {
             old_births: row.evidence.old_births,
             part: row.evidence.part,
             is_unsure: may_grow(row),
-            pins: self::pins(row),
-            is_pinnable: self::is_pinnable(row),
+            pins: pins(row),
+            is_pinnable: is_pinnable(row),
         })
         .collect();
     let mut leaders = family_leaders(&candidates, task_events);
@@ -225,24 +194,6 @@ impl Reclaimable {
                 None => RECLAIMABLE.contains(&cache),
             }
     }
-}
-
-/// True if each object of a row keeps an inode or a dentry: an inode of a file system in memory has a dentry that stays.
-fn pins(row: &Judged<'_>) -> bool {
-    let cache = row.caches.first().map_or("", |share| share.cache.as_str());
-    let is_inode = cache.contains("inode") && !INODE_BLOBS.contains(&cache) && !row.is_reclaimable;
-    // Without what the compiler adds: `.isra.0`.
-    let function = row.function().split('.').next().unwrap_or_default();
-    is_inode || PINS.contains(&function)
-}
-
-/// True for inodes, dentries, and what belongs to them.
-fn is_pinnable(row: &Judged<'_>) -> bool {
-    let cache = row.caches.first().map_or("", |share| share.cache.as_str());
-    cache == "dentry"
-        || row.function() == "__d_alloc"
-        || cache.contains("inode")
-        || row.evidence.verdict == Verdict::WithReclaimable
 }
 
 /// Largest number of call sites of security modules that are compared with all others; kernels have a dozen.
