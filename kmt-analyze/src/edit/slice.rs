@@ -41,6 +41,7 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
     let selected = &options.events;
     check_sums(session, selected)?;
     let asked = selected.window(session)?;
+    check_time(session, asked)?;
     let window = match asked {
         Some(window) if trace.header().folded => Some(folded::whole_intervals(trace, window, false)),
         asked => asked,
@@ -117,6 +118,18 @@ pub fn run(session: &Session<'_>, options: &SliceOptions) -> Result<Outcome> {
         head::report_no_event(session);
     }
     Ok(outcome(session, &faults))
+}
+
+/// Refuses a time in which the trace has nothing: a file of it would be empty.
+fn check_time(session: &Session<'_>, asked: Option<(u64, u64)>) -> Result<()> {
+    let span = session.first_time().zip(session.last_time());
+    let Some(((from, to), (first, last))) = asked.zip(span) else { return Ok(()) };
+    if from <= last && to >= first {
+        return Ok(());
+    }
+    let [first, last] = [first, last].map(|at| time(at, session.unit()));
+    Err(Failure::new(format!("{} has no event in that time", session.path.display()))
+        .hint(format!("its events are from {first} to {last}; --time +A..+B counts from the first of them")))
 }
 
 /// Refuses a part that sums of objects that died young cannot be divided into.

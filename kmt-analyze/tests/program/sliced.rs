@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::balance_pages::{Edited, recording_with};
 use crate::model::{BASE, Crafted};
-use crate::support::files::{Scratch, json, run, stdout};
+use crate::support::files::{Scratch, json, run, stderr, stdout};
 use crate::support::model::{Event, What};
 
 fn slice(file: &Path, name: &str, args: &[&str]) -> PathBuf {
@@ -24,7 +24,13 @@ const SENTENCE: &str = "The kernel's counts are of the whole recording before it
 /// A recording of 4 s in which a cache grew without events, and free memory fell.
 fn recording(scratch: &Scratch) -> PathBuf {
     let mut crafted = Crafted::new();
-    crafted.writer.add_metadata(&[("source", b"live")]).unwrap();
+    let pairs: [(&str, &[u8]); 4] = [
+        ("source", b"live"),
+        ("recorder.cpu_ns", b"3000000000"),
+        ("recorder.events", b"5"),
+        ("recorder.length_ns", b"4000000000"),
+    ];
+    crafted.writer.add_metadata(&pairs).unwrap();
     let slabinfo = |active: u64| {
         let slabs = active.div_ceil(16);
         format!(
@@ -145,4 +151,38 @@ fn events_of_a_part_are_no_parts_of_changes() {
     assert!(text.contains("page cache of files took 300 KiB.") && text.contains(SENTENCE), "{text}");
     assert!(!text.contains(own), "{text}");
     assert!(json(&["balance", "--json"], &part)["largest_holder"].is_null());
+}
+
+#[test]
+fn what_a_part_has_is_of_the_part() {
+    let scratch = Scratch::new();
+    let whole = recording(&scratch);
+    let live = "of what was allocated during the recording.";
+    assert!(words(&["--wide"], &whole).contains(live), "{}", words(&["--wide"], &whole));
+    let part = slice(&whole, "part.kmt", &["--time", "+1..+3"]);
+    let said = words(&["--wide"], &part);
+    assert!(said.contains("of what was allocated in this part of the recording."), "{said}");
+    // What the recorder took is of the whole.
+    let cost = "3.00 s of CPU for the recorder: 600000000 ns per event, 75.0 % of one CPU";
+    let said = words(&["info", "--wide"], &whole);
+    assert!(said.contains(cost) && !said.contains("before it was sliced)"), "{said}");
+    let said = words(&["info", "--wide"], &part);
+    assert!(said.contains(&format!("{cost} (of the recording before it was sliced)")), "{said}");
+}
+
+#[test]
+fn a_part_outside_of_the_recording_is_refused() {
+    let scratch = Scratch::new();
+    let whole = recording(&scratch);
+    let part = scratch.0.join("part.kmt");
+    for time in ["+5..+9", "0.1..0.2"] {
+        let refused = run(&["slice", "--time", time, "-o", part.to_str().unwrap()], &whole);
+        assert_eq!(refused.status.code(), Some(1), "{time}: {refused:?}");
+        let said = stderr(&refused);
+        assert!(
+            said.contains("has no event in that time") && said.contains("from 1.000000 to 5.000000"),
+            "{said}"
+        );
+        assert!(!part.exists(), "{time}");
+    }
 }

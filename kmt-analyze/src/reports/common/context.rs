@@ -11,6 +11,7 @@ use crate::render::look::Look;
 use crate::render::screen::Cell;
 use crate::render::words::{counted, duration, size};
 use crate::trace::session::Session;
+use crate::trace::sliced::Sliced;
 
 /// Trace and selection of a report.
 #[derive(Clone, Copy)]
@@ -33,6 +34,7 @@ impl Context<'_, '_> {
             start_of_day: self.session.time_of_day(start).filter(|_| look.wall_clock),
             is_lossy: self.session.losses.any(),
             is_window: self.selection.has_window(),
+            is_part: Sliced::of(self.session.trace.metadata()).is_some_and(|sliced| sliced.by_time),
             is_window_lossy: self.session.losses.any_between(self.selection.bounds(self.session)),
             limit: self.limit,
             look,
@@ -53,6 +55,8 @@ pub struct View {
     pub is_lossy: bool,
     /// A part of the recording is selected.
     pub is_window: bool,
+    /// The file is a part of the time of a recording.
+    pub is_part: bool,
     /// Events of the selected time were lost: its sums of events are minimums.
     pub is_window_lossy: bool,
     /// At most this many rows of each table.
@@ -70,6 +74,7 @@ impl View {
             start_of_day: None,
             is_lossy: false,
             is_window: false,
+            is_part: false,
             is_window_lossy: false,
             limit: 20,
             look: Look::default(),

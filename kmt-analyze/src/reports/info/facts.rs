@@ -14,6 +14,7 @@ use crate::render::words::{count, counted, duration, escaped, shown};
 use crate::reports::common::View;
 use crate::reports::common::date::utc;
 use crate::trace::session::Session;
+use crate::trace::sliced::Sliced;
 
 /// All facts.
 pub fn compute(rows: &InfoRows, session: &Session<'_>, view: &View) -> Vec<(&'static str, String)> {
@@ -75,7 +76,11 @@ fn recorder(metadata: &Metadata<'_>) -> Option<String> {
     let length_ns = number("recorder.length_ns").filter(|length| *length >= 1_000_000_000)?;
     let (each, share) = (cpu_ns as f64 / events as f64, 100.0 * cpu_ns as f64 / length_ns as f64);
     let total = duration(cpu_ns, ClockUnit::Nanoseconds);
-    Some(format!("{total} of CPU for the recorder: {each:.0} ns per event, {share:.1} % of one CPU"))
+    let of = match Sliced::of(metadata) {
+        Some(_) => " (of the recording before it was sliced)",
+        None => "",
+    };
+    Some(format!("{total} of CPU for the recorder: {each:.0} ns per event, {share:.1} % of one CPU{of}"))
 }
 
 fn attachments(rows: &InfoRows) -> String {
