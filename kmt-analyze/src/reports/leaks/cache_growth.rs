@@ -49,6 +49,8 @@ pub struct CacheGrowth {
     bytes_per_second: Option<u64>,
     /// Caches that grew by about as many objects, and their numbers; those with most bytes first.
     with: Vec<(String, u64)>,
+    /// Growth of the slabs of all of them together.
+    bytes_together: u64,
     holder: Option<Holder>,
 }
 
@@ -99,8 +101,10 @@ impl CacheGrowth {
         });
         let mut with: Vec<(u64, String, u64)> = with.collect();
         with.sort_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
+        let bytes_together = with.iter().map(|(bytes, ..)| *bytes).fold(bytes, u64::saturating_add);
         let per_second = length.map(|length| u128::from(bytes) * 1_000_000_000 / u128::from(length.max(1)));
         Some(Self {
+            bytes_together,
             cache: most.cache.clone(),
             objects,
             is_estimated: most.active_estimated,
@@ -146,12 +150,15 @@ impl CacheGrowth {
         format!("{about}{objects} ({} of slabs{rate})", view.bytes(self.bytes))
     }
 
-    /// `; sock_inode_cache (+6,004) and filp (+5,229) with it`; empty: no other cache grew by about as many objects.
-    fn others(&self) -> String {
+    /// `; sock_inode_cache (+6,004) and filp (+5,229) with it, 8.00 MiB together`; empty: no other cache grew by about as many objects.
+    fn others(&self, view: &View) -> String {
         let name =
             |(cache, number): &(String, u64)| format!("{} (+{})", escaped(cache.as_bytes()), count(*number));
         let names: Vec<String> = self.with.iter().map(name).collect();
-        if names.is_empty() { String::new() } else { format!("; {} with it", some(&names)) }
+        match names.is_empty() {
+            true => String::new(),
+            false => format!("; {} with it, {} together", some(&names), view.bytes(self.bytes_together)),
+        }
     }
 
     /// `By /proc/slabinfo, which losses do not change, filp grew most of the caches that cannot be reclaimed: by 1,269 objects
@@ -168,7 +175,7 @@ impl CacheGrowth {
             "By /proc/slabinfo, which losses do not change, {} grew most of the caches that cannot be reclaimed: by {}{}{holder}.",
             self.name(),
             self.amount(view),
-            self.others()
+            self.others(view)
         )
     }
 
@@ -184,7 +191,7 @@ impl CacheGrowth {
                 "{} grew by {} by /proc/slabinfo, which losses do not change{}; {} recorded ones{} at {} have no free event: probably this leak.",
                 self.name(),
                 self.amount(view),
-                self.others(),
+                self.others(view),
                 count(share.survivors),
                 by_task(row),
                 function_of(&row.symbol)
@@ -279,11 +286,21 @@ mod tests {
             change("kmalloc-8k", 4_700, 800),
         ];
         let most = CacheGrowth::most(&changes, |cache| cache == "sock_inode_cache", LENGTH).unwrap();
-        assert_eq!(most.others(), "; sock_inode_cache (+6,004), filp (+5,229) and 1 other with it");
+        assert_eq!(
+            most.others(&View::plain()),
+            "; sock_inode_cache (+6,004), filp (+5,229) and 1 other with it, 13.5 MiB together"
+        );
         let most = CacheGrowth::most(&changes[..3], |_| false, LENGTH).unwrap();
-        assert_eq!(most.others(), "; sock_inode_cache (+6,004) and filp (+5,229) with it");
+        assert_eq!(
+            most.others(&View::plain()),
+            "; sock_inode_cache (+6,004) and filp (+5,229) with it, 12.6 MiB together"
+        );
         let few = [change("task_struct", 20, 400), change("signal_cache", 20, 80)];
-        assert_eq!(CacheGrowth::most(&few, |_| false, LENGTH).unwrap().others(), "", "by chance");
+        assert_eq!(
+            CacheGrowth::most(&few, |_| false, LENGTH).unwrap().others(&View::plain()),
+            "",
+            "by chance"
+        );
     }
 
     fn of_timers(survivors: u64) -> LeakRow {

@@ -278,6 +278,8 @@ pub fn by_caller(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collect::growth::STEPS;
+    use crate::reports::leaks::judge::verdict::JudgedPart;
 
     #[test]
     fn the_largest_share_and_the_number_of_others() {
@@ -286,5 +288,29 @@ mod tests {
         assert_eq!(label(&[]), "?");
         assert_eq!(label(&[share("dentry")]), "dentry");
         assert_eq!(label(&[share("kmalloc-16"), share("kmalloc-32"), share("kmalloc-64")]), "kmalloc-16 + 2");
+    }
+
+    /// One object of these bytes in each step, none of them freed, most across a loss.
+    fn lossy(bytes: u64, change: impl Fn(&mut Judged<'_>)) -> bool {
+        let mut survival = SurvivorSums::default();
+        for step in 0..STEPS {
+            survival.births.add(step, 1);
+            survival.survivors.add(step, 1);
+            survival.survivor_amount.add(step, bytes);
+        }
+        let part = JudgedPart { to: 28, ..JudgedPart::default() };
+        let evidence = Evidence { verdict: Verdict::Uncertain, ..Evidence::of_part(&survival, 1, part) };
+        let mut row = Judged::new((1, "f".into(), "c".into()), evidence, &survival);
+        change(&mut row);
+        row.is_suspect()
+    }
+
+    #[test]
+    fn where_events_were_lost_few_bytes_or_what_is_reclaimed_are_no_lead() {
+        assert!(lossy(512, |_| ()), "16 KiB");
+        assert!(!lossy(511, |_| ()), "a byte of each less");
+        assert!(!lossy(512, |row| row.is_reclaimable = true));
+        assert!(!lossy(512, |row| row.evidence.freed = (2, 0)));
+        assert!(!lossy(512, |row| row.evidence.verdict = Verdict::Grows), "no loss");
     }
 }
