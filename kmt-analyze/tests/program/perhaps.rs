@@ -137,7 +137,7 @@ fn a_call_site_of_the_cache_that_grew_is_one_finding_with_it() {
     assert!(
         one.len() == 1
             && one[0].starts_with("mnt_cache (also posix_timers_cache) grew by 500 objects (124 KiB of slabs, 31.")
-            && one[0].contains("/s) by /proc/slabinfo, which losses do not change; filp (+450) with it; 397 recorded ones by ")
+            && one[0].contains("/s) by /proc/slabinfo, which losses do not change; filp (+450) with it, 236 KiB together; 397 recorded ones by ")
             && one[0].ends_with(" have no free event: probably this leak."),
         "{one:?}"
     );
