@@ -1,4 +1,7 @@
-//! The sentence on counts of the kernel in a file that is a part of a recording (`trace::sliced`): they are of the whole.
+//! The sentence on counts of the kernel in a file that is a part of a recording: they are of the whole.
+//!
+//! `trace/sliced` has the selection of the slice and the times of the recording, from the metadata. Screens that show texts of
+//! /proc beside events have the sentence: `info`, `slabinfo`, `balance`.
 
 use crate::render::words::duration;
 use crate::trace::session::Session;

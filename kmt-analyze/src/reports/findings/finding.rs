@@ -1,4 +1,7 @@
-//! One finding.
+//! One finding: who, where, how much, how sure, and the command that shows more.
+//!
+//! `growth` and `facts` make findings of the rows of other reports. `rows` puts growth first, by its rate, and `text` shows
+//! the sentences. The sentence is made with the finding, in two forms, because JSON and screens have the same words.
 
 use serde::Serialize;
 

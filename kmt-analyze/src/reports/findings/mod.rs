@@ -1,4 +1,8 @@
 //! `findings`: the most important facts of a trace, ranked, and short totals: the first screen.
+//!
+//! It runs the reports `leaks`, `latency`, `pages` and `summary` in one pass and computes little itself: `growth` and `facts` make
+//! findings of their rows, `held` adds the largest process at an OOM kill, `top` and `top_pages` who allocated most. `rows` ranks
+//! them, for JSON and for the screen (`text`). A report that refuses to answer for the trace adds no finding.
 
 mod facts;
 mod finding;

@@ -1,4 +1,7 @@
-//! The first screen.
+//! The first screen: findings with their commands, the verdict on growth, free memory, totals, and who allocated most.
+//!
+//! It is made of `rows`. Findings are first, those of growth before others; waste is a note, because it is a share of what was
+//! allocated, not of what is held. `top_table` has the tables. The screen has few next commands, so that the first one is read.
 
 use super::finding::Finding;
 use super::held::HeldRow;

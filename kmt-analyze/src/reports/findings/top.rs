@@ -1,5 +1,7 @@
-//! Function, task and cache that allocated most slab memory, and those that hold most, of any trace: sums by each. Those of
-//! pages are in `top_pages`.
+//! Function, task and cache that allocated most slab memory, and those that hold most, of any trace.
+//!
+//! They are sums by each of these, from the totals of call sites and the collector of tasks. A trace without growth still shows who
+//! uses memory. `top_table` makes a table of them; those of pages are in `top_pages`.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -47,9 +49,9 @@ pub struct TopHolders {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TopPart {
-    /// Its name.
+    /// Name of the function, task, cache or use.
     pub name: String,
-    /// Its bytes.
+    /// Bytes of that function, task, cache or use.
     pub bytes: u64,
 }
 
@@ -59,7 +61,7 @@ pub struct TopPart {
 pub struct TopTask {
     /// Name and id of a task; of several tasks their name.
     pub name: String,
-    /// Their bytes.
+    /// Bytes of the task, or of all tasks of that name.
     pub bytes: u64,
     /// Number of tasks.
     pub tasks: u64,

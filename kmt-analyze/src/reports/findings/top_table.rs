@@ -1,4 +1,7 @@
 //! Tables of those who allocated most memory, and of those who hold most.
+//!
+//! One table is of slab memory, with rows of `top`, and one of pages, with rows of `top_pages`. Both have the same shape: allocated
+//! and still allocated side by side, by function, task and cache or use. The recorder has a row of its own if its share is large.
 
 use std::borrow::Cow;
 
