@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::top::{TopHolders, TopPart, TopRow};
+use super::top::{RecorderPart, TopHolders, TopPart, TopRow};
 use super::top_pages::TopPagesRow;
 use crate::render::screen::{Cell, Column, Table};
 use crate::render::words::share;
@@ -43,9 +43,9 @@ fn named(part: Option<&TopPart>) -> Option<(Cow<'_, str>, u64)> {
 
 /// The recorder, if its part is much of all: less is of no interest.
 fn recorder(side: Side<'_>) -> Option<(Cow<'_, str>, u64)> {
-    let TopHolders { bytes, bytes_by_recorder: own, recorder, .. } = side.holders;
+    let TopHolders { bytes, recorder: RecorderPart { bytes: own, thread }, .. } = side.holders;
     let is_much = *own > 0 && own.saturating_mul(RECORDER_NAMED) >= *bytes;
-    is_much.then_some((recorder.as_str().into(), *own))
+    is_much.then_some((thread.as_str().into(), *own))
 }
 
 fn of_kind(side: Side<'_>) -> Option<(Cow<'_, str>, u64)> {
