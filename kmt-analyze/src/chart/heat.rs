@@ -224,15 +224,15 @@ const COLOURS: usize = 6;
 const MIXED: &str = "c7";
 
 /// The picture of the blocks, by address; blocks without pages of the recording are left out.
-pub fn pageblocks(blocks: &Pageblocks, frame: &Frame) -> String {
+pub fn pageblocks(sums: &Pageblocks, blocks: &[BlockRow], frame: &Frame) -> String {
     let title = "Pageblocks with pages of the recording";
     let mut svg = Svg::default();
     frame.head(&mut svg, title);
-    let types: Vec<&str> = blocks.by_migratetype.iter().map(|row| row.migratetype.as_str()).collect();
+    let types: Vec<&str> = sums.by_migratetype.iter().map(|row| row.migratetype.as_str()).collect();
     let per_row = ((WIDTH - 2.0 * MARGIN) / (SIDE + GAP)) as usize;
     let mut index = 0;
     let mut last: Option<u64> = None;
-    for block in blocks.blocks.iter().take(BLOCKS_MAX) {
+    for block in blocks.iter().take(BLOCKS_MAX) {
         // Nothing is drawn where blocks are missing.
         index += usize::from(last.is_some_and(|last| last + 1 < block.block));
         last = Some(block.block);
@@ -253,10 +253,10 @@ pub fn pageblocks(blocks: &Pageblocks, frame: &Frame) -> String {
     y += 28.0;
     let mut lines = vec![format!(
         "{}; {} with several types; a gap stands for blocks without pages of the recording.",
-        counted(blocks.blocks_with_live_pages as u64, "block", "blocks"),
-        blocks.blocks_mixed
+        counted(sums.blocks_with_live_pages as u64, "block", "blocks"),
+        sums.blocks_mixed
     )];
-    let more = blocks.blocks.len().saturating_sub(BLOCKS_MAX);
+    let more = blocks.len().saturating_sub(BLOCKS_MAX);
     if more > 0 {
         lines.push(format!("{} are not drawn.", counted(more as u64, "block", "blocks")));
     }

@@ -176,9 +176,9 @@ pub fn run(session: &Session<'_>, options: &ChartOptions) -> Result<Outcome> {
         ChartKind::Pageblocks => {
             let none = "it needs kmem:mm_page_alloc, which was not recorded";
             picture(&context, options, (&Fragmentation, "fragmentation"), |rows, frame| {
-                let blocks = rows.fragmentation.pages.pageblocks.as_ref();
-                let blocks = blocks.ok_or_else(|| lacks(session, "pageblocks", none))?;
-                Ok(heat::pageblocks(blocks, frame))
+                let sums = rows.fragmentation.pages.pageblocks.as_ref();
+                let sums = sums.ok_or_else(|| lacks(session, "pageblocks", none))?;
+                Ok(heat::pageblocks(sums, rows.blocks(), frame))
             })
         }
         ChartKind::Latency => {

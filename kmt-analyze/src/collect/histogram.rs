@@ -140,18 +140,23 @@ impl Histogram {
 
     /// Counts by power of ten, for 1..10, 10..100 and so on; 0 counts as 1.
     pub fn decades(&self) -> Vec<u64> {
-        let mut out = Vec::new();
-        for (low, width, count) in self.buckets() {
-            let decade = (low + (width - 1) / 2).max(1).ilog10() as usize;
-            if out.len() <= decade {
-                out.resize(decade + 1, 0);
-            }
-            if let Some(slot) = out.get_mut(decade) {
-                *slot += count;
-            }
-        }
-        out
+        decades(self.buckets().map(|(low, width, count)| [low, low + (width - 1), count]))
     }
+}
+
+/// Counts by power of ten of buckets: lowest and highest number, count. A bucket is where its middle is.
+pub fn decades(buckets: impl Iterator<Item = [u64; 3]>) -> Vec<u64> {
+    let mut out = Vec::new();
+    for [low, high, count] in buckets {
+        let decade = (low + high.saturating_sub(low) / 2).max(1).ilog10() as usize;
+        if out.len() <= decade {
+            out.resize(decade + 1, 0);
+        }
+        if let Some(slot) = out.get_mut(decade) {
+            *slot += count;
+        }
+    }
+    out
 }
 
 impl Sums for Histogram {

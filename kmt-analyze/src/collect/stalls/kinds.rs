@@ -42,9 +42,13 @@ pub enum Compactors {
 }
 
 impl Stall {
+    /// Kinds that an allocation of the task waits for.
+    pub const DELAYS: [Self; 5] =
+        [Self::Direct, Self::Memcg, Self::SoftLimit, Self::Node, Self::DirectCompaction];
+
     /// True if an allocation of the task waits for it.
     pub fn delays(self) -> bool {
-        matches!(self, Self::Direct | Self::Memcg | Self::SoftLimit | Self::Node | Self::DirectCompaction)
+        Self::DELAYS.contains(&self)
     }
 }
 

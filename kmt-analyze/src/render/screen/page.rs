@@ -1,4 +1,8 @@
-//! A screen as lines of text.
+//! A screen as lines of text: the answer, its parts, notes, trust, and the next commands.
+//!
+//! A report makes a `Screen`; `layout` fits its tables and `wrap` its sentences to the width. `render/out` prints the result.
+//! Each line is made harmless before colour is added, because texts come from the file. Commands are whole at any width, so that
+//! they can be copied to a shell.
 
 use std::borrow::Cow;
 

@@ -37,26 +37,27 @@ pub struct FreeMemory {
     /// Accounts that changed most, in both directions, the largest change first; of one time the largest accounts, by
     /// the bytes that are certainly theirs.
     pub accounts: Vec<AccountAmount>,
-    /// Accounts that are not reported.
+    /// Facts that only the screen has.
     #[serde(skip)]
+    pub shown: FreeShown,
+}
+
+/// Facts on free memory that only the screen has.
+#[derive(Debug, Default)]
+pub struct FreeShown {
+    /// Accounts that are not reported.
     pub unknown: Vec<&'static str>,
     /// The cache that grew most, its account, and its growth, where they are known.
-    #[serde(skip)]
     pub cache: Option<(String, &'static str, u64)>,
     /// Bytes of page cache of the recording's own file.
-    #[serde(skip)]
     pub own_file: u64,
     /// The holder of most pages that are in no account, if memory in no account is named.
-    #[serde(skip)]
     pub holder: Option<PageHolderRow>,
     /// The holders of most pages of the account that grew most, and of anonymous memory if it grew.
-    #[serde(skip)]
     pub account_holders: Vec<AccountHolderRow>,
     /// The task that freed most memory from before the recording, where anonymous memory gave back some.
-    #[serde(skip)]
     pub freed: Option<FreedPart>,
     /// The file is a part of a recording: the accounts are of the whole.
-    #[serde(skip)]
     pub sliced: Option<String>,
 }
 
@@ -144,13 +145,11 @@ impl FreeMemory {
             mem_free_change: rows.is_compared.then(|| mem_free.change()),
             mem_available: rows.mem_available,
             accounts: most.into_iter().take(NAMED).map(account).collect(),
-            unknown: rows.unknown.clone(),
-            cache: None,
-            own_file: 0,
-            holder: None,
-            account_holders: Vec::new(),
-            freed: None,
-            sliced: rows.sliced.clone(),
+            shown: FreeShown {
+                unknown: rows.unknown.clone(),
+                sliced: rows.shown.sliced.clone(),
+                ..FreeShown::default()
+            },
         })
     }
 
@@ -160,7 +159,7 @@ impl FreeMemory {
             bytes: self.bytes_change?,
             mem_free: self.mem_free,
             mem_free_change: self.mem_free_change?,
-            has_lists: !self.unknown.contains(&CPU_LISTS),
+            has_lists: !self.shown.unknown.contains(&CPU_LISTS),
         })
     }
 
@@ -168,7 +167,7 @@ impl FreeMemory {
     /// and of tmpfs. A part of a recording does not have all holders.
     pub fn names_holders(&self) -> bool {
         let is_named = |row: &AccountAmount| HELD.contains(&row.account) && row.bytes > 0;
-        self.bytes_change.is_some() && self.sliced.is_none() && self.accounts.iter().any(is_named)
+        self.bytes_change.is_some() && self.shown.sliced.is_none() && self.accounts.iter().any(is_named)
     }
 }
 
@@ -189,13 +188,7 @@ mod tests {
                 mem_free_change: Some(alone),
                 mem_available: None,
                 accounts: Vec::new(),
-                unknown: Vec::new(),
-                cache: None,
-                own_file: 0,
-                holder: None,
-                account_holders: Vec::new(),
-                freed: None,
-                sliced: None,
+                shown: FreeShown::default(),
             };
             free.change().unwrap().other_mem_free()
         };

@@ -11,7 +11,7 @@ mod sentence;
 mod text;
 mod traced;
 
-pub use free::{FreeChange, FreeMemory};
+pub use free::{FreeChange, FreeMemory, FreeShown};
 pub use freed::FreedPart;
 pub use rows::{BalanceRows, COLUMNS, PagePoolRow, SLAB_RECORD, compute, of_end, of_recording};
 pub use sentence::{free_moved, free_sentence, without_lists};

@@ -49,9 +49,6 @@ pub struct BalanceRows {
     /// The task that allocated most of the pages of the account that grew most; `null`: no account grew, no trace, or no task has a
     /// quarter of the growth.
     pub largest_holder: Option<AccountHolderRow>,
-    /// The sentence on a file that is a part of a recording: the accounts are of the whole; `None`: it is not.
-    #[serde(skip)]
-    pub sliced: Option<String>,
     /// Facts that only the screen has.
     #[serde(skip)]
     pub shown: BalanceShown,
@@ -60,8 +57,10 @@ pub struct BalanceRows {
 }
 
 /// Facts that only the screen has. Of an account whose events are in the trace, this file has the allocations.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct BalanceShown {
+    /// The sentence on a file that is a part of a recording: the accounts are of the whole; `None`: it is not.
+    pub sliced: Option<String>,
     /// True if the trace has events of slab memory.
     pub has_slab_events: bool,
     /// True if it has events of vmalloc areas.
@@ -292,7 +291,6 @@ pub fn compute(before: Option<Texts>, after: Texts, caches_max: usize) -> Balanc
         page_pools: None,
         recording_buffers: None,
         largest_holder: None,
-        sliced: None,
         shown: BalanceShown::default(),
         record: "",
     };
@@ -312,7 +310,7 @@ pub fn of_recording(session: &Session<'_>, caches_max: usize) -> Result<Option<B
     let mut rows = compute(Some(before?), after?, caches_max);
     let kib: Option<u64> = metadata.text("record.buffers_kb").and_then(|number| number.parse().ok());
     rows.recording_buffers = kib.and_then(|kib| kib.checked_mul(1 << 10));
-    rows.sliced = sliced::sentence(session);
+    rows.shown.sliced = sliced::sentence(session);
     Ok(Some(rows))
 }
 
@@ -326,7 +324,7 @@ pub fn of_end(session: &Session<'_>, caches_max: usize) -> Result<Option<Balance
     let after = Texts::parse(&name, &after, session.trace.header().page_size)?;
     let mut rows = compute(None, after, caches_max);
     rows.shown.has_only_end = true;
-    rows.sliced = sliced::sentence(session);
+    rows.shown.sliced = sliced::sentence(session);
     Ok(Some(rows))
 }
 

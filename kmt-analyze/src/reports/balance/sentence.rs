@@ -46,7 +46,7 @@ pub fn free_sentence(free: &FreeMemory, look: &Look) -> String {
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let sentence =
         if parts.is_empty() { format!("{sentence}.") } else { format!("{sentence}: {}.", parts.join("; ")) };
-    match &free.sliced {
+    match &free.shown.sliced {
         Some(sliced) => format!("{sentence} {sliced}"),
         None => sentence,
     }
@@ -104,12 +104,12 @@ fn in_words(free: &FreeMemory, row: &AccountAmount) -> String {
     if row.account != REST {
         return name_in_sentences(row.account).to_owned();
     }
-    if free.unknown.is_empty() {
+    if free.shown.unknown.is_empty() {
         return "memory in no account (drivers, ring buffers, network)".to_owned();
     }
-    let named = free.unknown.iter().take(UNKNOWN_NAMED);
+    let named = free.shown.unknown.iter().take(UNKNOWN_NAMED);
     let mut names: Vec<String> = named.map(|key| name_in_sentences(key).to_owned()).collect();
-    match free.unknown.len().saturating_sub(UNKNOWN_NAMED) {
+    match free.shown.unknown.len().saturating_sub(UNKNOWN_NAMED) {
         0 => {}
         more => names.push(format!("{more} more")),
     }
@@ -128,9 +128,9 @@ fn of_it(free: &FreeMemory, row: &AccountAmount, look: &Look) -> String {
     }
     let Ok(bytes) = u64::try_from(row.bytes) else { return freed(free, row, look) };
     let shown = |part: u64| Cell::Bytes(part.min(bytes)).shown(look);
-    let holder = free.account_holders.iter().find(|holder| holder.account == row.account);
-    match (row.account, holder, &free.cache) {
-        (REST, ..) => free.holder.as_ref().map_or(String::new(), |holder| {
+    let holder = free.shown.account_holders.iter().find(|holder| holder.account == row.account);
+    match (row.account, holder, &free.shown.cache) {
+        (REST, ..) => free.shown.holder.as_ref().map_or(String::new(), |holder| {
             let holder_bytes = holder.bytes_live.unwrap_or(0);
             let whose = holders::whose(holder);
             match is_part(holder_bytes, bytes) {
@@ -162,7 +162,7 @@ fn is_part(part: u64, bytes: u64) -> bool {
 /// The recording's own file, which is in the page cache: ` (68.4 MiB of it this recording's own file)`. Where it is more than the
 /// change, other files gave back memory: ` (this recording's own file 522 MiB, others gave back 366 MiB)`.
 fn of_own_file(free: &FreeMemory, row: &AccountAmount, look: &Look) -> Option<String> {
-    let own = free.own_file;
+    let own = free.shown.own_file;
     if !is_part(own, row.bytes.unsigned_abs()) {
         return None;
     }
@@ -187,7 +187,7 @@ fn of_own_file(free: &FreeMemory, row: &AccountAmount, look: &Look) -> Option<St
 
 /// ` (200 MiB freed by bigone-28068)`: of anonymous memory that was given back.
 fn freed(free: &FreeMemory, row: &AccountAmount, look: &Look) -> String {
-    let found = free.freed.as_ref().filter(|_| row.account == ANONYMOUS && row.bytes < 0);
+    let found = free.shown.freed.as_ref().filter(|_| row.account == ANONYMOUS && row.bytes < 0);
     found.map_or(String::new(), |found| {
         format!(" ({} freed by {})", Cell::Bytes(found.bytes).shown(look), found.task)
     })

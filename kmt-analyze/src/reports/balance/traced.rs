@@ -76,7 +76,7 @@ pub fn pages(
         holders: holders.into_iter().take(rows_max).collect(),
         groups,
     };
-    let is_known = rows.is_compared && has_frees && rows.sliced.is_none();
+    let is_known = rows.is_compared && has_frees && rows.shown.sliced.is_none();
     let largest = rows.largest_growth().filter(|_| is_known);
     let largest = largest.and_then(|account| sums.largest_holder(account, rows, &context));
     (Some(uses), largest, ended)

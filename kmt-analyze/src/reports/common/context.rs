@@ -6,6 +6,7 @@
 
 use kmt_format::kernel::ClockUnit;
 
+use super::sliced::TimePart;
 use crate::pass::selection::Selection;
 use crate::render::look::Look;
 use crate::render::screen::Cell;
@@ -36,6 +37,8 @@ impl Context<'_, '_> {
             is_window: self.selection.has_window(),
             is_part: Sliced::of(self.session.trace.metadata()).is_some_and(|sliced| sliced.by_time),
             is_window_lossy: self.session.losses.any_between(self.selection.bounds(self.session)),
+            is_folded: self.session.trace.header().folded,
+            part: TimePart::of(self.session),
             limit: self.limit,
             look,
         }
@@ -59,6 +62,10 @@ pub struct View {
     pub is_part: bool,
     /// Events of the selected time were lost: its sums of events are minimums.
     pub is_window_lossy: bool,
+    /// Objects and pages that were freed soon are in the file as sums.
+    pub is_folded: bool,
+    /// The part of the recording's time that a slice has; `None`: it has all of the time.
+    pub part: Option<TimePart>,
     /// At most this many rows of each table.
     pub limit: usize,
     /// Display options.
@@ -76,6 +83,8 @@ impl View {
             is_window: false,
             is_part: false,
             is_window_lossy: false,
+            is_folded: false,
+            part: None,
             limit: 20,
             look: Look::default(),
         }

@@ -39,14 +39,19 @@ pub struct PageSums {
     pub bytes_wasted_live: Option<u64>,
     /// 0.
     pub internal_fragmentation_percent: Option<f64>,
-    /// Bytes of a page, for screens.
+    /// Facts that only screens have.
     #[serde(skip)]
+    pub shown: PagesShown,
+}
+
+/// Facts on pages that only screens have.
+#[derive(Debug, Clone)]
+pub struct PagesShown {
+    /// Bytes of a page.
     pub page_size: u64,
-    /// Pages freed, by plain sum, for screens.
-    #[serde(skip)]
+    /// Pages freed, by plain sum.
     pub raw_pages_freed: Option<u64>,
-    /// Pages freed in the selected time that are older than it, for screens.
-    #[serde(skip)]
+    /// Pages freed in the selected time that are older than it.
     pub older_pages_freed: u64,
 }
 
@@ -78,7 +83,7 @@ impl PageSums {
 
     /// Live pages of allocations that cross a loss.
     pub fn pages_live_uncertain(&self) -> Option<u64> {
-        self.sums.bytes_live_uncertain.map(|bytes| bytes / self.page_size.max(1))
+        self.sums.bytes_live_uncertain.map(|bytes| bytes / self.shown.page_size.max(1))
     }
 
     /// Sums of a pass; `null` where events were not recorded.
@@ -108,9 +113,15 @@ impl PageSums {
             bytes_wasted: alloc(0),
             bytes_wasted_live: life(0),
             internal_fragmentation_percent: recorded.allocs.then_some(0.0),
-            page_size,
-            raw_pages_freed: free(counts.raw_frames_freed),
-            older_pages_freed: analysis.balance.older.pages.saturating_sub(analysis.balance.older.pages_live),
+            shown: PagesShown {
+                page_size,
+                raw_pages_freed: free(counts.raw_frames_freed),
+                older_pages_freed: analysis
+                    .balance
+                    .older
+                    .pages
+                    .saturating_sub(analysis.balance.older.pages_live),
+            },
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Functions are summed up by the rules of trace-cmd mem (tracecmd/trace-mem.c) and printed in its layout, or as JSON.
 
 use kmt_common::text::tame;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{CompatOptions, others};
 use crate::failure::{Outcome, Result};
@@ -44,7 +44,9 @@ pub struct TraceCmdMemRows {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FunctionRow {
     /// Name of the function, or the address of a call site without a symbol.
-    pub function: String,
+    #[serde(serialize_with = "as_text")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub function: Vec<u8>,
     /// Bytes of the objects in use beyond those requested.
     pub waste: i64,
     /// Bytes of the objects in use.
@@ -61,15 +63,16 @@ pub struct FunctionRow {
     pub max_req: i64,
     /// `max_alloc` less `max_req`, in bytes.
     pub max_waste: i64,
-    /// Name of the function as the trace has it.
-    #[serde(skip)]
-    pub name: Vec<u8>,
+}
+
+fn as_text<S: Serializer>(name: &[u8], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    text(name).serialize(serializer)
 }
 
 impl FunctionRow {
     fn of(name: &[u8], sums: &LegacyFunction) -> Self {
         Self {
-            function: text(name),
+            function: name.to_vec(),
             waste: sums.waste(),
             alloc: sums.alloc,
             req: sums.req,
@@ -78,7 +81,6 @@ impl FunctionRow {
             max_alloc: sums.max_alloc,
             max_req: sums.max_req,
             max_waste: sums.max_alloc - sums.max_req,
-            name: name.to_vec(),
         }
     }
 }
@@ -102,7 +104,7 @@ fn printed(functions: &[FunctionRow]) -> String {
     for row in functions {
         out.push_str(&format!(
             "{:>32}\t{}\t{}\t{}\t\t{:>8}   {:>8}\t\t{:>8}   {:>8}\t{}\n",
-            escaped(&row.name),
+            escaped(&row.function),
             row.waste,
             row.alloc,
             row.req,

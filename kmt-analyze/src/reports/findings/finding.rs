@@ -1,6 +1,9 @@
-//! One finding.
+//! One finding: who, where, how much, how sure, and the command that shows more.
+//!
+//! `growth` and `facts` make findings of the rows of other reports. `rows` puts growth first, by its rate, and `text` shows
+//! the sentences. The sentence is made with the finding, in two forms, because JSON and screens have the same words.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::growing::Growing;
 use crate::reports::common::View;
@@ -12,7 +15,8 @@ pub struct Finding {
     /// `slab_growth`, `page_growth`, `unseen_growth`, `possible_growth`, `waste`, `wait`, `page_failures`, `slab_failures`.
     pub finding: &'static str,
     /// One or two sentences.
-    pub sentence: String,
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub sentence: Sentence,
     /// Share at stake in percent.
     pub share_percent: f64,
     /// The whole of which that is a share.
@@ -35,15 +39,27 @@ pub struct Finding {
     pub threshold: &'static str,
     /// Command that shows more, without the file.
     pub command: &'static str,
-    /// The sentence with exact sizes.
-    #[serde(skip)]
-    pub exact_sentence: String,
+}
+
+/// The sentence of a finding. JSON has that for people, beside the numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sentence {
+    /// With sizes as people read them.
+    human: String,
+    /// With exact sizes, for screens with `--bytes`.
+    exact: String,
+}
+
+impl Serialize for Sentence {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.human.serialize(serializer)
+    }
 }
 
 impl Finding {
     /// The sentence, with exact sizes where they are asked for.
     pub fn said(&self, view: &View) -> &str {
-        if view.look.exact_bytes { &self.exact_sentence } else { &self.sentence }
+        if view.look.exact_bytes { &self.sentence.exact } else { &self.sentence.human }
     }
 
     /// A finding of that kind with its rule and command. `sentence` makes it with human and with exact sizes.
@@ -58,7 +74,7 @@ impl Finding {
         exact.look.exact_bytes = true;
         Self {
             finding,
-            sentence: sentence(view),
+            sentence: Sentence { human: sentence(view), exact: sentence(&exact) },
             share_percent: 0.0,
             share_of: "",
             at_stake_percent: 0.0,
@@ -70,7 +86,6 @@ impl Finding {
             growing: None,
             threshold,
             command,
-            exact_sentence: sentence(&exact),
         }
     }
 

@@ -1,4 +1,7 @@
-//! Who allocates memory that grows, and where, as fields: the numbers and names of a sentence, from the same rows as `leaks`.
+//! Who allocates memory that grows, and where, as fields.
+//!
+//! Programs that read the JSON need the numbers and names that the sentence of a finding has, without parsing it. They come
+//! from the rows of `leaks`, so both reports agree. `growth` puts them into findings.
 
 use serde::Serialize;
 
@@ -42,7 +45,7 @@ pub struct Growing {
 pub struct GrowingTask {
     /// Name and id; of several their number and name: `883 short-lived tasks named head`.
     pub task: String,
-    /// Its part of the growth; `null`: unknown.
+    /// Share of the task, or of these tasks, in the growth, in percent; `null`: unknown.
     pub percent: Option<f64>,
 }
 

@@ -115,9 +115,6 @@ pub struct PageGrowthRow {
     pub bytes_older_freed: u64,
     /// Uses of the live ones, the largest first.
     pub uses: Vec<PageUseRow>,
-    /// Bytes of the live ones that are older than the selected time.
-    #[serde(skip)]
-    pub bytes_live_older: u64,
 }
 
 /// Pages of one use.
@@ -139,9 +136,13 @@ pub fn page_growth(context: &ReportContext<'_, '_>, summary: &SummaryRows) -> Op
     let bytes_older_freed = sums.pages_free_only.unwrap_or(0).saturating_mul(analysis.page_size.0);
     let uses = by_use(analysis, |totals| totals.frames_live);
     let has_any = bytes_live > 0 || bytes_older_freed > 0;
-    let older = OlderRow::of(context);
-    let bytes_live_older = older.map_or(0, |older| older.pages_live.saturating_mul(analysis.page_size.0));
-    has_any.then_some(PageGrowthRow { bytes_live, bytes_older_freed, uses, bytes_live_older })
+    has_any.then_some(PageGrowthRow { bytes_live, bytes_older_freed, uses })
+}
+
+/// Bytes of live pages that are older than the selected time.
+pub fn page_bytes_older(context: &ReportContext<'_, '_>) -> u64 {
+    let page_size = context.analysis.page_size.0;
+    OlderRow::of(context).map_or(0, |older| older.pages_live.saturating_mul(page_size))
 }
 
 /// Bytes of pages by use, the largest first; `of` are the pages of a sum that count.
@@ -162,7 +163,9 @@ pub fn by_use(analysis: &Analysis, of: fn(&FrameTotals) -> u64) -> Vec<PageUseRo
 
 impl PageGrowthRow {
     /// `92.0 KiB of pages are still allocated: page tables 44.0 KiB, page cache 4.00 KiB; 8.00 KiB of older ones were freed.`
-    pub fn sentence(&self, view: &View) -> String {
+    ///
+    /// `of_before` are bytes of the live ones that are older than the selected time.
+    pub fn sentence(&self, of_before: u64, view: &View) -> String {
         let (live, older) = (view.bytes(self.bytes_live), view.bytes(self.bytes_older_freed));
         let uses = self.uses.iter().take(USES_SHOWN);
         let uses: Vec<String> = uses.map(|row| format!("{} {}", row.name, view.bytes(row.bytes))).collect();
@@ -173,7 +176,7 @@ impl PageGrowthRow {
             (_, false) => format!("; {older} of older ones were freed"),
             (_, true) => format!("; {older} without a recorded allocation were freed"),
         };
-        let of_before = match self.bytes_live_older {
+        let of_before = match of_before {
             0 => String::new(),
             bytes => format!("; {} of these are older than the selected time", view.bytes(bytes)),
         };

@@ -20,9 +20,9 @@ const OOM: &str = "oom";
 pub struct HeldRow {
     /// Name of the process.
     pub task: String,
-    /// Its id.
+    /// Id of the process.
     pub pid: u32,
-    /// Its resident memory: anonymous pages, and pages of files and of shared memory.
+    /// Resident memory of the process: anonymous pages, and pages of files and of shared memory.
     pub bytes_resident: u64,
     /// Number of processes of which it is the largest; `null`: the memory of others is unknown.
     pub processes: Option<u64>,

@@ -1,4 +1,8 @@
 //! `findings`: the most important facts of a trace, ranked, and short totals: the first screen.
+//!
+//! It runs the reports `leaks`, `latency`, `pages` and `summary` in one pass and computes little itself: `growth` and `facts` make
+//! findings of their rows, `held` adds the largest process at an OOM kill, `top` and `top_pages` who allocated most. `rows` ranks
+//! them, for JSON and for the screen (`text`). A report that refuses to answer for the trace adds no finding.
 
 mod facts;
 mod finding;
@@ -30,7 +34,7 @@ use crate::pass::Needs;
 use crate::pass::selection::{recorder, recorder_threads};
 use crate::render::look::Look;
 use crate::render::screen::Screen;
-use crate::reports::balance::{self, BalanceRows, FreeMemory, FreedPart};
+use crate::reports::balance::{self, BalanceRows, FreeMemory, FreeShown, FreedPart};
 use crate::reports::common::basis::{Input, WholeTime, lost, whole_time};
 use crate::reports::common::labels::Labels;
 use crate::reports::common::record_again::{RecordAgain, not_judged_for};
@@ -177,6 +181,8 @@ impl Report for Findings {
                 has_events: context.session.trace.event_count() > 0,
                 begins_at_boot: context.session.begins_before_clock(),
                 says_losses: lacks_events,
+                losses_len: 0,
+                page_bytes_older: growth::page_bytes_older(context),
                 again: lacks_events.then(|| RecordAgain::of(context.session)).flatten(),
             },
             summary,
@@ -227,14 +233,14 @@ fn free_memory(
     tasks: &TaskSums,
     groups: Option<&PageGroupSums>,
 ) -> Option<FreeMemory> {
-    let (rows, free) = free_of(context)?;
+    let (rows, mut free) = free_of(context)?;
     let reclaimable = Reclaimable::of(context.session);
     let cache = rows.caches.iter().flatten().next().and_then(|cache| {
         let growth = u64::try_from(cache.bytes_change).ok().filter(|growth| *growth > 0)?;
         let account = if reclaimable.has(&cache.cache) { "slab_reclaimable" } else { "slab_unreclaimable" };
         Some((cache.cache.clone(), account, growth))
     });
-    let free = FreeMemory { cache, ..free };
+    free.shown.cache = cache;
     if Sliced::of(context.session.trace.metadata()).is_some() {
         // Events of a part do not explain changes of the whole.
         return Some(free);
@@ -250,7 +256,8 @@ fn free_memory(
     let (holder, account_holders) =
         groups.map_or_else(Default::default, |groups| balance::holders_of_growth(context, groups, &rows));
     let freed = FreedPart::of(context, &rows);
-    Some(FreeMemory { own_file, holder, account_holders, freed, ..free })
+    free.shown = FreeShown { own_file, holder, account_holders, freed, ..free.shown };
+    Some(free)
 }
 
 /// Sums of kmalloc by address of the call site.

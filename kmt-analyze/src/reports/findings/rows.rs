@@ -97,6 +97,10 @@ pub struct FindingsShown {
     pub begins_at_boot: bool,
     /// True if the verdict says that events were lost.
     pub says_losses: bool,
+    /// Number of bytes of the recording's sentence that are about losses, at its begin.
+    pub losses_len: usize,
+    /// Bytes of live pages that are older than the selected time.
+    pub page_bytes_older: u64,
     /// The recording that would have a verdict, where the verdict says that events were lost.
     pub again: Option<RecordAgain>,
 }
@@ -129,11 +133,12 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     let has_accounts = sources.free_memory.is_some();
     let reclaimable = sources.leaks.as_ref().and_then(reclaimable_growth).filter(|_| !has_accounts);
     let again = sources.shown.again.filter(|_| verdict.is_some());
+    let (recording, losses) = recording(context.session, context.selection.is_active());
     FindingRows {
         findings,
         growth,
         held: sources.held,
-        recording: recording(context.session, context.selection.is_active()),
+        recording,
         allocated,
         still_allocated,
         allocated_pages,
@@ -143,6 +148,7 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
         shown: FindingsShown {
             reclaimable: reclaimable.cloned(),
             says_losses: sources.shown.says_losses && verdict.is_some(),
+            losses_len: losses,
             again: again.clone(),
             ..sources.shown
         },
@@ -164,17 +170,14 @@ pub struct Recording {
     pub stopped: Option<String>,
     /// Two sentences, one on the window of a ring buffer, and one on a recording that begins before the trace clock ran.
     pub sentence: String,
-    /// Number of bytes of the sentence that are about losses, at its begin.
-    #[serde(skip)]
-    pub losses: usize,
     /// Length, in the clock's unit.
     pub length: u64,
     /// Release of the kernel; `null`: not recorded.
     pub kernel_release: Option<String>,
 }
 
-/// The recording of a trace.
-fn recording(session: &Session<'_>, is_part_selected: bool) -> Recording {
+/// The recording of a trace, and the number of bytes of its sentence that are about losses, at its begin.
+fn recording(session: &Session<'_>, is_part_selected: bool) -> (Recording, usize) {
     let first = session.losses.window_begin().or_else(|| session.first_time());
     let length = first.zip(session.last_time()).map_or(0, |(a, b)| b.saturating_sub(a));
     let release = session.trace.metadata().text("kernel.release").map(|release| escaped(release.as_bytes()));
@@ -189,14 +192,14 @@ fn recording(session: &Session<'_>, is_part_selected: bool) -> Recording {
         counted(session.losses.cpus.len() as u64, "CPU", "CPUs"),
         of_boot(session),
     );
-    let losses = losses.len();
-    Recording { stopped: ring::stopped(session), sentence, losses, length, kernel_release: release }
+    let recording = Recording { stopped: ring::stopped(session), sentence, length, kernel_release: release };
+    (recording, losses.len())
 }
 
 impl Recording {
-    /// The sentence, or that without losses.
-    pub fn shown(&self, without_losses: bool) -> &str {
-        self.sentence.get(if without_losses { self.losses } else { 0 }..).unwrap_or_default()
+    /// The sentence, or that without losses, its first bytes.
+    pub fn shown(&self, losses: Option<usize>) -> &str {
+        self.sentence.get(losses.unwrap_or(0)..).unwrap_or_default()
     }
 }
 

@@ -1,4 +1,7 @@
-//! The first screen.
+//! The first screen: findings with their commands, the verdict on growth, free memory, totals, and who allocated most.
+//!
+//! It is made of `rows`. Findings are first, those of growth before others; waste is a note, because it is a share of what was
+//! allocated, not of what is held. `top_table` has the tables. The screen has few next commands, so that the first one is read.
 
 use super::finding::Finding;
 use super::held::HeldRow;
@@ -41,9 +44,10 @@ pub fn screen(rows: &FindingRows, view: &View) -> Screen {
     screen.answer.extend(rows.free_memory.iter().map(|free| free_memory(free, view)));
     if rows.free_memory.is_none() {
         // One number for each use of pages: else that of the kernel's accounts.
-        rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(view)));
+        let older = rows.shown.page_bytes_older;
+        rows.page_growth.iter().for_each(|row| screen.answer(row.sentence(older, view)));
     }
-    screen.answer(rows.recording.shown(rows.shown.says_losses).to_owned());
+    screen.answer(rows.recording.shown(rows.shown.says_losses.then_some(rows.shown.losses_len)).to_owned());
     screen.table(totals(&rows.totals, view));
     screen.table(top_table::slab(rows.allocated.as_ref(), rows.still_allocated.as_ref(), view));
     let [allocated, live] = [&rows.allocated_pages, &rows.still_allocated_pages].map(Option::as_ref);

@@ -1,10 +1,12 @@
-//! Function, task and cache that allocated most slab memory, and those that hold most, of any trace: sums by each. Those of
-//! pages are in `top_pages`.
+//! Function, task and cache that allocated most slab memory, and those that hold most, of any trace.
+//!
+//! They are sums by each of these, from the totals of call sites and the collector of tasks. A trace without growth still shows who
+//! uses memory. `top_table` makes a table of them; those of pages are in `top_pages`.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::collect::tasks::TaskSums;
 use crate::ledger::totals::Totals;
@@ -37,19 +39,33 @@ pub struct TopHolders {
     /// Task with most of it, besides the recorder, or tasks of one name.
     pub task: Option<TopTask>,
     /// Bytes of it by the recorder.
-    pub bytes_by_recorder: u64,
-    /// The thread of the recorder with most of it, with its id; empty: it has none.
-    #[serde(skip)]
-    pub recorder: String,
+    #[serde(rename = "bytes_by_recorder")]
+    #[cfg_attr(test, schemars(with = "u64"))]
+    pub recorder: RecorderPart,
+}
+
+/// Part of the recorder; JSON has the bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecorderPart {
+    /// Bytes of all its threads.
+    pub bytes: u64,
+    /// The thread with most of them, with its id; empty: it has none.
+    pub thread: String,
+}
+
+impl Serialize for RecorderPart {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.bytes.serialize(serializer)
+    }
 }
 
 /// Part of one function, task, cache or use of pages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TopPart {
-    /// Its name.
+    /// Name of the function, task, cache or use.
     pub name: String,
-    /// Its bytes.
+    /// Bytes of that function, task, cache or use.
     pub bytes: u64,
 }
 
@@ -59,7 +75,7 @@ pub struct TopPart {
 pub struct TopTask {
     /// Name and id of a task; of several tasks their name.
     pub name: String,
-    /// Their bytes.
+    /// Bytes of the task, or of all tasks of that name.
     pub bytes: u64,
     /// Number of tasks.
     pub tasks: u64,
@@ -139,8 +155,10 @@ pub(super) fn holders(
     TopHolders {
         bytes,
         function: top_of(functions),
-        bytes_by_recorder: own.values().copied().fold(0, u64::saturating_add),
-        recorder: largest(own).map_or(String::new(), |(pid, _)| labels.task(pid)),
+        recorder: RecorderPart {
+            bytes: own.values().copied().fold(0, u64::saturating_add),
+            thread: largest(own).map_or(String::new(), |(pid, _)| labels.task(pid)),
+        },
         task: top_task(pids, labels),
     }
 }

@@ -1,5 +1,8 @@
-//! Function, task and use with most pages, allocated and still allocated. Functions are those outside the allocator, from the
-//! stacks of the allocations, where stacks were recorded.
+//! Function, task and use with most pages, allocated and still allocated.
+//!
+//! Functions are those outside the allocator, from the stacks of the allocations, where stacks were recorded. Sums come from the
+//! collectors of tasks and of stacks of pages, and totals from `summary`. `top_table` shows them beside those of slab
+//! memory (`top`).
 
 use std::collections::BTreeMap;
 

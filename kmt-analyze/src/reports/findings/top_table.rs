@@ -1,8 +1,11 @@
 //! Tables of those who allocated most memory, and of those who hold most.
+//!
+//! One table is of slab memory, with rows of `top`, and one of pages, with rows of `top_pages`. Both have the same shape: allocated
+//! and still allocated side by side, by function, task and cache or use. The recorder has a row of its own if its share is large.
 
 use std::borrow::Cow;
 
-use super::top::{TopHolders, TopPart, TopRow};
+use super::top::{RecorderPart, TopHolders, TopPart, TopRow};
 use super::top_pages::TopPagesRow;
 use crate::render::screen::{Cell, Column, Table};
 use crate::render::words::share;
@@ -40,9 +43,9 @@ fn named(part: Option<&TopPart>) -> Option<(Cow<'_, str>, u64)> {
 
 /// The recorder, if its part is much of all: less is of no interest.
 fn recorder(side: Side<'_>) -> Option<(Cow<'_, str>, u64)> {
-    let TopHolders { bytes, bytes_by_recorder: own, recorder, .. } = side.holders;
+    let TopHolders { bytes, recorder: RecorderPart { bytes: own, thread }, .. } = side.holders;
     let is_much = *own > 0 && own.saturating_mul(RECORDER_NAMED) >= *bytes;
-    is_much.then_some((recorder.as_str().into(), *own))
+    is_much.then_some((thread.as_str().into(), *own))
 }
 
 fn of_kind(side: Side<'_>) -> Option<(Cow<'_, str>, u64)> {

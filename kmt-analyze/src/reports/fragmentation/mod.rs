@@ -72,6 +72,7 @@ impl Report for Fragmentation {
         let occupancy = analysis.get(handles.0);
         let caches = CacheNames::of(context.analysis).of_sites();
         let traced = Traced::of(context, &caches);
+        let (pageblocks, blocks) = pageblocks::compute(&traced, analysis.get(handles.1)).unzip();
         let tables = FragmentationTables {
             internal: internal::compute(&traced, occupancy),
             slabs: slabs::compute(&traced),
@@ -79,7 +80,7 @@ impl Report for Fragmentation {
             pages: PageFragmentation {
                 zones: pages::zones(&traced),
                 fallbacks: pages::fallbacks(&traced, analysis.get(handles.2)),
-                pageblocks: pageblocks::compute(&traced, analysis.get(handles.1)),
+                pageblocks,
             },
         };
         let (first, last) = context.selection.span(context.session);
@@ -93,6 +94,7 @@ impl Report for Fragmentation {
                 .count(),
             page_size: analysis.page_size.0,
             length: last.saturating_sub(first),
+            blocks: blocks.unwrap_or_default(),
         };
         FragmentationRows { fragmentation: tables, shown }
     }
@@ -132,7 +134,14 @@ pub struct FragmentationRows {
     shown: FragmentationShown,
 }
 
-/// Facts that only the screen has.
+impl FragmentationRows {
+    /// Pageblocks with live pages of the trace, by number, for charts.
+    pub fn blocks(&self) -> &[BlockRow] {
+        &self.shown.blocks
+    }
+}
+
+/// Facts that only the screen and charts have.
 #[derive(Debug)]
 pub struct FragmentationShown {
     /// Unused memory of all places, the largest first.
@@ -144,6 +153,8 @@ pub struct FragmentationShown {
     page_size: u64,
     /// Length of the window.
     length: u64,
+    /// Pageblocks with live pages of the trace, by number.
+    blocks: Vec<BlockRow>,
 }
 
 /// Memory that is held and not used, by kind.

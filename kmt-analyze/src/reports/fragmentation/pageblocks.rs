@@ -36,9 +36,6 @@ pub struct Pageblocks {
     pub culprits_total: usize,
     /// Allocations of unmovable pages in movable blocks.
     pub culprits: Vec<CulpritRow>,
-    /// The blocks by number.
-    #[serde(skip)]
-    pub blocks: Vec<BlockRow>,
     /// All blocks by type, from /proc/pagetypeinfo before the trace; `null`: not in the file.
     pub blocks_by_type_before: Option<Vec<ZoneBlocks>>,
     /// All blocks by type, from /proc/pagetypeinfo after the trace; `null`: not in the file.
@@ -132,8 +129,8 @@ struct Block {
 const UNMOVABLE: i32 = 0;
 const MOVABLE: usize = 1;
 
-/// Rows of a trace; `None` if page events were not recorded.
-pub fn compute(traced: &Traced<'_, '_, '_>, mixing: &MixingSums) -> Option<Pageblocks> {
+/// Rows of a trace, and its blocks by number; `None` if page events were not recorded.
+pub fn compute(traced: &Traced<'_, '_, '_>, mixing: &MixingSums) -> Option<(Pageblocks, Vec<BlockRow>)> {
     if traced.context.recorded(Meaning::PAGE_ALLOC) != Some(true) {
         return None;
     }
@@ -160,19 +157,19 @@ pub fn compute(traced: &Traced<'_, '_, '_>, mixing: &MixingSums) -> Option<Pageb
             .collect(),
     };
     let culprit = |&(key, sums): &(BlockMaker, (u64, u64))| culprit(traced, key, sums);
-    Some(Pageblocks {
+    let sums = Pageblocks {
         blocks_with_live_pages: blocks.len(),
         blocks_mixed: blocks.values().filter(|b| b.by_type.len() > 1).count() as u64,
         blocks_of_mixed_orders: blocks.values().filter(|b| b.orders.len() > 1).count() as u64,
         by_order_and_migratetype: by_order.into_iter().map(order).collect(),
         movable_blocks_with_unmovable_pages: polluted,
         by_migratetype: types.into_iter().map(of_type).collect(),
-        blocks: blocks.iter().map(row).collect(),
         culprits_total: culprits.len(),
         culprits: culprits.iter().take(traced.context.limit).map(culprit).collect(),
         blocks_by_type_before: traced.attachment(&["pagetypeinfo.before"]).map(zone_blocks),
         blocks_by_type_after: traced.attachment(&["pagetypeinfo.after"]).map(zone_blocks),
-    })
+    };
+    Some((sums, blocks.iter().map(row).collect()))
 }
 
 /// Live pages by block, and by order and migrate type.

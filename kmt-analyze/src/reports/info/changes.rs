@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use crate::reports::common::cells::difference;
 use crate::reports::common::rows::text;
-use crate::reports::common::sliced;
 use crate::trace::meminfo::{self, ZoneInfo};
 use crate::trace::session::Session;
 use crate::trace::slabinfo::{self, SlabCaches};
@@ -28,9 +27,6 @@ pub struct ChangeRows {
     pub vmstat: Option<Vec<CountChange>>,
     /// Zones of /proc/zoneinfo whose free pages or watermarks changed, the largest change first; `null`: not read twice.
     pub zoneinfo: Option<Vec<ZoneInfoChange>>,
-    /// The sentence on a part of a recording.
-    #[serde(skip)]
-    pub sliced: Option<String>,
 }
 
 /// Change of one line of /proc/meminfo.
@@ -106,7 +102,7 @@ pub struct CountChange {
 impl ChangeRows {
     /// True if nothing was read twice.
     pub fn is_empty(&self) -> bool {
-        let Self { meminfo, slabinfo, buddyinfo, vmstat, zoneinfo, sliced: _ } = self;
+        let Self { meminfo, slabinfo, buddyinfo, vmstat, zoneinfo } = self;
         let is_first_empty = meminfo.is_none() && slabinfo.is_none() && buddyinfo.is_none();
         is_first_empty && vmstat.is_none() && zoneinfo.is_none()
     }
@@ -124,7 +120,6 @@ pub fn compute(session: &Session<'_>) -> ChangeRows {
         buddyinfo: twice(metadata, "buddyinfo").map(|(before, after)| zones(before, after, page_size)),
         vmstat: twice(metadata, "vmstat").map(|(before, after)| vmstat(before, after)),
         zoneinfo: twice(metadata, "zoneinfo").map(|(before, after)| zone_changes(before, after)),
-        sliced: sliced::sentence(session),
     }
 }
 

@@ -21,7 +21,7 @@ pub fn screen(rows: &ChangeRows, view: &View) -> Screen {
         );
     }
     let mut screen = Screen { answer: answer(rows, view), ..Screen::default() };
-    rows.sliced.iter().for_each(|sentence| screen.answer(sentence.clone()));
+    view.part.iter().for_each(|part| screen.answer(part.sentence(view.unit)));
     let tables =
         [meminfo(rows, view), caches(rows, view), zones(rows), zone_pages(rows, view), vmstat(rows, view)];
     tables.into_iter().flatten().for_each(|table| screen.table(table));

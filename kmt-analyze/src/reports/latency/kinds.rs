@@ -75,9 +75,13 @@ pub struct StallKind {
     pub node: Option<Option<u64>>,
     /// Tasks, those that waited longest first.
     pub tasks: Vec<StalledTask>,
-    /// Allocations of the task wait for it.
-    #[serde(skip)]
-    pub delays: bool,
+}
+
+impl StallKind {
+    /// True if allocations of the task wait for it.
+    pub fn delays(&self) -> bool {
+        Stall::DELAYS.map(key).contains(&self.kind)
+    }
 }
 
 /// Stalls of one task.
@@ -147,7 +151,6 @@ fn row(
         objects_freed: is_shrinker.then(freed),
         node: if let Stall::Kswapd(node) = stall { Some(node) } else { None },
         tasks: tasks(names, of_tasks),
-        delays: stall.delays(),
     }
 }
 

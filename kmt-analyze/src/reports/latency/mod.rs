@@ -126,7 +126,7 @@ pub struct WaitSums {
 impl WaitSums {
     /// Waits of a trace; `None`: no task waited, or no waits were recorded.
     pub fn of(latency: &LatencyTables) -> Option<Self> {
-        let waits = || latency.kinds.iter().filter(|kind| kind.delays);
+        let waits = || latency.kinds.iter().filter(|kind| kind.delays());
         let mut tasks: HashMap<i32, (&str, u64)> = HashMap::new();
         for task in waits().flat_map(|kind| &kind.tasks) {
             let (_, total) = tasks.entry(task.pid).or_insert((&task.task, 0));

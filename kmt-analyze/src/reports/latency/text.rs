@@ -112,7 +112,7 @@ fn notes(screen: &mut Screen, latency: &LatencyTables) {
 
 /// A threshold that shows the longest tenth of the waits: one digit, as the option accepts it.
 fn threshold(latency: &LatencyTables, view: &View) -> Option<String> {
-    let waits = latency.kinds.iter().filter(|kind| kind.delays);
+    let waits = latency.kinds.iter().filter(|kind| kind.delays());
     let long = waits.filter_map(|kind| kind.lengths.p90).max().filter(|long| *long >= 1_000)?;
     let step = 10u64.pow(long.ilog10());
     let round = rounded(long / step * step, view.unit);

@@ -1,4 +1,8 @@
 //! `leaks`: slab objects and pages that are still allocated, with a verdict on their growth.
+//!
+//! The collectors `Growth` and `TaskLifetimes` count survivors by time of allocation, `judge` gives each part a verdict, and `rows`
+//! makes rows of the judged parts, for JSON and CSV. `text` has the screen. `findings` uses the same rows. Where most events
+//! were lost, the report refuses, and `lossy` has the kernel's own counts.
 
 mod cache_growth;
 pub mod judge;

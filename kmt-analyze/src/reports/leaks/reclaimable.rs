@@ -1,4 +1,7 @@
-//! Growth of what the kernel can reclaim: caches of slab objects, and the page cache.
+//! Growth of memory that the kernel can reclaim: caches of slab objects, and the page cache.
+//!
+//! It is not a leak, so it has a sentence of its own and no finding. `rows` adds it up from the judged parts; /proc/meminfo of the
+//! begin and the end shows whether such memory shrank meanwhile. `leaks` and `findings` show the sentence.
 
 use kmt_format::kernel::ClockUnit;
 use kmt_format::read::Metadata;

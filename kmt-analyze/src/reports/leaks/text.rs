@@ -1,4 +1,8 @@
-//! The screen of growth: a sentence that answers, then tables of call sites and pages.
+//! The screen of growth: sentences that answer, then tables of call sites and pages, stacks, notes and next commands.
+//!
+//! Rows come from `rows`, and groups of call sites from `text_parts`. `sentence` and `reclaimable` make sentences and
+//! `text_tables` the tables. Of slab memory and pages, the one that grows faster is first. If the report refuses to judge, the
+//! screen has the reason or, where events were lost, the leads of `lossy`.
 
 use kmt_format::kernel::ClockUnit;
 

@@ -1,4 +1,7 @@
-//! Tables of call sites and pages.
+//! Tables of `leaks`: call sites that grow, by group; other call sites; pages by call site or by kind.
+//!
+//! Rows come from `text_parts`, and `text` puts the tables on the screen. The numbers that a verdict rests on are the first columns
+//! to leave on a narrow terminal; growth and task stay.
 
 use kmt_format::kernel::ClockUnit;
 

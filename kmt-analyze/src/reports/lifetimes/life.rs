@@ -9,7 +9,7 @@ use kmt_common::quantity::Span;
 use serde::Serialize;
 
 use super::median::MedianEstimate;
-use crate::collect::histogram::Histogram;
+use crate::collect::histogram::{Histogram, decades};
 use crate::collect::lifetimes::CallerLives;
 use crate::pass::Analysis;
 use crate::render::screen::{Cell, Column};
@@ -63,9 +63,6 @@ pub struct Distribution {
     pub mean: Option<u64>,
     /// Buckets that are not empty: lowest and highest lifetime, number of lifetimes.
     pub histogram: Vec<[u64; 3]>,
-    /// Number of lifetimes of 1 to 9, 10 to 99, 100 to 999 and so on.
-    #[serde(skip)]
-    pub decades: Vec<u64>,
 }
 
 /// Frees at one call site and interface.
@@ -85,6 +82,13 @@ pub struct FreeRow {
     pub lifetime_mean: u64,
 }
 
+impl Distribution {
+    /// Number of lifetimes of 1 to 9, 10 to 99, 100 to 999 and so on.
+    pub fn decades(&self) -> Vec<u64> {
+        decades(self.histogram.iter().copied())
+    }
+}
+
 impl From<&Histogram> for Distribution {
     fn from(lifetimes: &Histogram) -> Self {
         Self {
@@ -95,7 +99,6 @@ impl From<&Histogram> for Distribution {
             max: lifetimes.max(),
             mean: lifetimes.mean(),
             histogram: lifetimes.buckets().map(|(low, width, n)| [low, low + (width - 1), n]).collect(),
-            decades: lifetimes.decades(),
         }
     }
 }

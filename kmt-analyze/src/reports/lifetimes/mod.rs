@@ -214,7 +214,7 @@ fn life_cells(row: &LifeRow, view: &View) -> Vec<Cell> {
     let lives = lifetime.n + row.censored + row.freed_unseen;
     let mut cells = vec![Cell::Count(lifetime.n)];
     cells.extend([time(lifetime.p50), time(lifetime.p90), time(lifetime.p99), time(lifetime.max)]);
-    cells.push(Cell::Sparkline(lifetime.decades.clone()));
+    cells.push(Cell::Sparkline(lifetime.decades()));
     cells.extend([Cell::share(row.censored, lives), Cell::share(row.freed_unseen, lives)]);
     cells.extend(life::survival_cells(&row.survival, view));
     cells.extend(view.is_lossy.then(|| Cell::share(row.uncertain, lives)));

@@ -105,7 +105,6 @@ impl Report for Pages {
             by_gfp_flags: by_flags(analysis, recorded, keys),
             // Events of survivors alone would make call sites of young pages look small.
             callers: if is_folded { Vec::new() } else { callers::compute(context, stacks, recorded, order) },
-            is_folded,
             other_events: other_events(context),
             groups: handles.1.map(|sums| groups(context, analysis.get(sums), &self.by, order)),
         };
@@ -159,9 +158,6 @@ pub struct PageTables {
     /// By the first function in the stack outside the allocator; empty without stacks, which sums of objects that died young do
     /// not have.
     pub callers: Vec<PageCallerRow>,
-    /// True if pages that were freed soon are in the file as sums.
-    #[serde(skip)]
-    pub is_folded: bool,
     /// Counts of other events of the page allocator, by name.
     pub other_events: BTreeMap<String, u64>,
     /// Groups of --by.

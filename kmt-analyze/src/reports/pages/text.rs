@@ -45,7 +45,7 @@ pub fn screen(report: &Pages, rows: &PageRows, view: &View) -> Screen {
         let columns = EVENTS.into_iter().chain(page_columns(view));
         screen.table(groups.table(columns, |sums| sums_cells(sums, tables, view)));
         if groups.by.iter().any(|key| key.needs_stacks()) {
-            call_sites_unknown(&mut screen, tables);
+            call_sites_unknown(&mut screen, tables, view);
         }
         screen.note("Slab objects are on pages: do not add slab and page totals.");
         screen.next("pages", "all pages, their totals and failures");
@@ -58,7 +58,7 @@ pub fn screen(report: &Pages, rows: &PageRows, view: &View) -> Screen {
     let others = tables.other_events.iter().map(|(name, events)| format!("{name} {}", count(*events)));
     let others = others.collect::<Vec<_>>().join(", ");
     screen.lines("other page events", if others.is_empty() { Vec::new() } else { vec![others] });
-    notes(&mut screen, tables);
+    notes(&mut screen, tables, view);
     screen.next("leaks", "pages and objects that stay");
     screen.next("fragmentation", "free memory and pageblocks");
     screen.next("tasks", "pages by task");
@@ -66,8 +66,8 @@ pub fn screen(report: &Pages, rows: &PageRows, view: &View) -> Screen {
 }
 
 /// Facts that the tables need.
-fn notes(screen: &mut Screen, tables: &PageTables) {
-    call_sites_unknown(screen, tables);
+fn notes(screen: &mut Screen, tables: &PageTables, view: &View) {
+    call_sites_unknown(screen, tables, view);
     screen.note("Slab objects are on pages: do not add slab and page totals.");
     if tables.all.frees_unmatched.is_some_and(|frees| frees > 0) {
         screen.note(
@@ -77,8 +77,8 @@ fn notes(screen: &mut Screen, tables: &PageTables) {
 }
 
 /// Without stacks.
-fn call_sites_unknown(screen: &mut Screen, tables: &PageTables) {
-    if tables.is_folded {
+fn call_sites_unknown(screen: &mut Screen, tables: &PageTables, view: &View) {
+    if view.is_folded {
         screen.note("Call sites are unknown: the sums of objects that died young have no stacks.");
     } else if tables.callers.is_empty() {
         screen.note("Call sites are unknown: the recording has no stacks of pages.");
@@ -201,7 +201,8 @@ fn by_flags(tables: &PageTables, sort: &[SortKey], view: &View) -> Table {
 /// Sums of all pages; rows of zeros are left out.
 fn totals(all: &PageSums) -> Table {
     let sums = &all.sums;
-    let bytes = |pages: Option<u64>| Cell::bytes(pages.map(|pages| pages.saturating_mul(all.page_size)));
+    let bytes =
+        |pages: Option<u64>| Cell::bytes(pages.map(|pages| pages.saturating_mul(all.shown.page_size)));
     let row = |name: &str, events: Cell, pages: Option<u64>| {
         [Cell::text(name), events, Cell::count(pages), bytes(pages)]
     };
@@ -240,9 +241,9 @@ fn sentences(tables: &PageTables, sort: Option<SortKey>, view: &View) -> Vec<Str
 /// Pages allocated, freed and still allocated.
 fn amounts(all: &PageSums, view: &View) -> String {
     let sums = &all.sums;
-    let bytes = |pages: u64| view.bytes(pages.saturating_mul(all.page_size));
+    let bytes = |pages: u64| view.bytes(pages.saturating_mul(all.shown.page_size));
     let pages = |number: u64| format!("{} ({})", counted(number, "page", "pages"), bytes(number));
-    let allocated = match (sums.pages_alloc, all.raw_pages_freed) {
+    let allocated = match (sums.pages_alloc, all.shown.raw_pages_freed) {
         (Some(allocated), _) => format!("The kernel allocated {}", pages(allocated)),
         (None, Some(freed)) => {
             return format!("The kernel freed {}; page allocations were not recorded.", pages(freed));
@@ -262,7 +263,7 @@ fn amounts(all: &PageSums, view: &View) -> String {
                 uncertain => format!(" ({} uncertain)", count(uncertain)),
             };
             // Frees of the time count, also of pages that are older than it.
-            let older = all.older_pages_freed;
+            let older = all.shown.older_pages_freed;
             let freed = count(freed.saturating_sub(older));
             let of_older =
                 if older == 0 { String::new() } else { format!(" and {} older ones", count(older)) };

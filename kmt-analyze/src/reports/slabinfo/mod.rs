@@ -16,7 +16,6 @@ use crate::pass::coverage::history::{CacheHistory, HistoryAt, histories, times};
 use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{count, counted, escaped};
 use crate::reports::common::basis::Input;
-use crate::reports::common::sliced;
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::report::Report;
 use crate::trace::names::CacheKey;
@@ -106,7 +105,6 @@ impl Report for SlabInfo {
             read_for: snapshots.iter().map(|s| s.to - s.from).collect(),
             times_known,
             caches_total: all.len(),
-            sliced: sliced::sentence(context.session),
             most_unseen,
             unseen_growth,
             caches_contradicted: all.iter().filter(|(.., is_contradicted)| *is_contradicted).count(),
@@ -157,7 +155,7 @@ impl Report for SlabInfo {
         let unseen_note = "Unseen: change of the active objects over the recording that no event shows.";
         screen.table(table.explain("excess", excess).explain("unseen", unseen_note));
         screen.note(if rows.times_known { readings(rows, view) } else { UNTIMED.to_owned() });
-        rows.sliced.iter().for_each(|sentence| screen.note(sentence.clone()));
+        view.part.iter().for_each(|part| screen.note(part.sentence(view.unit)));
         screen.note(unseen(rows));
         screen.next("caches --sort live", "live figures of caches and their bounds");
         screen
@@ -191,9 +189,6 @@ pub struct SlabInfoTable {
     pub caches: Vec<SlabInfoCache>,
     /// Caches that grew without allocation events, the largest growth first.
     pub unseen_growth: Vec<UnseenGrowth>,
-    /// The sentence on a part of a recording.
-    #[serde(skip)]
-    pub sliced: Option<String>,
     /// Cache whose change has most that no event shows.
     #[serde(skip)]
     pub most_unseen: Option<(String, SlabChange)>,

@@ -261,7 +261,7 @@ fn pages_table(pages: &PageSums, view: &View) -> Table {
 
 /// Names of the rows, and their events, pages and bytes.
 fn rows(pages: &PageSums) -> [(&'static str, [Cell; 3]); 7] {
-    let (sums, page_size) = (&pages.sums, pages.page_size);
+    let (sums, page_size) = (&pages.sums, pages.shown.page_size);
     let size = |frames: Option<u64>| {
         [Cell::count(frames), Cell::bytes(frames.map(|frames| frames.saturating_mul(page_size)))]
     };
@@ -276,7 +276,7 @@ fn rows(pages: &PageSums) -> [(&'static str, [Cell; 3]); 7] {
     };
     let frees = match pages.frees_matched {
         Some(_) => both(pages.frees_matched, sums.pages_freed),
-        None => both(pages.free_events, pages.raw_pages_freed),
+        None => both(pages.free_events, pages.shown.raw_pages_freed),
     };
     [
         ("allocs", both(sums.alloc_events, sums.pages_alloc)),

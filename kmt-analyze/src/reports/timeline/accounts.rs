@@ -24,9 +24,6 @@ pub struct AccountTimes {
     pub readings: usize,
     /// Readings that are left out, as their texts cannot be parsed.
     pub readings_unread: usize,
-    /// The message of the first of these, for screens.
-    #[serde(skip)]
-    pub first_fault: Option<String>,
 }
 
 /// One account at one time.
@@ -84,13 +81,7 @@ pub fn compute(readings: &Readings) -> AccountTimes {
         let all = ACCOUNTS.iter().zip(&reading.balance.amounts);
         all.filter(|(_, amount)| amount.is_none()).map(|(account, _)| account.key).collect()
     });
-    AccountTimes {
-        amounts,
-        unknown,
-        readings: readings.readings.len(),
-        readings_unread: readings.unread,
-        first_fault: readings.first_fault.clone(),
-    }
+    AccountTimes { amounts, unknown, readings: readings.readings.len(), readings_unread: readings.unread }
 }
 
 /// One account at all times.
@@ -161,7 +152,7 @@ const SPARKS_MAX: usize = 20;
 const MOVED: usize = 2;
 
 /// The answer, all accounts, and the readings, of which at most `steps` are shown.
-pub fn screen(rows: &AccountTimes, steps: usize, view: &View) -> Screen {
+pub fn screen(rows: &AccountTimes, first_fault: Option<&str>, steps: usize, view: &View) -> Screen {
     let lines: Vec<AccountLine<'_>> = rows
         .lines()
         .into_iter()
@@ -182,7 +173,7 @@ pub fn screen(rows: &AccountTimes, steps: usize, view: &View) -> Screen {
         let names: Vec<String> = rows.unknown.iter().filter_map(name).collect();
         screen.note(format!("Not in all readings, and so in no account: {}.", listed(&names)));
     }
-    if let Some(fault) = &rows.first_fault {
+    if let Some(fault) = first_fault {
         let number = counted(rows.readings_unread as u64, "reading is", "readings are");
         screen.note(format!("{number} left out: {fault}."));
     }

@@ -34,14 +34,11 @@ pub struct LineRow {
     pub frees_matched: Vec<u64>,
     /// Bytes freed of objects allocated in the trace.
     pub bytes_freed: Vec<u64>,
-    /// True for the line of pages, which include those of slab objects.
-    #[serde(skip)]
-    pub is_pages: bool,
 }
 
 impl LineRow {
     /// The line of steps, whose changes are levels; `least`: certain live bytes.
-    fn of(name: String, is_pages: bool, steps: &[Step], least: Option<Vec<i64>>) -> Self {
+    fn of(name: String, steps: &[Step], least: Option<Vec<i64>>) -> Self {
         let counts = |of: fn(&Step) -> u64| steps.iter().map(of).collect::<Vec<_>>();
         let most = steps.iter().map(|step| step.live_change.saturating_add(step.waiting_change));
         Self {
@@ -53,7 +50,6 @@ impl LineRow {
             frees_matched: counts(|step| step.frees),
             bytes_freed: counts(|step| step.bytes_freed),
             name,
-            is_pages,
         }
     }
 }
@@ -72,13 +68,13 @@ impl LineSums {
     }
 }
 
-/// Lines by name, at most `lines_max`, then the sum of the others, then that of pages.
+/// Lines by name, at most `lines_max`, then the sum of the others; and the line of pages, which include those of slab objects.
 pub fn compute(
     context: &ReportContext<'_, '_>,
     timeline: &TimelineSums,
     by: TimelineKey,
     lines_max: usize,
-) -> Vec<LineRow> {
+) -> (Vec<LineRow>, Option<LineRow>) {
     let analysis = context.analysis;
     let has_certain = !by.is_of_origins() && !context.session.losses.any();
     let certain = has_certain.then(|| context.live_bounds().bounds.certain_sites());
@@ -95,13 +91,10 @@ pub fn compute(
     let line = |(name, sums): (String, LineSums)| {
         let least = levels(&sums.certain, width, 1).iter().map(|step| step.live_change).collect();
         let least = has_certain.then_some(least);
-        LineRow::of(name, false, &levels(&sums.all, width, 1), least)
+        LineRow::of(name, &levels(&sums.all, width, 1), least)
     };
-    let mut lines: Vec<LineRow> = largest(lines, lines_max, width).into_iter().map(line).collect();
-    if by == TimelineKey::Kind {
-        lines.extend(pages(analysis, timeline));
-    }
-    lines
+    let lines = largest(lines, lines_max, width).into_iter().map(line).collect();
+    (lines, if by == TimelineKey::Kind { pages(analysis, timeline) } else { None })
 }
 
 /// The largest lines, the largest first; the sum of the others after them.
@@ -128,7 +121,7 @@ fn pages(analysis: &Analysis, timeline: &TimelineSums) -> Option<LineRow> {
     let mut sum = Row::default();
     timeline.pages.iter().for_each(|row| sum.add_all(row, width));
     let steps = levels(&sum, width, analysis.page_size.0 as i64);
-    Some(LineRow::of("pages".to_owned(), true, &steps, None))
+    Some(LineRow::of("pages".to_owned(), &steps, None))
 }
 
 /// Largest live bytes of a line at the end of a step, by absolute value.
@@ -170,20 +163,24 @@ const COURSE_MAX: usize = 20;
 pub fn lines_table(timeline: &TimelineRow, by: TimelineKey) -> Table {
     let (one, several) = noun(by);
     let bytes = |bytes: Option<&i64>| bytes.map_or(Cell::Empty, |bytes| level(*bytes));
-    let count = |line: &LineRow, all: &[u64]| match line.is_pages {
-        true => Cell::Empty,
-        false => Cell::Count(sum(all)),
-    };
-    Table::of_rows(format!("live bytes by {one}"), &timeline.lines)
+    let slab = timeline.slab().iter().map(|line| (line, true));
+    let rows = slab.chain(timeline.pages().map(|line| (line, false)));
+    let count =
+        |has_objects: bool, all: &[u64]| if has_objects { Cell::Count(sum(all)) } else { Cell::Empty };
+    Table::of_rows(format!("live bytes by {one}"), rows)
         .of(one, several, timeline.lines.len())
-        .column(Column::name(one), |line| Cell::symbol(&line.name))
-        .column(Column::whole("over time").leaves(1), |line| Cell::Sparkline(sparkline_values(line)))
-        .column(Column::number("highest"), |line| bytes(line.bytes_live.iter().max()))
-        .column(Column::number("at the end"), |line| bytes(line.bytes_live.last()))
-        .column(Column::number("allocs").leaves(3), |line| count(line, &line.alloc_events))
-        .column(Column::number("allocated").leaves(2), |line| Cell::Bytes(sum(&line.bytes_alloc)))
-        .column(Column::number("frees").leaves(5), |line| count(line, &line.frees_matched))
-        .column(Column::number("freed").leaves(4), |line| Cell::Bytes(sum(&line.bytes_freed)))
+        .column(Column::name(one), |(line, _)| Cell::symbol(&line.name))
+        .column(Column::whole("over time").leaves(1), |(line, _)| Cell::Sparkline(sparkline_values(line)))
+        .column(Column::number("highest"), |(line, _)| bytes(line.bytes_live.iter().max()))
+        .column(Column::number("at the end"), |(line, _)| bytes(line.bytes_live.last()))
+        .column(Column::number("allocs").leaves(3), |(line, has_objects)| {
+            count(*has_objects, &line.alloc_events)
+        })
+        .column(Column::number("allocated").leaves(2), |(line, _)| Cell::Bytes(sum(&line.bytes_alloc)))
+        .column(Column::number("frees").leaves(5), |(line, has_objects)| {
+            count(*has_objects, &line.frees_matched)
+        })
+        .column(Column::number("freed").leaves(4), |(line, _)| Cell::Bytes(sum(&line.bytes_freed)))
         .into()
 }
 

@@ -116,33 +116,41 @@ impl Report for TimelineReport {
         let steps = &timeline.steps;
         let start_of = |step| start_of(steps.start, steps.step, step);
         let lost = |step| session.losses.missing_share(start_of(step), start_of(step + 1));
+        let readings = (self.by == TimelineKey::Account).then(|| accounts::readings(context));
+        let (mut lines, pages) = match self.by {
+            TimelineKey::Account => Default::default(),
+            by => lines::compute(context, timeline, by, self.lines_max()),
+        };
+        let has_pages = pages.is_some();
+        lines.extend(pages);
         TimelineRows {
             timeline: TimelineRow {
                 start: steps.start,
                 step: steps.step,
                 steps: steps.steps,
                 lost_percent: (0..steps.steps).map(|step| lost(step).map(|share| 100.0 * share)).collect(),
-                lines: match self.by {
-                    TimelineKey::Account => Vec::new(),
-                    by => lines::compute(context, timeline, by, self.lines_max()),
+                lines,
+                shown: TimelineShown {
+                    last: context.selection.span(session).1,
+                    has_slab: context.basis().allocs(None),
+                    has_pages,
+                    first_fault: readings.as_ref().and_then(|readings| readings.first_fault.clone()),
                 },
-                last: context.selection.span(session).1,
             },
-            accounts: (self.by == TimelineKey::Account)
-                .then(|| accounts::compute(&accounts::readings(context))),
-            has_slab: context.basis().allocs(None),
+            accounts: readings.as_ref().map(accounts::compute),
         }
     }
 
     /// The highest step and the last one, the steps, and the lines.
     fn screen(&self, rows: &TimelineRows, view: &View) -> Screen {
         if let Some(accounts) = &rows.accounts {
-            return accounts::screen(accounts, self.steps, view);
+            let fault = rows.timeline.shown.first_fault.as_deref();
+            return accounts::screen(accounts, fault, self.steps, view);
         }
-        let TimelineRows { timeline, has_slab, .. } = rows;
-        let all = has_slab.then(|| SlabSteps::of(timeline));
+        let timeline = &rows.timeline;
+        let all = timeline.shown.has_slab.then(|| SlabSteps::of(timeline));
         let slab = all.as_ref().map(|slab| sentence("slab", &slab.bytes_live, timeline, view));
-        let pages = timeline.pages().map(|pages| sentence("page", pages, timeline, view));
+        let pages = timeline.pages().map(|pages| sentence("page", &pages.bytes_live, timeline, view));
         let mut sentences = slab.into_iter().chain(pages);
         let mut screen = Screen::new(sentences.next().unwrap_or_else(|| "Nothing was allocated.".to_owned()));
         sentences.for_each(|sentence| screen.answer(sentence));
@@ -212,9 +220,6 @@ pub struct TimelineRows {
     /// With --by account: accounts at each reading of the kernel's counts. The timeline has no lines then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accounts: Option<AccountTimes>,
-    /// Allocations of slab objects were recorded, for the screen.
-    #[serde(skip)]
-    has_slab: bool,
 }
 
 /// Steps of equal length, and the lines.
@@ -231,9 +236,22 @@ pub struct TimelineRow {
     pub lost_percent: Vec<Option<f64>>,
     /// Lines.
     pub lines: Vec<LineRow>,
-    /// End of the selected time, in the clock's unit; the last step may reach beyond it.
+    /// Facts that only screens and charts have.
     #[serde(skip)]
-    pub last: u64,
+    shown: TimelineShown,
+}
+
+/// Facts on a timeline that only screens and charts have.
+#[derive(Debug)]
+struct TimelineShown {
+    /// End of the selected time, in the clock's unit; the last step may reach beyond it.
+    last: u64,
+    /// Allocations of slab objects were recorded.
+    has_slab: bool,
+    /// The last line is that of pages.
+    has_pages: bool,
+    /// Message of the first reading of accounts that is left out.
+    first_fault: Option<String>,
 }
 
 /// Sums of all lines of slab objects, by step.
@@ -253,7 +271,7 @@ impl SlabSteps {
     /// Those of a timeline.
     pub fn of(timeline: &TimelineRow) -> Self {
         let steps = timeline.steps;
-        let lines = || timeline.lines.iter().filter(|line| !line.is_pages);
+        let lines = || timeline.slab().iter();
         let levels = |of: fn(&LineRow) -> Option<&[i64]>| -> Vec<i64> {
             let sum =
                 |step| lines().filter_map(|line| of(line)?.get(step)).fold(0i64, |a, b| a.saturating_add(*b));
@@ -285,12 +303,20 @@ impl TimelineRow {
 
     /// End of the step of that number, within the selected time.
     pub fn end_of(&self, step: usize) -> u64 {
-        self.start_of(step + 1).min(self.last)
+        self.start_of(step + 1).min(self.shown.last)
     }
 
-    /// Live bytes of pages, if there is a line of pages.
-    pub fn pages(&self) -> Option<&[i64]> {
-        self.lines.iter().find(|line| line.is_pages).map(|line| line.bytes_live.as_slice())
+    /// Lines of slab objects.
+    pub fn slab(&self) -> &[LineRow] {
+        match self.lines.split_last() {
+            Some((_, slab)) if self.shown.has_pages => slab,
+            _ => &self.lines,
+        }
+    }
+
+    /// The line of pages, which include those of slab objects.
+    pub fn pages(&self) -> Option<&LineRow> {
+        self.lines.last().filter(|_| self.shown.has_pages)
     }
 
     /// Times and live bytes at the end of each step of a line; no time is beyond the selected time.
@@ -353,7 +379,7 @@ fn steps(timeline: &TimelineRow, slab: Option<&SlabSteps>, view: &View) -> Table
             .column(Column::number("frees").leaves(2), |&step| number(&slab.frees_matched, step));
     }
     if let Some(pages) = timeline.pages() {
-        table = table.column(Column::number("page bytes").leaves(1), |&step| bytes(pages, step));
+        table = table.column(Column::number("page bytes").leaves(1), |&step| bytes(&pages.bytes_live, step));
     }
     table = table
         .explain(

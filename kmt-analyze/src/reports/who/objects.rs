@@ -59,10 +59,9 @@ pub struct WhoLifeRow {
     #[serde(flatten)]
     pub symbol: Symbol,
     /// Thread id of the allocating task.
-    pub pid: i32,
-    /// Name and thread id of the task then.
-    #[serde(skip)]
-    pub task: String,
+    #[serde(rename = "pid")]
+    #[cfg_attr(test, schemars(with = "i32"))]
+    pub task: TaskThen,
     /// CPU of the allocation.
     pub cpu: u32,
     /// Kind of its end.
@@ -95,14 +94,33 @@ pub struct WhoFreeRow {
     #[serde(flatten)]
     pub symbol: Symbol,
     /// Thread id of the freeing task.
-    pub pid: i32,
-    /// Name and thread id of the task then.
-    #[serde(skip)]
-    pub task: String,
+    #[serde(rename = "pid")]
+    #[cfg_attr(test, schemars(with = "i32"))]
+    pub task: TaskThen,
     /// CPU of the free.
     pub cpu: u32,
     /// True if the event was logged after the address had been allocated again.
     pub late: bool,
+}
+
+/// A task at the time of an event; JSON has its thread id.
+#[derive(Debug)]
+pub struct TaskThen {
+    pub pid: i32,
+    /// Name and thread id.
+    pub shown: String,
+}
+
+impl TaskThen {
+    fn of(labels: &Labels<'_, '_>, pid: i32, time: u64) -> Self {
+        Self { pid, shown: labels.task_at(pid, time) }
+    }
+}
+
+impl Serialize for TaskThen {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.pid.serialize(serializer)
+    }
 }
 
 /// An object at a nearby address; JSON has its address: `"0xffff..."`.
@@ -170,8 +188,7 @@ impl Lookup<'_, '_, '_> {
             born: life.life.born,
             call_site: Address(call_site),
             symbol: self.labels.located(call_site),
-            pid: life.born_at.pid,
-            task: self.labels.task_at(life.born_at.pid, life.life.born),
+            task: TaskThen::of(self.labels, life.born_at.pid, life.life.born),
             cpu: life.born_at.cpu,
             end,
             ended: life.end.time(),
@@ -190,8 +207,7 @@ impl Lookup<'_, '_, '_> {
             time: free.time,
             call_site: Address(address),
             symbol,
-            pid: origin.pid,
-            task: self.labels.task_at(origin.pid, free.time),
+            task: TaskThen::of(self.labels, origin.pid, free.time),
             cpu: origin.cpu,
             late,
         }
@@ -281,7 +297,7 @@ fn answer(rows: &WhoRows, view: &View) -> String {
     format!(
         "{held} held {address:#x}; {which} was allocated at {} by {} in {}{}.",
         view.time(last.born),
-        last.task,
+        last.task.shown,
         function_of(&last.symbol),
         end(last, view)
     )
@@ -291,7 +307,7 @@ fn answer(rows: &WhoRows, view: &View) -> String {
 fn end(life: &WhoLifeRow, view: &View) -> String {
     let end = ended(&life.end, life.lifetime, view);
     match &life.freed {
-        Some(free) => format!("{end} by {} in {}", free.task, function_of(&free.symbol)),
+        Some(free) => format!("{end} by {} in {}", free.task.shown, function_of(&free.symbol)),
         None => end,
     }
 }
@@ -308,7 +324,7 @@ fn lives(rows: &WhoRows, view: &View) -> Table {
         .column(Column::number("requested").leaves(8), |(_, life)| Cell::Bytes(life.bytes_req))
         .column(Column::text("cache").leaves(3), |(_, life)| cache(life.cache.as_deref()))
         .column(Column::name("call site"), |(_, life)| Cell::from(&life.symbol))
-        .column(Column::name("task").leaves(2), |(_, life)| Cell::text(&life.task))
+        .column(Column::name("task").leaves(2), |(_, life)| Cell::text(&life.task.shown))
         .column(Column::number("cpu").leaves(6), |(_, life)| Cell::Count(life.cpu.into()))
         .column(Column::number("lifetime"), |(_, life)| lifetime_cell(&life.end, life.lifetime, view))
         .column(Column::name("end"), |(_, life)| match (life.end, &life.freed) {
@@ -316,7 +332,9 @@ fn lives(rows: &WhoRows, view: &View) -> Table {
             (LifeEnd::Live, _) => Cell::text("still allocated"),
             (_, None) => Cell::text("implied free"),
         })
-        .column(Column::name("freed by").leaves(4), |(_, life)| free(life, &|free| Cell::text(&free.task)))
+        .column(Column::name("freed by").leaves(4), |(_, life)| {
+            free(life, &|free| Cell::text(&free.task.shown))
+        })
         .column(Column::number("freed on cpu").leaves(7), |(_, life)| {
             free(life, &|free| Cell::Count(free.cpu.into()))
         })

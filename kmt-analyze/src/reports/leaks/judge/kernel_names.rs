@@ -1,4 +1,8 @@
 //! Names of the kernel's functions and caches that the rules know, each with the source that was read.
+//!
+//! The kernel does not record why memory is allocated; names of functions show it. The rules of `judge` compare the names of call
+//! sites and stacks with these lists, and so do `balance` and `diff`. A list gives the kernel versions in which its names were
+//! found; a new version can rename a function.
 
 pub use kmt_common::reclaimable::{INODE_BLOBS, ONLY_MARKED, RECLAIMABLE};
 

@@ -1,5 +1,8 @@
-//! Objects of tasks that started in the window and still run: a starting task allocates memory maps, files and
-//! credentials. They are not leaks, for any number of tasks.
+//! Objects of tasks that started in the window and still run.
+//!
+//! A starting task allocates memory maps, files and credentials. They are not leaks, for any number of tasks. Objects are compared
+//! with the tasks: who allocated them (`makers`), and at which times (`survivors`). Starts of tasks come from the collector
+//! `TaskLifetimes`; `slab` and `pages` use the result.
 
 use super::evidence::without;
 use super::makers::{Maker, holder};
