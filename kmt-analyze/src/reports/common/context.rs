@@ -12,7 +12,6 @@ use crate::render::look::Look;
 use crate::render::screen::Cell;
 use crate::render::words::{counted, duration, size};
 use crate::trace::session::Session;
-use crate::trace::sliced::Sliced;
 
 /// Trace and selection of a report.
 #[derive(Clone, Copy)]
@@ -35,7 +34,6 @@ impl Context<'_, '_> {
             start_of_day: self.session.time_of_day(start).filter(|_| look.wall_clock),
             is_lossy: self.session.losses.any(),
             is_window: self.selection.has_window(),
-            is_part: Sliced::of(self.session.trace.metadata()).is_some_and(|sliced| sliced.by_time),
             is_window_lossy: self.session.losses.any_between(self.selection.bounds(self.session)),
             is_folded: self.session.trace.header().folded,
             part: TimePart::of(self.session),
@@ -58,8 +56,6 @@ pub struct View {
     pub is_lossy: bool,
     /// A part of the recording is selected.
     pub is_window: bool,
-    /// The file is a part of the time of a recording.
-    pub is_part: bool,
     /// Events of the selected time were lost: its sums of events are minimums.
     pub is_window_lossy: bool,
     /// Objects and pages that were freed soon are in the file as sums.
@@ -81,7 +77,6 @@ impl View {
             start_of_day: None,
             is_lossy: false,
             is_window: false,
-            is_part: false,
             is_window_lossy: false,
             is_folded: false,
             part: None,

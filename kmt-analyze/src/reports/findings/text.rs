@@ -255,7 +255,7 @@ fn totals(rows: &SummaryRows, view: &View) -> Table {
     }
     let what = if view.is_lossy { "Without a free event" } else { "Still allocated" };
     let time = match view.is_window {
-        false if view.is_part => "of what was allocated in this part of the recording",
+        false if view.part.is_some() => "of what was allocated in this part of the recording",
         false => "of what was allocated during the recording",
         true => "at the end of the selected time, also what was allocated before it",
     };
