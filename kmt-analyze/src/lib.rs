@@ -41,6 +41,7 @@ mod footprint;
 mod html;
 mod limits;
 mod slab_copies;
+mod sort_rows;
 
 pub use kmt_common::failure;
 

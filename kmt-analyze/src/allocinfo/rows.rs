@@ -10,6 +10,7 @@ use kmt_common::failure::{Failure, Result};
 use serde::Serialize;
 
 use crate::reports::common::sorting::SortKey;
+use crate::sort_rows::SortRows;
 use crate::trace::allocinfo::AllocinfoLine;
 
 /// Key of the rows.
@@ -178,7 +179,7 @@ pub fn compute(
     });
     let unchanged = is_compared.then(|| (all - rows.len()) as u64);
     // Rows of one key are in the order of their names.
-    rows.sort_by_key(|row| Reverse(key(&row.figures, order)));
+    rows.sort_rows_by_key(|row| Reverse(key(&row.figures, order)));
     let rows_total = rows.len();
     rows.truncate(limit);
     Ok(AllocinfoRows {

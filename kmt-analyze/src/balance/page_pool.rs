@@ -11,6 +11,7 @@ use kmt_format::schema::{EventClass, Meaning};
 
 use crate::reports::balance::PagePoolRow;
 use crate::reports::common::labels::Labels;
+use crate::sort_rows::SortRows;
 use crate::trace::session::Session;
 
 /// Fields of an event class that the ledger reads.
@@ -167,6 +168,6 @@ pub fn pools(session: &Session<'_>, page_size: u64) -> Option<Vec<PagePoolRow>> 
         }
     };
     let mut rows: Vec<PagePoolRow> = pools.pools.iter().enumerate().map(row).collect();
-    rows.sort_by_key(|row| (std::cmp::Reverse((row.bytes_held, row.holds)), row.pool));
+    rows.sort_rows_by_key(|row| (std::cmp::Reverse((row.bytes_held, row.holds)), row.pool));
     Some(rows)
 }

@@ -7,6 +7,7 @@ use super::svg::{Anchor, Svg, html_text};
 use super::timeline::{LEFT, PLOT, RIGHT, Scale, grid, names};
 use crate::render::words::{counted, listed, size};
 use crate::reports::timeline::{AccountAt, AccountLine, AccountTimes};
+use crate::sort_rows::SortRows;
 use crate::trace::accounts::{FREE_ACCOUNTS, REST, name_in_sentences};
 
 /// Accounts with a band of their own, besides free memory and the rest.
@@ -115,7 +116,7 @@ fn bands(lines: &[AccountLine<'_>]) -> Vec<Band> {
     };
     let used = lines.iter().filter(|line| !is_free(line) && line.account != REST);
     let mut used: Vec<(&str, Vec<u64>)> = used.map(|line| (line.name, bytes(line))).collect();
-    used.sort_by_key(|(_, bytes)| std::cmp::Reverse(bytes.iter().max().copied()));
+    used.sort_rows_by_key(|(_, bytes)| std::cmp::Reverse(bytes.iter().max().copied()));
     used.retain(|(_, bytes)| bytes.iter().any(|bytes| *bytes > 0));
     let others = used.split_off(BANDS.min(used.len()));
     let own = used.into_iter().enumerate();

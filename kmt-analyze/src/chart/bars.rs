@@ -7,6 +7,7 @@ use super::svg::{Anchor, Svg, cut, html_text};
 use crate::render::words::{count, counted, size};
 use crate::reports::fragmentation::{Occupied, OccupiedCache};
 use crate::reports::sizes::{SizeRow, SizeRows};
+use crate::sort_rows::SortRows;
 
 const FILLING_LEFT: f64 = 200.0;
 const FILLING_RIGHT: f64 = 230.0;
@@ -24,7 +25,7 @@ pub fn filling(occupied: &Occupied, frame: &Frame) -> String {
     frame.head(&mut svg, title);
     let mut caches: Vec<&OccupiedCache> =
         occupied.caches.iter().filter(|cache| cache.bytes_held > 0).collect();
-    caches.sort_by(|a, b| (b.bytes_held, &a.cache).cmp(&(a.bytes_held, &b.cache)));
+    caches.sort_rows_by(|a, b| (b.bytes_held, &a.cache).cmp(&(a.bytes_held, &b.cache)));
     let more = caches.len().saturating_sub(CACHES);
     caches.truncate(CACHES);
     let most = caches.iter().map(|cache| cache.bytes_held).max().unwrap_or(0).max(1);
@@ -103,7 +104,7 @@ pub fn waste(rows: &SizeRows, frame: &Frame) -> String {
     let mut svg = Svg::default();
     frame.head(&mut svg, title);
     let mut classes: Vec<&SizeRow> = rows.sizes.iter().collect();
-    classes.sort_by_key(|row| row.size_class);
+    classes.sort_rows_by_key(|row| row.size_class);
     let allocated = |row: &SizeRow| row.sums.bytes_alloc.unwrap_or(0);
     let most = classes.iter().map(|row| allocated(row)).max().unwrap_or(0).max(1);
     let per_byte = (WIDTH - WASTE_LEFT - WASTE_RIGHT) / most as f64;

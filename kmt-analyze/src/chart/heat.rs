@@ -11,6 +11,7 @@ use crate::render::words::{count, counted, duration, size};
 use crate::reports::fragmentation::{BlockRow, Pageblocks};
 use crate::reports::latency::LatencyRows;
 use crate::reports::lifetimes::LifetimeRows;
+use crate::sort_rows::SortRows;
 use crate::trace::losses::Losses;
 
 const LEFT: f64 = 96.0;
@@ -180,7 +181,7 @@ pub fn lifetimes(rows: &LifetimeRows, frame: &Frame) -> String {
         }
         sizes.push((group.number("size").unwrap_or(0), counts));
     }
-    sizes.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+    sizes.sort_rows_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
     let used = |at: &usize| sizes.iter().any(|(_, counts)| counts[*at] > 0);
     let (first, last) = ((0..65).find(used).unwrap_or(0), (0..65).rev().find(used).unwrap_or(0));
     let from = |digits: usize| if digits == 0 { 0 } else { 1u64 << (digits - 1) };

@@ -7,6 +7,7 @@
 use super::frame::{self, Frame, HEAD, MARGIN, WIDTH};
 use super::svg::{Anchor, Svg, cut, html_text};
 use crate::reports::timeline::{LineRow, TimelineRow};
+use crate::sort_rows::SortRows;
 
 pub(super) const LEFT: f64 = 84.0;
 pub(super) const RIGHT: f64 = 216.0;
@@ -122,7 +123,7 @@ fn curve(svg: &mut Svg, scale: &Scale, timeline: &TimelineRow, number: usize, li
 
 /// Names beside the end of the plot, with their height there and their colour, moved apart.
 pub(super) fn names(svg: &mut Svg, mut labels: Vec<(f64, String, String)>) {
-    labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+    labels.sort_rows_by(|a, b| a.0.total_cmp(&b.0));
     // From the top down, each at least a line of text below the one before; then up again from the bottom.
     let mut least = HEAD;
     for label in &mut labels {

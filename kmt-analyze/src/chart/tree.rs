@@ -10,6 +10,7 @@ use super::svg::{Anchor, Svg, cut, html_text};
 use crate::export::Weight;
 use crate::render::words::{count, percent, size};
 use crate::reports::grouped::GroupRows;
+use crate::sort_rows::SortRows;
 
 /// A directory, a file, or a function.
 #[derive(Debug, Default)]
@@ -44,7 +45,7 @@ impl Branch {
         let inner = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
         let mut below: Vec<SourceNode> =
             below.map(|(name, branch)| branch.node(inner(&name), name)).collect();
-        below.sort_by(|a, b| (b.weight, &a.name).cmp(&(a.weight, &b.name)));
+        below.sort_rows_by(|a, b| (b.weight, &a.name).cmp(&(a.weight, &b.name)));
         SourceNode { path, name, weight: self.weight, below }
     }
 }

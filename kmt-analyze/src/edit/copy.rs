@@ -17,6 +17,7 @@ use kmt_format::write::{StatsTaken, Task, Writer, WriterOptions};
 use super::OutputArgs;
 use crate::export::output::Export;
 use crate::failure::{Failure, Result};
+use crate::sort_rows::SortRows;
 use crate::trace::session::Session;
 
 /// Rows of a chunk of source lines, about: rows of one address stand in one chunk.
@@ -54,7 +55,7 @@ pub fn symbol_table<'s>(
         Symbol { address, size, kind, owner, name }
     });
     let mut symbols: Vec<Symbol<'_>> = symbols.collect();
-    symbols.sort_by_key(|s| s.address);
+    symbols.sort_rows_by_key(|s| s.address);
     KernelSymbols { symbols, owners: owners.into_iter().collect(), all_zero: false }
 }
 

@@ -35,6 +35,7 @@ use crate::export::output::{Export, Target};
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits;
 use crate::render::words::count;
+use crate::sort_rows::SortRows;
 use crate::trace::faults::Faults;
 use crate::trace::open::{lines_of, repair, report_faults};
 
@@ -96,7 +97,7 @@ pub fn symbolize(path: &Path, made: &OutputArgs, bytes: &[u8], env: &Env) -> Res
     }
     let trace = Trace::builder().limits(env.limits.file).open(bytes).map_err(|e| failed(&e))?;
     let mut lines = if env.source.is_given() { lines_of(&trace, env)? } else { Vec::new() };
-    lines.sort_by_key(|line| (line.address, line.depth));
+    lines.sort_rows_by_key(|line| (line.address, line.depth));
     let mut writer = Writer::append_to(bytes, env.limits.file, made.compress.into())
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())).hint(repair(path)))?;
     add_lines(&mut writer, &lines)?;

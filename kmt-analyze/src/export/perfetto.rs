@@ -28,6 +28,7 @@ use crate::reports::common::{Context, ReportContext};
 use crate::reports::latency::compactors;
 use crate::reports::report::Report as _;
 use crate::reports::timeline::{TimelineKey, TimelineReport, TimelineRow};
+use crate::sort_rows::SortRows;
 use crate::trace::faults::Faults;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -162,7 +163,7 @@ impl Trace {
         let shrinkers = stalls.shrinker_numbers();
         let mut intervals = stalls.intervals.clone();
         // Slices of a track must nest: of two with the same begin, the longer one is the outer.
-        intervals.sort_by_key(|i| (i.pid, i.begin, std::cmp::Reverse(i.end)));
+        intervals.sort_rows_by_key(|i| (i.pid, i.begin, std::cmp::Reverse(i.end)));
         let pids: BTreeSet<i32> = intervals.iter().map(|i| i.pid).collect();
         let end = selection.span(session).1;
         for pid in pids {

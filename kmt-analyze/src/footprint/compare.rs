@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::failure::Result;
+use crate::sort_rows::SortRows;
 use crate::source::image::{self, Image};
 
 /// Symbols that compilers and macros make, and texts that differ in every build.
@@ -126,7 +127,7 @@ pub fn compare(old: &BTreeMap<String, u64>, new: &BTreeMap<String, u64>) -> Comp
         let delta = i64::try_from(i128::from(to) - i128::from(from)).unwrap_or(i64::MAX);
         rows.symbols.push(ComparedSymbol { name: name.clone(), old: before, new: after, delta });
     }
-    rows.symbols.sort_by(|a, b| (b.delta, &b.name).cmp(&(a.delta, &a.name)));
+    rows.symbols.sort_rows_by(|a, b| (b.delta, &b.name).cmp(&(a.delta, &a.name)));
     rows
 }
 

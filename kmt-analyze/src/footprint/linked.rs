@@ -16,6 +16,7 @@ use super::build::SizedObject;
 use super::sizes::{SizeKind, Sizes, kind_of};
 use crate::env::Env;
 use crate::failure::{Failure, Result};
+use crate::sort_rows::SortRows;
 use crate::source::image::{self, Image};
 use crate::source::roots::{self, Roots};
 use crate::source::{Checked, Reader, cost};
@@ -99,7 +100,7 @@ fn symbols(
         })
         .collect();
     // Of several at one address the longest.
-    all.sort_by_key(|&(section, address, end)| (section.0, address, std::cmp::Reverse(end)));
+    all.sort_rows_by_key(|&(section, address, end)| (section.0, address, std::cmp::Reverse(end)));
     let mut reached: (Option<SectionIndex>, u64) = (None, 0);
     let mut out = Vec::new();
     for (section, address, end) in all {

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::build::SizedObject;
 use super::sizes::Sizes;
+use crate::sort_rows::SortRows;
 
 /// Quantity that orders the rows, and that a picture shows: the attributes of trace_analyze.py.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -183,7 +184,7 @@ pub fn compute(
         rows.into_iter().map(|(path, sums)| FootprintRow { path, sums }).collect();
     // What is unknown comes in the order of the static memory.
     let key = |row: &FootprintRow| (row.sums.of(order), row.sums.static_bytes);
-    rows.sort_by(|a, b| (key(b), &a.path).cmp(&(key(a), &b.path)));
+    rows.sort_rows_by(|a, b| (key(b), &a.path).cmp(&(key(a), &b.path)));
     FootprintRows { start_branch: branch.to_owned(), has_trace, files_refused: 0, total, rows }
 }
 

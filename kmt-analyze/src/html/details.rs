@@ -16,6 +16,7 @@ use crate::pass::caches::parts_of;
 use crate::render::words::{counted, share, size};
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
+use crate::sort_rows::SortRows;
 use crate::stream::Api;
 use crate::trace::names::function_of;
 
@@ -128,7 +129,7 @@ fn largest<K: Ord>(sums: &SumsBy<K>, name: impl Fn(&K) -> String) -> Vec<String>
     let whole = sums.values().fold(0u64, |sum, part| sum.saturating_add(*part));
     let mut all: Vec<(&K, u64)> =
         sums.iter().map(|(key, sum)| (key, *sum)).filter(|(_, sum)| *sum > 0).collect();
-    all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    all.sort_rows_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
     let more = all.len().saturating_sub(LINES) as u64;
     let shown = all.iter().take(LINES);
     let mut lines: Vec<String> =

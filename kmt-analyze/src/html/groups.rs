@@ -16,6 +16,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::page_sums::of_users;
 use crate::reports::common::report_context::is_doubtful;
 use crate::reports::common::rows::RecordedSums;
+use crate::sort_rows::SortRows;
 use crate::stream::Api;
 use crate::stream::intern::InternTable;
 use crate::trace::names::CacheKey;
@@ -153,7 +154,7 @@ impl Makers<'_, '_, '_> {
             sum.row(format!("{digits} {bytes}"), String::new(), recorded)
         };
         let mut rows: Vec<SteppedRow> = rows.map(row).collect();
-        rows.sort_by(|a, b| a.name.cmp(&b.name));
+        rows.sort_rows_by(|a, b| a.name.cmp(&b.name));
         rows
     }
 

@@ -32,6 +32,7 @@ use crate::reports::output::{Output, Show};
 use crate::reports::registry::named;
 use crate::reports::report::AnyReport;
 use crate::reports::run::{collect, needs};
+use crate::sort_rows::SortRows;
 use crate::stream::intern::InternTable;
 use crate::trace::folded;
 use crate::trace::names::SizeClasses;
@@ -132,7 +133,7 @@ pub fn run(session: &Session<'_>, options: &PageOptions, changes: Option<Screen>
     screens
         .get_mut(1..)
         .unwrap_or_default()
-        .sort_by_key(|(name, _)| PARTS.iter().position(|part| part.0 == *name));
+        .sort_rows_by_key(|(name, _)| PARTS.iter().position(|part| part.0 == *name));
     let (sums, mut functions) = (analysis.get(steps), InternTable::<String>::default());
     let groups = groups::compute(&context, sums, &mut functions);
     let sites = groups::call_sites(&analysis, sums);

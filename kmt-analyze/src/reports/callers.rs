@@ -25,6 +25,7 @@ use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::grouped::{GroupKey, GroupOptions, Groupable, Grouped, Only, RowOptions, WHOLE_DIR};
 use crate::reports::report::Report;
+use crate::sort_rows::SortRows;
 use crate::stream::{Api, Site};
 
 /// Sums by call site and interface.
@@ -223,7 +224,7 @@ impl CallerTotals {
 fn callers(analysis: &Analysis) -> Vec<CallerTotals> {
     let sites = analysis.interner.sites.items().iter().zip(&analysis.balance.sites);
     let mut sites: Vec<_> = sites.zip(&analysis.balance.failures).collect();
-    sites.sort_by_key(|((site, _), _)| (site.call_site, site.api));
+    sites.sort_rows_by_key(|((site, _), _)| (site.call_site, site.api));
     let callers = sites.chunk_by(|((a, _), _), ((b, _), _)| (a.call_site, a.api) == (b.call_site, b.api));
     let caller = |sites: &[((&Site, &SiteTotals), &u64)]| {
         let ((first, _), _) = sites.first()?;

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::failure::{Failure, Result};
 use crate::render::screen::{Cell, Screen, ScreenPart, Table};
 use crate::reports::common::sorting::SortKey;
+use crate::sort_rows::SortRows;
 
 /// Columns that sort, the most important first; none: the report's own order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
@@ -43,7 +44,7 @@ impl ColumnOrder {
             }
             is_found = true;
             let cell = |row: &Vec<Cell>, at: usize| row.get(at).cloned().unwrap_or(Cell::Empty);
-            sorted.rows.sort_by(|a, b| {
+            sorted.rows.sort_rows_by(|a, b| {
                 let orders = columns.iter().map(|&at| by_cell(&cell(a, at), &cell(b, at)));
                 orders.reduce(Ordering::then).unwrap_or(Ordering::Equal)
             });
@@ -82,7 +83,7 @@ impl ColumnOrder {
                 (Some(Value::Array(part)), Value::Array(all)) => {
                     let first = all.iter().find_map(Value::as_object);
                     if first.is_some_and(&mut *is_sorted) {
-                        all.sort_by(|a, b| self.by_values(a, b));
+                        all.sort_rows_by(|a, b| self.by_values(a, b));
                         all.truncate(part.len());
                         *part = std::mem::take(all);
                     }

@@ -19,6 +19,7 @@ use crate::reports::common::rows::text;
 use crate::reports::common::stated::Keys;
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::report::Report;
+use crate::sort_rows::SortRows;
 
 /// The report.
 #[derive(Debug, clap::Args)]
@@ -202,7 +203,7 @@ pub struct CellRow {
 /// Names and counts, the largest first.
 fn sorted(sums: BTreeMap<String, u64>) -> Vec<(String, u64)> {
     let mut sums: Vec<(String, u64)> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, events)| Reverse(*events));
+    sums.sort_rows_by_key(|(_, events)| Reverse(*events));
     sums
 }
 

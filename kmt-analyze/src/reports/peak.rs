@@ -18,6 +18,7 @@ use crate::reports::common::labels::{Labels, Symbol};
 use crate::reports::common::rows::Address;
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::report::Report;
+use crate::sort_rows::SortRows;
 use crate::stream::Api;
 use crate::trace::names::function_of;
 
@@ -76,8 +77,9 @@ impl Report for PeakReport {
             .into_iter()
             .map(|((address, api), sums)| (address, api, labels.located(address), sums))
             .collect();
-        callers
-            .sort_by(|(_, _, a, of_a), (_, _, b, of_b)| of_b.bytes.cmp(&of_a.bytes).then_with(|| a.cmp(b)));
+        callers.sort_rows_by(|(_, _, a, of_a), (_, _, b, of_b)| {
+            of_b.bytes.cmp(&of_a.bytes).then_with(|| a.cmp(b))
+        });
         let callers_total = callers.len();
         callers.truncate(context.limit);
         let (waiting_bytes, waiting_objects) = peak.waiting_at_peak;

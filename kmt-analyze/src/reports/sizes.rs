@@ -22,6 +22,7 @@ use crate::reports::common::sorting::{SortKey, sort_rows};
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::grouped::{Groupable, Only, RowOptions};
 use crate::reports::report::Report;
+use crate::sort_rows::SortRows;
 use crate::stream::Api;
 
 /// Sums by size class, and by requested size in it.
@@ -173,7 +174,7 @@ fn classes(analysis: &Analysis) -> Vec<Class> {
             requests.into_iter().filter(|(_, t)| *t != Totals::default()).collect();
         let mut totals = Totals::default();
         requests.iter().for_each(|(_, t)| totals += t);
-        requests.sort_by_key(|(size, t)| (std::cmp::Reverse(t.bytes_wasted()), *size));
+        requests.sort_rows_by_key(|(size, t)| (std::cmp::Reverse(t.bytes_wasted()), *size));
         let estimate = estimates.get(&bytes_alloc).copied().flatten();
         Class { bytes_alloc, totals, estimate, requests }
     };

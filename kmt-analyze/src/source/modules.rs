@@ -11,6 +11,7 @@ use kmt_common::folder::Folder;
 
 use super::tree::{named, text};
 use crate::failure::Result;
+use crate::sort_rows::SortRows;
 
 /// Bytes of `modules.builtin`, at most.
 const BUILT_IN_MAX: u64 = 16 << 20;
@@ -37,7 +38,7 @@ pub fn files(directory: &Folder) -> Result<ModuleFiles> {
             Some((stem(name)?.replace('-', "_"), path))
         })
         .collect();
-    found.sort_by_key(|(name, path)| (name.clone(), !is_packed(path)));
+    found.sort_rows_by_key(|(name, path)| (name.clone(), !is_packed(path)));
     Ok(found.into_iter().collect())
 }
 

@@ -13,6 +13,7 @@ use super::frame::{Directory, Frame};
 use super::inferred::{by_name, subsystem};
 use super::modules::ModulePaths;
 use super::wrappers::Wrappers;
+use crate::sort_rows::SortRows;
 
 /// Functions and source lines of addresses.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl<'d> SourceTable<'d> {
 
     /// This table with lines that were looked up, and with modules' directories.
     pub fn looked_up(self, mut lines: Vec<SourceLine<'static>>, modules: ModulePaths) -> Self {
-        lines.sort_by_key(|line| (line.address, line.depth));
+        lines.sort_rows_by_key(|line| (line.address, line.depth));
         Self { looked_up: lines, modules, ..self }
     }
 

@@ -13,6 +13,7 @@ use kmt_format::read::SymbolTable;
 
 use super::keys::{Purpose, SecretKeys, Texts};
 use crate::edit::copy::symbol_table;
+use crate::sort_rows::SortRows;
 
 /// Parts of a module farther apart than this were placed separately by the kernel.
 const REGION_GAP: u64 = 1 << 20;
@@ -110,7 +111,7 @@ impl Code {
         code.show(&visible, &regions, &places, table);
         code.hide(&hidden, *places.get(regions.len())?, keys, texts);
         code.shuffle(&nameless, *places.get(regions.len() + 1)?, keys);
-        code.symbols.sort_by_key(|s| s.address);
+        code.symbols.sort_rows_by_key(|s| s.address);
         Some(code)
     }
 
@@ -167,12 +168,12 @@ impl Code {
         texts: &mut Texts,
     ) {
         let mut order: Vec<_> = functions.iter().collect();
-        order.sort_by_key(|(start, _)| keys.number(Purpose::TextOrder, **start, 0));
+        order.sort_rows_by_key(|(start, _)| keys.number(Purpose::TextOrder, **start, 0));
         let mut address = first;
         for (&start, function) in order {
             let mut sites = function.sites.clone();
             // The entry of a function stays its entry.
-            sites.sort_by_key(|&site| (site != start, keys.number(Purpose::TextOrder, site, 1)));
+            sites.sort_rows_by_key(|&site| (site != start, keys.number(Purpose::TextOrder, site, 1)));
             let from = u64::from(!function.sites.contains(&start));
             let places = (from..).map(|number| address + number * SITE_STEP);
             self.moved.extend(sites.into_iter().zip(places));
@@ -188,7 +189,7 @@ impl Code {
 
     fn shuffle(&mut self, addresses: &[u64], first: u64, keys: &SecretKeys) {
         let mut order = addresses.to_vec();
-        order.sort_by_key(|&address| keys.number(Purpose::TextOrder, address, 2));
+        order.sort_rows_by_key(|&address| keys.number(Purpose::TextOrder, address, 2));
         self.moved.extend(order.into_iter().zip((0..).map(|number| first + number * SITE_STEP)));
     }
 }
@@ -243,7 +244,7 @@ fn places(lens: &[u64], (first, room): (u64, u64), keys: &SecretKeys) -> Option<
     let needed = pages.iter().try_fold(0u64, |sum, &p| sum.checked_add(p))?;
     let gap_max = (room / PAGE).checked_sub(needed)? / lens.len().max(1) as u64;
     let mut order: Vec<usize> = (0..lens.len()).collect();
-    order.sort_by_key(|&index| keys.number(Purpose::TextOrder, index as u64, 3));
+    order.sort_rows_by_key(|&index| keys.number(Purpose::TextOrder, index as u64, 3));
     let mut places = vec![0; lens.len()];
     let mut page = first / PAGE;
     for index in order {

@@ -41,6 +41,7 @@ use crate::export::output::Export;
 use crate::failure::{Failure, Outcome, Result};
 use crate::pass::selection::Selection;
 use crate::pass::{self, Request};
+use crate::sort_rows::SortRows;
 use crate::trace::faults::Faults;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
@@ -278,7 +279,7 @@ fn about(
     });
     let mut tasks: Vec<Task> = tasks.collect();
     // The order of the old ids must not be visible.
-    tasks.sort_by_key(|task| task.pid);
+    tasks.sort_rows_by_key(|task| task.pid);
     if !tasks.is_empty() {
         file.writer.add_tasks(&tasks).map_err(|e| failed(&e))?;
     }

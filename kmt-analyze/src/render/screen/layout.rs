@@ -13,6 +13,7 @@ use super::names::{shorten_end, shorten_middle, shortened};
 use super::wrap::width_of;
 use super::{Ink, paint};
 use crate::render::look::Look;
+use crate::sort_rows::SortRows;
 
 /// Blanks between two columns.
 const GAP: usize = 2;
@@ -234,7 +235,7 @@ impl Table {
         let hidden = (0..self.columns.len()).filter(|at| !columns.contains(at));
         let differs = |at: &usize| same.is_some_and(|(a, b)| shown[a].get(*at) != shown[b].get(*at));
         let mut differing: Vec<usize> = hidden.filter(differs).collect();
-        differing.sort_by_key(|&at| self.columns[at].leaves);
+        differing.sort_rows_by_key(|&at| self.columns[at].leaves);
         differing.into_iter()
     }
 

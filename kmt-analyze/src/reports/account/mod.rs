@@ -24,6 +24,7 @@ use crate::reports::common::rows::Address;
 use crate::reports::common::stated::Keys;
 use crate::reports::document::print_screen;
 use crate::reports::output::Output;
+use crate::sort_rows::SortRows;
 use crate::stream::op::Kind;
 use crate::stream::{Api, NewItems, Op, Site};
 use crate::trace::faults::Faults;
@@ -226,7 +227,7 @@ fn compute(
     options: &AccountOptions,
 ) -> AccountRows {
     let mut callers: Vec<(u64, Caller)> = account.callers.iter().map(|(&site, &sums)| (site, sums)).collect();
-    callers.sort_by_key(|(_, sums)| Reverse(key(sums, options.order_by)));
+    callers.sort_rows_by_key(|(_, sums)| Reverse(key(sums, options.order_by)));
     let shown = options.lines.unwrap_or(usize::MAX);
     let symbols = session.symbolizer();
     let row = |(address, sums): &(u64, Caller)| {

@@ -5,6 +5,7 @@
 use super::rows::{AnomalyKind, AnomalyRow, AnomalyRows, Finder, KindShown};
 use crate::collect::anomalies::AnomalySums;
 use crate::reports::common::ReportContext;
+use crate::sort_rows::SortRows;
 
 /// A kind and its meaning.
 pub struct Meaning {
@@ -184,7 +185,7 @@ static KINDS: [Meaning; 10] = [
 pub fn anomaly_rows(context: &ReportContext<'_, '_>, sums: &AnomalySums) -> AnomalyRows {
     let mut kinds = kinds(context, sums);
     for kind in &mut kinds {
-        kind.rows.sort_by(|a, b| {
+        kind.rows.sort_rows_by(|a, b| {
             fn rank(row: &AnomalyRow) -> [u64; 3] {
                 [row.suspect, row.shown.maybe_lost, row.count]
             }

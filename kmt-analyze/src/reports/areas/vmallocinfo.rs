@@ -12,6 +12,7 @@ use crate::collect::AreaKind;
 use crate::collect::groups::AreaGroupSums;
 use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
+use crate::sort_rows::SortRows;
 use crate::trace::meminfo;
 
 /// Change from the begin of the recording to its end. Areas that were freed and not unmapped yet are left out.
@@ -132,7 +133,7 @@ pub fn vmallocinfo(context: &ReportContext<'_, '_>, sums: &AreaGroupSums) -> Opt
         callers: Vec::new(),
     };
     callers.retain(|row| row.areas_change() != 0 || row.bytes_change() != 0 || row.live > 0);
-    callers.sort_by_key(|row| Reverse((row.bytes_live, row.bytes_change().unsigned_abs())));
+    callers.sort_rows_by_key(|row| Reverse((row.bytes_live, row.bytes_change().unsigned_abs())));
     Some(VmallocInfoChange { callers, ..totals })
 }
 

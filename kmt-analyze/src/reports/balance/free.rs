@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::freed::FreedPart;
 use super::rows::{AccountHolderRow, AccountRow, BalanceRows, PageHolderRow};
+use crate::sort_rows::SortRows;
 use crate::trace::accounts::{ANONYMOUS, CPU_LISTS, FREE, FREE_ACCOUNTS, REST};
 
 /// Accounts that are named beside free memory.
@@ -127,7 +128,7 @@ impl FreeMemory {
         };
         let others = rows.accounts.iter().filter(|row| !FREE_ACCOUNTS.contains(&row.account));
         let mut most: Vec<&AccountRow> = others.collect();
-        most.sort_by_key(|row| std::cmp::Reverse(size(row)));
+        most.sort_rows_by_key(|row| std::cmp::Reverse(size(row)));
         let least = most.first().map_or(0, |row| size(row) / SMALL);
         most.retain(|row| size(row) > least);
         let account = |row: &AccountRow| AccountAmount {

@@ -26,6 +26,7 @@ use crate::reports::common::rows::Address;
 use crate::reports::common::{Context, ReportContext};
 use crate::reports::grouped::{GroupKey, GroupPart, Grouping, Values};
 use crate::reports::leaks::judge::pages::{UnreclaimedPages, use_of};
+use crate::sort_rows::SortRows;
 use crate::stream::PageSite;
 use crate::trace::accounts::{ANONYMOUS as ANONYMOUS_ACCOUNT, REST};
 use crate::trace::names::is_core;
@@ -288,7 +289,7 @@ impl PageTotals {
         // Freed pages have no holder.
         rows.retain(|row| row.bytes_live != Some(0));
         let most = |row: &PageHolderRow| std::cmp::Reverse((row.bytes_live, row.bytes_alloc));
-        rows.sort_by(|a, b| {
+        rows.sort_rows_by(|a, b| {
             let names = || (&a.symbol, a.r#use, &a.task).cmp(&(&b.symbol, b.r#use, &b.task));
             most(a).cmp(&most(b)).then_with(names)
         });
@@ -351,7 +352,7 @@ impl PageTotals {
             }
         };
         let mut uses: Vec<PageUseRow> = self.uses.iter().map(row).collect();
-        uses.sort_by_key(|row| std::cmp::Reverse((row.bytes_live, row.bytes_alloc)));
+        uses.sort_rows_by_key(|row| std::cmp::Reverse((row.bytes_live, row.bytes_alloc)));
         uses
     }
 

@@ -21,6 +21,7 @@ use crate::render::words::{count, counted, escaped};
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::report::Report;
+use crate::sort_rows::SortRows;
 use crate::trace::allocinfo;
 
 /// The kernel's own accounts beside the trace.
@@ -194,7 +195,7 @@ fn rows(found: Joined, older_freed_max: impl Fn(&str) -> i64, limit: usize) -> A
     };
     let mut rows: Vec<AccountRow> =
         found.into_iter().filter(|(_, account)| account.is_moved()).map(row).collect();
-    rows.sort_by_key(|row| Reverse(row.account.size()));
+    rows.sort_rows_by_key(|row| Reverse(row.account.size()));
     let (rows_total, contradicted) = (rows.len(), rows.iter().filter(|row| row.is_contradicted).count());
     rows.truncate(limit);
     AccountRows { total, rows_total, contradicted, rows }

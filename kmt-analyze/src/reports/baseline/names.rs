@@ -15,6 +15,7 @@ use crate::pass::Analysis;
 use crate::pass::caches::parts_of;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_sums::caller;
+use crate::sort_rows::SortRows;
 use crate::stream::Api;
 use crate::trace::names::{CacheKey, cache_name, function_of, is_kmalloc};
 
@@ -153,7 +154,7 @@ pub fn caches<'a>(
     let mut rows: Vec<CacheAccount> = caches.into_iter().map(row).collect();
     let caches_exact = rows.iter().filter(|row| row.unseen == 0).count();
     rows.retain(|row| row.account.is_moved() || row.unseen != 0);
-    rows.sort_by_key(|row| Reverse((row.unseen.unsigned_abs(), row.account.size())));
+    rows.sort_rows_by_key(|row| Reverse((row.unseen.unsigned_abs(), row.account.size())));
     let rows_total = rows.len();
     rows.truncate(limit);
     CacheAccounts { caches_total, caches_exact, rows_total, rows }

@@ -18,6 +18,7 @@ use crate::reports::common::rows::{RecordedSums, SlabSums};
 use crate::reports::common::sorting::SortKey;
 use crate::reports::grouped::{GroupKey, GroupPart, GroupTable, Grouping, Values};
 use crate::reports::peak::LOST_PERCENT_MAX;
+use crate::sort_rows::SortRows;
 use crate::trace::ages::events_at_zero;
 use crate::trace::boot_marks::{Begin, BootMarks, Mark, MarkKind, Source, first_time};
 
@@ -289,12 +290,12 @@ fn mark_rows(marks: &[Mark], levels: &Levels, limit: usize) -> Vec<MarkRow> {
     // User space first, then by growth; a stable sort, so that equal marks are in the order of their times.
     rows.reverse();
     let first = marks.iter().position(|mark| mark.kind.is_user_space());
-    rows.sort_by_key(|(at, row)| {
+    rows.sort_rows_by_key(|(at, row)| {
         let change = row.bytes_change.or(row.page_bytes_change).unwrap_or(0);
         std::cmp::Reverse((Some(*at) == first, change.unsigned_abs(), row.kind.0.is_phase()))
     });
     rows.truncate(limit);
-    rows.sort_by_key(|(at, _)| *at);
+    rows.sort_rows_by_key(|(at, _)| *at);
     rows.into_iter().map(|(_, row)| row).collect()
 }
 

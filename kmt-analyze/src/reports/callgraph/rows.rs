@@ -12,6 +12,7 @@ use crate::reports::common::ReportContext;
 use crate::reports::common::labels::{Labels, SourceRow};
 use crate::reports::common::page_sums::of_users;
 use crate::reports::common::rows::Address;
+use crate::sort_rows::SortRows;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -70,7 +71,7 @@ pub fn compute(context: &ReportContext<'_, '_>, calls: &CallSums, options: &Call
     let labels = Labels::new(context.session);
     let mut root = Node::default();
     let mut numbers: Vec<_> = calls.stacks.iter().collect();
-    numbers.sort_by_key(|(stack, _)| **stack);
+    numbers.sort_rows_by_key(|(stack, _)| **stack);
     for (stack, sums) in numbers {
         let addresses = analysis.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
         let mut path: Vec<u64> = of_users(addresses, |a| labels.symbol(a)).collect();
@@ -182,7 +183,7 @@ impl Node {
     pub fn heavy_children(&self, weight: TreeWeight, min: u64) -> Vec<(u64, &Self)> {
         let mut out: Vec<(u64, &Self)> = self.children.iter().map(|(a, n)| (*a, n)).collect();
         out.retain(|(_, n)| weight.of(&n.sums) >= min);
-        out.sort_by_key(|(address, n)| (std::cmp::Reverse(weight.of(&n.sums)), *address));
+        out.sort_rows_by_key(|(address, n)| (std::cmp::Reverse(weight.of(&n.sums)), *address));
         out
     }
 }

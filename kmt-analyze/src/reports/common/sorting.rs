@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::ledger::totals::Totals;
+use crate::sort_rows::SortRows;
 
 /// A column that `--sort` accepts. Numbers of live objects, areas and pages are those at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -194,7 +195,7 @@ pub fn sort_rows<R, K: Copy>(
     let each = numbers.len() / rows.len().max(1);
     let numbers = |row: usize| &numbers[row * each..(row + 1) * each];
     let mut order: Vec<usize> = (0..rows.len()).collect();
-    order.sort_by(|&a, &b| numbers(b).cmp(numbers(a)).then_with(|| by_name(&rows[a], &rows[b])));
+    order.sort_rows_by(|&a, &b| numbers(b).cmp(numbers(a)).then_with(|| by_name(&rows[a], &rows[b])));
     rearrange(rows, order);
 }
 

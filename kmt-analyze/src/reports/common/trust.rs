@@ -17,6 +17,7 @@ use crate::pass::sum_of;
 use crate::render::out;
 use crate::render::words::{count, counted, duration, escaped, shown, size, time};
 use crate::reports::common::ReportContext;
+use crate::sort_rows::SortRows;
 use crate::stream::Api;
 use crate::trace::losses::CpuLosses;
 use crate::trace::names::CacheKey;
@@ -260,7 +261,7 @@ fn coverage_line(context: &ReportContext<'_, '_>) -> Option<String> {
     if all.free_events() == FreeEvents::All || all.ends == 0 {
         return None;
     }
-    caches.sort_by(|a, b| (b.0, &a.1).cmp(&(a.0, &b.1)));
+    caches.sort_rows_by(|a, b| (b.0, &a.1).cmp(&(a.0, &b.1)));
     let more = if caches.len() > CACHES_NAMED { ", ..." } else { "" };
     let names: Vec<String> = caches.into_iter().take(CACHES_NAMED).map(|(_, name)| name).collect();
     Some(format!(

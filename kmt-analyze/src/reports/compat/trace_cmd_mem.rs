@@ -13,6 +13,7 @@ use crate::render::words::escaped;
 use crate::reports::common::rows::text;
 use crate::reports::compat::Others;
 use crate::reports::compat::legacy::LegacyFunction;
+use crate::sort_rows::SortRows;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 
@@ -89,7 +90,7 @@ impl FunctionRow {
 fn compute(session: &Session<'_>, others: &Others, limit: usize) -> TraceCmdMemRows {
     let mut sums: Vec<(&Vec<u8>, &LegacyFunction)> =
         others.names.iter().zip(&others.legacy.functions).collect();
-    sums.sort_by(|a, b| b.1.waste().cmp(&a.1.waste()).then_with(|| a.0.cmp(b.0)));
+    sums.sort_rows_by(|a, b| b.1.waste().cmp(&a.1.waste()).then_with(|| a.0.cmp(b.0)));
     let functions = sums.into_iter().take(limit).map(|(name, sums)| FunctionRow::of(name, sums)).collect();
     TraceCmdMemRows { head: Head::of(session.trace, &session.losses), functions }
 }

@@ -17,6 +17,7 @@ use crate::reports::common::labels::{Labels, Symbol};
 use crate::reports::common::rows::Address;
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::report::Report;
+use crate::sort_rows::SortRows;
 use crate::stream::Api;
 
 /// Frees on another CPU or node.
@@ -43,7 +44,7 @@ impl Report for CrossCpuReport {
         let callers = (0..).zip(&sums.callers).filter(|(_, caller)| caller.crossed > 0);
         let mut callers: Vec<_> =
             callers.map(|(number, caller)| (labels.caller(analysis, number), caller)).collect();
-        callers.sort_by(|((api_a, _, a), of_a), ((api_b, _, b), of_b)| {
+        callers.sort_rows_by(|((api_a, _, a), of_a), ((api_b, _, b), of_b)| {
             (of_b.crossed, a, api_a).cmp(&(of_a.crossed, b, api_b))
         });
         let shown = context.limit.min(callers.len());
@@ -220,6 +221,6 @@ fn freed_by(analysis: &Analysis, labels: &Labels<'_, '_>, caller: &CallerCrossCp
         frees,
     };
     let mut rows: Vec<CrossFreeRow> = sums.into_iter().map(row).collect();
-    rows.sort_by(|a, b| (b.frees, &a.symbol).cmp(&(a.frees, &b.symbol)));
+    rows.sort_rows_by(|a, b| (b.frees, &a.symbol).cmp(&(a.frees, &b.symbol)));
     rows
 }

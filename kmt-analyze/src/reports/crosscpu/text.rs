@@ -12,6 +12,7 @@ use crate::reports::common::View;
 use crate::reports::common::ages::unknown_age_note;
 use crate::reports::common::cells::{is_more, part};
 use crate::reports::common::lead::leaders;
+use crate::sort_rows::SortRows;
 use crate::trace::names::function_of;
 
 /// Pairs of CPUs or nodes, unless more are allowed.
@@ -83,7 +84,7 @@ fn largest_sites(frees: &FreesByCpu) -> Option<String> {
 /// The pair of CPUs with most frees. Of two with as many both are named, of more none.
 fn busiest(frees: &FreesByCpu) -> Option<String> {
     let mut pairs: Vec<&PairRow> = frees.cpus.iter().filter(is_crossing).collect();
-    pairs.sort_by_key(|pair| (Reverse(pair.frees), pair.allocated_on, pair.freed_on));
+    pairs.sort_rows_by_key(|pair| (Reverse(pair.frees), pair.allocated_on, pair.freed_on));
     let flow = |pair: &PairRow| format!("from CPU {} to CPU {}", pair.allocated_on, pair.freed_on);
     match leaders(&pairs, |pair| pair.frees) {
         [pair] => {
@@ -125,7 +126,7 @@ fn pairs(
     view: &View,
 ) -> Table {
     let mut rows: Vec<&PairRow> = pairs.iter().collect();
-    rows.sort_by_key(|pair| (!is_crossing(pair), Reverse(pair.frees), pair.allocated_on, pair.freed_on));
+    rows.sort_rows_by_key(|pair| (!is_crossing(pair), Reverse(pair.frees), pair.allocated_on, pair.freed_on));
     let total = rows.len();
     Table::of_rows(title, rows.into_iter().take(part(view.limit, PAIRS)))
         .of("pair", "pairs", total)

@@ -6,6 +6,7 @@
 use serde::{Serialize, Serializer};
 
 use super::DiffOptions;
+use crate::sort_rows::SortRows;
 
 /// Parts of a run, whose variation is the noise if a side has one run.
 pub const PARTS: usize = 16;
@@ -50,7 +51,7 @@ impl DiffFigure {
         let busy = self.parts.iter().filter(|p| p.abs() > mean.abs() / 4.0).count();
         if busy * 2 >= PARTS {
             let mut steps: Vec<f64> = self.parts.windows(2).map(|w| (w[1] - w[0]).powi(2) / 2.0).collect();
-            steps.sort_by(f64::total_cmp);
+            steps.sort_rows_by(f64::total_cmp);
             steps.truncate(steps.len() - steps.len() / 4);
             return steps.iter().sum::<f64>() / steps.len() as f64 * count;
         }
@@ -215,7 +216,7 @@ impl Changes {
             .collect();
         let change = |row: &NameRow| figure(row).change().abs();
         let rank = |row: &NameRow| (figure(row).is_real(), figure(row).is_likely());
-        found.sort_by(|a, b| rank(b).cmp(&rank(a)).then(change(b).total_cmp(&change(a))));
+        found.sort_rows_by(|a, b| rank(b).cmp(&rank(a)).then(change(b).total_cmp(&change(a))));
         let rows = found.iter().take(options.output.rows()).map(|row| (*row).clone());
         Self { rows: rows.collect(), total: found.len() }
     }

@@ -12,6 +12,7 @@ use super::DiffOptions;
 use super::difference::{Changes, NameRow};
 use super::profile::{ProfileKey, ProfileRow, RunProfile, RunRow};
 use crate::reports::diff::difference::{DiffFigure, compare, needed};
+use crate::sort_rows::SortRows;
 
 /// Changes below this share of all bytes do not matter: the allocator's own bookkeeping and the like vary by as much
 /// with the state of the machine.
@@ -215,7 +216,7 @@ fn compared(before: &[RunProfile], after: &[RunProfile], options: &DiffOptions) 
         }
     };
     let mut rows: Vec<NameRow> = keys.into_iter().map(row).collect();
-    rows.sort_by(|a, b| {
+    rows.sort_rows_by(|a, b| {
         let by_weight = b.is_real().cmp(&a.is_real()).then(b.weight().total_cmp(&a.weight()));
         by_weight.then_with(|| (a.kind, &a.name).cmp(&(b.kind, &b.name)))
     });

@@ -11,6 +11,7 @@ use crate::render::look::Look;
 use crate::render::screen::{Cell, Column, CommandLine, Ink, Screen, ScreenPart, Table};
 use crate::render::words::{count, counted, share};
 use crate::reports::diff::difference::Difference;
+use crate::sort_rows::SortRows;
 use crate::trace::names::function_of;
 
 /// The growth, the sides, and the rows that differ.
@@ -65,7 +66,7 @@ fn answer(screen: &mut Screen, diff: &DiffRow, options: &DiffOptions) {
     let look = &options.output.show.look;
     let rate = if options.rates { " a second" } else { "" };
     let mut changes = [LiveChange::of(diff, false), LiveChange::of(diff, true)];
-    changes.sort_by(|a, b| b.size().total_cmp(&a.size()));
+    changes.sort_rows_by(|a, b| b.size().total_cmp(&a.size()));
     let has_likely = changes.iter().any(|change| change.likely.is_some());
     if diff.rows_beyond_noise == 0 && !has_likely {
         screen.answer(format!("Nothing differs beyond noise in {all}."));

@@ -19,6 +19,7 @@ use crate::reports::leaks::{
     LeakTables, UnseenRow, growth_sentence, may_grow_sentence, page_growth_sentence,
 };
 use crate::reports::summary::SummaryRows;
+use crate::sort_rows::SortRows;
 
 /// Rule of a finding of growth.
 const GROWTH_THRESHOLD: &str = "the verdict of leaks: objects older than their kind gets, from at least half of the steps of the window, no fewer late than early; and at least 16 KiB, or at least 4 KiB and 1 % of all that is still allocated";
@@ -157,7 +158,7 @@ pub fn by_use(analysis: &Analysis, of: fn(&FrameTotals) -> u64) -> Vec<PageUseRo
         }
     }
     uses.retain(|row| row.bytes > 0);
-    uses.sort_by_key(|row| (Reverse(row.bytes), row.name));
+    uses.sort_rows_by_key(|row| (Reverse(row.bytes), row.name));
     uses
 }
 

@@ -27,6 +27,7 @@ use crate::reports::common::trust::no_counters;
 use crate::reports::common::{Context, ReportContext, ring};
 use crate::reports::leaks::{LeakRows, ReclaimableGrowth, reclaimable_growth};
 use crate::reports::summary::SummaryRows;
+use crate::sort_rows::SortRows;
 use crate::trace::ages::events_at_zero;
 use crate::trace::folded;
 use crate::trace::session::Session;
@@ -113,7 +114,7 @@ pub fn compute(context: &Context<'_, '_>, sources: Sources) -> FindingRows {
     // Their shares are of different wholes, so that kinds are not compared. Growth goes by its rate.
     let mut findings = growth::growth(&sources, length, &view);
     findings.extend(growth::unseen(&sources, length, &view));
-    findings.sort_by_key(|found| std::cmp::Reverse(found.bytes_per_second));
+    findings.sort_rows_by_key(|found| std::cmp::Reverse(found.bytes_per_second));
     let has_growth = !findings.is_empty();
     let growth = match sources.leaks.as_ref().map(LeakRows::judges) {
         _ if has_growth => "grows",
@@ -313,7 +314,7 @@ pub fn parts(context: &ReportContext<'_, '_>, summary: &SummaryRows) -> Option<P
         .filter(|(_, bytes)| *bytes > 0)
         .map(|(subsystem, bytes)| Part { subsystem, bytes })
         .collect();
-    largest.sort_by_key(|part| Reverse(part.bytes));
+    largest.sort_rows_by_key(|part| Reverse(part.bytes));
     largest.truncate(PARTS);
     (!largest.is_empty()).then_some(Parts {
         is_live,

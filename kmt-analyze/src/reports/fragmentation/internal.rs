@@ -15,6 +15,7 @@ use crate::reports::common::View;
 use crate::reports::common::cells::part;
 use crate::reports::common::labels::Symbol;
 use crate::reports::common::rows::{Address, RecordedSums};
+use crate::sort_rows::SortRows;
 use crate::stream::{Api, Site};
 
 /// Bytes allocated beyond those requested.
@@ -141,10 +142,11 @@ pub fn compute(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> Intern
         .filter(|(_, sums)| sums.wasted() > 0)
         .map(|(address, sums)| (address, traced.context.labels().located(address), sums))
         .collect();
-    callers.sort_by(|a, b| (b.2.waste_time, b.2.wasted(), &a.1).cmp(&(a.2.waste_time, a.2.wasted(), &b.1)));
+    callers
+        .sort_rows_by(|a, b| (b.2.waste_time, b.2.wasted(), &a.1).cmp(&(a.2.waste_time, a.2.wasted(), &b.1)));
     let mut caches: Vec<(&str, InternalSums)> =
         caches.into_iter().filter(|(_, sums)| sums.wasted() > 0).collect();
-    caches.sort_by(|a, b| (b.1.waste_time, a.0).cmp(&(a.1.waste_time, b.0)));
+    caches.sort_rows_by(|a, b| (b.1.waste_time, a.0).cmp(&(a.1.waste_time, b.0)));
     let limit = traced.context.limit;
     let basis = traced.context.basis();
     let [kmalloc, cache] = Api::ALL.map(|api| RecordedSums::slab(basis, Some(api)));
@@ -345,7 +347,7 @@ pub fn add_internal(screen: &mut Screen, rows: &InternalTables, length: u64, vie
     let mut all: Vec<(Cell, &Waste)> = Vec::new();
     all.extend(rows.kmalloc_callers.iter().map(|row| (Cell::from(&row.symbol), &row.waste)));
     all.extend(rows.cache_rounding.iter().map(|row| (Cell::text(&row.cache), &row.waste)));
-    all.sort_by_key(|(_, waste)| std::cmp::Reverse((waste.waste_time(), waste.bytes_wasted)));
+    all.sort_rows_by_key(|(_, waste)| std::cmp::Reverse((waste.waste_time(), waste.bytes_wasted)));
     let total = rows.kmalloc_callers_total.unwrap_or(0) + rows.cache_rounding_total.unwrap_or(0);
     let table = Table::of_rows("", all.into_iter().take(part(view.limit, ROWS)))
         .of("call site or cache", "call sites and caches", total)

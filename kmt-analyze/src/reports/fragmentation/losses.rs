@@ -11,6 +11,7 @@ use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::share;
 use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::{ReportContext, View};
+use crate::sort_rows::SortRows;
 use crate::trace::names::function_of;
 
 /// Place of unused memory.
@@ -78,7 +79,7 @@ pub fn compute(traced: &Traced<'_, '_, '_>, tables: &FragmentationTables, reques
         between_pages(tables.pages.zones.as_deref(), requested, page_size),
     ];
     // The sort is stable: places of equal losses keep their order.
-    losses.sort_by_key(|loss| std::cmp::Reverse(loss.bytes));
+    losses.sort_rows_by_key(|loss| std::cmp::Reverse(loss.bytes));
     losses
 }
 

@@ -17,6 +17,7 @@ use crate::reports::common::basis::Input;
 use crate::reports::common::labels::Symbol;
 use crate::reports::common::lead::MaybeRefused;
 use crate::reports::common::rows::Address;
+use crate::sort_rows::SortRows;
 use crate::trace::names::{OLDER_KMALLOC, cache_name};
 
 /// The reason why it is unknown how full slab pages are, if it is.
@@ -55,7 +56,7 @@ pub fn compute(traced: &Traced<'_, '_, '_>, occupancy: &OccupancySums) -> MaybeR
     };
     let mut caches: Vec<OccupiedCache> = sums.into_iter().map(cache).collect();
     // Of equal ones the first by name.
-    caches.sort_by_key(|cache| Reverse(cache.bytes_held.saturating_sub(cache.bytes_live)));
+    caches.sort_rows_by_key(|cache| Reverse(cache.bytes_held.saturating_sub(cache.bytes_live)));
     let (pinned_by, pinned_by_total) = pinned(traced, occupancy);
     MaybeRefused::Found(Box::new(Occupied {
         direct_map_votes_percent: map.share_percent(),
@@ -295,7 +296,7 @@ fn is_pinner(pins: &Pins) -> bool {
 /// Numbers of all call sites with survivors on slab pages, those that pin most first.
 pub fn all_pinned(occupancy: &OccupancySums) -> Vec<(u32, &Pins)> {
     let mut all: Vec<(u32, &Pins)> = (0..).zip(&occupancy.pins).filter(|(_, p)| p.objects > 0).collect();
-    all.sort_by(|a, b| {
+    all.sort_rows_by(|a, b| {
         b.1.sparse_bytes()
             .total_cmp(&a.1.sparse_bytes())
             .then(b.1.pinned_bytes().total_cmp(&a.1.pinned_bytes()))

@@ -15,6 +15,7 @@ use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{count, counted, escaped, share};
 use crate::reports::common::View;
 use crate::reports::common::cells::{is_more, part};
+use crate::sort_rows::SortRows;
 
 /// Pageblocks with live pages of the trace.
 #[derive(Debug, Serialize)]
@@ -218,7 +219,7 @@ fn culprits(
         }
     }
     let mut culprits: Vec<_> = culprits.into_iter().collect();
-    culprits.sort_by_key(|((site, pid), (blocks, frames))| {
+    culprits.sort_rows_by_key(|((site, pid), (blocks, frames))| {
         (std::cmp::Reverse(*blocks), std::cmp::Reverse(*frames), *site, *pid)
     });
     (polluted, culprits)

@@ -18,6 +18,7 @@ use crate::render::words::{count, counted, escaped};
 use crate::reports::common::View;
 use crate::reports::common::cells::{is_more, part};
 use crate::reports::common::rows::Address;
+use crate::sort_rows::SortRows;
 use crate::trace::meminfo::{self, Zone};
 
 /// Kinds of fallbacks, unless more are allowed.
@@ -196,7 +197,7 @@ pub fn fallbacks(traced: &Traced<'_, '_, '_>, fallbacks: &HashMap<Fallback, u64>
     let (pageblock_order, pageblock_order_assumed) = traced.context.session.pageblock_order();
     let severity = |f: &Fallback| Some(Severity::of(f.fallback_order?.into(), pageblock_order.into()));
     let mut all: Vec<(&Fallback, u64)> = fallbacks.iter().map(|(f, n)| (f, *n)).collect();
-    all.sort_by_key(|(f, n)| (std::cmp::Reverse(severity(f)), std::cmp::Reverse(*n), **f));
+    all.sort_rows_by_key(|(f, n)| (std::cmp::Reverse(severity(f)), std::cmp::Reverse(*n), **f));
     let sum = |is_it: &dyn Fn(&Fallback) -> bool| -> u64 {
         all.iter().filter(|(fallback, _)| is_it(fallback)).map(|(_, count)| count).sum()
     };

@@ -13,6 +13,7 @@ use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::escaped;
 use crate::reports::common::cells::part;
 use crate::reports::common::{ReportContext, View};
+use crate::sort_rows::SortRows;
 use crate::trace::slabinfo::{self, SlabInfoLine, Sysfs};
 
 /// Bytes of all slabs that no object can use.
@@ -75,7 +76,7 @@ pub fn all(traced: &Traced<'_, '_, '_>) -> Option<Vec<CacheTail>> {
         .filter(|info| info.num_slabs > 0)
         .map(|info| cache(info, sysfs.as_ref(), page_size))
         .collect();
-    caches.sort_by(|a, b| (b.tail_bytes, &a.cache).cmp(&(a.tail_bytes, &b.cache)));
+    caches.sort_rows_by(|a, b| (b.tail_bytes, &a.cache).cmp(&(a.tail_bytes, &b.cache)));
     Some(caches)
 }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::reports::common::cells::difference;
 use crate::reports::common::rows::text;
+use crate::sort_rows::SortRows;
 use crate::trace::meminfo::{self, ZoneInfo};
 use crate::trace::session::Session;
 use crate::trace::slabinfo::{self, SlabCaches};
@@ -196,7 +197,7 @@ pub fn cache_changes(before: &SlabCaches, after: &SlabCaches, page_size: u64) ->
     };
     let mut rows: Vec<CacheChange> = names.map(row).collect();
     rows.retain(|row| row.active_change != 0 || row.bytes_change != 0);
-    rows.sort_by_key(|row| {
+    rows.sort_rows_by_key(|row| {
         let size = (row.bytes_change.unsigned_abs(), row.active_change.unsigned_abs());
         (std::cmp::Reverse(size), row.cache.clone())
     });
@@ -230,7 +231,7 @@ fn zones(before: &[u8], after: &[u8], page_size: u64) -> Vec<ZoneChange> {
 fn changed<R>(mut rows: Vec<R>, change: impl Fn(&R) -> i64) -> Vec<R> {
     rows.retain(|row| change(row) != 0);
     // Stable: equal ones by name.
-    rows.sort_by_key(|row| std::cmp::Reverse(change(row).unsigned_abs()));
+    rows.sort_rows_by_key(|row| std::cmp::Reverse(change(row).unsigned_abs()));
     rows
 }
 
@@ -281,7 +282,7 @@ fn zone_changes(before: &[u8], after: &[u8]) -> Vec<ZoneInfoChange> {
     };
     let mut rows: Vec<ZoneInfoChange> = meminfo::zoneinfo(before).into_iter().filter_map(row).collect();
     // Stable: equal ones in the kernel's order.
-    rows.sort_by_key(|row| std::cmp::Reverse(row.pages_free_change.unsigned_abs()));
+    rows.sort_rows_by_key(|row| std::cmp::Reverse(row.pages_free_change.unsigned_abs()));
     rows
 }
 

@@ -13,6 +13,7 @@ use crate::render::screen::{Cell, Column, Table};
 use crate::render::words::{count, counted, duration, escaped, shown};
 use crate::reports::common::View;
 use crate::reports::common::date::utc;
+use crate::sort_rows::SortRows;
 use crate::trace::session::Session;
 use crate::trace::sliced::Sliced;
 
@@ -129,7 +130,7 @@ fn integrity(integrity: &IntegrityRow) -> String {
 /// Counts of each CPU, those with most losses first, and the number of CPUs that are left out.
 pub fn cpus(rows: &InfoRows, limit: usize) -> (Table, usize) {
     let mut cpus: Vec<&CpuRow> = rows.head.trace.per_cpu.iter().collect();
-    cpus.sort_by_key(|cpu| (Reverse(cpu.head.lost_events), cpu.head.cpu));
+    cpus.sort_rows_by_key(|cpu| (Reverse(cpu.head.lost_events), cpu.head.cpu));
     let left = cpus.len().saturating_sub(limit);
     cpus.truncate(limit);
     let known = |number: Option<u64>| number.map_or(Cell::Empty, Cell::Count);
@@ -180,7 +181,7 @@ pub fn places(rows: &InfoRows, view: &View) -> (Table, usize) {
     let cpus = rows.head.trace.per_cpu.iter();
     let mut places: Vec<(u32, &LossRow)> =
         cpus.flat_map(|cpu| cpu.losses.iter().map(|loss| (cpu.head.cpu, loss))).collect();
-    places.sort_by_key(|(_, loss)| {
+    places.sort_rows_by_key(|(_, loss)| {
         (Reverse(loss.uncounted), Reverse(loss.lost_events.unwrap_or(0).max(loss.events_missing)))
     });
     let left = places.len().saturating_sub(view.limit);

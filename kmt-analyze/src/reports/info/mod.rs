@@ -28,6 +28,7 @@ use crate::reports::common::lost_before::lost_before_first;
 use crate::reports::common::{Context, View, ring, trust};
 use crate::reports::document::print_screen;
 use crate::reports::output::Output;
+use crate::sort_rows::SortRows;
 use crate::trace::open::outcome;
 use crate::trace::session::Session;
 use crate::trace::time_range::TimeRange;
@@ -252,7 +253,7 @@ fn flaws(rows: &InfoRows) -> Option<String> {
 /// Counts by event, and the number of events that are left out.
 fn events(rows: &InfoRows, limit: usize) -> (Table, usize) {
     let mut events: Vec<&(String, u64)> = rows.events.iter().collect();
-    events.sort_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then(a.cmp(b)));
+    events.sort_rows_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then(a.cmp(b)));
     let all = rows.head.trace.events;
     let table = Table::of_rows("", events.iter().take(limit))
         .column(Column::name("event"), |(name, _)| Cell::text(escaped(name.as_bytes())))

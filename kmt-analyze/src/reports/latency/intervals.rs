@@ -12,6 +12,7 @@ use crate::dump::Printer;
 use crate::ledger::SideEvent;
 use crate::render::words::{count, escaped};
 use crate::reports::common::Context;
+use crate::sort_rows::SortRows;
 use crate::stream::Origin;
 use crate::stream::side_events::SideEventPlan;
 
@@ -62,7 +63,7 @@ pub fn compute(
     has_functions: bool,
 ) -> LongIntervals {
     let mut groups = grouped(&names.stalls.intervals);
-    groups.sort_by_key(|group| (std::cmp::Reverse(length(&group.outer)), group.outer.begin));
+    groups.sort_rows_by_key(|group| (std::cmp::Reverse(length(&group.outer)), group.outer.begin));
     let session = context.session;
     let (trace, is_terminal) = (session.trace, session.env.is_terminal());
     let mut printer = Printer::new(trace.schema(), trace.metadata(), session.print_env(), is_terminal);

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::tracepoints::{StallNames, key};
 use crate::collect::histogram::{Amount, Histogram};
 use crate::collect::stalls::{Stall, Waits};
+use crate::sort_rows::SortRows;
 
 /// Lengths of intervals, in the clock's unit.
 #[derive(Debug, Serialize)]
@@ -114,7 +115,7 @@ pub struct ShrinkerFunction {
 /// All kinds: first the others in a fixed order, then shrinkers and functions, the longest first.
 pub fn compute(names: &StallNames<'_, '_, '_>) -> Vec<StallKind> {
     let mut all: Vec<(Stall, &Histogram)> = names.stalls.kinds.iter().map(|(s, h)| (*s, h)).collect();
-    all.sort_by_key(|(stall, lengths)| {
+    all.sort_rows_by_key(|(stall, lengths)| {
         let group = match stall {
             Stall::Shrinker(..) => 1,
             Stall::Function(_) => 2,
@@ -156,7 +157,7 @@ fn row(
 
 /// Tasks with their waits, the longest first.
 fn tasks(names: &StallNames<'_, '_, '_>, mut all: Vec<(i32, &Waits)>) -> Vec<StalledTask> {
-    all.sort_by_key(|(pid, waits)| (std::cmp::Reverse(waits.total), *pid));
+    all.sort_rows_by_key(|(pid, waits)| (std::cmp::Reverse(waits.total), *pid));
     let row = |(pid, waits): (i32, &Waits)| StalledTask {
         pid,
         task: names.labels.task(pid),

@@ -23,6 +23,7 @@ use crate::render::kernel_line::LineStart;
 use crate::render::out::Out;
 use crate::render::words::{counted, shown};
 use crate::reports::common::View;
+use crate::sort_rows::SortRows;
 use crate::stream::side_events::SideEventPlan;
 use crate::stream::{Origin, SideEventKind};
 use crate::trace::clock::Clock;
@@ -233,7 +234,7 @@ fn sums(sums: &StallSums, pids: &[i32], names: &LiveNames<'_>) -> String {
         }
     }
     let mut kinds: Vec<_> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(stall, kind)| (std::cmp::Reverse(kind.total), *stall));
+    kinds.sort_rows_by_key(|(stall, kind)| (std::cmp::Reverse(kind.total), *stall));
     let mut text = String::new();
     for (stall, kind) in &kinds {
         let (total, max) = (rounded(kind.total, names.view.unit), rounded(kind.max, names.view.unit));

@@ -14,6 +14,7 @@ use crate::pass::Analysis;
 use crate::render::words::escaped;
 use crate::reports::common::ReportContext;
 use crate::reports::common::rows::Address;
+use crate::sort_rows::SortRows;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -161,7 +162,7 @@ fn delayed(
     limit: usize,
 ) -> (Vec<DelayedAllocation>, usize) {
     let mut all: Vec<(Delayed, Waits)> = names.stalls.delayed.iter().map(|(d, w)| (*d, *w)).collect();
-    all.sort_by_key(|(delayed, waits)| (std::cmp::Reverse(waits.total), *delayed));
+    all.sort_rows_by_key(|(delayed, waits)| (std::cmp::Reverse(waits.total), *delayed));
     let interner = &analysis.interner;
     let row = |(delayed, waits): &(Delayed, Waits)| {
         let pages = interner.pages.get(delayed.page_site).copied().unwrap_or_default();

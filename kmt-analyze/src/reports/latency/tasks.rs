@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::collect::stalls::{ByOrder, StallSums, TaskStalls};
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
+use crate::sort_rows::SortRows;
 
 /// Reclaim, compaction and migration of one task; `null`: the event was not recorded, or lacks the field.
 #[derive(Debug, Serialize)]
@@ -97,7 +98,7 @@ pub fn compute(
     limit: usize,
 ) -> (Vec<ReclaimTask>, usize) {
     let mut all: Vec<(i32, &TaskStalls)> = stalls.tasks.iter().map(|(pid, task)| (*pid, task)).collect();
-    all.sort_by_key(|(pid, task)| (std::cmp::Reverse(task.waited_time), *pid));
+    all.sort_rows_by_key(|(pid, task)| (std::cmp::Reverse(task.waited_time), *pid));
     let row = |&(pid, task): &(i32, &TaskStalls)| row(pid, labels, task, recorded);
     (all.iter().take(limit).map(row).collect(), all.len())
 }

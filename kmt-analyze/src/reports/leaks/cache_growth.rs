@@ -13,6 +13,7 @@ use crate::reports::common::{Context, View};
 use crate::reports::info::{CacheChange, cache_changes};
 use crate::reports::leaks::judge::judged::{CacheShare, Judged};
 use crate::reports::leaks::judge::slab::Reclaimable;
+use crate::sort_rows::SortRows;
 use crate::trace::aliases::Aliases;
 use crate::trace::names::{cache_name, function_of};
 use crate::trace::slabinfo;
@@ -100,7 +101,7 @@ impl CacheGrowth {
             (is_like && bytes > 0 && number >= WITH_MIN).then(|| (bytes, change.cache.clone(), number))
         });
         let mut with: Vec<(u64, String, u64)> = with.collect();
-        with.sort_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
+        with.sort_rows_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
         let bytes_together = with.iter().map(|(bytes, ..)| *bytes).fold(bytes, u64::saturating_add);
         let per_second = length.map(|length| u128::from(bytes) * 1_000_000_000 / u128::from(length.max(1)));
         Some(Self {

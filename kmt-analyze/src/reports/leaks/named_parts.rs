@@ -9,6 +9,7 @@ use crate::collect::tasks::TaskEvents;
 use crate::render::words::count;
 use crate::reports::common::labels::Labels;
 use crate::reports::leaks::judge::judged::PAGE_CACHE_USE;
+use crate::sort_rows::SortRows;
 
 /// Smallest share of a growth, as 1/N, from which a maker is named.
 pub const MANY: u64 = 10;
@@ -56,7 +57,7 @@ pub fn named_parts(
     named: impl Fn(i32) -> Named,
 ) -> Vec<(String, u64)> {
     let mut tasks: Vec<(i32, u64)> = growth_of.into_iter().collect();
-    tasks.sort_by_key(|&(pid, growth)| (Reverse(growth), pid));
+    tasks.sort_rows_by_key(|&(pid, growth)| (Reverse(growth), pid));
     let with_short_lived = (tasks.len() > 2).then(|| beside_short_lived(&tasks, whole, &named)).flatten();
     let two = || tasks.iter().take(2).map(|&(pid, growth)| (named(pid).task, growth)).collect();
     with_short_lived.unwrap_or_else(two)

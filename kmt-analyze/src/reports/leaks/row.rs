@@ -18,6 +18,7 @@ use crate::reports::leaks::judge::families::{are_of_one_time, per_second, per_wi
 use crate::reports::leaks::judge::judged::{CacheShare, Judged, RowStack};
 use crate::reports::leaks::judge::makers::LiveWithMaker;
 use crate::reports::leaks::judge::verdict::Verdict;
+use crate::sort_rows::SortRows;
 
 /// Memory of one call site, or of one kind of pages, that is still allocated.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -261,7 +262,7 @@ impl RowMaker<'_, '_, '_> {
         let old = |pid: i32| row.growing.task(pid).map_or(0, StepCounts::sum);
         let mut all: Vec<(u64, u64, i32)> =
             row.survival.tasks().map(|(pid, steps)| (old(pid), steps.sum(), pid)).collect();
-        all.sort_by_key(|&(old, survivors, pid)| (std::cmp::Reverse((old, survivors)), pid));
+        all.sort_rows_by_key(|&(old, survivors, pid)| (std::cmp::Reverse((old, survivors)), pid));
         let holder = |&(old, survivors, pid): &(u64, u64, i32)| HolderRow {
             pid,
             task: self.labels.task(pid),
@@ -306,7 +307,7 @@ pub(super) fn page_growths(
     task_events: &TaskEvents,
 ) -> Vec<PageGrowth> {
     let mut rows: Vec<&Judged<'_>> = rows.to_vec();
-    rows.sort_by_key(|row| Reverse(row.evidence.old_amount));
+    rows.sort_rows_by_key(|row| Reverse(row.evidence.old_amount));
     let mut groups: Vec<(LiveWithMaker<'_>, Vec<&Judged<'_>>)> = Vec::new();
     for row in rows {
         let made = LiveWithMaker::of(&row.growing, task_events);
@@ -317,7 +318,7 @@ pub(super) fn page_growths(
     }
     let mut growths: Vec<PageGrowth> =
         groups.into_iter().filter_map(|(_, rows)| page_growth(maker, &rows, task_events)).collect();
-    growths.sort_by_key(|growth| Reverse(growth.sum.bytes));
+    growths.sort_rows_by_key(|growth| Reverse(growth.sum.bytes));
     growths
 }
 

@@ -26,6 +26,7 @@ use crate::reports::leaks::judge::slab::{self, LeakSums};
 use crate::reports::leaks::judge::survivors::PageSurvivals;
 use crate::reports::leaks::judge::verdict::Verdict;
 use crate::reports::slabinfo::{UnseenGrowth, unseen_growth};
+use crate::sort_rows::SortRows;
 
 /// Rows of the report.
 #[derive(Debug, Serialize)]
@@ -247,6 +248,6 @@ fn tasks_at(context: &ReportContext<'_, '_>, growth: &GrowthSums, functions: &[&
         }
     }
     let mut tasks: Vec<(i32, u64)> = found.into_iter().collect();
-    tasks.sort_by_key(|&(pid, objects)| (std::cmp::Reverse(objects), pid));
+    tasks.sort_rows_by_key(|&(pid, objects)| (std::cmp::Reverse(objects), pid));
     tasks.iter().take(TASKS_MAX).map(|&(pid, _)| labels.task(pid)).collect()
 }

@@ -14,6 +14,7 @@ use crate::reports::leaks::judge::families::Family;
 use crate::reports::leaks::judge::judged::Judged;
 use crate::reports::leaks::judge::pinned::pinned_elsewhere;
 use crate::reports::leaks::judge::verdict::Verdict;
+use crate::sort_rows::SortRows;
 
 /// Rows as the screen groups them.
 #[derive(Debug, Clone, Default)]
@@ -134,7 +135,7 @@ pub(super) fn text_parts(
     let of = |verdicts: &[Verdict]| -> Vec<&Judged<'_>> {
         let alone = slab.iter().filter(|row| row.leader.is_none());
         let mut rows: Vec<_> = alone.filter(|row| verdicts.contains(&row.evidence.verdict)).collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.evidence.amount));
+        rows.sort_rows_by_key(|row| std::cmp::Reverse(row.evidence.amount));
         rows
     };
     let suspects: Vec<_> = of(&[Verdict::Uncertain]).into_iter().filter(|row| row.is_suspect()).collect();
@@ -142,7 +143,7 @@ pub(super) fn text_parts(
     if !suspects.is_empty() {
         // Where events were lost these are the nearest to an answer.
         of_verdicts.rotate_right(1);
-        of_verdicts[0].sort_by_key(|row| !row.is_suspect());
+        of_verdicts[0].sort_rows_by_key(|row| !row.is_suspect());
     }
     let reclaimable = of(&[Verdict::Reclaimable, Verdict::WithReclaimable]);
     let alone = slab.iter().filter(|row| row.leader.is_none()).chain(pages);

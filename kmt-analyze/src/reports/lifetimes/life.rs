@@ -17,6 +17,7 @@ use crate::render::words::share;
 use crate::reports::common::labels::{Labels, Symbol};
 use crate::reports::common::rows::Address;
 use crate::reports::common::{Context, View};
+use crate::sort_rows::SortRows;
 use crate::stream::Api;
 use crate::trace::names::function_of;
 
@@ -135,7 +136,7 @@ fn freed_by(lives: &CallerLives, analysis: &Analysis, labels: &Labels<'_, '_>) -
         lifetime_mean: (time / u128::from(frees.max(1))) as u64,
     };
     let mut rows: Vec<FreeRow> = sums.into_iter().map(row).collect();
-    rows.sort_by(|a, b| b.frees.cmp(&a.frees).then_with(|| a.symbol.cmp(&b.symbol)));
+    rows.sort_rows_by(|a, b| b.frees.cmp(&a.frees).then_with(|| a.symbol.cmp(&b.symbol)));
     rows
 }
 

@@ -15,6 +15,7 @@ use crate::reports::common::labels::Symbol;
 use crate::reports::common::page_sums::{self, is_allocator, is_tracer};
 use crate::reports::common::rows::{Address, FrameSums, PageAmounts, RecordedSums};
 use crate::reports::common::sorting::{SortKey, sort_rows};
+use crate::sort_rows::SortRows;
 use crate::trace::names::function_of;
 
 /// Sums of one call site.
@@ -148,7 +149,7 @@ impl PassedOver {
     /// Functions passed over, the one that the call site calls first.
     pub fn rows(self, is_recorded: bool) -> Vec<PassedOverRow> {
         let mut functions: Vec<_> = self.functions.into_iter().collect();
-        functions.sort_by_key(|(_, (distance, _))| *distance);
+        functions.sort_rows_by_key(|(_, (distance, _))| *distance);
         let row = |(function, (_, pages)): (String, (usize, u64))| PassedOverRow {
             function,
             pages_alloc: is_recorded.then_some(pages),

@@ -14,6 +14,7 @@ use crate::reports::common::page_sums::PageSums;
 use crate::reports::common::rows::{FrameSums, PageAmounts};
 use crate::reports::common::sorting::SortKey;
 use crate::reports::grouped::GroupTable;
+use crate::sort_rows::SortRows;
 use crate::trace::names::function_of;
 
 /// Rows of the tables after the first one, unless more are allowed.
@@ -163,7 +164,7 @@ const FAILED: Column = Column::number("failed");
 fn by_type(tables: &PageTables, sort: &[SortKey], view: &View) -> Table {
     let mut rows: Vec<&PageTypeRow> = tables.by_order_and_migratetype.iter().collect();
     if sort.is_empty() {
-        rows.sort_by_key(|row| (Reverse(row.sums.pages_alloc), row.order, row.migratetype));
+        rows.sort_rows_by_key(|row| (Reverse(row.sums.pages_alloc), row.order, row.migratetype));
     }
     let total = rows.len();
     Table::of_rows("by order and migrate type", rows.into_iter().take(part(view.limit, ROWS)))
@@ -184,7 +185,7 @@ fn sums_cells(sums: &FrameSums, tables: &PageTables, view: &View) -> Vec<Cell> {
 fn by_flags(tables: &PageTables, sort: &[SortKey], view: &View) -> Table {
     let mut rows: Vec<&PageFlagsRow> = tables.by_gfp_flags.iter().collect();
     if sort.is_empty() {
-        rows.sort_by_key(|row| (Reverse(row.sums.pages_alloc), row.gfp_flags));
+        rows.sort_rows_by_key(|row| (Reverse(row.sums.pages_alloc), row.gfp_flags));
     }
     let total = rows.len();
     Table::of_rows("by allocation flags", rows.into_iter().take(part(view.limit, ROWS)))

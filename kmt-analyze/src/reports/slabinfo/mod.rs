@@ -18,6 +18,7 @@ use crate::render::words::{count, counted, escaped};
 use crate::reports::common::basis::Input;
 use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::report::Report;
+use crate::sort_rows::SortRows;
 use crate::trace::names::CacheKey;
 
 /// Live objects against /proc/slabinfo.
@@ -82,7 +83,7 @@ impl Report for SlabInfo {
         };
         let mut all: Vec<_> =
             histories(analysis, bounds, analysis.get(handles.0)).into_iter().map(ranked).collect();
-        all.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
+        all.sort_rows_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
         let change = |key: &CacheKey| changes.as_ref()?.until(key, snapshots.last()?);
         let row = |(name, history, _, is_contradicted): &(String, CacheHistory, _, bool)| SlabInfoCache {
             change: change(&history.key),

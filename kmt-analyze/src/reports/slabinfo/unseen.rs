@@ -14,6 +14,7 @@ use crate::pass::coverage::{active, in_use_max};
 use crate::render::words::{counted, escaped};
 use crate::reports::common::cells::difference;
 use crate::reports::common::{Context, ReportContext, View};
+use crate::sort_rows::SortRows;
 use crate::stream::Api;
 use crate::trace::names::CacheKey;
 use crate::trace::slabinfo::{SlabInfoLine, Snapshot, parse, snapshots, untimed};
@@ -74,7 +75,7 @@ fn growths(context: &ReportContext<'_, '_>, changes: &SlabChanges, after: &Snaps
         })
     };
     let mut found: Vec<UnseenGrowth> = after.caches.iter().filter_map(growth).collect();
-    found.sort_by_key(|growth| std::cmp::Reverse(growth.bytes));
+    found.sort_rows_by_key(|growth| std::cmp::Reverse(growth.bytes));
     found
 }
 

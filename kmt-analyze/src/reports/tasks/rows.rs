@@ -17,6 +17,7 @@ use crate::render::screen::{Cell, Column, Table};
 use crate::reports::common::ReportContext;
 use crate::reports::common::rows::{FrameSums, RecordedSums, SlabSums, text};
 use crate::reports::common::sorting::{SortKey, sort_rows};
+use crate::sort_rows::SortRows;
 use crate::trace::names::task_name;
 
 /// Rows of the report.
@@ -225,7 +226,7 @@ pub fn compute(
     let recorded = RecordedTasks::of(context);
     let rows = all.iter().take(context.limit).map(|c| row(c, analysis.page_size.0, &recorded)).collect();
     let mut users: Vec<&TaskCandidate> = all.iter().filter(|c| c.page_use != Use::default()).collect();
-    users.sort_by(|a, b| (b.page_use.allocs, &a.name).cmp(&(a.page_use.allocs, &b.name)));
+    users.sort_rows_by(|a, b| (b.page_use.allocs, &a.name).cmp(&(a.page_use.allocs, &b.name)));
     let user = |c: &&TaskCandidate| (c.name.clone(), recorded.page_allocator(&c.page_use));
     let (mut slab, mut pages) = (Totals::default(), FrameTotals::default());
     for candidate in &all {

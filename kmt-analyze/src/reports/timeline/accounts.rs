@@ -8,6 +8,7 @@ use crate::render::screen::{Cell, Column, Screen, Table};
 use crate::render::words::{counted, listed};
 use crate::reports::balance::{FreeChange, free_moved, without_lists};
 use crate::reports::common::{ReportContext, View};
+use crate::sort_rows::SortRows;
 use crate::trace::accounts::{ACCOUNTS, CPU_LISTS, FREE, FREE_ACCOUNTS, REST, Readings, Recording, clamped};
 use crate::trace::sliced::Sliced;
 
@@ -254,7 +255,7 @@ fn accounts(lines: &[AccountLine<'_>], is_compared: bool) -> Table {
 fn times(lines: &[AccountLine<'_>], rows: &AccountTimes, steps: usize, view: &View) -> Table {
     let is_own = |line: &&AccountLine<'_>| [FREE, REST].contains(&line.account);
     let mut moved: Vec<&AccountLine<'_>> = lines.iter().filter(|line| !is_own(line)).collect();
-    moved.sort_by_key(|line| std::cmp::Reverse(line.movement()));
+    moved.sort_rows_by_key(|line| std::cmp::Reverse(line.movement()));
     let own =
         [FREE, REST].into_iter().filter_map(|account| lines.iter().find(|line| line.account == account));
     let shown: Vec<&AccountLine<'_>> = own.chain(moved.into_iter().take(MOVED)).collect();

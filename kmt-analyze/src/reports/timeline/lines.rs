@@ -13,6 +13,7 @@ use crate::pass::Analysis;
 use crate::pass::caches::CacheNames;
 use crate::render::screen::{Cell, Column, Table};
 use crate::reports::common::ReportContext;
+use crate::sort_rows::SortRows;
 
 /// One line; each list has one number for each step.
 #[derive(Debug, Serialize)]
@@ -101,7 +102,7 @@ pub fn compute(
 fn largest(lines: BTreeMap<String, LineSums>, lines_max: usize, width: usize) -> Vec<(String, LineSums)> {
     let mut lines: Vec<(u64, (String, LineSums))> =
         lines.into_iter().map(|line| (most_live(&line.1.all), line)).collect();
-    lines.sort_by(|(most_a, (a, _)), (most_b, (b, _))| most_b.cmp(most_a).then_with(|| a.cmp(b)));
+    lines.sort_rows_by(|(most_a, (a, _)), (most_b, (b, _))| most_b.cmp(most_a).then_with(|| a.cmp(b)));
     let mut lines: Vec<(String, LineSums)> = lines.into_iter().map(|(_, line)| line).collect();
     let others = lines.split_off(lines_max.min(lines.len()));
     if !others.is_empty() {

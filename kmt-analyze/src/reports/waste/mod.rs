@@ -27,6 +27,7 @@ use crate::reports::common::{Context, ReportContext, View};
 use crate::reports::fragmentation::occupancy_of;
 use crate::reports::fragmentation::slabs::Traced;
 use crate::reports::report::Report;
+use crate::sort_rows::SortRows;
 use crate::trace::names::function_of;
 
 /// Places where memory is wasted.
@@ -279,7 +280,7 @@ fn by_kind(rows: &WasteTable, view: &View) -> String {
         let known = rows.kinds.iter().filter_map(|row| Some((of(&row.wasted)?, row.kind)));
         let mut known: Vec<(u64, &str)> = known.filter(|(bytes, _)| *bytes > 0).collect();
         // The sort is stable: kinds of equal sums keep their order.
-        known.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        known.sort_rows_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
         known.first()?;
         let parts: Vec<String> =
             known.iter().map(|(bytes, kind)| format!("{kind} {}", view.bytes(*bytes))).collect();

@@ -11,6 +11,7 @@ use crate::collect::{Collectors, Replay};
 use crate::pass::{self, Request};
 use crate::reports::common::labels::Labels;
 use crate::reports::common::{Context, ReportContext};
+use crate::sort_rows::SortRows;
 use crate::stream::Api;
 
 /// Rows of the report.
@@ -136,7 +137,7 @@ fn worst_requests(replay: &ReplaySums, length: u64, limit: usize) -> Vec<WorstRe
     };
     let mut all: Vec<(u64, u64, u64, u128)> =
         replay.requests.iter().map(wasted).filter(|request| request.3 > 0).collect();
-    all.sort_by_key(|request| (std::cmp::Reverse(request.3), request.0, request.1));
+    all.sort_rows_by_key(|request| (std::cmp::Reverse(request.3), request.0, request.1));
     let row = |(bytes_req, bytes_alloc, alloc_events, byte_time)| WorstRequest {
         bytes_req,
         bytes_alloc,

@@ -17,6 +17,7 @@ use super::limits::{Budget, Place, cost, text_steps};
 use super::tables::{self, Cost};
 use super::walk::{Counted, Reader, in_units};
 use crate::failure::Result;
+use crate::sort_rows::SortRows;
 
 /// Debug information whose units can be read, and functions of the addresses that [`Checked::look_up`] has counted.
 pub struct Checked<'i, 's> {
@@ -183,7 +184,7 @@ impl<'i, 's> Checked<'i, 's> {
     }
 
     fn sort_ranges(&mut self) {
-        self.ranges.sort_by_key(|range| range.end);
+        self.ranges.sort_rows_by_key(|range| range.end);
         let mut begin_min = u64::MAX;
         for range in self.ranges.iter_mut().rev() {
             begin_min = begin_min.min(range.begin);

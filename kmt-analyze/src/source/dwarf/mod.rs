@@ -27,6 +27,7 @@ use kmt_format::read::SymbolTable;
 use super::{LookedUp, SourceArgs, Target};
 use crate::failure::{Failure, Result};
 use crate::files::Files;
+use crate::sort_rows::SortRows;
 
 /// Modules without debug information that a message names.
 const NAMED_MAX: usize = 5;
@@ -148,7 +149,7 @@ impl Names {
             }
         }
         let mut distances: Vec<(u64, usize)> = votes.into_iter().collect();
-        distances.sort_by_key(|&(distance, votes)| (std::cmp::Reverse(votes), distance));
+        distances.sort_rows_by_key(|&(distance, votes)| (std::cmp::Reverse(votes), distance));
         let mut names = Self { common: traced.len(), distances, by_function: HashMap::new() };
         let is_module = !owner.is_empty();
         for (address, places) in traced {

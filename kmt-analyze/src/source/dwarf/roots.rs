@@ -4,6 +4,7 @@
 //! removed from all other paths.
 
 use super::walk::Reader;
+use crate::sort_rows::SortRows;
 use crate::source::frame::PATH_MAX;
 
 /// Files at the same place in every kernel: of the kernel itself, and a header whose
@@ -37,7 +38,7 @@ impl Roots {
         if let Some(root) = root.filter(|root| root.is_empty() || root.ends_with('/')) {
             self.0.push(root.to_owned());
             self.0.push(with_slash(directory));
-            self.0.sort_by_key(|root| std::cmp::Reverse(root.len()));
+            self.0.sort_rows_by_key(|root| std::cmp::Reverse(root.len()));
         }
     }
 
@@ -56,7 +57,7 @@ impl Roots {
         if !begins.is_empty() {
             self.0.extend(begins);
             self.0.push(directory);
-            self.0.sort_by_key(|root| std::cmp::Reverse(root.len()));
+            self.0.sort_rows_by_key(|root| std::cmp::Reverse(root.len()));
         }
     }
 

@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{PageRow, PerfPageKey, SlabRow, fragmentation};
+use crate::sort_rows::SortRows;
 
 /// A key of perf's: the largest value is the first. perf's slab tables and its page tables have different keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -82,14 +83,14 @@ impl PerfKey {
 /// Rows of slab objects in the order of these keys; what is equal stays in the order of addresses.
 pub fn sorted_slab(mut rows: Vec<(u64, SlabRow)>, keys: &[PerfKey]) -> Vec<(u64, SlabRow)> {
     let keys = if keys.is_empty() { &SLAB } else { keys };
-    rows.sort_by(|a, b| first(keys, |key| key.of_slab(a, b)));
+    rows.sort_rows_by(|a, b| first(keys, |key| key.of_slab(a, b)));
     rows
 }
 
 /// Rows of pages in the order of these keys; what is equal stays in the order of frames or call sites.
 pub fn sorted_pages(mut rows: Vec<(PerfPageKey, PageRow)>, keys: &[PerfKey]) -> Vec<(PerfPageKey, PageRow)> {
     let keys = if keys.is_empty() { &PAGES } else { keys };
-    rows.sort_by(|a, b| first(keys, |key| key.of_page(a, b)));
+    rows.sort_rows_by(|a, b| first(keys, |key| key.of_page(a, b)));
     rows
 }
 

@@ -13,6 +13,7 @@ use super::survivors::{curve_distance, grow_together};
 use super::verdict::{JudgedPart, Verdict};
 use crate::collect::growth::{Numbers, STEPS, SurvivorSums};
 use crate::collect::tasks::TaskEvents;
+use crate::sort_rows::SortRows;
 
 /// Call sites that grow together.
 pub struct Family<'r> {
@@ -82,14 +83,14 @@ pub fn families<'r>(rows: &'r [Judged<'r>], length: u64) -> Vec<Family<'r>> {
     let mut families = Vec::new();
     for (leader, mut members) in by_leader {
         // The rows are sorted, except for the leader.
-        members.sort_by_key(|&member| member != leader);
+        members.sort_rows_by_key(|&member| member != leader);
         let rows: Vec<&Judged<'_>> = members.into_iter().filter_map(|member| rows.get(member)).collect();
         let bytes = rows.iter().map(|r| r.evidence.old_amount).fold(0, u64::saturating_add);
         let per_second = rows.iter().map(|r| per_second(&r.evidence, r.evidence.old_amount, length));
         let per_second = per_second.fold(0, u64::saturating_add);
         families.push(Family { bytes, per_second, leader, rows });
     }
-    families.sort_by_key(|f| std::cmp::Reverse((f.per_second, f.bytes)));
+    families.sort_rows_by_key(|f| std::cmp::Reverse((f.per_second, f.bytes)));
     families
 }
 
@@ -209,7 +210,7 @@ pub fn family_leaders(candidates: &[FamilyCandidate<'_>], task_events: &TaskEven
         candidates.iter().map(|c| LiveWithMaker::of(c.survival, task_events)).collect();
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     // An index grows with what is in it.
-    order.sort_by_key(|&at| {
+    order.sort_rows_by_key(|&at| {
         candidates.get(at).map(|c| (is_index(c.function), std::cmp::Reverse(c.old_amount)))
     });
     let mut found: Vec<Option<usize>> = vec![None; candidates.len()];

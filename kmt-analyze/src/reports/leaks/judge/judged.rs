@@ -19,6 +19,7 @@ use crate::pass::{self, Analysis};
 use crate::reports::common::ReportContext;
 use crate::reports::common::labels::Labels;
 use crate::reports::common::page_sums::of_users;
+use crate::sort_rows::SortRows;
 use crate::stream::{Api, NameId};
 use crate::trace::aliases::Aliases;
 use crate::trace::names::cache_name;
@@ -153,7 +154,7 @@ pub fn function(name: &str) -> &str {
 
 /// Sorts by verdict, then by old bytes.
 pub fn sort(rows: &mut [Judged<'_>]) {
-    rows.sort_by(|a, b| {
+    rows.sort_rows_by(|a, b| {
         (a.evidence.verdict, b.evidence.old_amount, &a.name).cmp(&(
             b.evidence.verdict,
             a.evidence.old_amount,
@@ -206,7 +207,7 @@ impl<'r> LiveCaches<'r> {
             survivors,
         };
         let mut shares: Vec<CacheShare> = found.into_iter().map(share).collect();
-        shares.sort_by_key(|share| std::cmp::Reverse(share.survivors));
+        shares.sort_rows_by_key(|share| std::cmp::Reverse(share.survivors));
         shares
     }
 
@@ -264,7 +265,7 @@ pub fn by_caller(
         found.entry(sums.caller.unwrap_or(0)).or_default().push((stack, sums));
     }
     let shown = |mut stacks: Vec<(u32, StackSums)>| {
-        stacks.sort_by_key(|&(stack, sums)| (std::cmp::Reverse(sums.live), stack));
+        stacks.sort_rows_by_key(|&(stack, sums)| (std::cmp::Reverse(sums.live), stack));
         let row = |(stack, sums): &(u32, StackSums)| {
             let addresses = result.interner.stacks.get(*stack).map(Vec::as_slice).unwrap_or_default();
             let frames = of_users(addresses, |address| labels.symbol(address)).collect();

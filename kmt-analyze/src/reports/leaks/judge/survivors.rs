@@ -12,6 +12,7 @@ use crate::pass::Analysis;
 use crate::pass::selection::recorder_threads;
 use crate::reports::common::ReportContext;
 use crate::reports::common::page_sums::caller;
+use crate::sort_rows::SortRows;
 
 /// Distance between the distributions of survivors over time, from 0 to 2; `None`: one has no survivors.
 pub fn curve_distance(one: &Numbers, other: &Numbers, steps: Range<usize>) -> Option<f64> {
@@ -45,7 +46,7 @@ pub fn grow_together(one: &Numbers, other: &Numbers, steps: Range<usize>) -> Opt
         |numbers: &[u64], at: usize, all: u64| numbers.get(at).copied().unwrap_or(0) as f64 / all as f64;
     let difference = |at: usize| (share(one, at, a) - share(other, at, b)).abs();
     let mut kept: Vec<usize> = (0..steps).collect();
-    kept.sort_by(|&x, &y| difference(x).total_cmp(&difference(y)).then(x.cmp(&y)));
+    kept.sort_rows_by(|&x, &y| difference(x).total_cmp(&difference(y)).then(x.cmp(&y)));
     kept.truncate(steps.saturating_sub(LEFT_OUT));
     kept.sort_unstable();
     let of =

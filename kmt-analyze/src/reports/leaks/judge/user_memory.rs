@@ -18,6 +18,7 @@ use super::verdict::JudgedPart;
 use crate::collect::growth::{STEPS, StepCounts, SurvivorSums};
 use crate::pass::Analysis;
 use crate::reports::common::ReportContext;
+use crate::sort_rows::SortRows;
 use crate::trace::meminfo;
 
 /// Memory of tasks in pages, and what the kernel counts.
@@ -76,7 +77,7 @@ impl UserMemory {
     /// Evidence of the task whose memory grows most at a steady pace; `None`: none does. Its verdict is not set.
     pub fn growing_task(&self, memory: Memory, survival: &SurvivorSums, step: u64) -> Option<Evidence> {
         let mut tasks: Vec<(i32, &StepCounts)> = survival.tasks().collect();
-        tasks.sort_by_key(|(pid, steps)| (std::cmp::Reverse(steps.sum()), *pid));
+        tasks.sort_rows_by_key(|(pid, steps)| (std::cmp::Reverse(steps.sum()), *pid));
         let of_task = |(pid, steps): &(i32, &StepCounts)| {
             let steps = steps.all();
             let (from, to) = (steady_from(steps.get(..STEPS - YOUNG_STEPS)?)?, STEPS - YOUNG_STEPS);
