@@ -188,7 +188,7 @@ impl PageGrowthRow {
 }
 
 /// Rule of the finding.
-const UNSEEN_THRESHOLD: &str = "by /proc/slabinfo a cache grew by at least 64 KiB more than events show, by more objects than fit in eight slabs of each CPU, and by more than have allocation events";
+const UNSEEN_THRESHOLD: &str = "by /proc/slabinfo a cache that the kernel cannot reclaim grew by at least 64 KiB more than events show, by more objects than fit in eight slabs of each CPU, and by more than have allocation events";
 
 /// Findings of this kind.
 const UNSEEN_MAX: usize = 3;

@@ -1,10 +1,11 @@
 //! Growth of caches that the kernel counts and no event shows, as of objects that are allocated in bulk.
 //!
 //! The change of each cache over the recording is taken from the readings of /proc/slabinfo in the file and from events. `leaks`
-//! and findings report the difference.
+//! and findings report the difference, but for caches that the kernel can reclaim.
 
 use std::collections::{HashMap, HashSet};
 
+use kmt_common::reclaimable::is_reclaimable;
 use kmt_common::unseen_allocs::unseen_allocs;
 use kmt_format::read::Metadata;
 use serde::Serialize;
@@ -17,7 +18,7 @@ use crate::reports::common::{Context, ReportContext, View};
 use crate::sort_rows::SortRows;
 use crate::stream::Api;
 use crate::trace::names::CacheKey;
-use crate::trace::slabinfo::{SlabInfoLine, Snapshot, parse, snapshots, untimed};
+use crate::trace::slabinfo::{SlabInfoLine, Snapshot, parse, parse_sysfs, snapshots, untimed};
 use crate::trace::sliced::Sliced;
 
 /// A cache that grew without allocation events.
@@ -38,7 +39,7 @@ const CPU_SLABS: u64 = 8;
 /// Least growth in bytes.
 const BYTES_MIN: u64 = 64 << 10;
 
-/// Growth over a whole recording, the largest first. None is known where events are missing, or of a part of the objects.
+/// Growth over a whole recording of caches that the kernel cannot reclaim, the largest first. None is known where events are missing, or of a part of the objects.
 pub fn compute(context: &ReportContext<'_, '_>, unmatched: &[u64]) -> Vec<UnseenGrowth> {
     let (snapshots, times_known) = slabinfo_readings(context);
     let after = snapshots.last().filter(|_| times_known && is_whole(context));
@@ -58,6 +59,14 @@ fn is_whole(context: &ReportContext<'_, '_>) -> bool {
 
 fn growths(context: &ReportContext<'_, '_>, changes: &SlabChanges, after: &Snapshot) -> Vec<UnseenGrowth> {
     let slack = (context.session.losses.cpus.len() as u64).saturating_mul(CPU_SLABS);
+    let metadata = context.session.trace.metadata();
+    let marks = ["slab_sysfs.after", "slab_sysfs.before"].iter().find_map(|name| metadata.attachment(name));
+    let marks = marks.map(parse_sysfs).unwrap_or_default();
+    // What the kernel takes back is no leak: a program that reads /proc for each file of a process leaves inodes and dentries.
+    let stays = |cache: &str| {
+        let mark = marks.get(cache).and_then(|files| files.get("reclaim_account"));
+        !is_reclaimable(cache, mark.map(|mark| *mark != 0))
+    };
     let growth = |(name, last): (&String, &SlabInfoLine)| {
         let change = changes.until(&CacheKey::Named(name.as_bytes().to_vec()), after)?;
         // kfree names no cache, and neither does an allocation before 6.18.
@@ -68,7 +77,7 @@ fn growths(context: &ReportContext<'_, '_>, changes: &SlabChanges, after: &Snaps
         let is_beyond = objects > slack.saturating_mul(last.objperslab) && objects > changes.allocs_of(name);
         // Objects of slabs that were there before are memory that was taken before.
         let has_slabs = changes.new_slabs(last).saturating_mul(last.objperslab).saturating_mul(2) >= objects;
-        (is_beyond && has_slabs && bytes >= BYTES_MIN).then(|| UnseenGrowth {
+        (is_beyond && has_slabs && bytes >= BYTES_MIN && stays(name)).then(|| UnseenGrowth {
             cache: name.clone(),
             objects,
             bytes,
