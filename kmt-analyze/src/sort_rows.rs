@@ -63,7 +63,7 @@ mod tests {
             expected.sort_by_key(|row| row.0);
             rows.sort_rows_by_key(|row| row.0);
             prop_assert_eq!(&rows, &expected);
-            expected.sort_by(|a, b| b.0.cmp(&a.0));
+            expected.sort_by_key(|row| std::cmp::Reverse(row.0));
             rows.sort_rows_by(|a, b| b.0.cmp(&a.0));
             prop_assert_eq!(rows, expected);
         }
