@@ -1621,8 +1621,29 @@ fn check_tells_facts_and_remedies() {
     bench.assert_untouched();
 }
 
+/// Active inodes of /proc by a text of slabinfo.
+fn proc_inodes(slabinfo: &[u8]) -> u64 {
+    let text = String::from_utf8_lossy(slabinfo).into_owned();
+    let line = text.lines().find(|line| line.starts_with("proc_inode_cache ")).unwrap();
+    line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Waits until no program makes many inodes of /proc: some look at each process that starts. Ten seconds at most.
+fn wait_for_quiet_proc() {
+    let count = || proc_inodes(&fs::read("/proc/slabinfo").unwrap());
+    let mut last = count();
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_secs(1));
+        let now = count();
+        if now.abs_diff(last) < 50 {
+            return;
+        }
+        last = now;
+    }
+}
+
 /// What the recorder itself reads of processes is in no count of the kernel: these begin behind it. Another program may read
-/// the same folders meanwhile, so that one of three recordings decides.
+/// the same folders meanwhile, so that one of ten recordings decides.
 #[test]
 fn counts_of_the_kernel_begin_behind_the_reads_of_the_recorder() {
     let Some(bench) = Bench::new("counts") else { return };
@@ -1630,10 +1651,11 @@ fn counts_of_the_kernel_begin_behind_the_reads_of_the_recorder() {
         return;
     }
     let mut grown = Vec::new();
-    for _ in 0..3 {
-        // Nothing has read their folders in /proc yet.
+    for _ in 0..10 {
+        // The recorder has not read their folders in /proc yet.
         let start = |_| Command::new("sleep").arg("30").stdout(Stdio::null()).spawn().unwrap();
         let mut sleepers: Vec<Child> = (0..400).map(start).collect();
+        wait_for_quiet_proc();
         let output = bench.record(&["--force", "-d", "200ms"]);
         for sleeper in &mut sleepers {
             let _ = sleeper.kill();
@@ -1642,11 +1664,7 @@ fn counts_of_the_kernel_begin_behind_the_reads_of_the_recorder() {
         recorded(&output);
         let bytes = fs::read(bench.path("out.kmt")).unwrap();
         let trace = Trace::open(&bytes).unwrap();
-        let active = |name: &str| -> u64 {
-            let text = String::from_utf8_lossy(trace.metadata().attachment(name).unwrap()).into_owned();
-            let line = text.lines().find(|line| line.starts_with("proc_inode_cache ")).unwrap();
-            line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
-        };
+        let active = |name: &str| proc_inodes(trace.metadata().attachment(name).unwrap());
         let [before, after] = ["slabinfo.before", "slabinfo.after"].map(active);
         grown.push(after.saturating_sub(before));
         if grown.last().is_some_and(|inodes| *inodes < 400) {
