@@ -1,5 +1,5 @@
 //! Saved ring buffers that would make a wrong report: those of two boots, one that is lost, events without a format or without a
-//! time. Made of a real capture, whose sub-buffers get other times.
+//! time. Made of a real capture, whose sub-buffers get other times; and slices of real ones (tests/data).
 #![cfg(feature = "convert")]
 
 #[path = "support/folder.rs"]
@@ -28,11 +28,15 @@ struct Saved(PathBuf);
 
 impl Saved {
     fn new() -> Self {
+        Self::of("../kmt-format/tests/data/x86_64-6.1")
+    }
+
+    /// A copy of another capture, by its path.
+    fn of(path: &str) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("kmt-boots-{}-{number}", std::process::id()));
-        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmt-format/tests/data/x86_64-6.1");
-        copy(&data, &folder.join("saved"));
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path), &folder.join("saved"));
         Self(folder)
     }
 
@@ -230,6 +234,51 @@ fn a_missing_format_costs_the_events_of_its_id() {
         assert_eq!(names.get(&format!("unknown:event_{id}")), Some(&(count as u64)), "{names:?}");
         assert!(!names.contains_key("kmem:kmem_cache_free") && names.contains_key("kmem:kfree"), "{names:?}");
     }
+}
+
+/// The kernel appended the events of a boot to those of the boot before.
+#[test]
+fn the_real_buffer_of_two_boots_is_refused_and_has_both() {
+    let saved = Saved::of("tests/data/two-boots-6.12");
+    saved.is_refused(&[
+        "the time of CPU 0 steps back from 16.028425 s to 0.000000 s",
+        "and that of 2 of 2 CPUs: the buffer holds the events of two boots",
+        "hint: --boot last",
+    ]);
+    for (boot, count, times) in
+        [("first", 330, 15_859_311_298..16_069_920_350), ("last", 289, 0..1_627_804_389u64)]
+    {
+        let (events, told) = saved.events(&["--boot", boot], 0);
+        assert_eq!(events.len(), count, "{boot}: {told}");
+        assert!(events.iter().all(|(_, time, _)| times.contains(time)), "{boot}");
+    }
+}
+
+/// Linux 6.12 shows `local`, whatever clock the boot before had.
+#[test]
+fn the_clock_of_a_real_buffer_of_another_boot_may_be_another_one() {
+    let saved = Saved::of("tests/data/other-clock-6.12");
+    let (_, told) = saved.events(&[], 3);
+    assert!(told.contains("note: last_boot_info: the events may be of an earlier boot"), "{told}");
+    assert!(told.contains("trace_clock is that of the boot in which they were saved"), "{told}");
+}
+
+/// The module of 9p was not loaded when the buffer was saved.
+#[test]
+fn a_real_buffer_has_events_of_a_module_that_is_not_loaded() {
+    let saved = Saved::of("tests/data/other-clock-6.12");
+    let (events, told) = saved.events(&[], 3);
+    assert!(told.contains("note: no format of id 1527 (43 events): these events"), "{told}");
+    let unknown = events.iter().filter(|(.., record)| record[..2] == 1527u16.to_le_bytes()).count();
+    assert_eq!((events.len(), unknown), (301, 43));
+}
+
+#[test]
+fn a_cpu_that_linux_7_2_lost_stands_out() {
+    let saved = Saved::of("tests/data/empty-cpu-7.2");
+    let (events, told) = saved.events(&[], 0);
+    assert_eq!(events.len(), 145);
+    assert!(told.contains("note: CPU 0 has no events, and each other CPU has 145"), "{told}");
 }
 
 /// Before the clock runs, events have the time 0.

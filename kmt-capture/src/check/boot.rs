@@ -22,8 +22,13 @@ const EVENTS: [&str; 4] = ["kmem:*", "task:task_newtask", "task:task_rename", "s
 const SIZE_DEFAULT: u64 = 8 << 20;
 /// Buffer of each CPU that is proposed at least.
 const SIZE_MIN: u64 = 64 << 10;
-/// Share of the memory for all buffers together.
+/// Share of the memory for all buffers together, where nothing was measured.
 const SHARE: u64 = 8;
+/// The same for what a measured boot needed. A board with 64 MiB (armv7, 45 MiB for the system) and two CPUs needed 18 %.
+const SHARE_MEASURED: u64 = 4;
+/// What reserved memory has before the list of a CPU's sub-buffers, at most (`struct ring_buffer_meta`, 56 bytes on 6.12), and the
+/// room that its end is kept from the end of a page.
+const META_LEN: u64 = 128;
 /// Bytes of an event in the ring buffer, about, where the kernel does not count bytes.
 const EVENT_LEN: u64 = 48;
 
@@ -33,7 +38,10 @@ struct Machine {
     /// Release of the kernel, as `uname -r` prints it.
     release: String,
     version: KernelVersion,
+    /// CPUs that are there.
     cpus: u64,
+    /// CPUs for which the kernel has prepared; each gets a share of reserved memory.
+    possible: u64,
     /// Bytes; `None` if unknown.
     memory: Option<u64>,
     events: Vec<Event>,
@@ -66,6 +74,11 @@ pub fn persistent_parameters(top: &TraceDir) -> Result<String> {
     Machine::here(top).persistent()
 }
 
+/// Size of the reserved memory of a persistent ring buffer, as a kernel parameter.
+pub fn persistent_size(top: &TraceDir) -> String {
+    size_text(Machine::here(top).reserved())
+}
+
 impl Machine {
     fn here(top: &TraceDir) -> Self {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
@@ -79,15 +92,40 @@ impl Machine {
             .into_iter()
             .filter(|cpu| Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists());
         let cpus = online.count().max(1) as u64;
-        Self { release, version, cpus, memory: meminfo("MemTotal"), events, measured: measured(top) }
+        let possible = fs::read_to_string("/sys/devices/system/cpu/possible").ok();
+        let possible = possible.and_then(|text| last_of_list(&text)).map_or(cpus, |last| cpus.max(last + 1));
+        Self {
+            release,
+            version,
+            cpus,
+            possible,
+            memory: meminfo("MemTotal"),
+            events,
+            measured: measured(top),
+        }
     }
 
     /// Size of each CPU's buffer in bytes: a power of two, at most a share of the memory.
     fn size(&self) -> u64 {
         let wanted = self.measured.map_or(SIZE_DEFAULT, |measured| (measured.bytes / 2).saturating_mul(3));
-        let most = self.memory.map_or(u64::MAX, |memory| memory / SHARE / self.cpus);
+        let most = self.memory.map_or(u64::MAX, |memory| memory / self.share() / self.cpus);
         let wanted = wanted.max(SIZE_MIN).checked_next_power_of_two().unwrap_or(SIZE_DEFAULT);
         if wanted <= most { wanted } else { (most / 2 + 1).next_power_of_two().max(SIZE_MIN) }
+    }
+
+    fn share(&self) -> u64 {
+        if self.measured.is_some() { SHARE_MEASURED } else { SHARE }
+    }
+
+    /// Size of the reserved memory for all CPUs in bytes, at which no kernel counts the sub-buffers wrongly (`is_miscounted` in
+    /// crash/instance.rs): neither for the CPUs that are there, nor for all that are possible.
+    fn reserved(&self) -> u64 {
+        let page = rustix::param::page_size().max(4096) as u64;
+        let wanted = self.size().saturating_mul(self.cpus);
+        let sizes = (0..64).map(|more| wanted.saturating_add(more << 20));
+        let is_counted =
+            |size: &u64| [self.cpus, self.possible].iter().all(|cpus| counts_right(size / cpus, page));
+        sizes.clone().find(is_counted).unwrap_or(wanted)
     }
 
     /// All parameters with what follows the boot.
@@ -111,7 +149,7 @@ impl Machine {
         if self.version >= KernelVersion::new(7, 0) {
             out.push_str(&format!(
                 "\nTo have the events after a crash too: a buffer in reserved memory, and a copy of the\nlast boot's. Keep its clock: with another one 7.2 loses a CPU.\n\n  reserve_mem={}:4096:kmt trace_instance=boot_map@kmt,{events}\n  trace_instance=backup=boot_map\n",
-                size_text(self.size().saturating_mul(self.cpus))
+                size_text(self.reserved())
             ));
         } else if self.version >= KernelVersion::new(6, 12) {
             out.push_str(
@@ -128,7 +166,7 @@ impl Machine {
             return Err(Failure::new(format!("Linux {} has no ring buffers that survive a crash", self.release))
                 .hint("they need Linux 6.12 or later; `kmt-capture record --ring --stop-when oom` keeps the events before an OOM kill"));
         }
-        let size = size_text(self.size().saturating_mul(self.cpus));
+        let size = size_text(self.reserved());
         let align = rustix::param::page_size().max(4096);
         let mut out = format!(
             "Kernel parameters for a ring buffer that survives a crash, for {}:\n\n  reserve_mem={size}:{align}:kmt trace_instance=boot_map^traceoff@kmt\n",
@@ -161,11 +199,17 @@ impl Machine {
         let wanted = self.measured.map_or(0, |measured| (measured.bytes / 2).saturating_mul(3));
         if wanted > size {
             out.push_str(&format!(
-                "That is more than 1/{SHARE} of the memory: events will be overwritten. Record fewer\nevents, or adopt the buffer earlier.\n"
+                "That is more than 1/{} of the memory: events will be overwritten. Record fewer\nevents, or adopt the buffer earlier.\n",
+                self.share()
             ));
         }
         out
     }
+}
+
+/// The last number of a list such as "0-3,8".
+fn last_of_list(text: &str) -> Option<u64> {
+    text.trim().rsplit([',', '-']).next()?.parse().ok().filter(|&last| last < 1 << 16)
 }
 
 /// Counters of the top level, if the kernel's parameters had events recorded from boot on, and nothing was read.
@@ -194,6 +238,13 @@ fn from_counters(stats: &[CpuStats], seconds: u64) -> Option<Measured> {
     (all > 0).then(|| Measured { events: all, bytes: stats.iter().map(bytes).max().unwrap_or(0), seconds })
 }
 
+/// True if the list of sub-buffers of a CPU with that much memory ends well inside of a page: then a kernel that leaves the header
+/// out finds the same page behind it.
+fn counts_right(len: u64, page: u64) -> bool {
+    let list = 4 * (len / (page + 4));
+    (list < page || list % page >= META_LEN / 2) && list % page + META_LEN <= page
+}
+
 /// A size as kernel parameters accept it.
 fn size_text(bytes: u64) -> String {
     if bytes >= 1 << 20 { format!("{}M", bytes >> 20) } else { format!("{}K", bytes >> 10) }
@@ -217,6 +268,7 @@ mod tests {
             release: release.to_owned(),
             version: KernelVersion::parse(release).unwrap(),
             cpus: 4,
+            possible: 4,
             memory: Some(8 << 30),
             events: vec![Event::new("kmem", "kmalloc"), Event::new("kmem", "kfree")],
             measured: None,
@@ -227,11 +279,38 @@ mod tests {
     fn a_buffer_that_survives_a_crash_needs_6_12() {
         let text = machine("6.12.107+deb13-amd64").persistent().unwrap();
         let page = rustix::param::page_size().max(4096);
-        let line = format!("\n  reserve_mem=32M:{page}:kmt trace_instance=boot_map^traceoff@kmt\n");
+        let line = format!("\n  reserve_mem=33M:{page}:kmt trace_instance=boot_map^traceoff@kmt\n");
         assert!(text.contains(&line) && !text.contains("backup"), "{text}");
         assert!(machine("7.2.13").persistent().unwrap().contains("\n  trace_instance=backup=boot_map\n"));
         let refused = machine("6.11.0").persistent().unwrap_err().to_string();
         assert!(refused.contains("Linux 6.11.0 has no ring buffers that survive a crash"), "{refused}");
+    }
+
+    #[test]
+    fn reserved_memory_has_a_size_at_which_every_kernel_counts_right() {
+        // 6.12.95 with 24 MiB for two CPUs loses a buffer that was read, and keeps it with 20 and with 17 MiB.
+        assert!(!counts_right(12 << 20, 4096));
+        assert!(counts_right(10 << 20, 4096) && counts_right((17 << 20) / 2, 4096));
+        for cpus in 1..=128 {
+            for possible in [cpus, 2 * cpus, 240] {
+                let possible = possible.max(cpus);
+                let machine = Machine { cpus, possible, ..machine("6.12.95") };
+                let (size, wanted) = (machine.reserved(), machine.size() * cpus);
+                let page = rustix::param::page_size().max(4096) as u64;
+                assert!(
+                    counts_right(size / cpus, page) && counts_right(size / possible, page),
+                    "{cpus} {size}"
+                );
+                assert!(
+                    size >= wanted && size <= wanted + wanted / 8 + (8 << 20),
+                    "{cpus}: {size}, not {wanted}"
+                );
+            }
+        }
+        assert_eq!(
+            (last_of_list("0-3,8\n"), last_of_list("0\n"), last_of_list("x")),
+            (Some(8), Some(0), None)
+        );
     }
 
     #[test]
@@ -274,8 +353,14 @@ mod tests {
             machine.text()
         );
         machine.memory = Some(64 << 20);
-        assert_eq!(machine.size(), 2 << 20, "an eighth of 64 MiB for 4 CPUs");
+        assert_eq!(machine.size(), 4 << 20, "a quarter of 64 MiB for 4 CPUs");
         assert!(machine.text().contains("events will be overwritten"), "{}", machine.text());
+        // A board with 64 MiB lost 15,401 events with an eighth, which is 2 MiB for each CPU.
+        let measured = Measured { events: 84_116, bytes: 2_500_000, seconds: 13 };
+        let board =
+            Machine { cpus: 2, measured: Some(measured), memory: Some(46_236 << 10), ..machine.clone() };
+        assert_eq!(board.size(), 4 << 20);
+        assert_eq!(Machine { measured: None, ..board }.size(), 2 << 20, "nothing was measured: an eighth");
         machine.memory = Some(1 << 20);
         assert_eq!(machine.size(), SIZE_MIN);
     }

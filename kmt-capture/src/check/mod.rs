@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use kmt_format::kernel::HeaderPage;
 
-pub use self::boot::{boot, persistent_parameters};
+pub use self::boot::{boot, persistent_parameters, persistent_size};
 use self::facts::{Facts, State, as_json, as_text};
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::print;

@@ -322,7 +322,7 @@ impl CpuTimes {
 /// them. 7.2 writes `# Current` once all are of the same; 6.12 does not report it.
 pub fn last_boot_note(text: &[u8]) -> Option<String> {
     (!text.starts_with(b"# Current")).then(|| {
-        "last_boot_info: the events may be of an earlier boot than the one in which they were saved; functions have the right names only if kallsyms and modules are of that boot too".to_owned()
+        "last_boot_info: the events may be of an earlier boot than the one in which they were saved; functions have the right names only if kallsyms and modules are of that boot too, and trace_clock is that of the boot in which they were saved (6.12 shows local for any other)".to_owned()
     })
 }
 

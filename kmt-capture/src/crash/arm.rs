@@ -15,7 +15,7 @@ use super::instance::{Persistent, entries};
 use super::last_boot::LastBoot;
 use super::sidecar::Sidecar;
 use super::system::{System, now_ns};
-use super::{NOT_KEPT, is_of_earlier_boot, read_sidecar, sidecar_path};
+use super::{MISCOUNTED, NOT_KEPT, is_of_earlier_boot, read_sidecar, sidecar_path};
 use crate::check;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::{Output, print};
@@ -80,6 +80,13 @@ pub fn arm(options: &ArmOptions, system: &System) -> Result<Outcome> {
         let _ = stop(&persistent);
     }
     started?;
+    if persistent.is_miscounted() {
+        tell!("warning: {}: {MISCOUNTED}", persistent.dir.path().display());
+        tell!(
+            "hint: another size, as `reserve_mem={}:...` in the kernel parameters",
+            check::persistent_size(&top)
+        );
+    }
     if !options.quiet {
         plan.notes.iter().for_each(|note| tell!("note: {note}"));
         tell!(

@@ -1,5 +1,7 @@
 //! Persistent instances of tracefs: those that have `last_boot_info`.
 
+use std::collections::HashSet;
+
 use kmt_common::text::count;
 use kmt_format::kernel::CpuStats;
 
@@ -66,6 +68,13 @@ impl Persistent {
         self.dir.read("tracing_on").is_some_and(|text| text.trim() != "0")
     }
 
+    /// True if a kernel counts its sub-buffers wrongly at the size of this buffer: what was read of it or is read of it damages the
+    /// list of sub-buffers that the next boot checks, and that boot drops the events.
+    pub fn is_miscounted(&self) -> bool {
+        let meta = |cpu: u32| self.dir.read(&format!("per_cpu/cpu{cpu}/buffer_meta"));
+        self.dir.cpus().into_iter().filter_map(meta).any(|text| is_miscounted(&text))
+    }
+
     /// Forgets its events.
     pub fn clear(&self) -> Result<()> {
         self.dir.write("trace", "")
@@ -78,7 +87,50 @@ pub fn entries(dir: &TraceDir) -> u64 {
     dir.cpus().into_iter().filter_map(stats).fold(0, u64::saturating_add)
 }
 
+/// True if `buffer_meta` has a sub-buffer twice; or if nothing was recorded or read yet, and the first sub-buffer for events has the
+/// number 2. 0 is the reader's, and 1 would be right.
+///
+/// 6.12 leaves the header out where it aligns the begin of the sub-buffers in `rb_meta_subbuf_idx` (kernel/trace/ring_buffer.c), and
+/// includes it in `rb_subbufs_from_meta`: where a page ends between the two, all numbers are one too high. Seen on 6.12.95 with 12 MiB
+/// for each CPU: each buffer that had been read was lost at the next restart ("array has duplicates"). 7.2 has the right numbers.
+fn is_miscounted(meta: &str) -> bool {
+    let number = |line: &str| line.split_once(':')?.1.trim().parse::<u64>().ok();
+    let named = |name: &str| meta.lines().find(|line| line.starts_with(name)).and_then(number);
+    let order: Vec<u64> =
+        meta.lines().filter(|line| line.starts_with("buffer[")).filter_map(number).collect();
+    let different: HashSet<u64> = order.iter().copied().collect();
+    let was_read = order.iter().zip(0..).any(|(&have, place)| have != place);
+    let (first, last) = (named("head_buffer"), named("commit_buffer"));
+    different.len() < order.len() || (!was_read && first == Some(2) && last == first)
+}
+
 fn names_of(found: &[(String, TraceDir)]) -> String {
     let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As 6.12.95 prints it.
+    fn meta(head: u64, order: &[u64]) -> String {
+        let mut text = format!(
+            "head_buffer:   {head}\ncommit_buffer: {head}\nsubbuf_size:   4096\nnr_subbufs:    {}\n",
+            order.len()
+        );
+        for (place, number) in order.iter().enumerate() {
+            text.push_str(&format!("buffer[{place}]:    {number}\n"));
+        }
+        text
+    }
+
+    #[test]
+    fn a_kernel_that_counts_sub_buffers_wrongly_is_noticed_before_the_first_read_and_after_it() {
+        assert!(!is_miscounted(&meta(1, &[0, 1, 2, 3])));
+        assert!(is_miscounted(&meta(2, &[0, 1, 2, 3])), "the first one is 1");
+        assert!(!is_miscounted(&meta(2, &[1, 0, 2, 3])), "it was read");
+        assert!(is_miscounted(&meta(2, &[1, 1, 2, 3])));
+        assert!(!is_miscounted(""), "a kernel without this file");
+    }
 }

@@ -36,6 +36,9 @@ pub const SIDECAR: &str = "/var/lib/kmt/crash.armed";
 const NOT_KEPT: &str =
     "was armed in an earlier boot, and has no events: its memory was not kept over the restart";
 
+/// Words for a buffer whose sub-buffers the kernel counts wrongly.
+const MISCOUNTED: &str = "this kernel counts the sub-buffers of a buffer of this size wrongly. Once it was read, the next restart loses its events";
+
 /// Reads a sidecar; `None`: there is none.
 fn read_sidecar(path: &Path) -> Result<Option<Sidecar>> {
     let len = match std::fs::metadata(path) {
