@@ -2,12 +2,13 @@
 
 /// Caches whose objects the kernel reclaims (SLAB_RECLAIM_ACCOUNT), for files without /sys/kernel/slab. From fs/ of 4.4
 /// to 7.2; shmem_inode_cache and mqueue_inode_cache are not marked so.
-pub const RECLAIMABLE: [&str; 14] = [
+pub const RECLAIMABLE: [&str; 15] = [
     "dentry",
     "inode_cache",
     "proc_inode_cache",
     "ext4_inode_cache",
     "ext4_extent_status",
+    "extent_status",
     "ext2_inode_cache",
     "xfs_inode",
     "btrfs_inode",

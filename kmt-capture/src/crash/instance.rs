@@ -68,7 +68,7 @@ impl Persistent {
         self.dir.read("tracing_on").is_some_and(|text| text.trim() != "0")
     }
 
-    /// True if a kernel counts its sub-buffers wrongly at the size of this buffer: what was read of it or is read of it damages the
+    /// True if a kernel counts its sub-buffers wrongly at the size of this buffer: a read of it, before or later, damages the
     /// list of sub-buffers that the next boot checks, and that boot drops the events.
     pub fn is_miscounted(&self) -> bool {
         let meta = |cpu: u32| self.dir.read(&format!("per_cpu/cpu{cpu}/buffer_meta"));

@@ -33,13 +33,17 @@ impl Nouns {
     }
 }
 
-/// A later sentence of an answer: `Also: slab memory grew …`. Words of the screen begin small behind the colon, names keep their
-/// case.
+/// A later sentence of an answer: `Also: slab memory grew …`.
 pub fn also(sentence: &str) -> String {
+    behind_colon("Also", sentence)
+}
+
+/// A sentence behind a colon: words of the screen begin small there, names keep their case.
+pub fn behind_colon(before: &str, sentence: &str) -> String {
     let words = ["Slab memory", "Pages", "At the kill", "After the kill"];
     match words.iter().any(|begin| sentence.starts_with(begin)) {
-        true => format!("Also: {}{}", sentence[..1].to_lowercase(), &sentence[1..]),
-        false => format!("Also: {sentence}"),
+        true => format!("{before}: {}{}", sentence[..1].to_lowercase(), &sentence[1..]),
+        false => format!("{before}: {sentence}"),
     }
 }
 

@@ -168,7 +168,10 @@ impl Report for Findings {
             ),
             held: HeldRow::of(context),
             verdict: match &leaks {
-                Some(rows) => leaks::no_growth_sentence(rows, &context.view(Look::default())),
+                Some(rows) => {
+                    let view = context.view(Look::default());
+                    leaks::no_growth_sentence(rows, &view).or_else(|| leaks::little_growth(rows, &view))
+                }
                 None => lost_verdict.clone().or_else(|| not_judged(&self.leaks, context)),
             },
             perhaps,

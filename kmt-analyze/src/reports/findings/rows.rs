@@ -58,8 +58,8 @@ pub struct FindingRows {
     /// Free memory of the machine at the end, its change, and the accounts that took it; `null`: /proc/meminfo of the begin and of
     /// the end is not in the file, or a part of the recording is selected.
     pub free_memory: Option<FreeMemory>,
-    /// `grows`: a finding is of growth; `none`: no memory grew that could be judged; `not_judged`: the recording is too short
-    /// or lacks events, as `verdict` says.
+    /// `grows`: a finding is of growth; `none`: no memory grew that could be judged, or too little for a finding; `not_judged`: the
+    /// recording is too short or lacks events. `verdict` says which.
     pub growth: &'static str,
     /// The verdict on growth, where no finding is of growth; `null`: one is.
     pub verdict: Option<String>,

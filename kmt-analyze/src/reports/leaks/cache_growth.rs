@@ -95,7 +95,9 @@ impl CacheGrowth {
         // They are sorted by their change, and the first of equal ones counts.
         let most = changes.iter().filter(is_it).rev().max_by_key(|change| change.bytes_change)?;
         let (bytes, objects) = grown(most)?;
-        let with = changes.iter().filter(|change| change.cache != most.cache).filter_map(|change| {
+        let others =
+            changes.iter().filter(|change| change.cache != most.cache && !is_reclaimable(&change.cache));
+        let with = others.filter_map(|change| {
             let (bytes, number) = grown(change)?;
             let is_like = number.abs_diff(objects).saturating_mul(LIKE) <= objects;
             (is_like && bytes > 0 && number >= WITH_MIN).then(|| (bytes, change.cache.clone(), number))
@@ -120,10 +122,14 @@ impl CacheGrowth {
     /// cannot be reclaimed.
     pub fn with_holder(self, rows: &[Judged<'_>], labels: &Labels<'_, '_>) -> Self {
         let is_of_cache = |row: &Judged<'_>| row.caches.first().is_some_and(|share| self.is_of(share));
+        // Who has a small part of the growth is not its cause.
+        let explains =
+            |(task, objects): (String, u64)| (objects.saturating_mul(2) >= self.objects).then_some(task);
         let of_cache = most_of(rows, labels, is_of_cache);
         let holder = match of_cache {
-            Some(task) => Some(Holder { task, is_of_cache: true }),
+            Some(most) => explains(most).map(|task| Holder { task, is_of_cache: true }),
             None => most_of(rows, labels, |row| !row.is_reclaimable)
+                .and_then(explains)
                 .map(|task| Holder { task, is_of_cache: false }),
         };
         Self { holder, ..self }
@@ -220,12 +226,12 @@ fn some(names: &[String]) -> String {
     }
 }
 
-/// The task that allocated more than half of the live objects of these call sites; `None`: no task did.
+/// The task that allocated more than half of the live objects of these call sites, and their number; `None`: no task did.
 fn most_of(
     rows: &[Judged<'_>],
     labels: &Labels<'_, '_>,
     is_it: impl Fn(&Judged<'_>) -> bool,
-) -> Option<String> {
+) -> Option<(String, u64)> {
     let mut tasks = std::collections::BTreeMap::<i32, u64>::new();
     for row in rows.iter().filter(|row| row.api.is_some() && is_it(row)) {
         for (pid, steps) in row.survival.tasks() {
@@ -235,7 +241,7 @@ fn most_of(
     }
     let all = tasks.values().copied().fold(0, u64::saturating_add);
     let (pid, most) = tasks.into_iter().max_by_key(|(_, objects)| *objects)?;
-    (most.saturating_mul(2) > all).then(|| labels.task(pid))
+    (most.saturating_mul(2) > all).then(|| (labels.task(pid), most))
 }
 
 #[cfg(test)]
@@ -286,16 +292,14 @@ mod tests {
             change("dentry", 4_900, 900),
             change("kmalloc-8k", 4_700, 800),
         ];
-        let most = CacheGrowth::most(&changes, |cache| cache == "sock_inode_cache", LENGTH).unwrap();
-        assert_eq!(
-            most.others(&View::plain()),
-            "; sock_inode_cache (+6,004), filp (+5,229) and 1 other with it, 13.5 MiB together"
-        );
-        let most = CacheGrowth::most(&changes[..3], |_| false, LENGTH).unwrap();
-        assert_eq!(
-            most.others(&View::plain()),
-            "; sock_inode_cache (+6,004) and filp (+5,229) with it, 12.6 MiB together"
-        );
+        let others = |reclaimable: &str| {
+            let most = CacheGrowth::most(&changes, |cache| cache == reclaimable, LENGTH).unwrap();
+            most.others(&View::plain())
+        };
+        let three = "; sock_inode_cache (+6,004), filp (+5,229) and 1 other with it, 13.5 MiB together";
+        assert_eq!(others("none"), three);
+        let two = "; sock_inode_cache (+6,004) and filp (+5,229) with it, 12.6 MiB together";
+        assert_eq!(others("dentry"), two, "without what can be reclaimed");
         let few = [change("task_struct", 20, 400), change("signal_cache", 20, 80)];
         assert_eq!(
             CacheGrowth::most(&few, |_| false, LENGTH).unwrap().others(&View::plain()),

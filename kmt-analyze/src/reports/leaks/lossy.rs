@@ -85,8 +85,9 @@ pub fn leads(grown: Option<&CacheGrowth>, suspect: Option<&LeakRow>, view: &View
     if both.is_some() {
         return both.into_iter().collect();
     }
-    let grown = grown.map(|grown| grown.sentence(view));
-    grown.into_iter().chain(suspect.map(|row| suspect_sentence(row, view))).collect()
+    // The one with a task and a function first.
+    let suspect = suspect.map(|row| suspect_sentence(row, view));
+    suspect.into_iter().chain(grown.map(|grown| grown.sentence(view))).collect()
 }
 
 /// `Perhaps a leak: no free was seen of 387 of 390 objects (84.8 KiB) by sensord-24622 at __do_sys_timerfd_create, allocated at an

@@ -16,6 +16,7 @@ mod sentence;
 mod text;
 mod text_parts;
 mod text_tables;
+mod who;
 
 use cache_growth::CacheGrowth;
 use lossy::Lossy;
@@ -23,7 +24,7 @@ pub use reclaimable::{ReclaimableGrowth, rate};
 pub use row::LeakRow;
 pub use rows::{LeakRows, LeakTables, UnseenRow};
 pub use sentence::{growth_sentence, may_grow_sentence, page_growth_sentence};
-pub use text::{no_growth_sentence, reclaimable_growth};
+pub use text::{little_growth, no_growth_sentence, reclaimable_growth};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

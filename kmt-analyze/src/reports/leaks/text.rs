@@ -16,7 +16,7 @@ use crate::render::screen::{CommandLine, Screen};
 use crate::render::words::{count, counted, share};
 use crate::reports::common::View;
 use crate::reports::common::ages::unknown_age_note;
-use crate::reports::common::lead::{MaybeRefused, also};
+use crate::reports::common::lead::{MaybeRefused, also, behind_colon};
 use crate::reports::common::record_again::not_judged_for;
 use crate::reports::leaks::judge::evidence::{SURVIVORS_MIN, YOUNG_STEPS};
 use crate::reports::leaks::judge::pages::is_of_user_space;
@@ -140,6 +140,16 @@ pub fn no_growth_sentence(rows: &LeakRows, view: &View) -> Option<String> {
     }
 }
 
+/// Growth that is too little for a finding: the first sentence of the report on it.
+pub fn little_growth(rows: &LeakRows, view: &View) -> Option<String> {
+    let tables = rows.tables()?;
+    let parts = &tables.text;
+    let slab = parts.families.first().map(|family| growth_sentence(family, tables.window, view));
+    let pages = parts.page_growths.first().map(|growth| page_growth_sentence(growth, tables.window, view));
+    let first = if pages_grow_faster(parts) { pages.or(slab) } else { slab.or(pages) };
+    first.map(|sentence| behind_colon("Little grew", &sentence))
+}
+
 /// Objects at an even pace that a verdict needs: those of the last eighth of the time are too young.
 const SHOWN_MIN: u64 = (SURVIVORS_MIN * STEPS as u64).div_ceil((STEPS - YOUNG_STEPS) as u64);
 
@@ -175,11 +185,14 @@ fn verdict(tables: &LeakTables, view: &View) -> String {
             // The question is for a leak of the kernel first.
             let is_of_pages = parts.unjudged_most.as_ref().is_some_and(|row| row.api.is_none());
             return match is_of_pages && parts.has_slab && !parts.is_cut {
-                true => format!("Slab memory did not grow steadily in {window}{shown}. {judge}"),
+                true => {
+                    let keeps = matters(tables).map_or("", |_| " that the kernel must keep");
+                    format!("Slab memory{keeps} did not grow steadily in {window}{shown}. {judge}")
+                }
                 false => format!("{judge} Nothing else grew steadily in {window}{shown}."),
             };
         }
-        (false, Some(_)) => "Nothing but what the kernel can reclaim",
+        (false, Some(_)) => "Nothing that the kernel must keep",
         (false, None) => "Nothing",
     };
     let unjudged = match is_named {

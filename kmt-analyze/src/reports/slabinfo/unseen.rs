@@ -62,7 +62,7 @@ fn growths(context: &ReportContext<'_, '_>, changes: &SlabChanges, after: &Snaps
     let metadata = context.session.trace.metadata();
     let marks = ["slab_sysfs.after", "slab_sysfs.before"].iter().find_map(|name| metadata.attachment(name));
     let marks = marks.map(parse_sysfs).unwrap_or_default();
-    // What the kernel takes back is no leak: a program that reads /proc for each file of a process leaves inodes and dentries.
+    // The kernel takes these back: a program that reads /proc for each file of a process leaves inodes and dentries.
     let stays = |cache: &str| {
         let mark = marks.get(cache).and_then(|files| files.get("reclaim_account"));
         !is_reclaimable(cache, mark.map(|mark| *mark != 0))

@@ -179,7 +179,7 @@ fn events_before_the_first_one_make_nothing_uncertain() {
 fn what_the_kernel_can_reclaim_is_one_sum_with_its_parts() {
     let scratch = Scratch::new();
     for (has_leak, begin) in
-        [(false, "Nothing but what the kernel can reclaim grew steadily in "), (true, "Slab memory grew by ")]
+        [(false, "Nothing that the kernel must keep grew steadily in "), (true, "Slab memory grew by ")]
     {
         let mut load = Load::new(7);
         load.noise(1_000, LENGTH);

@@ -11,7 +11,7 @@ use super::kernel_names::{GENERAL, INDICES, THINGS};
 use super::makers::{LiveWithMaker, in_common};
 use super::survivors::{curve_distance, grow_together};
 use super::verdict::{JudgedPart, Verdict};
-use crate::collect::growth::{Numbers, STEPS, SurvivorSums};
+use crate::collect::growth::{Numbers, STEPS, StepCounts, SurvivorSums};
 use crate::collect::tasks::TaskEvents;
 use crate::sort_rows::SortRows;
 
@@ -247,7 +247,15 @@ fn form_family(
     found: &mut [Option<usize>],
 ) {
     let all = || members.iter().filter_map(|&at| Some((at, candidates.get(at)?)));
-    let pins = all().filter(|(_, c)| c.pins && c.leads()).map(|(_, c)| c.old).max().unwrap_or(0);
+    // Files of the same task pin too where another family has their call site.
+    let of_task = |c: &FamilyCandidate<'_>| {
+        let steps = task.and_then(|pid| c.survival.task(pid)).map(StepCounts::all);
+        let old = steps.as_ref().and_then(|steps| steps.get(c.part.from..c.part.to)).unwrap_or_default();
+        old.iter().copied().fold(0, u64::saturating_add)
+    };
+    let own = all().filter(|(_, c)| c.pins && c.leads()).map(|(_, c)| c.old);
+    let elsewhere = candidates.iter().filter(|c| c.pins && c.leads()).map(of_task);
+    let pins = own.chain(elsewhere).max().unwrap_or(0);
     let is_pinned = |c: &FamilyCandidate<'_>| c.old_of(task) <= pins.saturating_mul(PINNED_BY_ONE);
     let belongs = |c: &FamilyCandidate<'_>| c.grows() || c.may_be_pinned() && is_pinned(c);
     let growing: Vec<(usize, FamilySite<'_>)> = all()
@@ -412,6 +420,27 @@ mod tests {
         let of_tar = survival(9, |_| 5);
         let of_tar = of(Verdict::Reclaimable, &of_tar, 5_000);
         assert_eq!(family_leaders(&[files, of_tar], &unknown), [Some(0), None]);
+    }
+
+    /// The files of two leaks have one call site, which is in the family of the larger one.
+    #[test]
+    fn files_of_another_family_pin_inodes_of_their_task() {
+        let (of_first, of_second) = (|s: usize| 3 + s as u64 % 5, |s: usize| if s % 3 == 0 { 9 } else { 1 });
+        let mut files = survival(7, of_first);
+        for step in 0..STEPS {
+            files.survivors.add(step, of_second(step));
+            files.of_task(8).add(step, of_second(step));
+        }
+        let (sockets, pipes, inodes) =
+            (survival(7, of_first), survival(8, of_second), survival(8, of_second));
+        let files = FamilyCandidate { pins: true, ..of(Verdict::Grows, &files, 900) };
+        let sockets = of(Verdict::Grows, &sockets, 5_000);
+        let [pipes, inodes] = [of(Verdict::Grows, &pipes, 800), of(Verdict::Reclaimable, &inodes, 700)];
+        let unknown = TaskEvents::default();
+        let all = [files, sockets, pipes, inodes];
+        assert_eq!(family_leaders(&all, &unknown), [Some(1), Some(1), Some(2), Some(2)]);
+        let no_files = [FamilyCandidate { pins: false, ..files }, sockets, pipes, inodes];
+        assert_eq!(family_leaders(&no_files, &unknown), [Some(1), Some(1), Some(2), None]);
     }
 
     #[test]
